@@ -1,0 +1,209 @@
+/**
+ * Durable intake against the floor and against what many run today, in one run, interleaved:
+ *
+ * - (a) `floor`: a uWebSockets.js handler that reads the body and answers
+ * - (b) `ours`: our intake, answered after Redis with `appendfsync always` has the event
+ * - (c) `fastify-bullmq`: Fastify adding one BullMQ job a request, on the same Redis
+ *
+ * The ratios come from wrk (one thread); autocannon is printed beside it. Everything shares the
+ * machine's cores, the load generator too, as it does for whoever tries it out.
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createDatabase } from '@sluice/database/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { migrate } from '@sluice/database/migrate';
+import { seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { migrateQueues } from '@sluice/platform/queue';
+import { startRedisServer } from '@sluice/platform/redis-server';
+import { Redis } from 'ioredis';
+import { cpuSecondsOf, startChildServer, type ChildServer } from './child-server.ts';
+import { isWrkInstalled, loadWithAutocannon, loadWithWrk, type Load, type LoadResult } from './load.ts';
+import { median, publish } from './report.ts';
+
+const SHARD_COUNT = 4;
+const CONTENDERS = ['floor', 'ours', 'fastify-bullmq'] as const;
+type Contender = (typeof CONTENDERS)[number];
+
+/** A typical track call, 245 bytes, of 64 people. */
+const bodies = Array.from({ length: 64 }, (_, person) =>
+  JSON.stringify({
+    userId: `user-${person}`,
+    event: 'Order Placed',
+    properties: { plan: 'pro', amount: 42.5, currency: 'EUR', items: ['sku-1', 'sku-2'] },
+    timestamp: '2026-11-20T10:00:00.123Z',
+    context: { library: { name: 'bench', version: '1.0.0' } },
+  }),
+);
+
+export async function benchIntake(arguments_: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: arguments_,
+    options: {
+      seconds: { type: 'string', default: '5' },
+      rounds: { type: 'string', default: '5' },
+      connections: { type: 'string', default: '128' },
+    },
+  });
+  const durationSeconds = Number(values.seconds);
+  const rounds = Number(values.rounds);
+  if (!(await isWrkInstalled())) throw new Error('wrk is needed for the ratios: apt-get install wrk');
+
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
+  const postgres = await startEmbeddedPostgres({
+    directory: join(directory, 'postgres'),
+    durability: 'none',
+    onProgress: (line) => console.log(line),
+  });
+  await postgres.createDatabase('sluice');
+  const databaseUrl = postgres.url('sluice');
+  const database = createDatabase({ url: databaseUrl, poolMax: 2, applicationName: 'bench', onError: () => undefined });
+  await migrate(database);
+  await migrateQueues(databaseUrl);
+  await seedDemoWorkspace(database);
+  await database.destroy();
+  const redisServer = await startRedisServer({
+    directory: join(directory, 'redis'),
+    appendFsync: 'always',
+    extraArguments: ['--auto-aof-rewrite-percentage', '0'],
+  });
+  const redis = new Redis(redisServer.url);
+
+  const servers: Record<Contender, ChildServer> = {
+    floor: await startChildServer(join(import.meta.dirname, 'intake-floor-server.ts'), { PORT: '18081' }, 'http://127.0.0.1:18081', '/'),
+    ours: await startChildServer(
+      join(import.meta.dirname, '../../packages/intake/src/main.ts'),
+      {
+        DATABASE_URL: databaseUrl,
+        REDIS_URL: redisServer.url,
+        SHARD_COUNT: String(SHARD_COUNT),
+        INTAKE_PORT: '18082',
+        LOG_LEVEL: 'warn',
+      },
+      'http://127.0.0.1:18082',
+      '/livez',
+    ),
+    'fastify-bullmq': await startChildServer(
+      join(import.meta.dirname, 'intake-fastify-server.ts'),
+      { PORT: '18083', REDIS_URL: redisServer.url },
+      'http://127.0.0.1:18083',
+      '/',
+    ),
+  };
+  const loadOn = (contender: Contender, seconds: number): Load => ({
+    url: `${servers[contender].url}/v1/track`,
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      Authorization: `Basic ${Buffer.from('demo_write_key:').toString('base64')}`,
+    },
+    bodies,
+    connections: Number(values.connections),
+    durationSeconds: seconds,
+  });
+
+  try {
+    await checkCorrectness(servers.ours.url, redis);
+    for (const contender of CONTENDERS) await loadWithWrk(loadOn(contender, 2));
+
+    const results: Record<Contender, LoadResult[]> = { floor: [], ours: [], 'fastify-bullmq': [] };
+    const autocannon: Partial<Record<Contender, LoadResult>> = {};
+    let memoryBytes = 0;
+    const cpu = { ours: 0, redis: 0 };
+    for (let round = 1; round <= rounds; round++) {
+      for (const contender of CONTENDERS) {
+        await redis.flushall();
+        const before = [await servers.ours.cpuSeconds(), await cpuSecondsOf(redisServer.pid)] as const;
+        const result = await loadWithWrk(loadOn(contender, durationSeconds));
+        if (result.failures > 0) throw new Error(`${contender}: ${result.failures} failed requests`);
+        results[contender].push(result);
+        if (contender === 'ours') {
+          memoryBytes = Math.max(memoryBytes, await servers.ours.residentBytes());
+          cpu.ours = ((await servers.ours.cpuSeconds()) - before[0]) / durationSeconds;
+          cpu.redis = ((await cpuSecondsOf(redisServer.pid)) - before[1]) / durationSeconds;
+        }
+        console.log(describe(`wrk ${round}/${rounds}`, contender, result));
+      }
+    }
+    for (const contender of CONTENDERS) {
+      await redis.flushall();
+      const result = await loadWithAutocannon(loadOn(contender, durationSeconds));
+      autocannon[contender] = result;
+      console.log(describe('autocannon', contender, result));
+    }
+
+    const rate = (contender: Contender) => median(results[contender].map((result) => result.requestsPerSecond));
+    const redisVersion = /redis_version:(\S+)/.exec(await redis.info('server'))?.[1] ?? 'unknown';
+    await publish({
+      bench: 'intake',
+      ratios: {
+        'ours/floor': median(results.ours.map((result, i) => result.requestsPerSecond / (results.floor[i]?.requestsPerSecond ?? NaN))),
+        'ours/fastify-bullmq': median(
+          results.ours.map((result, i) => result.requestsPerSecond / (results['fastify-bullmq'][i]?.requestsPerSecond ?? NaN)),
+        ),
+        'autocannon ours/floor': (autocannon.ours?.requestsPerSecond ?? NaN) / (autocannon.floor?.requestsPerSecond ?? NaN),
+        'autocannon ours/fastify-bullmq':
+          (autocannon.ours?.requestsPerSecond ?? NaN) / (autocannon['fastify-bullmq']?.requestsPerSecond ?? NaN),
+      },
+      rates: Object.fromEntries(CONTENDERS.map((contender) => [contender, rate(contender)])),
+      latencyMs: Object.fromEntries(
+        CONTENDERS.flatMap((contender) => [
+          [`${contender} p50`, median(results[contender].map((result) => result.p50Ms))],
+          [`${contender} p99`, median(results[contender].map((result) => result.p99Ms))],
+        ]),
+      ),
+      details: {
+        connections: Number(values.connections),
+        shards: SHARD_COUNT,
+        body_bytes: bodies[0]?.length,
+        ours_resident_mb: Math.round(memoryBytes / 2 ** 20),
+        ours_cpu: cpu,
+        client_cpu: {
+          wrk: Object.fromEntries(CONTENDERS.map((name) => [name, median(results[name].map((result) => result.clientCpu))])),
+          autocannon: Object.fromEntries(CONTENDERS.map((name) => [name, autocannon[name]?.clientCpu])),
+        },
+        redis: 'appendonly yes, appendfsync always',
+      },
+      versions: { redis: redisVersion },
+    });
+  } finally {
+    redis.disconnect();
+    for (const server of Object.values(servers)) await server.stop();
+    await redisServer.stop();
+    await postgres.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** What is answered 200 is in the broker, once each. */
+async function checkCorrectness(url: string, redis: Redis): Promise<void> {
+  const marker = randomUUID();
+  const headers = { Authorization: `Basic ${Buffer.from('demo_write_key:').toString('base64')}` };
+  const answers = await Promise.all(
+    Array.from({ length: 500 }, (_, n) =>
+      fetch(`${url}/v1/track`, {
+        method: 'POST',
+        headers,
+        body: JSON.stringify({ userId: `check-${n}`, event: marker, messageId: `${marker}-${n}` }),
+      }),
+    ),
+  );
+  if (answers.some((answer) => answer.status !== 200)) throw new Error('a valid call was refused');
+  let found = 0;
+  for (const key of await redis.keys('*events-*:*')) {
+    if ((await redis.type(key)) !== 'hash') continue;
+    const data = await redis.hget(key, 'data');
+    found += data?.split(`"name":"${marker}"`).length ? data.split(`"name":"${marker}"`).length - 1 : 0;
+  }
+  if (found !== 500) throw new Error(`500 events acknowledged, ${found} in Redis`);
+}
+
+function describe(label: string, contender: string, result: LoadResult): string {
+  return (
+    `${label.padEnd(12)} ${contender.padEnd(15)} ${Math.round(result.requestsPerSecond).toLocaleString('en').padStart(8)} req/s  ` +
+    `p50 ${result.p50Ms.toFixed(2)} ms  p99 ${result.p99Ms.toFixed(2)} ms  client ${(result.clientCpu * 100).toFixed(0)} % of a core`
+  );
+}

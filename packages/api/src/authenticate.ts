@@ -1,0 +1,65 @@
+/**
+ * Bearer key → the workspace it opens.
+ *
+ * Keys are compared by SHA-256 in an index of Postgres, so no secret is stored and no comparison
+ * leaks by its time. A key is remembered for a second: revoking one takes effect within that.
+ */
+import { createHash } from 'node:crypto';
+import type { AppKey } from '@sluice/database/credentials';
+import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
+import { sendProblem } from './error-handling.ts';
+import { RecentAnswers } from './recent-answers.ts';
+
+const KEY_TTL_MS = 1000;
+const KEY_COUNT_MAX = 10_000;
+
+/** The scheme in any case (RFC 9110 §11.1), then one token. */
+const BEARER = /^bearer +([\w.~+/=-]{1,512}) *$/i;
+
+/** Whose call it is. Every statement made for it names this tenant. */
+export interface Caller {
+  readonly environmentId: number;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by {@link authenticateCaller}; null on routes that need no key. */
+    caller: Caller | null;
+  }
+}
+
+export interface AuthenticateDependencies {
+  readonly findAppKey: (secretHash: Buffer) => Promise<AppKey | undefined>;
+  readonly now: () => number;
+}
+
+/** Hook for a scope whose routes need an app key; answers 401 without one in force. */
+export function authenticateCaller(dependencies: AuthenticateDependencies): onRequestAsyncHookHandler {
+  const keys = new RecentAnswers<AppKey>({
+    ttlMs: KEY_TTL_MS,
+    countMax: KEY_COUNT_MAX,
+    now: dependencies.now,
+  });
+  return async (request, reply) => {
+    const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
+    if (token !== undefined) {
+      const secretHash = createHash('sha256').update(token).digest();
+      const key = await keys.get(secretHash.toString('base64'), () => dependencies.findAppKey(secretHash));
+      if (key) {
+        request.caller = { environmentId: key.environmentId };
+        return undefined;
+      }
+    }
+    void reply.header('www-authenticate', 'Bearer');
+    return sendProblem(request, reply, {
+      code: 'unauthorized',
+      message: 'unauthorized: the bearer key is missing or not in force',
+    });
+  };
+}
+
+/** The tenant of a call that has passed {@link authenticateCaller}. */
+export function environmentOf(request: FastifyRequest): number {
+  if (!request.caller) throw new Error('a route that needs a caller stands outside the scope that authenticates');
+  return request.caller.environmentId;
+}

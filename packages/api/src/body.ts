@@ -1,0 +1,35 @@
+/**
+ * Body bytes → JSON value.
+ *
+ * An empty body is no body: clients send `Content-Type: application/json` with every call, also
+ * with DELETE (ingestion-conventions.md §6.3). Bytes that are not UTF-8 are refused, where Node
+ * would silently replace them. `__proto__` keys are dropped like every other key nobody asked for.
+ */
+import type { FastifyBodyParser, FastifyInstance } from 'fastify';
+import { RequestRefused } from './request-validation.ts';
+
+/** A parser for Fastify, which has already held the body to its limit. */
+export function parseJsonBody(app: Pick<FastifyInstance, 'getDefaultJsonParser'>): FastifyBodyParser<Buffer> {
+  const parseJson = app.getDefaultJsonParser('remove', 'remove');
+  const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+  return (request, body, done) => {
+    if (body.length === 0) {
+      done(null, undefined);
+      return;
+    }
+    const encoding = request.headers['content-encoding'] ?? 'identity';
+    if (encoding.toLowerCase() !== 'identity') {
+      done(new RequestRefused({ code: 'unsupported_media_type', message: 'the body must be sent uncompressed' }));
+      return;
+    }
+    let text: string;
+    try {
+      text = utf8.decode(body);
+    } catch {
+      done(new RequestRefused({ code: 'invalid_json', message: 'the body is not valid UTF-8' }));
+      return;
+    }
+    void parseJson(request, text, done);
+  };
+}

@@ -1,0 +1,96 @@
+/**
+ * Error → problem → the wire: the only place that knows what Fastify, the HTTP parser and Postgres
+ * call their failures. Whatever is not known is a 500 that says nothing and logs everything.
+ */
+import type { Socket } from 'node:net';
+import { isDatabaseAway } from '@sluice/database/database-away';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type Problem, PROBLEMS, renderProblem } from './problem.ts';
+import { RequestRefused } from './request-validation.ts';
+
+const RETRY_AFTER_SECONDS = 1;
+
+/** Answers with a problem. */
+export function sendProblem(request: FastifyRequest, reply: FastifyReply, problem: Problem): FastifyReply {
+  const { status } = PROBLEMS[problem.code];
+  if (status === 503) void reply.header('retry-after', RETRY_AFTER_SECONDS);
+  return reply
+    .code(status)
+    .header('content-type', 'application/problem+json; charset=utf-8')
+    .send(renderProblem(problem, request.id));
+}
+
+/** Fastify's error handler. */
+export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const problem = toProblem(error, request);
+  if (problem.code === 'internal' || problem.code === 'unavailable') {
+    request.log.error({ error, route: request.routeOptions.url }, 'a request failed');
+  }
+  return sendProblem(request, reply, problem);
+}
+
+function toProblem(error: unknown, request: FastifyRequest): Problem {
+  if (error instanceof RequestRefused) return error.problem;
+  switch (codeOf(error)) {
+    case 'FST_ERR_CTP_INVALID_JSON_BODY':
+      return { code: 'invalid_json', message: 'the body is not valid JSON' };
+    case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
+      return { code: 'invalid_request', message: 'the body is not as long as Content-Length says' };
+    case 'FST_ERR_CTP_BODY_TOO_LARGE':
+      return { code: 'body_too_large', message: `the body must be at most ${request.routeOptions.bodyLimit} bytes` };
+    case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
+      return { code: 'unsupported_media_type', message: 'the body must be sent with Content-Type: application/json' };
+    case 'FST_ERR_BAD_URL':
+      return { code: 'invalid_request', message: 'the path is not valid percent-encoded UTF-8' };
+    case 'FST_ERR_MAX_PARAM_LENGTH':
+      return { code: 'not_found', message: 'nothing has so long a name' };
+    // The client went away in the middle of its body.
+    case 'ECONNRESET':
+    case 'ABORT_ERR':
+      return { code: 'invalid_request', message: 'the body ended early' };
+  }
+  if (isDatabaseAway(error)) return { code: 'unavailable', message: 'the service cannot answer now; try again' };
+  return { code: 'internal', message: 'something went wrong here; quote the request id to the operator' };
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Answers what Node's HTTP parser refused, so that even that has the one body. */
+export function handleClientError(newId: () => string) {
+  return (error: Error & { code?: string }, socket: Socket): void => {
+    // A reset connection has nobody to answer; one that has been answered in part must not get a second head.
+    if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
+      socket.destroy();
+      return;
+    }
+    const problem = toClientProblem(error.code);
+    const { status } = PROBLEMS[problem.code];
+    const requestId = newId();
+    const body = JSON.stringify(renderProblem(problem, requestId));
+    socket.end(
+      [
+        `HTTP/1.1 ${status} ${problem.code.replaceAll('_', ' ')}`,
+        'content-type: application/problem+json; charset=utf-8',
+        `content-length: ${Buffer.byteLength(body)}`,
+        'cache-control: no-store',
+        `x-request-id: ${requestId}`,
+        'connection: close',
+        '',
+        body,
+      ].join('\r\n'),
+    );
+  };
+}
+
+function toClientProblem(code: string | undefined): Problem {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return { code: 'headers_too_large', message: 'the headers are too large' };
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return { code: 'request_timeout', message: 'the request did not arrive in time' };
+    default:
+      return { code: 'invalid_request', message: 'the request is not valid HTTP' };
+  }
+}

@@ -1,0 +1,84 @@
+/** Zod pieces that several route families share: what a string, an id or a time may be on this API. */
+import { isStorableText } from '@sluice/domain/storable-text';
+import { z } from 'zod';
+import { PROBLEMS } from './problem.ts';
+
+export const INT32_MAX = 2_147_483_647;
+
+/**
+ * Text that Postgres can hold as it is: it refuses NUL, and its driver would silently replace an
+ * unpaired surrogate.
+ */
+export const text = (lengthMax: number) =>
+  z
+    .string()
+    .max(lengthMax)
+    .refine(isStorableText, { error: 'must not hold NUL or unpaired surrogate characters' });
+
+/** An id in a path: a positive int32 in plain digits. */
+export const idInPath = z
+  .string()
+  .regex(/^[1-9]\d{0,9}$/)
+  .transform(Number)
+  .refine((id) => id <= INT32_MAX)
+  .meta({ type: 'integer', format: 'int32', minimum: 1, maximum: INT32_MAX });
+
+/** The last second of the year 9999, so that every time has a date. */
+const UNIX_SECONDS_MAX = 253_402_300_799;
+
+/** Unix seconds in a query. */
+export const unixSecondsInQuery = z
+  .string()
+  .regex(/^\d{1,12}$/, 'must be Unix seconds, an integer')
+  .transform(Number)
+  .refine((seconds) => seconds <= UNIX_SECONDS_MAX, { error: 'must be Unix seconds, not milliseconds' })
+  .meta({ type: 'integer', minimum: 0, maximum: UNIX_SECONDS_MAX });
+
+/** The body of every failure (`problem.ts`). */
+const problemBody = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.enum(Object.keys(PROBLEMS) as [keyof typeof PROBLEMS]),
+    message: z.string(),
+    errors: z
+      .array(
+        z.object({
+          detail: z.string(),
+          status: z.string(),
+          message: z.string(),
+          field: z.string().nullable().meta({ description: 'Dots between levels: `events.3`.' }),
+          reason: z.string(),
+          source: z.union([z.object({ pointer: z.string() }), z.object({ parameter: z.string() })]).optional(),
+        }),
+      )
+      .min(1),
+    meta: z.object({ error: z.string(), errors: z.array(z.string()), request_id: z.string() }),
+  })
+  .meta({ id: 'Problem', description: 'What went wrong, readable by every known client.' });
+
+const problemResponse = (description: string) => ({
+  description,
+  content: { 'application/problem+json': { schema: problemBody } },
+});
+
+/** The failures that every authenticated route can end in. */
+export const commonFailures = {
+  401: problemResponse(PROBLEMS.unauthorized.meaning),
+  500: problemResponse(PROBLEMS.internal.meaning),
+  503: problemResponse(PROBLEMS.unavailable.meaning),
+};
+
+/** For routes that take values. */
+export const badRequest = { 400: problemResponse(PROBLEMS.invalid_request.meaning) };
+
+/** For routes whose path names something. */
+export const missing = { 404: problemResponse(PROBLEMS.not_found.meaning) };
+
+/** For routes that take a body. */
+export const badBody = {
+  413: problemResponse(PROBLEMS.body_too_large.meaning),
+  415: problemResponse(PROBLEMS.unsupported_media_type.meaning),
+};

@@ -1,0 +1,91 @@
+/**
+ * `GET /v1/ingestion_issues`: what intake refused or put right, and what the worker could not apply.
+ * It is where "I got a 200, but where is my event?" is answered, because permissive mode answers
+ * 200 to everything (ingestion-webhooks.md §7).
+ */
+import type { IngestionIssuePage, IngestionIssueRow } from '@sluice/database/ingestion-issue-reads';
+import { ISSUE_CODES } from '@sluice/domain/issue';
+import { z } from 'zod';
+import { environmentOf } from './authenticate.ts';
+import { badRequest, commonFailures, text, unixSecondsInQuery } from './fields.ts';
+import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
+import type { ApiServer } from './server.ts';
+
+export interface IngestionIssueDependencies {
+  readonly listIngestionIssues: (page: IngestionIssuePage) => Promise<IngestionIssueRow[]>;
+}
+
+const LIMIT_MAX = 1000;
+const LIMIT_DEFAULT = 100;
+const FILTER_LENGTH_MAX = 500;
+
+const ingestionIssue = z
+  .object({
+    code: z.string(),
+    severity: z.enum(['error', 'warning']).meta({ description: '`error`: not taken. `warning`: taken, but not quite as sent.' }),
+    source: z.string().meta({ description: 'Which call: `pipelines.track`, `track.v2.batch`, …' }),
+    field: z.string().nullable().meta({ description: 'Path in the request body, dots between levels.' }),
+    message: z.string().meta({ description: 'Of the latest.' }),
+    sample: z.string().nullable().meta({ description: 'The start of the latest offending value.' }),
+    day: z.string().meta({ format: 'date', description: 'UTC.' }),
+    count: z.int().meta({ description: 'How often on this day.' }),
+    first_at: z.int().meta({ description: 'Unix seconds.' }),
+    last_at: z.int().meta({ description: 'Unix seconds.' }),
+  })
+  .meta({ id: 'IngestionIssue', description: 'One kind of problem on one day.' });
+
+const position = z
+  .tuple([z.iso.date(), text(FILTER_LENGTH_MAX), text(FILTER_LENGTH_MAX), text(FILTER_LENGTH_MAX)])
+  .transform(([day, code, source, field]) => ({ day, code, source, field }));
+
+export function registerIngestionIssues(app: ApiServer, dependencies: IngestionIssueDependencies): void {
+  app.get(
+    '/v1/ingestion_issues',
+    {
+      schema: {
+        tags: ['ingestion issues'],
+        summary: 'What was refused, skipped or put right',
+        description: 'Newest day first. The filters match exactly.',
+        querystring: z.object({
+          code: text(FILTER_LENGTH_MAX).optional(),
+          source: text(FILTER_LENGTH_MAX).optional(),
+          field: text(FILTER_LENGTH_MAX).optional(),
+          since: unixSecondsInQuery.optional().meta({ description: 'Unix seconds: only what was seen at or after it.' }),
+          ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
+        }),
+        response: {
+          200: z.object({ ingestion_issues: z.array(ingestionIssue), next: nextToken }),
+          ...badRequest,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { code, source, field, since, start, limit } = request.query;
+      const rows = await dependencies.listIngestionIssues({
+        environmentId: environmentOf(request),
+        code,
+        source,
+        field,
+        sinceMs: since === undefined ? undefined : since * 1000,
+        after: readStart(start, position),
+        limit: limit + 1,
+      });
+      const { page, next } = splitPage(rows, limit, (row) => [row.day, row.code, row.source, row.field]);
+      return reply.send({ ingestion_issues: page.map(toWire), next });
+    },
+  );
+}
+
+const toWire = (row: IngestionIssueRow): z.infer<typeof ingestionIssue> => ({
+  code: row.code,
+  severity: ISSUE_CODES[row.code] ?? 'error',
+  source: row.source,
+  field: row.field === '' ? null : row.field,
+  message: row.message,
+  sample: row.sample,
+  day: row.day,
+  count: Number(row.count),
+  first_at: Math.floor(row.firstAt.getTime() / 1000),
+  last_at: Math.floor(row.lastAt.getTime() / 1000),
+});

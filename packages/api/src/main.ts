@@ -1,0 +1,77 @@
+/** The API process: settings, resources in order, the server. */
+import { createDatabase } from '@sluice/database/connection';
+import { isDatabaseAnswering } from '@sluice/database/database-away';
+import { integer, parseSettings, platformSettings } from '@sluice/platform/config';
+import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
+import { createLogger } from '@sluice/platform/logger';
+import { createMetrics } from '@sluice/platform/metrics';
+import { createIdGenerator } from '@sluice/platform/new-id';
+import { openProducer } from '@sluice/platform/queue';
+import { z } from 'zod';
+import { buildServer } from './server.ts';
+import { statementsOn } from './statements.ts';
+
+const READINESS_DEADLINE_MS = 2_000;
+
+const settings = parseSettings(
+  platformSettings.extend({
+    API_HOST: z.string().default('127.0.0.1'),
+    API_PORT: integer(0, 65_535, 8090),
+    /** Where webhook deliveries leave from, commas between; what `GET /v1/info/ip_addresses` answers. */
+    OUTGOING_IP_ADDRESSES: z
+      .string()
+      .default('')
+      .transform((text) => text.split(',').map((address) => address.trim()).filter((address) => address !== ''))
+      .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))),
+  }),
+  process.env,
+);
+const logger = createLogger('api', settings.LOG_LEVEL);
+const lifecycle = createLifecycle(logger);
+stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
+const now = Date.now;
+
+const database = createDatabase({
+  url: settings.DATABASE_URL,
+  poolMax: settings.DATABASE_POOL_MAX,
+  applicationName: 'sluice-api',
+  onError: (error) => logger.warn({ error }, 'a database connection broke'),
+});
+lifecycle.defer('database', () => database.destroy());
+
+const producer = await openProducer({
+  databaseUrl: settings.DATABASE_URL,
+  redisUrl: settings.REDIS_URL,
+  prefix: settings.QUEUE_PREFIX,
+  // Lanes are all that this process wakes; it adds no envelopes.
+  shardCount: 0,
+  logger,
+});
+lifecycle.defer('producer', () => producer.close());
+
+const metrics = createMetrics('api');
+let requestCount = 0;
+let failureCount = 0;
+metrics.counter('sluice_api_requests_total', 'Requests answered', () => requestCount);
+metrics.counter('sluice_api_failures_total', 'Requests answered with a 5xx status', () => failureCount);
+
+const server = await buildServer({
+  logger,
+  now,
+  newId: createIdGenerator(now),
+  recordRequest: ({ status }) => {
+    requestCount += 1;
+    if (status >= 500) failureCount += 1;
+  },
+  checkReadiness: async () => {
+    const isReady = await isDatabaseAnswering(database, READINESS_DEADLINE_MS);
+    return { isReady, checks: { database: isReady ? 'answers' : 'does not answer' } };
+  },
+  renderMetrics: async () => ({ contentType: metrics.contentType, body: await metrics.render() }),
+  outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
+  wakeLane: (lane) => producer.wakeLane(lane),
+  ...statementsOn(database),
+});
+lifecycle.defer('server', () => server.close());
+await server.listen({ host: settings.API_HOST, port: settings.API_PORT });
+logger.info({ addresses: server.addresses() }, 'the API is listening');

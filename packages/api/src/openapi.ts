@@ -1,0 +1,58 @@
+/**
+ * The API's description, made from the schemas that check it: OpenAPI 3.1 at `/openapi.json` and a
+ * reference page at `/docs`. Both are rendered once, when the server is ready.
+ */
+import swagger from '@fastify/swagger';
+import { createJsonSchemaTransform, createJsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { CONTENT_SECURITY_POLICY, renderReferencePage, type ApiDocument } from './reference-page.ts';
+import type { ApiServer } from './server.ts';
+
+const DESCRIPTION =
+  'People, activities and reporting webhooks of one workspace: the one whose key you send. ' +
+  'Unknown fields in requests are ignored; responses may gain fields. ' +
+  'Every failure has the one body `Problem`.';
+
+/** Must be registered before the first route. */
+export async function describeApi(app: ApiServer): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Sluice API', version: '1.0.0', description: DESCRIPTION },
+      components: {
+        securitySchemes: { app_key: { type: 'http', scheme: 'bearer', description: 'A key of the app API.' } },
+      },
+      security: [{ app_key: [] }],
+    },
+    transform: createJsonSchemaTransform({}),
+    transformObject: createJsonSchemaTransformObject({}),
+  });
+}
+
+/** Declares the routes that show the description. */
+export function serveReference(app: ApiServer): void {
+  let documentText = '';
+  let page = '';
+  app.addHook('onReady', async () => {
+    const document = withoutUnused(app.swagger() as ApiDocument);
+    documentText = JSON.stringify(document);
+    page = renderReferencePage(document);
+  });
+
+  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) =>
+    reply.header('content-type', 'application/json; charset=utf-8').send(documentText),
+  );
+  app.get('/docs', { schema: { hide: true } }, (_request, reply) =>
+    reply
+      .headers({ 'content-type': 'text/html; charset=utf-8', 'content-security-policy': CONTENT_SECURITY_POLICY })
+      .send(page),
+  );
+}
+
+/** The converter makes each named schema twice, for requests and for responses; only what is pointed at stays. */
+function withoutUnused(document: ApiDocument): ApiDocument {
+  const text = JSON.stringify(document);
+  const schemas = Object.entries(document.components?.schemas ?? {}).filter(([name]) =>
+    text.includes(`"#/components/schemas/${name}"`),
+  );
+  return { ...document, components: { ...document.components, schemas: Object.fromEntries(schemas) } };
+}

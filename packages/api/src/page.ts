@@ -1,0 +1,74 @@
+/**
+ * Paging by position, the same on every list: `limit` and `start` in, `next` out (empty at the end).
+ *
+ * A token is the sort key of the last row shown, so a page costs one index range whatever its
+ * number, and rows that arrive meanwhile neither repeat nor hide others. Tokens are not secret and
+ * not signed: they hold a position only, and every statement names its tenant.
+ */
+import { z } from 'zod';
+import { invalidRequest } from './problem.ts';
+import { RequestRefused } from './request-validation.ts';
+
+const TOKEN_LENGTH_MAX = 512;
+
+/** `start` of the first page is absent; clients that build queries from empty values send it empty. */
+export const pageQuery = (limitMax: number, limitDefault: number) => ({
+  start: z
+    .string()
+    .max(TOKEN_LENGTH_MAX)
+    .optional()
+    .meta({ description: 'The `next` of the page before. Absent or empty: the first page.' }),
+  limit: z
+    .string()
+    .regex(/^\d{1,9}$/, 'must be an integer')
+    .default(String(limitDefault))
+    .transform(Number)
+    .pipe(z.int().min(1).max(limitMax))
+    .meta({ type: 'integer', minimum: 1, maximum: limitMax, default: limitDefault, description: 'Rows a page.' }),
+});
+
+export const nextToken = z
+  .string()
+  .meta({ description: 'Give it as `start` to get the page after this one. Empty: this is the last.' });
+
+/** Makes the token of a position. */
+export function writePageToken(position: readonly (string | number)[]): string {
+  return Buffer.from(JSON.stringify(position)).toString('base64url');
+}
+
+/**
+ * The position that `start` names; undefined on the first page.
+ *
+ * @throws RequestRefused where it is not a token of a list with this shape of position.
+ */
+export function readStart<Position extends z.ZodType>(
+  start: string | undefined,
+  position: Position,
+): z.infer<Position> | undefined {
+  if (start === undefined || start === '') return undefined;
+  const parsed = position.safeParse(readJson(Buffer.from(start, 'base64url').toString('utf8')));
+  if (parsed.success) return parsed.data;
+  const message = 'start must be the next of an earlier page of this list';
+  throw new RequestRefused(
+    invalidRequest([{ field: 'start', reason: 'invalid', message, source: { parameter: 'start' } }]),
+  );
+}
+
+function readJson(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** One row more than the page was asked for, so its presence says that there is another page. */
+export function splitPage<Row>(
+  rows: readonly Row[],
+  limit: number,
+  positionOf: (row: Row) => readonly (string | number)[],
+): { page: readonly Row[]; next: string } {
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return { page, next: rows.length > limit && last !== undefined ? writePageToken(positionOf(last)) : '' };
+}

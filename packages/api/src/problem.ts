@@ -1,0 +1,84 @@
+/**
+ * What can fail on this API: one table from code to status and meaning, shown at `/docs`.
+ *
+ * Every failure leaves as the one body of `domain/src/problem.ts`, which clients of both older
+ * shapes read too (ingestion-conventions.md §5.4). Where several values are refused, `meta.error`
+ * holds all of them in one line, because a client that reads it looks no further.
+ *
+ * Pure; `error-handling.ts` puts it on the wire.
+ */
+import { problemBody, type ProblemDetail } from '@sluice/domain/problem';
+
+/** code → status, what it means and what to do about it. */
+export const PROBLEMS = {
+  invalid_request: {
+    status: 400,
+    meaning: 'A value in the body, the query or the path is missing or malformed. `errors` names each one.',
+  },
+  invalid_json: {
+    status: 400,
+    meaning: 'Send one JSON value, UTF-8 encoded, with `Content-Type: application/json`.',
+  },
+  unauthorized: {
+    status: 401,
+    meaning: 'Send `Authorization: Bearer <key>` with a key of this API that is not revoked.',
+  },
+  not_found: {
+    status: 404,
+    meaning: 'The path is wrong, or what it names does not exist, or it belongs to somebody else.',
+  },
+  method_not_allowed: {
+    status: 405,
+    meaning: 'The `Allow` header lists the methods that it takes.',
+  },
+  request_timeout: {
+    status: 408,
+    meaning: 'Send it again.',
+  },
+  body_too_large: {
+    status: 413,
+    meaning: 'The message names the limit in bytes.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    meaning: 'Send `Content-Type: application/json`.',
+  },
+  headers_too_large: {
+    status: 431,
+    meaning: 'Send fewer or shorter headers.',
+  },
+  internal: {
+    status: 500,
+    meaning: 'Nothing is wrong with the request. Quote `meta.request_id` to the operator.',
+  },
+  unavailable: {
+    status: 503,
+    meaning: 'The database is away or the process is stopping. Try again after `Retry-After` seconds.',
+  },
+} as const;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** A failure before it has a request to belong to. */
+export interface Problem {
+  readonly code: ProblemCode;
+  /** For the person who reads it; never internals. */
+  readonly message: string;
+  /** One entry a refused value. */
+  readonly details?: readonly ProblemDetail[];
+}
+
+/** The refusal of one or more values as one problem. */
+export function invalidRequest(details: readonly ProblemDetail[]): Problem {
+  return { code: 'invalid_request', message: details.map((detail) => detail.message).join('; '), details };
+}
+
+/** What stands in the path names nothing that the caller may see. */
+export function notFound(what: string): Problem {
+  return { code: 'not_found', message: `${what} not found` };
+}
+
+/** The wire body. */
+export function renderProblem(problem: Problem, requestId: string): Record<string, unknown> {
+  return problemBody({ ...problem, status: PROBLEMS[problem.code].status, requestId });
+}

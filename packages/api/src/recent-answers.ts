@@ -1,0 +1,43 @@
+/**
+ * Answers kept for a moment, so that a question asked a thousand times a second reaches Postgres
+ * once.
+ *
+ * Invariant: no answer is older than `ttlMs`, counted from when its question was *asked*: what has
+ * changed since is unknown to it. Askers at the same time share one question. Failures and "there is
+ * none" are not kept.
+ */
+
+export interface RecentAnswersOptions {
+  readonly ttlMs: number;
+  /** Past it everything is forgotten at once: cheaper than choosing, and it costs one question a key. */
+  readonly countMax: number;
+  readonly now: () => number;
+}
+
+export class RecentAnswers<Answer> {
+  readonly #options: RecentAnswersOptions;
+  readonly #answers = new Map<string, { askedAtMs: number; answer: Promise<Answer | undefined> }>();
+
+  constructor(options: RecentAnswersOptions) {
+    this.#options = options;
+  }
+
+  /** The recent answer for `key`, else what `ask` resolves to. */
+  async get(key: string, ask: () => Promise<Answer | undefined>): Promise<Answer | undefined> {
+    const askedAtMs = this.#options.now();
+    const recent = this.#answers.get(key);
+    if (recent && askedAtMs - recent.askedAtMs < this.#options.ttlMs) return recent.answer;
+
+    if (this.#answers.size >= this.#options.countMax) this.#answers.clear();
+    const entry = { askedAtMs, answer: ask() };
+    this.#answers.set(key, entry);
+    let isKept = false;
+    try {
+      const answer = await entry.answer;
+      isKept = answer !== undefined;
+      return answer;
+    } finally {
+      if (!isKept && this.#answers.get(key) === entry) this.#answers.delete(key);
+    }
+  }
+}

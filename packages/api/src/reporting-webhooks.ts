@@ -1,0 +1,227 @@
+/**
+ * Reporting webhooks as their owners manage them (ingestion-webhooks.md §4).
+ *
+ * Lenient where real clients are loose: PUT changes what it names and leaves the rest, because they
+ * send `{disabled: true}` alone (ingestion-conventions.md §4.6); unknown fields are ignored. Strict
+ * where a mistake would be silent: an event type that does not exist is refused by name.
+ */
+import type { Webhook, WebhookSettings } from '@sluice/database/webhooks';
+import { isReportingEventType, REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { z } from 'zod';
+import { environmentOf } from './authenticate.ts';
+import { sendProblem } from './error-handling.ts';
+import { badBody, badRequest, commonFailures, idInPath, missing, text } from './fields.ts';
+import { notFound } from './problem.ts';
+import type { ApiServer } from './server.ts';
+import { registerWebhookDeliveries, type WebhookDeliveryDependencies } from './webhook-deliveries.ts';
+
+export interface ReportingWebhookDependencies extends WebhookDeliveryDependencies {
+  readonly insertWebhook: (environmentId: number, settings: WebhookSettings) => Promise<Webhook | undefined>;
+  readonly listWebhooks: (environmentId: number) => Promise<Webhook[]>;
+  readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
+  readonly updateWebhook: (
+    environmentId: number,
+    webhookId: number,
+    changes: Partial<WebhookSettings>,
+    nowMs: number,
+  ) => Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined>;
+  readonly deleteWebhook: (environmentId: number, webhookId: number) => Promise<boolean>;
+  /** Lets what is held back be tried now; losing a call only delays it until the next sweep. */
+  readonly wakeLane: (lane: { readonly environmentId: number; readonly webhookId: number }) => Promise<void>;
+  readonly now: () => number;
+}
+
+const NAME_LENGTH_MAX = 200;
+const ENDPOINT_LENGTH_MAX = 2048;
+/** Room for every type twice; duplicates are collapsed. */
+const EVENT_COUNT_MAX = 2 * REPORTING_EVENT_TYPES.length;
+
+const endpoint = text(ENDPOINT_LENGTH_MAX)
+  .superRefine((value, context) => {
+    const message = whyNoEndpoint(value);
+    if (message !== undefined) context.addIssue({ code: 'custom', message });
+  })
+  .meta({ format: 'uri', description: 'An http or https URL; https is recommended. No user name or password.' });
+
+const events = z
+  .array(
+    z.string().superRefine((value, context) => {
+      if (isReportingEventType(value)) return;
+      context.addIssue({
+        code: 'custom',
+        params: { reason: 'unsupported' },
+        message: `is not an event type: ${JSON.stringify(value.slice(0, 100))}`,
+      });
+    }),
+  )
+  .min(1)
+  .max(EVENT_COUNT_MAX)
+  .transform((types) => [...new Set(types)])
+  .meta({ items: { type: 'string', enum: [...REPORTING_EVENT_TYPES] }, description: 'Which events are sent.' });
+
+const fields = {
+  name: text(NAME_LENGTH_MAX).trim().min(1),
+  endpoint,
+  events,
+  disabled: z.boolean().meta({ description: 'True stops sending: what happens meanwhile is not sent later.' }),
+  full_resolution: z.boolean().meta({ description: 'False sends only the first open and click of a message.' }),
+  with_content: z.boolean().meta({ description: "True includes the message's body." }),
+};
+
+const newWebhook = z
+  .object({
+    ...fields,
+    disabled: fields.disabled.default(false),
+    full_resolution: fields.full_resolution.default(false),
+    with_content: fields.with_content.default(false),
+  })
+  .meta({ id: 'NewReportingWebhook', description: 'The configuration of a webhook to be made.' });
+
+const webhookChanges = z
+  .object(fields)
+  .partial()
+  .meta({ id: 'ReportingWebhookChanges', description: 'The fields to change; the others stay.' });
+
+const webhook = z
+  .object({
+    id: z.int(),
+    type: z.literal('webhook'),
+    name: z.string(),
+    endpoint: z.string(),
+    events: z.array(z.string()),
+    disabled: z.boolean(),
+    full_resolution: z.boolean(),
+    with_content: z.boolean(),
+  })
+  .meta({ id: 'ReportingWebhook', description: 'A webhook as it stands.' });
+
+const params = z.object({ webhook_id: idInPath });
+const tags = ['reporting webhooks'];
+
+export function registerReportingWebhooks(app: ApiServer, dependencies: ReportingWebhookDependencies): void {
+  app.post(
+    '/v1/reporting_webhooks',
+    {
+      schema: {
+        tags,
+        summary: 'Make a reporting webhook',
+        body: newWebhook,
+        response: { 200: webhook, ...badRequest, ...badBody, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const { full_resolution: fullResolution, with_content: withContent, ...rest } = request.body;
+      const made = await dependencies.insertWebhook(environmentOf(request), { ...rest, fullResolution, withContent });
+      return made ? reply.send(toWire(made)) : sendProblem(request, reply, notFound('the workspace of this key was'));
+    },
+  );
+
+  app.get(
+    '/v1/reporting_webhooks',
+    {
+      schema: {
+        tags,
+        summary: 'List the reporting webhooks',
+        description: 'All of them, oldest first.',
+        response: { 200: z.object({ reporting_webhooks: z.array(webhook) }), ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const webhooks = await dependencies.listWebhooks(environmentOf(request));
+      return reply.send({ reporting_webhooks: webhooks.map(toWire) });
+    },
+  );
+
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id',
+    {
+      schema: {
+        tags,
+        summary: 'Get a reporting webhook',
+        params,
+        response: { 200: webhook, ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const found = await dependencies.findWebhook(environmentOf(request), request.params.webhook_id);
+      return found ? reply.send(toWire(found)) : sendProblem(request, reply, notFound('the reporting webhook was'));
+    },
+  );
+
+  app.put(
+    '/v1/reporting_webhooks/:webhook_id',
+    {
+      schema: {
+        tags,
+        summary: 'Change a reporting webhook',
+        description: 'A changed endpoint, and enabling, let what is held back be tried at once.',
+        params,
+        body: webhookChanges,
+        response: { 200: webhook, ...badRequest, ...missing, ...badBody, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
+      const changes = toChanges(request.body);
+      const updated = await dependencies.updateWebhook(lane.environmentId, lane.webhookId, changes, dependencies.now());
+      if (!updated) return sendProblem(request, reply, notFound('the reporting webhook was'));
+      if (updated.mustWake) {
+        await dependencies.wakeLane(lane).catch((error: unknown) => {
+          request.log.warn({ error, ...lane }, 'a lane could not be woken; the next sweep finds it');
+        });
+      }
+      return reply.send(toWire(updated.webhook));
+    },
+  );
+
+  app.delete(
+    '/v1/reporting_webhooks/:webhook_id',
+    {
+      schema: {
+        tags,
+        summary: 'Delete a reporting webhook',
+        description: 'What was not delivered yet is not sent any more.',
+        params,
+        response: { 200: z.undefined().meta({ description: 'Deleted.' }), ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const isDeleted = await dependencies.deleteWebhook(environmentOf(request), request.params.webhook_id);
+      return isDeleted ? reply.send(undefined) : sendProblem(request, reply, notFound('the reporting webhook was'));
+    },
+  );
+
+  registerWebhookDeliveries(app, dependencies);
+}
+
+/** What is wrong with an endpoint, worded to follow its field's name; undefined where nothing is. */
+function whyNoEndpoint(value: string): string | undefined {
+  const url = URL.parse(value);
+  // `URL` repairs missing slashes, blanks around and line breaks within; a receiver's address should need no repair.
+  if (!url || !/^https?:\/\/[^\s\\]+$/i.test(value)) return 'must be an http or https URL';
+  if (url.username !== '' || url.password !== '') return 'must not hold a user name or password';
+  return undefined;
+}
+
+function toChanges(body: z.infer<typeof webhookChanges>): Partial<WebhookSettings> {
+  const { full_resolution: fullResolution, with_content: withContent, name, endpoint: url, events: types, disabled } = body;
+  return {
+    ...(name !== undefined && { name }),
+    ...(url !== undefined && { endpoint: url }),
+    ...(types !== undefined && { events: types }),
+    ...(disabled !== undefined && { disabled }),
+    ...(fullResolution !== undefined && { fullResolution }),
+    ...(withContent !== undefined && { withContent }),
+  };
+}
+
+const toWire = (row: Webhook): z.infer<typeof webhook> => ({
+  id: row.webhookId,
+  type: 'webhook',
+  name: row.name,
+  endpoint: row.endpoint,
+  events: [...row.events],
+  disabled: row.disabled,
+  full_resolution: row.fullResolution,
+  with_content: row.withContent,
+});

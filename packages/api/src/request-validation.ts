@@ -1,0 +1,98 @@
+/**
+ * Checks every part of a request against its zod schema and says in plain words what is wrong.
+ *
+ * Two rules: a path that fails its schema names nothing, so it is 404; anything else is 400 with one
+ * entry a refused value. Zod's own texts are not shown: they speak of types, not of the field.
+ */
+import type { ProblemDetail } from '@sluice/domain/problem';
+import type { FastifySchemaCompiler } from 'fastify';
+import type { z } from 'zod';
+import { invalidRequest, notFound, type Problem } from './problem.ts';
+
+/** Carries a problem through Fastify, which takes only errors from a validator or a body parser. */
+export class RequestRefused extends Error {
+  readonly problem: Problem;
+
+  constructor(problem: Problem) {
+    super(problem.message);
+    this.name = 'RequestRefused';
+    this.problem = problem;
+  }
+}
+
+type Issue = z.core.$ZodIssue;
+
+/** The words of Track v2 (ingestion-conventions.md §2.3). */
+type Reason = 'required' | 'invalid' | 'too_long' | 'too_large' | 'unsupported';
+
+/** More would help nobody, and the body could hold thousands. */
+const DETAIL_COUNT_MAX = 20;
+
+export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
+  ({ schema, httpPart }) =>
+  (value: unknown) => {
+    const parsed = schema.safeParse(value);
+    if (parsed.success) return { value: parsed.data };
+    if (httpPart === 'params') return { error: new RequestRefused(notFound('what the path names was')) };
+    const details = parsed.error.issues.slice(0, DETAIL_COUNT_MAX).map((issue) => toDetail(issue, value, httpPart));
+    return { error: new RequestRefused(invalidRequest(details)) };
+  };
+
+function toDetail(issue: Issue, value: unknown, httpPart: string | undefined): ProblemDetail {
+  const isBody = httpPart === 'body';
+  const field = issue.path.map(String).join('.');
+  const { reason, message } = describe(issue, valueAt(value, issue.path), isBody);
+  return {
+    field: field === '' ? null : field,
+    reason,
+    message: `${field === '' ? 'the body' : field} ${message}`,
+    source: isBody
+      ? { pointer: issue.path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('') }
+      : { parameter: field },
+  };
+}
+
+/** The message is what follows the name of the field in a sentence. */
+function describe(issue: Issue, given: unknown, isBody: boolean): { reason: Reason; message: string } {
+  if (given === undefined) return { reason: 'required', message: 'is required' };
+  switch (issue.code) {
+    case 'invalid_type':
+      // A query key that is repeated becomes a list.
+      if (!isBody && Array.isArray(given)) return { reason: 'invalid', message: 'must be given once' };
+      return { reason: 'invalid', message: `must be ${withArticle(issue.expected)}` };
+    case 'too_big':
+      if (issue.origin === 'string') return { reason: 'too_long', message: `must be at most ${issue.maximum} characters long` };
+      if (issue.origin === 'array') return { reason: 'too_large', message: `must hold at most ${issue.maximum} entries` };
+      return { reason: 'invalid', message: `must be at most ${issue.maximum}` };
+    case 'too_small':
+      if (issue.origin === 'string') return { reason: 'invalid', message: 'must not be empty' };
+      if (issue.origin === 'array') return { reason: 'invalid', message: `must hold at least ${issue.minimum} entry` };
+      return { reason: 'invalid', message: `must be at least ${issue.minimum}` };
+    case 'invalid_value':
+      return { reason: 'unsupported', message: `must be one of ${issue.values.map(String).join(', ')}` };
+    case 'custom':
+      // The schemas of this package word their own checks to follow the field's name.
+      return { reason: reasonOf(issue.params?.['reason']), message: issue.message };
+    case 'invalid_format':
+      return { reason: 'invalid', message: issue.message };
+    default:
+      return { reason: 'invalid', message: 'is not valid' };
+  }
+}
+
+const reasonOf = (given: unknown): Reason => (given === 'unsupported' ? 'unsupported' : 'invalid');
+
+const withArticle = (type: string): string => {
+  if (type === 'int') return 'an integer';
+  if (type === 'object') return 'a JSON object';
+  return /^[aeio]/.test(type) ? `an ${type}` : `a ${type}`;
+};
+
+function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let at = value;
+  for (const key of path) {
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;
+    at = (at as Record<PropertyKey, unknown>)[key];
+  }
+  return at;
+}

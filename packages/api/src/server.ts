@@ -1,0 +1,130 @@
+/**
+ * The HTTP edge of the API: one Fastify app from its dependencies, without opening a socket.
+ *
+ * What every request meets, in order: a request id, the headers every answer carries, 404 or 405
+ * before the body is read, the bearer key (under `/v1`), the body under its limit, the zod schemas,
+ * the handler, the response checked against its schema. One file a route family declares routes.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import fastify, {
+  LogController,
+  type FastifyBaseLogger,
+  type FastifyInstance,
+  type RawServerDefault,
+} from 'fastify';
+import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import { watchMethods } from './allowed-methods.ts';
+import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
+import { parseJsonBody } from './body.ts';
+import { type CustomerDependencies, registerCustomers } from './customers.ts';
+import { handleClientError, handleError, sendProblem } from './error-handling.ts';
+import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
+import { describeApi, serveReference } from './openapi.ts';
+import { type ProbeDependencies, registerProbes } from './probes.ts';
+import { registerReportingWebhooks, type ReportingWebhookDependencies } from './reporting-webhooks.ts';
+import { validatorCompiler } from './request-validation.ts';
+import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
+
+export type ApiServer = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>;
+
+/** A finished request, for metrics and the log. */
+export interface RequestRecord {
+  readonly method: string;
+  /** The route's pattern, never the URL: that names people. */
+  readonly route: string;
+  readonly status: number;
+  readonly durationMs: number;
+}
+
+export interface ApiDependencies
+  extends
+    AuthenticateDependencies,
+    ReportingWebhookDependencies,
+    CustomerDependencies,
+    IngestionIssueDependencies,
+    WorkspaceDependencies,
+    ProbeDependencies {
+  readonly logger: FastifyBaseLogger;
+  readonly newId: () => string;
+  readonly recordRequest: (record: RequestRecord) => void;
+}
+
+/** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more say so. */
+const BODY_SIZE_BYTES_MAX = 64 * 1024;
+/** An email of 254 bytes, each percent-encoded. */
+const PATH_PARAMETER_LENGTH_MAX = 1000;
+const REQUEST_TIMEOUT_MS = 30_000;
+
+/** What a caller may choose as a request's id: no spaces, nothing that breaks a log line. */
+const REQUEST_ID = /^[\w.:+/=-]{1,128}$/;
+
+/** Builds the app; `listen` and `close` are the caller's. */
+export async function buildServer(dependencies: ApiDependencies): Promise<ApiServer> {
+  const app: ApiServer = fastify({
+    loggerInstance: dependencies.logger,
+    // One line a request, below: Fastify's own show the URL, which names people.
+    logController: new LogController({ disableRequestLogging: true }),
+    bodyLimit: BODY_SIZE_BYTES_MAX,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
+    genReqId: (request) => {
+      const given = request.headers['x-request-id'];
+      return typeof given === 'string' && REQUEST_ID.test(given) ? given : dependencies.newId();
+    },
+    // While closing, what arrives on open connections is still answered, with `Connection: close`.
+    return503OnClosing: false,
+    forceCloseConnections: 'idle',
+    frameworkErrors: (error, request, reply) => {
+      void reply.headers(commonHeaders(request.id));
+      handleError(error, request, reply);
+    },
+    clientErrorHandler: handleClientError(dependencies.newId),
+  }).withTypeProvider<ZodTypeProvider>();
+
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  app.setErrorHandler(handleError);
+  app.decorateRequest('caller', null);
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody(app));
+
+  app.addHook('onRequest', async (request, reply) => {
+    void reply.headers(commonHeaders(request.id));
+    if (request.is404) return sendProblem(request, reply, { code: 'not_found', message: 'no such path' });
+    return undefined;
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const record: RequestRecord = {
+      method: request.method,
+      route: request.routeOptions.url ?? 'none',
+      status: reply.statusCode,
+      durationMs: reply.elapsedTime,
+    };
+    dependencies.recordRequest(record);
+    request.log.debug(record, 'answered');
+  });
+
+  const declareMissingMethods = watchMethods(app);
+  await describeApi(app);
+  registerProbes(app, dependencies);
+  await app.register(async (scope: ApiServer) => {
+    scope.addHook('onRequest', authenticateCaller(dependencies));
+    registerReportingWebhooks(scope, dependencies);
+    registerCustomers(scope, dependencies);
+    registerIngestionIssues(scope, dependencies);
+    registerWorkspaces(scope, dependencies);
+  });
+  serveReference(app);
+  declareMissingMethods();
+  return app;
+}
+
+function commonHeaders(requestId: string): Record<string, string> {
+  return { 'x-request-id': requestId, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+}

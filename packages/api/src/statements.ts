@@ -1,0 +1,43 @@
+/** The SQL statements that the routes need, on one database: what `buildServer` is given for them. */
+import { listActivities } from '@sluice/database/activity-reads';
+import type { Database } from '@sluice/database/connection';
+import { findAppKey } from '@sluice/database/credentials';
+import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
+import { listAttempts, listDeliveries } from '@sluice/database/deliveries';
+import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
+import { findWorkspaceTotals } from '@sluice/database/environments';
+import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
+import { deleteWebhook, findWebhook, insertWebhook, listWebhooks, updateWebhook } from '@sluice/database/webhooks';
+
+const STATEMENTS = {
+  findAppKey,
+  findWorkspaceTotals,
+  findPersonProfile,
+  listDevices,
+  listActivities,
+  listRelationships,
+  listIngestionIssues,
+  insertWebhook,
+  listWebhooks,
+  findWebhook,
+  updateWebhook,
+  deleteWebhook,
+  listDeliveries,
+  listDeliveriesOfState,
+  listAttempts,
+};
+
+type OnDatabase<Statement> = Statement extends (database: never, ...rest: infer Rest) => infer Result
+  ? (...rest: Rest) => Result
+  : never;
+
+export type Statements = { readonly [Name in keyof typeof STATEMENTS]: OnDatabase<(typeof STATEMENTS)[Name]> };
+
+/** Each statement with its first argument given. */
+export function statementsOn(database: Database): Statements {
+  const bound = Object.entries(STATEMENTS).map(([name, statement]) => [
+    name,
+    (...rest: unknown[]) => (statement as (...all: unknown[]) => unknown)(database, ...rest),
+  ]);
+  return Object.fromEntries(bound) as Statements;
+}

@@ -1,0 +1,40 @@
+/** Dependencies without a database, for what the HTTP edge does by itself: one key, an empty workspace. */
+import { createHash } from 'node:crypto';
+import { fastify } from 'fastify';
+import type { ApiDependencies, RequestRecord } from '../src/server.ts';
+
+export const KEY = 'key_of_workspace_1';
+const KEY_HASH = createHash('sha256').update(KEY).digest();
+
+/** What the app logs and records is kept; everything may be replaced. */
+export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
+  const records: RequestRecord[] = [];
+  let idCount = 0;
+  const dependencies: ApiDependencies = {
+    logger: fastify().log,
+    now: () => 1_700_000_000_000,
+    newId: () => `id-${++idCount}`,
+    recordRequest: (record) => void records.push(record),
+    checkReadiness: async () => ({ isReady: true, checks: { database: 'answers' } }),
+    renderMetrics: async () => ({ contentType: 'text/plain', body: 'sluice_up 1\n' }),
+    outgoingIpAddresses: ['192.0.2.1'],
+    wakeLane: async () => {},
+    findAppKey: async (hash) => (hash.equals(KEY_HASH) ? { environmentId: 1 } : undefined),
+    findWorkspaceTotals: async () => undefined,
+    findPersonProfile: async () => undefined,
+    listDevices: async () => [],
+    listActivities: async () => [],
+    listRelationships: async () => [],
+    listIngestionIssues: async () => [],
+    insertWebhook: async () => undefined,
+    listWebhooks: async () => [],
+    findWebhook: async () => undefined,
+    updateWebhook: async () => undefined,
+    deleteWebhook: async () => false,
+    listDeliveries: async () => [],
+    listDeliveriesOfState: async () => ({ deliveries: [], nextBefore: undefined }),
+    listAttempts: async () => [],
+    ...changes,
+  };
+  return { dependencies, records };
+}

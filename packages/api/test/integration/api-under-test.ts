@@ -1,0 +1,140 @@
+/** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
+import { createHash } from 'node:crypto';
+import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection';
+import type { LaneKey } from '@sluice/database/lanes';
+import { fastify, type InjectOptions } from 'fastify';
+import { sql } from 'kysely';
+import { expect } from 'vitest';
+import { buildServer } from '../../src/server.ts';
+import { statementsOn } from '../../src/statements.ts';
+
+export interface Tenant {
+  readonly environmentId: number;
+  readonly key: string;
+}
+
+type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
+  readonly body?: unknown;
+  readonly key?: string;
+};
+
+export async function startApi() {
+  const { database } = await createTestDatabase();
+  const woken: LaneKey[] = [];
+  const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
+  const broker = { isAway: false };
+  let idCount = 0;
+  const app = await buildServer({
+    logger: fastify().log,
+    now: () => clock.nowMs,
+    newId: () => `id-${++idCount}`,
+    recordRequest: () => {},
+    checkReadiness: async () => ({ isReady: true, checks: {} }),
+    renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
+    outgoingIpAddresses: [],
+    wakeLane: async (lane) => {
+      if (broker.isAway) throw new Error('the broker is away');
+      woken.push(lane);
+    },
+    ...statementsOn(database),
+  });
+  const a = await insertTenant(database, 'key_of_a');
+  const b = await insertTenant(database, 'key_of_b');
+
+  return {
+    app,
+    database,
+    woken,
+    clock,
+    broker,
+    a,
+    b,
+    /** Calls as workspace A unless another key is given. Nothing that a client sends may end in a 500. */
+    async call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', url: string, { body, key = a.key, ...options }: CallOptions = {}) {
+      const answer = await app.inject({
+        method,
+        url,
+        ...options,
+        headers: {
+          authorization: `Bearer ${key}`,
+          ...(body !== undefined && { 'content-type': 'application/json' }),
+          ...options.headers,
+        },
+        ...(body !== undefined && { payload: JSON.stringify(body) }),
+      });
+      expect({ status: answer.statusCode < 500, body: answer.body }).toMatchObject({ status: true });
+      return answer;
+    },
+    close: () => app.close(),
+  };
+}
+
+export type ApiUnderTest = Awaited<ReturnType<typeof startApi>>;
+
+async function insertTenant(database: Database, key: string): Promise<Tenant> {
+  const { rows } = await sql<{ environmentId: number }>`
+    with account as (insert into accounts (name) values (${key}) returning account_id)
+    insert into environments (account_id, name, webhook_signing_key)
+    select account_id, ${`workspace of ${key}`}, 'signing key' from account
+    returning environment_id as "environmentId"`.execute(database);
+  const environmentId = rows[0]!.environmentId;
+  await insertKey(database, environmentId, 'app', key);
+  return { environmentId, key };
+}
+
+export async function insertKey(
+  database: Database,
+  environmentId: number,
+  kind: 'app' | 'track' | 'pipelines',
+  key: string,
+): Promise<void> {
+  const hash = createHash('sha256').update(key).digest();
+  await sql`
+    insert into api_credentials (environment_id, kind, name, site_id, secret_hash, secret_hint)
+    values (${environmentId}, ${kind}, 'test', ${kind === 'track' ? 'site' : null}, ${hash}, ${key.slice(-4)})`.execute(database);
+}
+
+/** A person with what is given; identifiers as the worker writes them. */
+export async function insertPerson(
+  database: Database,
+  environmentId: number,
+  person: {
+    readonly personId: number;
+    readonly id?: string;
+    readonly email?: string;
+    readonly attributes?: Record<string, unknown>;
+    readonly unsubscribed?: boolean;
+  },
+): Promise<void> {
+  const { personId, id = null, email = null, attributes = {}, unsubscribed = null } = person;
+  await sql`
+    insert into people (environment_id, person_id, id, email, unsubscribed, attributes, created_at, updated_at)
+    values (${environmentId}, ${personId}, ${id}, ${email}, ${unsubscribed}, ${JSON.stringify(attributes)},
+            '2026-02-01T00:00:00Z', '2026-02-02T00:00:00Z')`.execute(database);
+  for (const [kind, value] of [['id', id], ['email', email?.toLowerCase()]]) {
+    if (value == null) continue;
+    await sql`
+      insert into person_identifiers (environment_id, kind, value, person_id)
+      values (${environmentId}, ${kind}, ${value}, ${personId})`.execute(database);
+  }
+}
+
+export async function insertEvent(
+  database: Database,
+  environmentId: number,
+  event: {
+    readonly personId: number;
+    readonly eventId: string;
+    readonly occurredAt: string;
+    readonly kind?: string;
+    readonly name?: string | null;
+    readonly data?: Record<string, unknown>;
+  },
+): Promise<void> {
+  const { personId, eventId, occurredAt, kind = 'event', name = 'bought', data = {} } = event;
+  await sql`
+    insert into events (environment_id, person_id, event_id, kind, name, data, occurred_at, received_at, processed_at)
+    values (${environmentId}, ${personId}, ${eventId}, ${kind}, ${name}, ${JSON.stringify(data)}, ${occurredAt},
+            '2026-03-01T00:00:00Z', '2026-03-01T00:00:00Z')`.execute(database);
+}

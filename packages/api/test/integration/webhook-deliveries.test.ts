@@ -1,0 +1,148 @@
+import { appendDeliveries } from '@sluice/database/deliveries';
+import { claimLane, recordProgress, type AttemptRecord } from '@sluice/database/lanes';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectProblem } from '../error-shapes.ts';
+import { startApi, type ApiUnderTest } from './api-under-test.ts';
+
+interface Delivery {
+  readonly sequence: number;
+  readonly event_id: string;
+  readonly state: string;
+  readonly attempts: Record<string, unknown>[];
+}
+
+let api: ApiUnderTest;
+let webhookId: number;
+const STARTED_AT_MS = Date.parse('2026-02-28T10:00:00.900Z');
+
+/** Six deliveries: 1 delivered at the second attempt, 2 abandoned, 3 delivered, 4 is retried, 5 and 6 are held back. */
+beforeAll(async () => {
+  api = await startApi();
+  const made = await api.call('POST', '/v1/reporting_webhooks', {
+    body: { name: 'a', endpoint: 'https://example.com', events: ['customer_subscribed'] },
+  });
+  webhookId = made.json().id;
+  const lane = { environmentId: api.a.environmentId, webhookId };
+  await appendDeliveries(
+    api.database,
+    [1, 2, 3, 4, 5, 6].map((number) => ({
+      environmentId: api.a.environmentId,
+      eventType: 'customer_subscribed',
+      eventId: `event-${number}`,
+      objectType: 'customer',
+      metric: 'subscribed',
+      occurredAtMs: Date.parse('2026-02-28T09:00:00Z'),
+      data: {},
+    })),
+  );
+  const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
+  const attempt = (sequence: number, number: number, ending: Partial<AttemptRecord>): AttemptRecord => ({
+    sequence,
+    attempt: number,
+    startedAtMs: STARTED_AT_MS,
+    durationMs: 12,
+    status: 200,
+    outcome: 'delivered',
+    failure: null,
+    failureMessage: null,
+    responseBody: 'ok',
+    ...ending,
+  });
+  const failed = { status: 500, failure: 'status', failureMessage: 'answered 500', responseBody: 'oh no' } as const;
+  await recordProgress(
+    api.database,
+    lane,
+    claimed!.fencing,
+    {
+      snapshot: { state: 'failing', cursor: 3, attemptedThrough: 4, nextProbeAtMs: api.clock.nowMs, window: 1 },
+      attempts: [
+        attempt(1, 1, { ...failed, outcome: 'retrying' }),
+        attempt(1, 2, {}),
+        attempt(2, 1, { ...failed, outcome: 'abandoned' }),
+        attempt(3, 1, {}),
+        attempt(4, 1, { outcome: 'retrying', status: null, failure: 'timeout', failureMessage: 'late', responseBody: null }),
+      ],
+      endpoint: 'https://example.com',
+      isLast: true,
+    },
+    60_000,
+    api.clock.nowMs,
+  );
+});
+afterAll(() => api.close());
+
+const list = async (query: Record<string, string> = {}) => {
+  const answer = await api.call('GET', `/v1/reporting_webhooks/${webhookId}/deliveries`, { query });
+  expect({ status: answer.statusCode, body: answer.body }).toMatchObject({ status: 200 });
+  return answer.json() as { deliveries: Delivery[]; next: string };
+};
+const sequencesOf = (page: { deliveries: Delivery[] }) => page.deliveries.map((delivery) => delivery.sequence);
+
+test('lists deliveries with their attempts, newest first', async () => {
+  const { deliveries, next } = await list();
+  expect(deliveries.map(({ sequence, state }) => [sequence, state])).toEqual([
+    [6, 'pending'],
+    [5, 'pending'],
+    [4, 'retrying'],
+    [3, 'delivered'],
+    [2, 'abandoned'],
+    [1, 'delivered'],
+  ]);
+  expect(next).toBe('');
+  expect(deliveries[0]!.attempts).toEqual([]);
+  expect(deliveries[5]).toEqual({
+    sequence: 1,
+    event_id: 'event-1',
+    event_type: 'customer_subscribed',
+    state: 'delivered',
+    occurred_at: 1_772_269_200,
+    created_at: expect.any(Number),
+    attempts: [
+      {
+        attempt: 1,
+        started_at: 1_772_272_800,
+        duration_ms: 12,
+        outcome: 'retrying',
+        status: 500,
+        failure: 'status',
+        failure_message: 'answered 500',
+        response_body: 'oh no',
+      },
+      expect.objectContaining({ attempt: 2, outcome: 'delivered', status: 200, failure: null }),
+    ],
+  });
+  expect(deliveries[2]!.attempts).toMatchObject([{ status: null, failure: 'timeout', response_body: null }]);
+});
+
+test.each([
+  ['pending', [6, 5]],
+  ['retrying', [4]],
+  ['delivered', [3, 1]],
+  ['abandoned', [2]],
+])('state=%s lists those alone', async (state, sequences) => {
+  const page = await list({ state });
+  expect(sequencesOf(page)).toEqual(sequences);
+  expect(page.next).toBe('');
+});
+
+test.each([{}, { state: 'delivered' }, { state: 'pending' }])('pages of %j hold together', async (filter) => {
+  const seen: number[] = [];
+  let start = '';
+  do {
+    const page = await list({ ...filter, limit: '1', start });
+    seen.push(...sequencesOf(page));
+    start = page.next;
+  } while (start !== '');
+  expect(seen).toEqual(sequencesOf(await list(filter)));
+});
+
+test.each([
+  ['state=lost', 'state'],
+  ['limit=0', 'limit'],
+  ['start=x', 'start'],
+  [`start=${Buffer.from('[9007199254740993]').toString('base64url')}`, 'start'],
+  [`start=${Buffer.from('[0]').toString('base64url')}`, 'start'],
+])('%s is 400 and names the field', async (query, field) => {
+  const answer = await api.call('GET', `/v1/reporting_webhooks/${webhookId}/deliveries?${query}`);
+  expect(expectProblem(answer, 400, 'invalid_request').errors).toMatchObject([{ field }]);
+});

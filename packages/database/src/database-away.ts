@@ -1,0 +1,31 @@
+/** Tells "Postgres cannot be reached now" from every other failure of a statement: only that is worth trying again. */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+
+const NETWORK_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ENOENT', 'EAI_AGAIN', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH']);
+
+/** Connection exceptions, "too many connections" and the three shutdowns (PostgreSQL manual, appendix A). */
+const AWAY_SQLSTATE = /^(08|53300$|57P0[123]$)/;
+
+/** `pg` gives a connection that ended in the middle of a statement no code. */
+const AWAY_MESSAGE = /^(Connection terminated|timeout exceeded when trying to connect)/;
+
+/** True when the connection, and not the statement, is what failed. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return NETWORK_CODES.has(code) || AWAY_SQLSTATE.test(code) || AWAY_MESSAGE.test(error.message);
+}
+
+/** True when Postgres answers the smallest question before the deadline; never throws. */
+export async function isDatabaseAnswering(database: DatabaseOrTransaction, deadlineMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<false>((resolve) => {
+    timer = setTimeout(resolve, deadlineMs, false);
+  });
+  const answer = sql`select 1`.execute(database).then(
+    () => true,
+    () => false,
+  );
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+}

@@ -1,0 +1,37 @@
+/** Brings the schema forward. Migrations have no way back: a mistake is mended by the next one. */
+import { Migrator, type MigrationResult } from 'kysely/migration';
+import { AppError } from '@sluice/domain/errors';
+import type { Database } from './connection.ts';
+import { accounts } from './migrations/0001_accounts.ts';
+import { peopleAndEvents } from './migrations/0002_people_and_events.ts';
+import { webhooks } from './migrations/0003_webhooks.ts';
+
+/** In order of name; a landed one is never edited, renamed or removed. */
+const MIGRATIONS = {
+  '0001_accounts': accounts,
+  '0002_people_and_events': peopleAndEvents,
+  '0003_webhooks': webhooks,
+};
+
+/**
+ * Runs what is missing, each in the same transaction; concurrent callers wait for one another.
+ *
+ * @returns the names that were run.
+ * @throws AppError MIGRATION_MISMATCH when the database has migrations that this version does not know.
+ */
+export async function migrate(database: Database): Promise<string[]> {
+  const migrator = new Migrator({
+    db: database,
+    provider: { getMigrations: () => Promise.resolve(MIGRATIONS) },
+  });
+  const { error, results } = await migrator.migrateToLatest();
+  if (error !== undefined) {
+    const failed = results?.find((result) => result.status === 'Error');
+    throw new AppError(
+      'MIGRATION_MISMATCH',
+      failed ? `migration ${failed.migrationName} failed` : 'the database is not one this version can use',
+      { cause: error },
+    );
+  }
+  return (results ?? []).map((result: MigrationResult) => result.migrationName);
+}

@@ -1,0 +1,45 @@
+/** The embedded Postgres' settings that differ from the server's defaults, each with its reason. */
+
+/** `full`: what is committed survives a power cut. `none`: for tests, nothing survives a crash. */
+export type Durability = 'full' | 'none';
+
+export function postgresSettings(port: number, durability: Durability): Readonly<Record<string, string>> {
+  return {
+    port: String(port),
+    // Reached from this machine only; a password guards it from the machine's other users.
+    listen_addresses: '127.0.0.1',
+    // No socket file: its folder would have to be reachable by the account and by us.
+    unix_socket_directories: '',
+    // Intake, API and worker at their default pools need about 60; BullMQ's listeners 5 more; tests run several at once.
+    max_connections: '200',
+    // The hot set (people, the queue, today's events) of a single machine; more would be taken from the services.
+    shared_buffers: '192MB',
+    // Sorting and hashing an envelope of 1,000 operations stays in memory.
+    work_mem: '16MB',
+    // At the default of 1GB a steady intake checkpoints every minute and writes full pages again each time.
+    max_wal_size: '2GB',
+    // Statements here touch few rows: compiling them costs more than running them.
+    jit: 'off',
+    // Parallel workers need /dev/shm, of which a container has 64 MB; no statement of ours gains by them.
+    max_parallel_workers_per_gather: '0',
+    // Rendered in one zone on every machine.
+    timezone: 'UTC',
+    log_timezone: 'UTC',
+    log_line_prefix: '%m [%p] %a ',
+    // A line every five minutes that says nothing is wrong.
+    log_checkpoints: 'off',
+    ...(durability === 'full' ? DURABLE : FAST),
+  };
+}
+
+/** The defaults, said aloud: an acknowledgement stands on them. */
+const DURABLE = { fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' };
+
+const FAST = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  synchronous_commit: 'off',
+  // No replica and no archive: cloning a template database then writes no WAL worth naming.
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+};

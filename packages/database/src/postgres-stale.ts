@@ -1,0 +1,54 @@
+/**
+ * A server left running on our data by a supervisor that was killed together with its guard.
+ *
+ * Who calls this holds the data's lock, so no supervisor lives. Postgres itself would refuse to
+ * start beside a live process of the recorded id, even when that id now belongs to something else.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AppError } from '@sluice/domain/errors';
+import { runAs, type ServerAccount } from './postgres-account.ts';
+
+export interface StaleServerOptions {
+  readonly dataPath: string;
+  readonly account: ServerAccount;
+  readonly pgCtl: string;
+  readonly onProgress: (line: string) => void;
+}
+
+/** @throws AppError DATABASE_START_FAILED when the old server cannot be stopped. */
+export async function stopStaleServer(options: StaleServerOptions): Promise<void> {
+  const { dataPath, account, pgCtl, onProgress } = options;
+  const lockFile = join(dataPath, 'postmaster.pid');
+  const lines = (await readFile(lockFile, 'utf8').catch(() => '')).split('\n');
+  const pid = Number(lines[0]);
+  if (!Number.isInteger(pid) || pid <= 0) return;
+
+  const command = await commandOf(pid);
+  if (command === undefined) return;
+  if (!command.includes('postgres') || !command.includes(dataPath)) {
+    // The id was given to another program. Postgres takes its own parent's id, ours, for a leftover,
+    // and still looks for processes of the old server that hold its memory: removing the file would not.
+    await writeFile(lockFile, [await ownPid(), ...lines.slice(1)].join('\n'));
+    return;
+  }
+  onProgress(`stopping a Postgres (process ${pid}) that an earlier run left behind`);
+  for (const mode of ['fast', 'immediate']) {
+    const { exitCode } = await runAs(account, pgCtl, ['stop', '-D', dataPath, '-m', mode, '-w', '-t', '15']);
+    if (exitCode === 0) return;
+  }
+  throw new AppError('DATABASE_START_FAILED', `a Postgres (process ${pid}) of an earlier run does not stop; kill it`);
+}
+
+/** The process' command line, or nothing when there is no such process. `/proc` first: bare machines have no `ps`. */
+async function commandOf(pid: number): Promise<string | undefined> {
+  const fromProc = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined);
+  if (fromProc !== undefined) return fromProc.replaceAll('\0', ' ');
+  const { exitCode, output } = await runAs(undefined, 'ps', ['-o', 'command=', '-p', String(pid)]);
+  return exitCode === 0 && output !== '' ? output : undefined;
+}
+
+async function ownPid(): Promise<string> {
+  const { output } = await runAs(undefined, '/bin/sh', ['-c', 'echo "$PPID"']);
+  return output;
+}

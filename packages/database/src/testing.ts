@@ -1,0 +1,115 @@
+/**
+ * Databases for tests: each a clone of one template, which the run's set-up has migrated
+ * (`scripts/test-services.ts`). A file's clones are dropped when the file passes, and kept and
+ * named when it fails. A client that a test forgot to close fails the file.
+ *
+ * Import it at the top of a test file: the cleaning up is registered on import, first, and so runs
+ * last, after the file's own.
+ */
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, inject } from 'vitest';
+import { createDatabase, type Database } from './connection.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A database of the test server from which others can be created and dropped. */
+    readonly testServerUrl: string;
+    /** The migrated database to clone. */
+    readonly testTemplateName: string;
+  }
+}
+
+export interface TestDatabase {
+  readonly database: Database;
+  readonly url: string;
+  readonly name: string;
+  /** Closes `database` and drops it now. Needed only to drop it before the file ends. */
+  drop(): Promise<void>;
+}
+
+/** Clients end their connections a moment after they said so. */
+const LEAK_DEADLINE_MS = 2_000;
+const POLL_INTERVAL_MS = 20;
+
+const created = new Set<TestDatabase>();
+
+/** A migrated, empty database of this file's own; about 50 ms. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await onServer((client) => client.query(`create database ${name} template ${inject('testTemplateName')}`));
+  const url = new URL(inject('testServerUrl'));
+  url.pathname = `/${name}`;
+  const unexpected: Error[] = [];
+  const database = createDatabase({
+    url: url.href,
+    poolMax: 10,
+    applicationName: 'test',
+    onError: (error) => void unexpected.push(error),
+  });
+  const testDatabase: TestDatabase = {
+    database,
+    url: url.href,
+    name,
+    async drop() {
+      created.delete(testDatabase);
+      await database.destroy();
+      const leaked = await waitForClients(name);
+      await onServer((client) => client.query(`drop database if exists ${name} with (force)`));
+      if (leaked.length > 0) throw new Error(`clients that were not closed: ${leaked.join(', ')}`);
+      if (unexpected.length > 0) throw new AggregateError(unexpected, 'connections of the test broke');
+    },
+  };
+  created.add(testDatabase);
+  return testDatabase;
+}
+
+// oxlint-disable-next-line no-empty-pattern -- vitest reads the parameter and insists on a pattern
+afterAll(async ({}, file) => {
+  const isFailed = hasFailed(file);
+  for (const testDatabase of created) {
+    if (!isFailed) {
+      await testDatabase.drop();
+      continue;
+    }
+    await testDatabase.database.destroy();
+    // oxlint-disable-next-line no-console -- for the person who looks into the failure
+    console.error(`kept for you to look into: database ${testDatabase.name}`);
+  }
+  created.clear();
+});
+
+interface Task {
+  readonly result?: { readonly state: string } | undefined;
+  readonly tasks?: readonly Task[];
+}
+
+function hasFailed(task: Task): boolean {
+  return task.result?.state === 'fail' || (task.tasks ?? []).some((child) => hasFailed(child));
+}
+
+/** Waits for the last client to leave; those that stay are named. */
+async function waitForClients(name: string): Promise<string[]> {
+  const deadlineMs = performance.now() + LEAK_DEADLINE_MS;
+  for (;;) {
+    const { rows } = await onServer((client) =>
+      client.query<{ name: string }>(
+        `select coalesce(nullif(application_name, ''), left(query, 60)) as name
+         from pg_stat_activity where datname = $1 and backend_type = 'client backend'`,
+        [name],
+      ),
+    );
+    if (rows.length === 0 || performance.now() > deadlineMs) return rows.map((row) => row.name);
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+  }
+}
+
+async function onServer<Result>(use: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: inject('testServerUrl') });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * Relationships between people and objects, from either side, and the objects they make.
+ *
+ * Adding makes what is not there: the object, and a person named by id, email or phone. An object
+ * named by its svc object id, and a person by svc_id or anonymous id, must be there. Adding again
+ * lays the attributes over those there are.
+ */
+import { mergeAttributes } from './merge-attributes.ts';
+import { findOrCreatePerson, findPerson } from './upsert-person.ts';
+import type { JsonObject } from './json.ts';
+import type { ObjectIdentifier, ObjectRelationship, Operation, PersonRelationship } from './operation.ts';
+import type { PersonState } from './person-directory.ts';
+import type { ActivityKind, ObjectRow } from './slice.ts';
+import { svcObjectId } from './svc-id.ts';
+import { relationshipText, type WorkingSet } from './working-set.ts';
+
+/** Adds or deletes relationships of one person. */
+export function changeObjectsOfPerson(
+  set: WorkingSet,
+  operation: Operation,
+  person: PersonState,
+  action: 'add' | 'delete',
+  entries: readonly ObjectRelationship[],
+): void {
+  for (const entry of entries) {
+    const object = action === 'add' ? findOrCreateObject(set, operation, entry.object) : findObject(set, operation, entry.object);
+    if (object) changeRelationship(set, operation, action, person, object, entry.attributes);
+  }
+}
+
+/** Adds or deletes relationships of one object. */
+export function changePeopleOfObject(
+  set: WorkingSet,
+  operation: Operation,
+  object: ObjectRow,
+  action: 'add' | 'delete',
+  entries: readonly PersonRelationship[],
+): void {
+  for (const entry of entries) {
+    const find = action === 'add' ? findOrCreatePerson : findPerson;
+    const resolution = find(set, operation, entry.person);
+    if (resolution.outcome === 'found') changeRelationship(set, operation, action, resolution.person, object, entry.attributes);
+  }
+}
+
+/** The object, made where it is not there; undefined, and recorded, for a svc object id that nothing has. */
+export function findOrCreateObject(set: WorkingSet, operation: Operation, identifier: ObjectIdentifier): ObjectRow | undefined {
+  const { environmentId, receivedAtMs } = operation;
+  if ('svcObjectId' in identifier) return findObject(set, operation, identifier);
+  const known = set.findObject(environmentId, identifier);
+  if (known) return known;
+  const created: ObjectRow = {
+    environmentId,
+    objectNumber: set.effects.newObjectNumber(),
+    objectTypeId: identifier.objectTypeId,
+    objectId: identifier.objectId,
+    attributes: {},
+    attributesAtMs: null,
+    createdAtMs: receivedAtMs,
+    updatedAtMs: receivedAtMs,
+  };
+  set.setObject(created);
+  return created;
+}
+
+/** The object; recorded where there is none. */
+export function findObject(set: WorkingSet, operation: Operation, identifier: ObjectIdentifier): ObjectRow | undefined {
+  const object = set.findObject(operation.environmentId, identifier);
+  if (!object) recordNotFound(set, operation, identifier);
+  return object;
+}
+
+function recordNotFound(set: WorkingSet, operation: Operation, identifier: ObjectIdentifier): void {
+  const isSvcId = 'svcObjectId' in identifier;
+  const name = isSvcId ? `svc_object_id "${identifier.svcObjectId}"` : `object_id "${identifier.objectId}" of type ${identifier.objectTypeId}`;
+  set.addIssue(operation, {
+    code: 'object_not_found',
+    field: isSvcId ? 'svc_object_id' : 'object_id',
+    message: `No object has the ${name}; nothing was done.`,
+    sample: isSvcId ? identifier.svcObjectId : identifier.objectId,
+  });
+}
+
+function changeRelationship(
+  set: WorkingSet,
+  operation: Operation,
+  action: 'add' | 'delete',
+  person: PersonState,
+  object: ObjectRow,
+  attributes: JsonObject,
+): void {
+  const { environmentId, receivedAtMs } = operation;
+  const { personId } = person;
+  const { objectNumber } = object;
+  const current = set.relationships.get(relationshipText({ personId, objectNumber }));
+  if (action === 'delete') {
+    if (!current) return;
+    set.relationships.delete(current);
+    addActivity(set, operation, person, 'delete_relationship', object, current.attributes);
+    return;
+  }
+  const merge = mergeAttributes(current?.attributes ?? {}, attributes);
+  if (merge.refused.length > 0) refuseExcess(set, operation, merge.refused);
+  if (current && !merge.changes) return;
+  const createdAtMs = current?.createdAtMs ?? receivedAtMs;
+  const times = { createdAtMs, updatedAtMs: receivedAtMs };
+  set.relationships.set({ environmentId, personId, objectNumber, attributes: merge.attributes, ...times });
+  if (!current) addActivity(set, operation, person, 'add_relationship', object, merge.attributes);
+}
+
+function refuseExcess(set: WorkingSet, operation: Operation, refused: readonly string[]): void {
+  const [first = ''] = refused;
+  set.addIssue(operation, {
+    code: 'too_large',
+    field: 'relationship_attributes',
+    message: `The relationship has 300 attributes, the most there can be: ${refused.length} new ones were left out, the first is "${first}".`,
+    sample: first,
+  });
+}
+
+function addActivity(
+  set: WorkingSet,
+  operation: Operation,
+  person: PersonState,
+  kind: ActivityKind,
+  object: ObjectRow,
+  attributes: JsonObject,
+): void {
+  const { objectTypeId, objectId, objectNumber } = object;
+  set.addActivity(person, operation, kind, null, {
+    object_type_id: String(objectTypeId),
+    object_id: objectId,
+    svc_object_id: svcObjectId(objectNumber),
+    relationship_attributes: attributes,
+  });
+}

@@ -1,0 +1,53 @@
+/**
+ * How an attempt can end, and which endings wait an hour before the next one.
+ *
+ * The field's words for the listed failures (`ingestion-webhooks.md` §7) are those of a client that
+ * says "EOF", "misbehaving server", "connection refused", "connection reset by peer". Ours for the
+ * same things are the keys below. Whatever is not listed goes straight to exponential backoff.
+ */
+
+/** Failure class → what it means, for those who read the attempts. */
+export const FAILURE_CLASSES = {
+  status: 'The endpoint answered, but not with a 2xx status. Redirects are not followed.',
+  end_of_file: 'The endpoint closed the connection before its answer was complete.',
+  misbehaving_server: 'What the endpoint sent is not an HTTP/1.1 response.',
+  connection_refused: 'Nothing listens at the address and port.',
+  connection_reset: 'The endpoint reset the connection.',
+  tls_verification: 'The certificate is expired, is for another name, or is not signed by a known authority.',
+  tls_handshake: 'No TLS connection (1.2 or newer) could be agreed on.',
+  timeout: 'No complete answer in time, counted from the name look-up to the last byte of the body.',
+  name_not_resolved: 'The name of the endpoint has no address.',
+  unreachable: 'There is no route to the address.',
+  address_refused: 'The endpoint is at an address that this installation does not send to.',
+  unusable_endpoint: 'The endpoint is not an http or https URL that can be called.',
+  other: 'None of the above; the message says more.',
+} as const;
+
+export type FailureClass = keyof typeof FAILURE_CLASSES;
+
+/** A failed attempt. `status` is set where there was a response head, whichever the class. */
+export interface DeliveryFailure {
+  readonly failure: FailureClass;
+  readonly status: number | null;
+}
+
+const LISTED_STATUSES: ReadonlySet<number> = new Set([400, 401, 402, 403, 404, 405, 410, 429, 500, 502, 521]);
+
+const LISTED_CLASSES: ReadonlySet<FailureClass> = new Set<FailureClass>([
+  'end_of_file',
+  'misbehaving_server',
+  'connection_refused',
+  'connection_reset',
+  'tls_verification',
+]);
+
+/** 2xx and nothing else. */
+export function isSuccessStatus(status: number): boolean {
+  return status >= 200 && status <= 299;
+}
+
+/** True where `ingestion-webhooks.md` §7 says to wait one hour. */
+export function isListedFailure(failure: DeliveryFailure): boolean {
+  if (failure.failure === 'status') return failure.status !== null && LISTED_STATUSES.has(failure.status);
+  return LISTED_CLASSES.has(failure.failure);
+}

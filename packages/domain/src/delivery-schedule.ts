@@ -1,0 +1,100 @@
+/**
+ * When a failed delivery is tried again, and when it is given up.
+ *
+ * The schedule is a function of the attempts so far, nothing else is remembered:
+ *
+ *   pending ──2xx──────────────────────────────▶ delivered
+ *      │ failure
+ *      ▼
+ *   retrying ──2xx─────────────────────────────▶ delivered
+ *      │ ▲
+ *      │ └─ failure before give-up: wait, again
+ *      └─── failure at or after give-up ───────▶ abandoned
+ *
+ * Waits: the first listed failure of a delivery waits exactly the listed time (one hour); every
+ * other failure takes the next exponential step, base × 2ⁿ up to the cap, of which between half
+ * and the whole is waited, by chance. So waits never get shorter, and lanes that failed together do
+ * not come back together. "One hour, then exponential" leaves open whether a listed failure later
+ * in a delivery's life waits an hour again; once is enough to honour both readings.
+ *
+ * The last attempt is made at the give-up time itself, so a delivery is never given up without
+ * having been tried at the end, and never before. Give-up counts from the delivery's own first
+ * attempt, not from when its lane began to fail.
+ *
+ * Pure: the clock and the chance are arguments. Used by `lane.ts`.
+ */
+import { isListedFailure, type DeliveryFailure } from './delivery-failure.ts';
+
+/** The rules' numbers. The defaults of `worker/src/webhook-settings.ts` are the spec's where it has one. */
+export interface DeliveryPolicy {
+  readonly listedFailureWaitMs: number;
+  readonly backoffBaseMs: number;
+  readonly backoffCapMs: number;
+  /** From the first attempt. */
+  readonly giveUpAfterMs: number;
+}
+
+/** A delivery's failed attempts so far, as the schedule needs them. */
+export interface RetryState {
+  readonly attempts: number;
+  /** When the first attempt started, Unix milliseconds; null before it. */
+  readonly firstAttemptAtMs: number | null;
+  readonly hasWaitedListed: boolean;
+  /** Exponential steps taken. */
+  readonly backoffSteps: number;
+}
+
+export const NEVER_ATTEMPTED: RetryState = {
+  attempts: 0,
+  firstAttemptAtMs: null,
+  hasWaitedListed: false,
+  backoffSteps: 0,
+};
+
+export interface FailedAttempt extends DeliveryFailure {
+  readonly startedAtMs: number;
+}
+
+/** The state after one more failed attempt. */
+export function addFailure(state: RetryState, attempt: FailedAttempt): RetryState {
+  const waitsListed = isListedFailure(attempt) && !state.hasWaitedListed;
+  return {
+    attempts: state.attempts + 1,
+    firstAttemptAtMs: state.firstAttemptAtMs ?? attempt.startedAtMs,
+    hasWaitedListed: state.hasWaitedListed || waitsListed,
+    backoffSteps: state.backoffSteps + (waitsListed ? 0 : 1),
+  };
+}
+
+export type FailureVerdict =
+  | { readonly outcome: 'retrying'; readonly retry: RetryState; readonly nextAttemptAtMs: number }
+  | { readonly outcome: 'abandoned'; readonly retry: RetryState };
+
+/**
+ * What follows from a failed attempt.
+ *
+ * @param endedAtMs - when the failure was known; waits count from here.
+ * @param chance - 0 ≤ chance < 1.
+ */
+export function judgeFailure(
+  before: RetryState,
+  attempt: FailedAttempt,
+  endedAtMs: number,
+  policy: DeliveryPolicy,
+  chance: number,
+): FailureVerdict {
+  const retry = addFailure(before, attempt);
+  const giveUpAtMs = (retry.firstAttemptAtMs ?? attempt.startedAtMs) + policy.giveUpAfterMs;
+  if (endedAtMs >= giveUpAtMs) return { outcome: 'abandoned', retry };
+  const waitMs =
+    retry.backoffSteps === before.backoffSteps
+      ? policy.listedFailureWaitMs
+      : backoffMs(retry.backoffSteps, policy, chance);
+  return { outcome: 'retrying', retry, nextAttemptAtMs: Math.min(endedAtMs + waitMs, giveUpAtMs) };
+}
+
+/** The wait of the `step`-th exponential step, counted from 1, in whole milliseconds. */
+export function backoffMs(step: number, policy: DeliveryPolicy, chance: number): number {
+  const fullMs = Math.min(policy.backoffBaseMs * 2 ** (step - 1), policy.backoffCapMs);
+  return Math.round(fullMs / 2 + (fullMs / 2) * chance);
+}

@@ -1,0 +1,29 @@
+/**
+ * Broken promises (a bug, a lost connection, a bad setting) as errors with one stable code each.
+ * Expected endings are outcomes, not errors. `docs/errors.md` lists this table; a test holds it.
+ */
+
+/** code → what it means and what to do next, for operators. */
+export const ERRORS = {
+  CONFIG_INVALID: 'A setting is missing or malformed; every problem is listed. Correct it and start again.',
+  BROKER_UNAVAILABLE: 'The broker (Redis, or Postgres where it carries the queues) did not confirm in time.',
+  ENVELOPE_INVALID: 'A queued envelope cannot be read. It was written by an incompatible version.',
+  MIGRATION_MISMATCH: 'The database schema is not the one this version needs. Run the migrations, or the newer version.',
+  PORT_TAKEN: 'Another process listens on the port. Stop it, or choose another port in the setting named.',
+  DATA_DIRECTORY_HELD: 'Another process runs on the same data directory. Stop it first.',
+  DATABASE_START_FAILED: 'The embedded Postgres did not start; its own words follow.',
+  BUG: 'Something that cannot happen did. Please report it with the log.',
+} as const;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** The one error class thrown by our own code. `message` is for operators and never sent to clients. */
+export class AppError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = 'AppError';
+    this.code = code;
+  }
+}

@@ -1,0 +1,49 @@
+/**
+ * What can be wrong with a call, or was put right in it: one table of codes for both APIs.
+ *
+ * An issue of severity `error` means that the call (or the batch item) was not taken; a `warning`
+ * that it was, with the difference that the message names.
+ */
+
+/** Wire reasons of Track v2 (conventions §2.3) and codes of the issues log. */
+export const ISSUE_CODES = {
+  // the call itself
+  authentication_failed: 'error',
+  invalid_encoding: 'error',
+  invalid_json: 'error',
+  too_large: 'error',
+  required: 'error',
+  invalid: 'error',
+  too_long: 'error',
+  unsupported: 'error',
+  // taken, but not quite as sent
+  timestamp_in_milliseconds: 'warning',
+  timestamp_invalid: 'warning',
+  characters_replaced: 'warning',
+  // found while processing
+  duplicate_event: 'warning',
+  suppressed: 'error',
+  identifier_conflict: 'error',
+  person_not_found: 'error',
+  object_not_found: 'error',
+  skipped_update: 'warning',
+} as const satisfies Record<string, 'error' | 'warning'>;
+
+export type IssueCode = keyof typeof ISSUE_CODES;
+
+export interface Issue {
+  readonly code: IssueCode;
+  /** Path of the field in the call's body, or in the batch item's, dots between levels: `traits.email`. Null where no one field is meant. */
+  readonly field: string | null;
+  /** One sentence for the person who sent it; names the field and the bound. */
+  readonly message: string;
+  /** 0-based, in batch calls. */
+  readonly batchIndex?: number;
+  /** The start of the offending value, at most 200 characters. */
+  readonly sample?: string;
+}
+
+/** True where the call or item was not taken because of it. */
+export function isError(issue: Issue): boolean {
+  return ISSUE_CODES[issue.code] === 'error';
+}

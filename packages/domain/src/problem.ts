@@ -1,0 +1,55 @@
+/**
+ * The one error body that every HTTP edge sends: RFC 9457 members with the older shapes beside
+ * them, so that each real client finds the text where it looks (`ingestion-conventions.md` §3.3,
+ * §5.4): `code` and `message`, `errors[]`, `meta.error` and `meta.errors`.
+ */
+
+export interface ProblemDetail {
+  /** Path of the field, or null where no one field is meant. */
+  readonly field: string | null;
+  /** A stable word: `required`, `invalid`, `too_long`, … */
+  readonly reason: string;
+  readonly message: string;
+  /** Where the value stands: a JSON pointer (RFC 6901) into the body, or the name of a path or query parameter. */
+  readonly source?: { readonly pointer: string } | { readonly parameter: string };
+  /** 0-based item of a batch call. */
+  readonly batchIndex?: number;
+}
+
+export interface Problem {
+  readonly status: number;
+  /** Stable, snake_case. */
+  readonly code: string;
+  /** One sentence that may be shown to whoever called. */
+  readonly message: string;
+  readonly details?: readonly ProblemDetail[];
+  readonly requestId?: string;
+}
+
+/** The body as a JSON value; `content-type: application/problem+json` where the client is not an old one. */
+export function problemBody(problem: Problem): Record<string, unknown> {
+  const { status, code, message, details = [], requestId } = problem;
+  const texts = details.length > 0 ? details.map((detail) => detail.message) : [message];
+  return {
+    type: `urn:sluice:error:${code}`,
+    title: code.replaceAll('_', ' '),
+    status,
+    detail: message,
+    code,
+    message,
+    errors: (details.length > 0 ? details : [{ field: null, reason: code, message }]).map((detail) => ({
+      ...('batchIndex' in detail && detail.batchIndex !== undefined ? { batch_index: detail.batchIndex } : {}),
+      field: detail.field,
+      reason: detail.reason,
+      message: detail.message,
+      detail: detail.message,
+      status: String(status),
+      ...('source' in detail && detail.source !== undefined ? { source: detail.source } : {}),
+    })),
+    meta: {
+      error: message,
+      errors: texts,
+      ...(requestId === undefined ? {} : { request_id: requestId }),
+    },
+  };
+}

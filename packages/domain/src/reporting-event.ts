@@ -1,0 +1,113 @@
+/**
+ * What reporting webhooks can be told about: the registry of event types and the one shape that
+ * all of them have until they are written as deliveries.
+ *
+ * Step 9 of the walk: `apply-operations.ts` finds reporting events; `database/src/deliveries.ts`
+ * (step 10) writes one delivery for each webhook that selected the type.
+ */
+import type { JsonObject } from './json.ts';
+
+const SUFFIXES = {
+  customer: ['subscribed', 'unsubscribed', 'subscription_preferences_changed'],
+  email: [
+    'drafted',
+    'attempted',
+    'sent',
+    'delivered',
+    'opened',
+    'clicked',
+    'converted',
+    'bounced',
+    'dropped',
+    'deferred',
+    'spammed',
+    'failed',
+    'unsubscribed',
+    'undeliverable',
+  ],
+  push: [
+    'drafted',
+    'attempted',
+    'sent',
+    'delivered',
+    'opened',
+    'clicked',
+    'converted',
+    'bounced',
+    'dropped',
+    'failed',
+    'undeliverable',
+  ],
+  sms: [
+    'drafted',
+    'attempted',
+    'sent',
+    'delivered',
+    'clicked',
+    'converted',
+    'bounced',
+    'dropped',
+    'failed',
+    'undeliverable',
+    'replied',
+  ],
+  whatsapp: [
+    'drafted',
+    'attempted',
+    'sent',
+    'delivered',
+    'opened',
+    'clicked',
+    'converted',
+    'bounced',
+    'dropped',
+    'failed',
+    'undeliverable',
+    'replied',
+  ],
+  in_app: ['drafted', 'attempted', 'sent', 'opened', 'clicked', 'converted', 'failed', 'undeliverable'],
+  slack: ['drafted', 'attempted', 'sent', 'clicked', 'converted', 'failed'],
+  webhook: ['drafted', 'attempted', 'sent', 'clicked', 'converted', 'failed', 'undeliverable'],
+} as const;
+
+type Family = keyof typeof SUFFIXES;
+
+/** A family and one of its suffixes, such as `email_opened`. */
+export type ReportingEventType = { [F in Family]: `${F}_${(typeof SUFFIXES)[F][number]}` }[Family];
+
+/** Every type that a webhook may select (`ingestion-conventions.md` §4.1): 72. */
+export const REPORTING_EVENT_TYPES = Object.entries(SUFFIXES).flatMap(([family, suffixes]) =>
+  suffixes.map((suffix) => `${family}_${suffix}`),
+) as readonly ReportingEventType[];
+
+const TYPES: ReadonlySet<string> = new Set(REPORTING_EVENT_TYPES);
+
+/** What carries a message, and so what a delivery's `object_type` can be besides `customer`. */
+export type MessageChannel = Exclude<Family, 'customer'>;
+
+/** True for a type that a webhook may select. */
+export function isReportingEventType(type: string): type is ReportingEventType {
+  return TYPES.has(type);
+}
+
+/** True for the channels of messages; `customer` is none. */
+export function isMessageChannel(channel: string): channel is MessageChannel {
+  return channel !== 'customer' && Object.hasOwn(SUFFIXES, channel);
+}
+
+/** Something that happened once, for whichever webhooks want to know. */
+export interface ReportingEvent {
+  readonly environmentId: number;
+  /** ULID, the same in every delivery of it. */
+  readonly eventId: string;
+  readonly eventType: ReportingEventType;
+  /** The channel that caused it, or `customer` where that is not known. */
+  readonly objectType: MessageChannel | 'customer';
+  /** The type's suffix, but for `svc_subscription_preferences_changed`. */
+  readonly metric: string;
+  readonly occurredAtMs: number;
+  readonly personId?: number;
+  readonly data: JsonObject;
+  /** Members of `data` that only webhooks with `with_content` get. */
+  readonly content?: JsonObject;
+}

@@ -1,0 +1,228 @@
+/**
+ * What must be loaded before operations can be folded: every identifier and object they name,
+ * wherever in them it stands.
+ *
+ * Step 9 of the walk, before `database/src/person-identifiers.ts` and its neighbours (step 10). The
+ * fold finds nobody who is not named here, so naming too many costs a look-up and too few a person.
+ */
+import { personIdOf, objectNumberOf } from './svc-id.ts';
+import type { Json } from './json.ts';
+import type { ObjectIdentifier, Operation, PersonIdentifier } from './operation.ts';
+import type { EventKey, IdentifierKey, MessageDeliveryKey, ObjectKey, PersonKey, StoredIdentifierKind } from './slice.ts';
+
+export interface NeededIdentifier extends IdentifierKey {
+  /** False where only events name it: they need to know who it is, not how they are. */
+  needsPerson: boolean;
+}
+
+export interface ObjectName {
+  readonly environmentId: number;
+  readonly objectTypeId: number;
+  readonly objectId: string;
+}
+
+export interface SliceNeeds {
+  /** Each once. */
+  readonly identifiers: readonly NeededIdentifier[];
+  /** People named by svc_id; some may be named twice. */
+  readonly people: readonly PersonKey[];
+  readonly objectNames: readonly ObjectName[];
+  /** Objects named by svc object id; some may be named twice. */
+  readonly objects: readonly ObjectKey[];
+  readonly messageDeliveries: readonly MessageDeliveryKey[];
+  /** Event ids to claim, each once. */
+  readonly events: readonly EventKey[];
+  readonly changesRelationships: boolean;
+  readonly changesDevices: boolean;
+  readonly mergesPeople: boolean;
+  /** Identifiers that are not named may be given up: whoever else holds them must be waited for. */
+  readonly releasesIdentifiers: boolean;
+  /** So many people and objects can be new, at most. */
+  readonly newNumbersMax: number;
+}
+
+/** The one text for an identifier, for maps. */
+export function identifierText(environmentId: number, kind: StoredIdentifierKind, value: string): string {
+  return `${environmentId} ${kind} ${value}`;
+}
+
+/** The one text for an object's name, for maps. */
+export function objectText(environmentId: number, objectTypeId: number, objectId: string): string {
+  return `${environmentId} ${objectTypeId} ${objectId}`;
+}
+
+/** The one text for an event's id, for maps. */
+export function eventText(environmentId: number, eventId: string): string {
+  return `${environmentId} ${eventId}`;
+}
+
+/** How an identifier is stored and compared. */
+export function storedValue(kind: StoredIdentifierKind, value: string): string {
+  return kind === 'email' ? value.toLowerCase() : value;
+}
+
+/** An identifier inside attributes: text, or a number as its digits; undefined for anything else and for ''. */
+export function identifierIn(value: Json | undefined): string | undefined {
+  if (typeof value === 'string') return value === '' ? undefined : value;
+  return typeof value === 'number' ? String(value) : undefined;
+}
+
+/** Collects what the operations name, in one pass. */
+export function findSliceNeeds(operations: readonly Operation[]): SliceNeeds {
+  const draft = new NeedsDraft();
+  for (const operation of operations) collect(draft, operation);
+  return draft.finish();
+}
+
+class NeedsDraft {
+  readonly people: PersonKey[] = [];
+  readonly objects: ObjectKey[] = [];
+  changesRelationships = false;
+  changesDevices = false;
+  mergesPeople = false;
+  releasesIdentifiers = false;
+  #newNumbersMax = 0;
+  readonly #identifiers = new Map<string, NeededIdentifier>();
+  readonly #objectNames = new Map<string, ObjectName>();
+  readonly #messageDeliveries = new Map<string, MessageDeliveryKey>();
+  readonly #events = new Map<string, EventKey>();
+
+  person(environmentId: number, identifier: PersonIdentifier, needsPerson: boolean): void {
+    if (identifier.kind === 'svc_id') {
+      const personId = personIdOf(identifier.value);
+      if (personId !== undefined) this.people.push({ environmentId, personId });
+    } else {
+      this.identifier(environmentId, identifier.kind, identifier.value, needsPerson);
+    }
+  }
+
+  identifier(environmentId: number, kind: StoredIdentifierKind, given: string, needsPerson: boolean): void {
+    this.#newNumbersMax++;
+    const value = storedValue(kind, given);
+    const text = identifierText(environmentId, kind, value);
+    const known = this.#identifiers.get(text);
+    if (!known) this.#identifiers.set(text, { environmentId, kind, value, needsPerson });
+    else if (needsPerson) known.needsPerson = true;
+  }
+
+  object(environmentId: number, object: ObjectIdentifier): void {
+    this.#newNumbersMax++;
+    if ('svcObjectId' in object) {
+      const objectNumber = objectNumberOf(object.svcObjectId);
+      if (objectNumber !== undefined) this.objects.push({ environmentId, objectNumber });
+    } else {
+      const { objectTypeId, objectId } = object;
+      this.#objectNames.set(objectText(environmentId, objectTypeId, objectId), { environmentId, objectTypeId, objectId });
+    }
+  }
+
+  event(environmentId: number, eventId: string): void {
+    this.#events.set(eventText(environmentId, eventId), { environmentId, eventId });
+  }
+
+  messageDelivery(environmentId: number, deliveryId: string): void {
+    this.#messageDeliveries.set(eventText(environmentId, deliveryId), { environmentId, deliveryId });
+  }
+
+  finish(): SliceNeeds {
+    return {
+      identifiers: [...this.#identifiers.values()],
+      people: this.people,
+      objectNames: [...this.#objectNames.values()],
+      objects: this.objects,
+      messageDeliveries: [...this.#messageDeliveries.values()],
+      events: [...this.#events.values()],
+      changesRelationships: this.changesRelationships,
+      changesDevices: this.changesDevices,
+      mergesPeople: this.mergesPeople,
+      releasesIdentifiers: this.releasesIdentifiers,
+      newNumbersMax: this.#newNumbersMax,
+    };
+  }
+}
+
+function collect(draft: NeedsDraft, operation: Operation): void {
+  const { environmentId } = operation;
+  switch (operation.type) {
+    case 'event.track':
+      draft.event(environmentId, operation.eventId);
+      if (operation.person) draft.person(environmentId, operation.person, false);
+      if (operation.anonymousId !== undefined) draft.identifier(environmentId, 'anonymous_id', operation.anonymousId, false);
+      return;
+    case 'person.identify':
+      draft.person(environmentId, operation.person, true);
+      collectAttributes(draft, environmentId, operation.attributes);
+      if (operation.anonymousId !== undefined) draft.identifier(environmentId, 'anonymous_id', operation.anonymousId, true);
+      if (operation.relationships) collectObjects(draft, environmentId, operation.relationships.entries);
+      if (operation.person.kind === 'svc_id') draft.releasesIdentifiers = true;
+      return;
+    case 'person.relationships':
+      draft.person(environmentId, operation.person, true);
+      collectObjects(draft, environmentId, operation.entries);
+      return;
+    case 'person.delete':
+    case 'person.suppress':
+    case 'person.unsuppress':
+      draft.person(environmentId, operation.person, true);
+      draft.releasesIdentifiers = true;
+      return;
+    case 'person.merge':
+      draft.person(environmentId, operation.primary, true);
+      draft.person(environmentId, operation.secondary, true);
+      draft.releasesIdentifiers = true;
+      draft.mergesPeople = true;
+      return;
+    case 'device.add':
+    case 'device.delete':
+      draft.person(environmentId, operation.person, true);
+      draft.changesDevices = true;
+      return;
+    case 'object.identify':
+      draft.object(environmentId, operation.object);
+      collectPeople(draft, environmentId, operation.relationships);
+      return;
+    case 'object.relationships':
+      draft.object(environmentId, operation.object);
+      collectPeople(draft, environmentId, operation.entries);
+      return;
+    case 'object.delete':
+      draft.object(environmentId, operation.object);
+      return;
+    case 'metric.report':
+      draft.event(environmentId, operation.eventId);
+      draft.messageDelivery(environmentId, operation.deliveryId);
+      if (operation.recipient?.includes('@')) draft.identifier(environmentId, 'email', operation.recipient, true);
+      return;
+    case 'delivery.unsubscribe':
+      draft.messageDelivery(environmentId, operation.deliveryId);
+      return;
+    case 'form.submit':
+      draft.person(environmentId, operation.person, true);
+      collectAttributes(draft, environmentId, operation.fields);
+      return;
+    case 'segment.change':
+      for (const person of operation.people) draft.person(environmentId, person, true);
+      return;
+    case 'issue.record':
+      return;
+    default:
+      operation satisfies never;
+  }
+}
+
+function collectAttributes(draft: NeedsDraft, environmentId: number, attributes: Readonly<Record<string, Json>>): void {
+  for (const kind of ['id', 'email', 'phone', 'anonymous_id'] as const) {
+    const value = Object.hasOwn(attributes, kind) ? identifierIn(attributes[kind]) : undefined;
+    if (value !== undefined) draft.identifier(environmentId, kind, value, true);
+  }
+}
+
+function collectObjects(draft: NeedsDraft, environmentId: number, entries: readonly { object: ObjectIdentifier }[]): void {
+  draft.changesRelationships = true;
+  for (const { object } of entries) draft.object(environmentId, object);
+}
+
+function collectPeople(draft: NeedsDraft, environmentId: number, entries: readonly { person: PersonIdentifier }[]): void {
+  if (entries.length > 0) draft.changesRelationships = true;
+  for (const { person } of entries) draft.person(environmentId, person, true);
+}

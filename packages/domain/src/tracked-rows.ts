@@ -1,0 +1,65 @@
+/**
+ * Rows of one table while an envelope is folded: what was loaded, what they are by now, and so what
+ * must be written. However often a row changes, it is written once.
+ */
+import type { RowChanges } from './slice.ts';
+
+interface Entry<Row> {
+  readonly loaded: Row | undefined;
+  current: Row | undefined;
+}
+
+export class TrackedRows<Row extends object> {
+  readonly #keyOf: (row: Row) => string;
+  readonly #entries = new Map<string, Entry<Row>>();
+
+  /** `keyOf` must not change while a row is here. */
+  constructor(keyOf: (row: Row) => string, loaded: readonly Row[]) {
+    this.#keyOf = keyOf;
+    for (const row of loaded) this.#entries.set(keyOf(row), { loaded: row, current: row });
+  }
+
+  get(key: string): Row | undefined {
+    return this.#entries.get(key)?.current;
+  }
+
+  /** Adds the row, or puts it in the place of the one with its key. */
+  set(row: Row): void {
+    const key = this.#keyOf(row);
+    const entry = this.#entries.get(key);
+    if (entry) entry.current = row;
+    else this.#entries.set(key, { loaded: undefined, current: row });
+  }
+
+  delete(row: Row): void {
+    const entry = this.#entries.get(this.#keyOf(row));
+    if (entry) entry.current = undefined;
+  }
+
+  /** Deletes a row of a table that was not loaded, whether it is there or not. */
+  deleteUnseen(row: Row): void {
+    const key = this.#keyOf(row);
+    const loaded = this.#entries.get(key)?.loaded ?? row;
+    this.#entries.set(key, { loaded, current: undefined });
+  }
+
+  /** The rows as they are by now. */
+  *rows(): Generator<Row> {
+    for (const { current } of this.#entries.values()) if (current) yield current;
+  }
+
+  /** What must be written, but for rows that `isDropped`: those go with something else. */
+  changes(isDropped: (row: Row) => boolean): RowChanges<Row, Row> {
+    const inserted: Row[] = [];
+    const updated: Row[] = [];
+    const deleted: Row[] = [];
+    for (const { loaded, current } of this.#entries.values()) {
+      if (loaded === current) continue;
+      if (current && isDropped(current)) continue;
+      if (!loaded) inserted.push(current as Row);
+      else if (current) updated.push(current);
+      else if (!isDropped(loaded)) deleted.push(loaded);
+    }
+    return { inserted, updated, deleted };
+  }
+}

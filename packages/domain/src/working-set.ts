@@ -1,0 +1,257 @@
+/**
+ * The slice while it is folded: the rows as they are by now, and what was found on the way.
+ *
+ * The rules (`upsert-person.ts`, `track-event.ts` and their neighbours) read and change it one
+ * operation after the other; `changes()` says what of it must be written. Pure: ids and the clock
+ * come in as effects.
+ */
+import type { Issue } from './issue.ts';
+import type { JsonObject } from './json.ts';
+import type { ObjectIdentifier, Operation } from './operation.ts';
+import { followMerges, PersonDirectory, type PersonState } from './person-directory.ts';
+import type { ReportingEvent } from './reporting-event.ts';
+import type {
+  ActivityKind,
+  AnonymousAttachment,
+  DeviceRow,
+  EventRow,
+  IssueRow,
+  MessageDeliveryRow,
+  ObjectRow,
+  PersonKey,
+  PersonRow,
+  RelationshipRow,
+  SegmentMemberRow,
+  Slice,
+  SliceChanges,
+} from './slice.ts';
+import { eventText, objectText } from './slice-needs.ts';
+import { objectNumberOf } from './svc-id.ts';
+import { TrackedRows } from './tracked-rows.ts';
+
+/** What the fold takes from the world. */
+export interface FoldEffects {
+  /** Never given before, to anybody. */
+  readonly newPersonId: () => number;
+  /** Never given before, to anything. */
+  readonly newObjectNumber: () => number;
+  /** A ULID. */
+  readonly newId: () => string;
+  /** The time of this processing. */
+  readonly nowMs: number;
+}
+
+/** Anonymous events of so long ago still become the person's (`ingestion-conventions.md` §1.4). */
+export const ATTACHED_AGE_MS_MAX = 30 * 24 * 60 * 60 * 1000;
+
+interface PendingEvent extends Omit<EventRow, 'personId'> {
+  person: PersonState | undefined;
+  processedAtMs: number | null;
+}
+
+export class WorkingSet {
+  readonly effects: FoldEffects;
+  readonly directory: PersonDirectory;
+  readonly relationships: TrackedRows<RelationshipRow>;
+  readonly devices: TrackedRows<DeviceRow>;
+  readonly segmentMembers: TrackedRows<SegmentMemberRow>;
+  readonly messageDeliveries: TrackedRows<MessageDeliveryRow>;
+  readonly #objects: TrackedRows<ObjectRow>;
+  readonly #objectsByName = new Map<string, ObjectRow>();
+  readonly #deletedObjects = new Set<number>();
+  readonly #takenEvents: Set<string>;
+  readonly #events: PendingEvent[] = [];
+  readonly #anonymousEvents = new Map<string, PendingEvent[]>();
+  readonly #attachments: (AnonymousAttachment & { person: PersonState })[] = [];
+  readonly #moves: { from: PersonState; sinceMs: number }[] = [];
+  readonly #reports: ReportingEvent[] = [];
+  readonly #issues: IssueRow[] = [];
+
+  constructor(slice: Slice, effects: FoldEffects) {
+    this.effects = effects;
+    this.directory = new PersonDirectory(slice.identifiers, slice.people);
+    this.relationships = new TrackedRows(relationshipText, slice.relationships);
+    this.devices = new TrackedRows((row) => deviceText(row, row.token), slice.devices);
+    this.segmentMembers = new TrackedRows((row) => `${row.segmentId} ${row.personId}`, slice.segmentMembers);
+    this.messageDeliveries = new TrackedRows((row) => eventText(row.environmentId, row.deliveryId), slice.messageDeliveries);
+    this.#objects = new TrackedRows((row) => String(row.objectNumber), slice.objects);
+    for (const row of slice.objects) this.#objectsByName.set(nameOf(row), row);
+    this.#takenEvents = new Set(slice.takenEvents.map((key) => eventText(key.environmentId, key.eventId)));
+  }
+
+  /** Takes an event id; false where it is already taken. */
+  takeEventId(environmentId: number, eventId: string): boolean {
+    const text = eventText(environmentId, eventId);
+    if (this.#takenEvents.has(text)) return false;
+    this.#takenEvents.add(text);
+    return true;
+  }
+
+  findObject(environmentId: number, object: ObjectIdentifier): ObjectRow | undefined {
+    if ('objectTypeId' in object) return this.#objectsByName.get(objectText(environmentId, object.objectTypeId, object.objectId));
+    const objectNumber = objectNumberOf(object.svcObjectId);
+    const row = objectNumber === undefined ? undefined : this.#objects.get(String(objectNumber));
+    return row?.environmentId === environmentId ? row : undefined;
+  }
+
+  setObject(row: ObjectRow): void {
+    this.#objects.set(row);
+    this.#objectsByName.set(nameOf(row), row);
+  }
+
+  /** Its relationships go with it. */
+  deleteObject(row: ObjectRow): void {
+    this.#objects.delete(row);
+    this.#objectsByName.delete(nameOf(row));
+    this.#deletedObjects.add(row.objectNumber);
+    for (const relationship of this.relationships.rows()) {
+      if (relationship.objectNumber === row.objectNumber) this.relationships.delete(relationship);
+    }
+  }
+
+  /** Adds a client's event. Without a person it waits under its anonymous id, if it has one. */
+  addEvent(event: Omit<EventRow, 'personId' | 'processedAtMs'>, person: PersonState | undefined): void {
+    const pending: PendingEvent = {
+      environmentId: event.environmentId,
+      eventId: event.eventId,
+      kind: event.kind,
+      anonymousId: event.anonymousId,
+      name: event.name,
+      data: event.data,
+      occurredAtMs: event.occurredAtMs,
+      receivedAtMs: event.receivedAtMs,
+      processedAtMs: person ? this.effects.nowMs : null,
+      person,
+    };
+    this.#events.push(pending);
+    if (person || event.anonymousId === null) return;
+    const text = eventText(event.environmentId, event.anonymousId);
+    const waiting = this.#anonymousEvents.get(text);
+    if (waiting) waiting.push(pending);
+    else this.#anonymousEvents.set(text, [pending]);
+  }
+
+  /** Adds an entry of our own to the person's history. */
+  addActivity(person: PersonState, operation: Operation, kind: ActivityKind, name: string | null, data: JsonObject): void {
+    const { environmentId, receivedAtMs } = operation;
+    const eventId = this.effects.newId();
+    const times = { occurredAtMs: receivedAtMs, receivedAtMs };
+    this.addEvent({ environmentId, eventId, kind, anonymousId: null, name, data, ...times }, person);
+  }
+
+  /** Gives the person the events that waited under an anonymous id; true where there may be any. */
+  attachEvents(person: PersonState, anonymousId: string, atMs: number): boolean {
+    const { environmentId } = person;
+    const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
+    const isStored = this.directory.isStoredAnonymousId(environmentId, anonymousId);
+    const processedAtMs = this.effects.nowMs;
+    if (isStored) this.#attachments.push({ environmentId, personId: person.personId, anonymousId, sinceMs, processedAtMs, person });
+    const text = eventText(environmentId, anonymousId);
+    const waiting = this.#anonymousEvents.get(text) ?? [];
+    for (const event of waiting) {
+      if (event.occurredAtMs < sinceMs) continue;
+      event.person = person;
+      event.processedAtMs = processedAtMs;
+    }
+    this.#anonymousEvents.delete(text);
+    return isStored || waiting.length > 0;
+  }
+
+  /** The person's stored events, messages and identifiers go to whom they were merged into. */
+  addMove(from: PersonState, atMs: number): void {
+    if (from.stored === 'person') this.#moves.push({ from, sinceMs: atMs - ATTACHED_AGE_MS_MAX });
+  }
+
+  addReport(report: ReportingEvent): void {
+    this.#reports.push(report);
+  }
+
+  addIssue(operation: Operation, issue: Issue, source: string = operation.type, count = 1): void {
+    this.#issues.push({ environmentId: operation.environmentId, source, issue, count, atMs: operation.receivedAtMs });
+  }
+
+  changes(): SliceChanges {
+    const isOfGone = (row: PersonKey): boolean => this.directory.isGone(row.personId);
+    const people = this.#peopleChanges();
+    return {
+      ...people,
+      moves: this.#moves.map(({ from, sinceMs }) => ({
+        environmentId: from.environmentId,
+        fromPersonId: from.personId,
+        toPersonId: followMerges(from).personId,
+        sinceMs,
+      })),
+      identifiers: this.directory.identifierChanges(),
+      objects: this.#objects.changes(() => false),
+      relationships: this.relationships.changes((row) => isOfGone(row) || this.#deletedObjects.has(row.objectNumber)),
+      devices: this.devices.changes(isOfGone),
+      segmentMembers: this.segmentMembers.changes(isOfGone),
+      messageDeliveries: this.#messageDeliveryChanges(),
+      attachments: this.#attachments.map(({ person, ...attachment }) => ({
+        ...attachment,
+        personId: followMerges(person).personId,
+      })),
+      events: this.#events.map(toRow),
+      reports: this.#reports,
+      issues: this.#issues,
+    };
+  }
+
+  /** Messages of people who were merged meanwhile are the other person's; of those who are gone, nobody's. */
+  #messageDeliveryChanges(): SliceChanges['messageDeliveries'] {
+    const { inserted, updated, deleted } = this.messageDeliveries.changes(() => false);
+    const mend = (row: MessageDeliveryRow): MessageDeliveryRow => ({
+      ...row,
+      personId: row.personId === null ? null : (this.directory.find(row.environmentId, row.personId)?.personId ?? null),
+    });
+    return { inserted: inserted.map(mend), updated: updated.map(mend), deleted };
+  }
+
+  #peopleChanges(): Pick<SliceChanges, 'people' | 'removedPeople' | 'suppressedPeople'> {
+    const inserted: PersonRow[] = [];
+    const updated: PersonRow[] = [];
+    const deleted: PersonKey[] = [];
+    const removedPeople: PersonKey[] = [];
+    const suppressedPeople: PersonKey[] = [];
+    for (const person of this.directory.people()) {
+      if (person.fate === 'present') {
+        if (person.stored === 'nothing') inserted.push(person.row as PersonRow);
+        else if (person.row !== person.loadedRow) updated.push(person.row as PersonRow);
+      } else if (person.stored !== 'nothing') {
+        if (person.stored === 'person') deleted.push(person);
+        if (person.fate === 'removed') removedPeople.push(person);
+        if (person.fate === 'suppressed' && person.stored === 'person') suppressedPeople.push(person);
+      }
+    }
+    return { people: { inserted, updated, deleted }, removedPeople, suppressedPeople };
+  }
+}
+
+/** The key of a relationship; numbers of people and objects are never given twice. */
+export function relationshipText(key: { readonly personId: number; readonly objectNumber: number }): string {
+  return `${key.personId} ${key.objectNumber}`;
+}
+
+/** The key of a device. */
+export function deviceText(person: PersonKey, token: string): string {
+  return `${person.personId} ${token}`;
+}
+
+function nameOf(row: ObjectRow): string {
+  return objectText(row.environmentId, row.objectTypeId, row.objectId);
+}
+
+function toRow(event: PendingEvent): EventRow {
+  return {
+    environmentId: event.environmentId,
+    eventId: event.eventId,
+    kind: event.kind,
+    anonymousId: event.anonymousId,
+    name: event.name,
+    data: event.data,
+    occurredAtMs: event.occurredAtMs,
+    receivedAtMs: event.receivedAtMs,
+    processedAtMs: event.processedAtMs,
+    personId: event.person ? followMerges(event.person).personId : null,
+  };
+}

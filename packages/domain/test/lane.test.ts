@@ -1,0 +1,152 @@
+import { NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
+import { LaneRun, type LaneDelivery, type LanePolicy, type LaneSnapshot } from '@sluice/domain/lane';
+import { describe, expect, test } from 'vitest';
+
+const HOUR_MS = 3_600_000;
+const policy: LanePolicy = {
+  listedFailureWaitMs: HOUR_MS,
+  backoffBaseMs: 10_000,
+  backoffCapMs: HOUR_MS,
+  giveUpAfterMs: 168 * HOUR_MS,
+  windowMax: 4,
+};
+const healthy: LaneSnapshot = { state: 'healthy', cursor: 0, attemptedThrough: 0, nextProbeAtMs: null, window: 4 };
+const refusedAt = (startedAtMs: number) => ({ failure: 'connection_refused', status: null, startedAtMs }) as const;
+
+function delivery(sequence: number, isFinished = false): LaneDelivery {
+  return { sequence, retry: NEVER_ATTEMPTED, isFinished };
+}
+
+function laneOf(count: number, snapshot: LaneSnapshot = healthy): LaneRun<LaneDelivery> {
+  const run = new LaneRun(snapshot, policy);
+  run.load(Array.from({ length: count }, (_, index) => delivery(snapshot.cursor + 1 + index)));
+  return run;
+}
+
+/** Starts all that may start. */
+function startAll(run: LaneRun<LaneDelivery>, nowMs = 0): number[] {
+  const started: number[] = [];
+  for (let next = run.start(nowMs); next; next = run.start(nowMs)) started.push(next.sequence);
+  return started;
+}
+
+describe('a healthy lane', () => {
+  test('starts in order, as many as its window', () => {
+    expect(startAll(laneOf(9))).toEqual([1, 2, 3, 4]);
+  });
+
+  test('widens its window by one with each success, up to the most', () => {
+    const run = laneOf(9, { ...healthy, window: 1 });
+    expect(startAll(run)).toEqual([1]);
+    run.succeed(1);
+    expect(startAll(run)).toEqual([2, 3]);
+    run.succeed(2);
+    run.succeed(3);
+    expect(startAll(run)).toEqual([4, 5, 6, 7]);
+    run.succeed(4);
+    expect(startAll(run)).toEqual([8]);
+  });
+
+  test('moves its cursor over what is finished without a gap only', () => {
+    const run = laneOf(4);
+    startAll(run);
+    run.succeed(2);
+    run.succeed(3);
+    expect(run.snapshot()).toMatchObject({ cursor: 0, attemptedThrough: 4 });
+    run.succeed(1);
+    expect(run.snapshot()).toMatchObject({ cursor: 3, attemptedThrough: 4 });
+  });
+});
+
+describe('the first failure', () => {
+  test('lets nothing new start, and the earliest failed becomes the head', () => {
+    const run = laneOf(9);
+    startAll(run);
+    run.fail(3, refusedAt(0), 100, 0);
+    expect(startAll(run)).toEqual([]);
+    run.fail(2, refusedAt(0), 200, 0);
+    run.succeed(1);
+    run.succeed(4);
+    expect(startAll(run)).toEqual([]);
+    expect(run.snapshot()).toEqual({
+      state: 'failing',
+      cursor: 1,
+      attemptedThrough: 4,
+      nextProbeAtMs: 200 + HOUR_MS,
+      window: 4,
+    });
+  });
+
+  test('is in the snapshot at once, so that a crash does not shorten the wait', () => {
+    const run = laneOf(9);
+    startAll(run);
+    run.fail(3, refusedAt(0), 100, 0);
+    expect(run.snapshot()).toMatchObject({ state: 'failing', nextProbeAtMs: 100 + HOUR_MS });
+  });
+});
+
+describe('a failing lane', () => {
+  const failing: LaneSnapshot = { ...healthy, state: 'failing', nextProbeAtMs: 5_000, cursor: 6, attemptedThrough: 9 };
+
+  test('probes with the head alone, not before its time', () => {
+    const run = laneOf(9, failing);
+    expect(startAll(run, 4_999)).toEqual([]);
+    expect(startAll(run, 5_000)).toEqual([7]);
+  });
+
+  test('resumes in order, one at first, when the head is delivered', () => {
+    const run = laneOf(9, failing);
+    startAll(run, 5_000);
+    run.succeed(7);
+    expect(run.snapshot()).toMatchObject({ state: 'healthy', cursor: 7, nextProbeAtMs: null, window: 1 });
+    expect(startAll(run, 5_000)).toEqual([8]);
+  });
+
+  test('resumes in order when the head is abandoned', () => {
+    const run = new LaneRun(failing, policy);
+    run.load([{ ...delivery(7), retry: { attempts: 9, firstAttemptAtMs: 0, hasWaitedListed: true, backoffSteps: 8 } }, delivery(8)]);
+    startAll(run, 5_000);
+    expect(run.fail(7, refusedAt(5_000), policy.giveUpAfterMs, 0)).toBe('abandoned');
+    expect(startAll(run, 5_000)).toEqual([8]);
+  });
+
+  test('never sends again what was delivered beside the head', () => {
+    const run = new LaneRun(failing, policy);
+    run.load([delivery(7), delivery(8, true), delivery(9), delivery(10)]);
+    startAll(run, 5_000);
+    run.succeed(7);
+    expect(run.snapshot()).toMatchObject({ cursor: 8 });
+    expect(startAll(run, 5_000)).toEqual([9]);
+  });
+
+  test('sends what failed beside the head next, before anything newer', () => {
+    const run = laneOf(9);
+    startAll(run);
+    run.fail(2, refusedAt(0), 0, 0);
+    run.fail(4, refusedAt(0), 0, 0);
+    run.succeed(1);
+    run.succeed(3);
+    expect(startAll(run, HOUR_MS)).toEqual([2]);
+    run.succeed(2);
+    expect(startAll(run, HOUR_MS)).toEqual([4]);
+    run.fail(4, refusedAt(HOUR_MS), HOUR_MS, 0);
+    expect(run.snapshot()).toMatchObject({ state: 'failing', cursor: 3 });
+    expect(run.nextProbeAtMs).toBe(HOUR_MS + 5_000);
+  });
+
+  test('probes at once when its endpoint was changed', () => {
+    const run = laneOf(9, failing);
+    run.probeAtOnce(1_000);
+    expect(startAll(run, 1_000)).toEqual([7]);
+  });
+});
+
+test('a gap in the log is refused, not skipped', () => {
+  const run = laneOf(2);
+  expect(() => run.load([delivery(4)])).toThrow(/4 follows 2/);
+});
+
+test('an ending of what is not in flight is refused', () => {
+  const run = laneOf(2);
+  expect(() => run.succeed(1)).toThrow(/not in flight/);
+});

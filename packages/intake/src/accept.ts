@@ -1,0 +1,186 @@
+/**
+ * The use case of intake (step 5): one call in, one outcome out.
+ *
+ * authenticate (2) → read and parse (4) → group commit (6). It knows no HTTP: `server.ts` (8) maps
+ * the outcome to a status, after the broker has confirmed.
+ *
+ * Permissive mode (Pipelines without `X-Strict-Mode: 1`) answers `accepted` whatever was wrong and
+ * records it; what is recorded travels in the same envelope as what was taken, so it is as durable.
+ *
+ * Callback instead of a promise: at 100,000 calls/s the promise alone would cost 5 % of the core.
+ */
+import { isError, type Issue } from '@sluice/domain/issue';
+import type { Operation, RecordIssue } from '@sluice/domain/operation';
+import type { Workspace, Authentication, KeyRing } from './authenticate.ts';
+import type { Batcher } from './batcher.ts';
+import type { Call } from './calls.ts';
+import type { Body } from './read-body.ts';
+
+export interface Submission {
+  readonly call: Call;
+  /** The `Authorization` header; empty where there was none. */
+  readonly authorization: string;
+  readonly isStrict: boolean;
+  readonly body: Body;
+  /** From the path, percent-decoded. */
+  readonly parameters: readonly string[];
+}
+
+export type Outcome =
+  | { readonly outcome: 'accepted' }
+  /** Some items of a Track v2 batch were refused; the others are taken. */
+  | { readonly outcome: 'partly-accepted'; readonly issues: readonly Issue[] }
+  | { readonly outcome: 'rejected'; readonly issues: readonly Issue[] }
+  | { readonly outcome: 'unauthorized' }
+  | { readonly outcome: 'overloaded'; readonly retryAfterSeconds: number };
+
+export interface AcceptDependencies {
+  readonly keys: KeyRing;
+  readonly batcher: Batcher;
+  /** Counts a refused authentication; the recorder writes it with others like it. */
+  readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
+  readonly now: () => number;
+  /** ULID. */
+  readonly newId: () => string;
+}
+
+const ACCEPTED: Outcome = { outcome: 'accepted' };
+const UNAUTHORIZED: Outcome = { outcome: 'unauthorized' };
+/** The broker did not answer within the commit deadline, or too much waits in memory: both pass in seconds or need an operator. */
+const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 1 };
+
+/** Takes one call. `answer` is called exactly once, now or after the commit. */
+export function acceptCall(
+  deps: AcceptDependencies,
+  submission: Submission,
+  answer: (outcome: Outcome) => void,
+): void {
+  const { call, body } = submission;
+  const isPermissive = call.api === 'pipelines' && !submission.isStrict;
+
+  const authentication = authenticate(deps.keys, submission);
+  if (authentication.outcome === 'unknown') {
+    deps.recordUnauthorized(call.name, authentication.siteEnvironmentId);
+    answer(isPermissive ? ACCEPTED : UNAUTHORIZED);
+    return;
+  }
+  const { workspace } = authentication;
+  const receivedAtMs = deps.now();
+
+  if (body.outcome !== 'read') {
+    refuse(deps, submission, workspace, receivedAtMs, [bodyIssue(submission)], answer);
+    return;
+  }
+  if (submission.isStrict && body.sizeBytes > call.strictSizeBytesMax) {
+    refuse(deps, submission, workspace, receivedAtMs, [sizeIssue(call.strictSizeBytesMax)], answer);
+    return;
+  }
+
+  const { operations, issues } = call.parse(
+    body.value,
+    {
+      environmentId: workspace.environmentId,
+      receivedAtMs,
+      newId: deps.newId,
+      phoneIdentifies: workspace.phoneIdentifies,
+      bodySizeBytes: body.sizeBytes,
+    },
+    submission.parameters,
+  );
+  if (issues.length === 0) {
+    commit(deps, operations, body.sizeBytes, ACCEPTED, answer);
+    return;
+  }
+  const hasErrors = issues.some(isError);
+  if (hasErrors && !isPermissive && !(call.hasItems && operations.length > 0)) {
+    refuse(deps, submission, workspace, receivedAtMs, issues, answer);
+    return;
+  }
+  const outcome: Outcome = hasErrors && !isPermissive ? { outcome: 'partly-accepted', issues: issues.filter(isError) } : ACCEPTED;
+  const recorded = recordIssues(call, workspace, receivedAtMs, isPermissive ? issues : issues.filter((issue) => !isError(issue)));
+  commit(deps, [...operations, ...recorded], body.sizeBytes, outcome, answer);
+}
+
+function authenticate(keys: KeyRing, { call, authorization, body }: Submission): Authentication {
+  if (call.api === 'track') return keys.authenticateTrack(authorization);
+  if (authorization !== '') return keys.authenticatePipelines(authorization);
+  const value = body.outcome === 'read' ? body.value : undefined;
+  const writeKey = typeof value === 'object' && value !== null ? (value as { writeKey?: unknown }).writeKey : undefined;
+  return keys.authenticateWriteKey(typeof writeKey === 'string' ? writeKey : '');
+}
+
+/** Strict, and the Track API: nothing is taken and the caller is told. Permissive: it is recorded and the caller hears "accepted". */
+function refuse(
+  deps: AcceptDependencies,
+  { call, isStrict }: Submission,
+  workspace: Workspace,
+  receivedAtMs: number,
+  issues: readonly Issue[],
+  answer: (outcome: Outcome) => void,
+): void {
+  if (call.api === 'track' || isStrict) {
+    answer({ outcome: 'rejected', issues: issues.filter(isError) });
+  } else {
+    commit(deps, recordIssues(call, workspace, receivedAtMs, issues), 0, ACCEPTED, answer);
+  }
+}
+
+function commit(
+  deps: AcceptDependencies,
+  operations: readonly Operation[],
+  sizeBytes: number,
+  outcome: Outcome,
+  answer: (outcome: Outcome) => void,
+): void {
+  if (operations.length === 0) {
+    answer(outcome);
+    return;
+  }
+  const isTaken = deps.batcher.add(operations, sizeBytes, (committed) => {
+    answer(committed === 'committed' ? outcome : OVERLOADED);
+  });
+  if (!isTaken) answer(OVERLOADED);
+}
+
+/** One operation a kind of issue, with the count: a batch of 2,500 bad items is one row to write, not 2,500. */
+function recordIssues(
+  call: Call,
+  workspace: Workspace,
+  receivedAtMs: number,
+  issues: readonly Issue[],
+): RecordIssue[] {
+  const counted = new Map<string, { issue: Issue; count: number }>();
+  for (const issue of issues) {
+    const key = `${issue.code} ${issue.field ?? ''}`;
+    const same = counted.get(key);
+    if (same) same.count++;
+    else counted.set(key, { issue, count: 1 });
+  }
+  return [...counted.values()].map(({ issue, count }) => ({
+    type: 'issue.record',
+    environmentId: workspace.environmentId,
+    receivedAtMs,
+    issue,
+    source: call.name,
+    count,
+  }));
+}
+
+function bodyIssue({ call, body }: Submission): Issue {
+  switch (body.outcome) {
+    case 'too-large':
+      return sizeIssue(call.sizeBytesMax);
+    case 'invalid-encoding':
+      return { code: 'invalid_encoding', field: null, message: body.message };
+    case 'invalid-json':
+      return { code: 'invalid_json', field: null, message: body.message };
+    case 'read':
+      throw new TypeError('a body that was read is no issue');
+  }
+}
+
+const sizeIssue = (sizeBytesMax: number): Issue => ({
+  code: 'too_large',
+  field: null,
+  message: `the request body is larger than ${sizeBytesMax / 1024} KB`,
+});

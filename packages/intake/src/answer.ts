@@ -1,0 +1,66 @@
+/** Outcome → HTTP (step 8): one switch, and the bodies that every real client can read. */
+import type { Issue } from '@sluice/domain/issue';
+import { problemBody } from '@sluice/domain/problem';
+import type { Outcome } from './accept.ts';
+import type { Call } from './calls.ts';
+
+export interface Answer {
+  readonly status: string;
+  readonly body: string;
+  readonly retryAfterSeconds?: number;
+  readonly authenticate?: boolean;
+}
+
+/** Some clients take nothing but 200 for success, so it is never 201 or 202. */
+const OK: Answer = { status: '200 OK', body: '{}\n' };
+const NO_CONTENT: Answer = { status: '204 No Content', body: '' };
+
+/** Everything refused is 400: one client retries every other 4xx without end. */
+const BAD_REQUEST = '400 Bad Request';
+
+export function answerOf(call: Call, outcome: Outcome): Answer {
+  switch (outcome.outcome) {
+    case 'accepted':
+      return call.success === 'no-content' ? NO_CONTENT : OK;
+    case 'partly-accepted':
+      return {
+        status: '207 Multi-Status',
+        body: problem(207, 'partly_accepted', 'some items were refused, the others are taken', outcome.issues),
+      };
+    case 'rejected': {
+      const [first] = outcome.issues;
+      const message =
+        outcome.issues.length === 1 && first ? first.message : `${outcome.issues.length} problems in the request`;
+      return { status: BAD_REQUEST, body: problem(400, first?.code ?? 'invalid', message, outcome.issues) };
+    }
+    case 'unauthorized':
+      return {
+        status: '401 Unauthorized',
+        body: problem(401, 'unauthorized', 'Unauthorized request: the credentials are missing or not in force'),
+        authenticate: true,
+      };
+    case 'overloaded':
+      return {
+        status: '503 Service Unavailable',
+        body: problem(503, 'overloaded', 'not stored; send it again after the time in Retry-After'),
+        retryAfterSeconds: outcome.retryAfterSeconds,
+      };
+  }
+}
+
+/** For what never reaches the use case: an unknown path, a wrong method, broken framing. */
+export function problem(status: number, code: string, message: string, issues: readonly Issue[] = []): string {
+  return `${JSON.stringify(
+    problemBody({
+      status,
+      code,
+      message,
+      details: issues.map((issue) => ({
+        field: issue.field,
+        reason: issue.code,
+        message: issue.message,
+        ...(issue.batchIndex === undefined ? {} : { batchIndex: issue.batchIndex }),
+      })),
+    }),
+  )}\n`;
+}

@@ -1,0 +1,103 @@
+/**
+ * Credentials → workspace (step 2), from memory.
+ *
+ * The keys in force are read from Postgres at start and again every second, so that a revoked key
+ * stops working within one and a key just made works within one; when Postgres is away the last
+ * known keys go on working. Secrets are kept hashed; the whole `Authorization` header of a caller
+ * that got in is remembered until the next change of keys, because hashing each call would cost
+ * more than parsing it does.
+ *
+ * Before: `server.ts`. After: `accept.ts`.
+ */
+import { createHash } from 'node:crypto';
+import type { WorkspaceKey } from '@sluice/database/workspace-keys';
+
+export interface Workspace {
+  readonly environmentId: number;
+  readonly phoneIdentifies: boolean;
+}
+
+/** `unknown`: credentials that open nothing; `siteEnvironmentId` where at least the site id is one of ours. */
+export type Authentication =
+  | { readonly outcome: 'known'; readonly workspace: Workspace }
+  | { readonly outcome: 'unknown'; readonly siteEnvironmentId: number | undefined };
+
+const REMEMBERED_HEADERS_MAX = 10_000;
+
+const UNKNOWN: Authentication = { outcome: 'unknown', siteEnvironmentId: undefined };
+
+export class KeyRing {
+  #byKey = new Map<string, Authentication>();
+  #sites = new Map<string, number>();
+  #pipelinesHeaders = new Map<string, Authentication>();
+  #trackHeaders = new Map<string, Authentication>();
+  #fingerprint = '';
+
+  /** Puts new keys in force. Cheap when nothing changed. */
+  replace(keys: readonly WorkspaceKey[]): void {
+    const fingerprint = createHash('sha256');
+    const byKey = new Map<string, Authentication>();
+    const sites = new Map<string, number>();
+    for (const key of keys) {
+      const { environmentId, phoneIdentifies } = key;
+      const name = keyName(key.kind, key.siteId ?? '', key.secretHash.toString('base64'));
+      byKey.set(name, { outcome: 'known', workspace: { environmentId, phoneIdentifies } });
+      if (key.siteId !== null) sites.set(key.siteId, environmentId);
+      fingerprint.update(`${name}=${environmentId},${phoneIdentifies};`);
+    }
+    const digest = fingerprint.digest('base64');
+    if (digest === this.#fingerprint) return;
+    this.#fingerprint = digest;
+    this.#byKey = byKey;
+    this.#sites = sites;
+    this.#pipelinesHeaders = new Map();
+    this.#trackHeaders = new Map();
+  }
+
+  /** `Authorization: Basic <key>:`, the password blank. */
+  authenticatePipelines(header: string): Authentication {
+    const remembered = this.#pipelinesHeaders.get(header);
+    if (remembered) return remembered;
+    const [user] = readBasic(header) ?? [];
+    const found = user === undefined ? UNKNOWN : this.authenticateWriteKey(user);
+    return remember(this.#pipelinesHeaders, header, found);
+  }
+
+  /** A Pipelines key by itself: `writeKey` in the body, or in the path of a browser's settings call. */
+  authenticateWriteKey(writeKey: string): Authentication {
+    return this.#byKey.get(keyName('pipelines', '', hash(writeKey))) ?? UNKNOWN;
+  }
+
+  /** `Authorization: Basic <site id>:<API key>`. */
+  authenticateTrack(header: string): Authentication {
+    const remembered = this.#trackHeaders.get(header);
+    if (remembered) return remembered;
+    const credentials = readBasic(header);
+    if (!credentials) return UNKNOWN;
+    const [siteId, apiKey] = credentials;
+    const found = this.#byKey.get(keyName('track', siteId, hash(apiKey)));
+    if (!found) return { outcome: 'unknown', siteEnvironmentId: this.#sites.get(siteId) };
+    return remember(this.#trackHeaders, header, found);
+  }
+}
+
+function remember(headers: Map<string, Authentication>, header: string, found: Authentication): Authentication {
+  if (found.outcome === 'known') {
+    if (headers.size >= REMEMBERED_HEADERS_MAX) headers.clear();
+    headers.set(header, found);
+  }
+  return found;
+}
+
+const hash = (secret: string): string => createHash('sha256').update(secret).digest('base64');
+
+const keyName = (kind: string, siteId: string, secretHash: string): string => `${kind}:${secretHash}:${siteId}`;
+
+/** Both alphabets of base64 (some clients send the URL-safe one); undefined where it is not Basic. */
+function readBasic(header: string): [user: string, password: string] | undefined {
+  const match = /^basic +([A-Za-z0-9+/_-]+={0,2}) *$/i.exec(header);
+  if (!match) return undefined;
+  const text = Buffer.from(match[1] as string, 'base64').toString('utf8');
+  const colon = text.indexOf(':');
+  return colon < 0 ? [text, ''] : [text.slice(0, colon), text.slice(colon + 1)];
+}

@@ -1,0 +1,136 @@
+/**
+ * Every call that intake takes: its path, who may make it, its size limits and its parser
+ * (`ingestion-webhooks.md` §4, `ingestion-conventions.md` §1.1, §2, §3.1).
+ *
+ * A new call is a row here and a parser in `domain`.
+ */
+import {
+  PIPELINES_BATCH_SIZE_BYTES_MAX,
+  PIPELINES_REQUEST_SIZE_BYTES_MAX,
+  PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
+  TRACK_BATCH_SIZE_BYTES_MAX,
+  TRACK_REQUEST_SIZE_BYTES_MAX,
+} from '@sluice/domain/limits';
+import type { ParseContext, Parsed } from '@sluice/domain/parse';
+import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines';
+import {
+  parseAddDevice,
+  parseAnonymousEvent,
+  parseDeleteDevice,
+  parseDeletePerson,
+  parseIdentify,
+  parseMergePeople,
+  parsePersonEvent,
+  parseSuppressPerson,
+  parseUnsuppressPerson,
+} from '@sluice/domain/track-v1';
+import { parseFormSubmission } from '@sluice/domain/track-v1-forms';
+import { parseMetric, parsePushEvent } from '@sluice/domain/track-v1-messages';
+import { parseEntity, parseTrackBatch } from '@sluice/domain/track-v2';
+
+type Parse = (body: unknown, context: ParseContext, parameters: readonly string[]) => Parsed;
+
+export interface Call {
+  /** In the issues log: `pipelines.track`, `track.v2.batch`, … */
+  readonly name: string;
+  readonly api: 'pipelines' | 'track';
+  /** Of the inflated body. */
+  readonly sizeBytesMax: number;
+  /** In strict mode. */
+  readonly strictSizeBytesMax: number;
+  /** True where items are refused one by one: 207 with the refused ones, the others taken. */
+  readonly hasItems: boolean;
+  readonly success: 'object' | 'no-content';
+  readonly parse: Parse;
+}
+
+export interface Route {
+  readonly method: 'post' | 'put' | 'del';
+  readonly pattern: string;
+  readonly call: Call;
+}
+
+function pipelines(name: PipelinesCall): Call {
+  const isBatch = name === 'batch';
+  return {
+    name: `pipelines.${name}`,
+    api: 'pipelines',
+    sizeBytesMax: isBatch ? PIPELINES_BATCH_SIZE_BYTES_MAX : PIPELINES_REQUEST_SIZE_BYTES_MAX,
+    strictSizeBytesMax: isBatch ? PIPELINES_BATCH_SIZE_BYTES_MAX : PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
+    hasItems: false,
+    success: 'object',
+    parse: (body, context) => parsePipelines(name, body, context),
+  };
+}
+
+function track(name: string, parse: Parse, overrides: Partial<Call> = {}): Call {
+  return {
+    name: `track.${name}`,
+    api: 'track',
+    sizeBytesMax: TRACK_REQUEST_SIZE_BYTES_MAX,
+    strictSizeBytesMax: TRACK_REQUEST_SIZE_BYTES_MAX,
+    hasItems: false,
+    success: 'object',
+    parse,
+    ...overrides,
+  };
+}
+
+const identify = track('v1.identify', (body, context, [identifier = '']) => parseIdentify(identifier, body, context));
+const remove = track('v1.delete', (_, context, [identifier = '']) => parseDeletePerson(identifier, context));
+const suppress = track('v1.suppress', (_, context, [identifier = '']) => parseSuppressPerson(identifier, context));
+const unsuppress = track('v1.unsuppress', (_, context, [identifier = '']) =>
+  parseUnsuppressPerson(identifier, context),
+);
+const addDevice = track('v1.add_device', (body, context, [identifier = '']) =>
+  parseAddDevice(identifier, body, context),
+);
+const deleteDevice = track('v1.delete_device', (_, context, [identifier = '', deviceId = '']) =>
+  parseDeleteDevice(identifier, deviceId, context),
+);
+const personEvent = track('v1.event', (body, context, [identifier = '']) =>
+  parsePersonEvent(identifier, body, context),
+);
+const anonymousEvent = track('v1.anonymous_event', (body, context) => parseAnonymousEvent(body, context));
+const merge = track('v1.merge', (body, context) => parseMergePeople(body, context));
+const metric = track('v1.metric', (body, context) => parseMetric(body, context));
+const pushEvent = track('v1.push_event', (body, context) => parsePushEvent(body, context));
+const submitForm = track('v1.form', (body, context, [formId = '']) => parseFormSubmission(formId, body, context), {
+  success: 'no-content',
+});
+const entity = track('v2.entity', (body, context) => parseEntity(body, context));
+const batch = track('v2.batch', (body, context) => parseTrackBatch(body, context), {
+  sizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
+  strictSizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
+  hasItems: true,
+});
+
+/** The published browser client posts to the first letter of the call. */
+const pipelinesRoutes = (['identify', 'track', 'page', 'screen', 'group', 'alias', 'batch'] as const).flatMap(
+  (name): Route[] => {
+    const call = pipelines(name);
+    return [`/v1/${name}`, `/v1/${name[0]}`].map((pattern) => ({ method: 'post', pattern, call }));
+  },
+);
+
+export const routes: readonly Route[] = [
+  ...pipelinesRoutes,
+  { method: 'put', pattern: '/api/v1/customers/:identifier', call: identify },
+  { method: 'del', pattern: '/api/v1/customers/:identifier', call: remove },
+  { method: 'post', pattern: '/api/v1/customers/:identifier/suppress', call: suppress },
+  { method: 'post', pattern: '/api/v1/customers/:identifier/unsuppress', call: unsuppress },
+  { method: 'put', pattern: '/api/v1/customers/:identifier/devices', call: addDevice },
+  { method: 'del', pattern: '/api/v1/customers/:identifier/devices/:device', call: deleteDevice },
+  { method: 'put', pattern: '/api/v1/customers/:identifier/events', call: personEvent },
+  { method: 'post', pattern: '/api/v1/customers/:identifier/events', call: personEvent },
+  { method: 'post', pattern: '/api/v1/events', call: anonymousEvent },
+  { method: 'post', pattern: '/api/v1/merge_customers', call: merge },
+  { method: 'post', pattern: '/api/v1/metrics', call: metric },
+  { method: 'post', pattern: '/api/v1/push/events', call: pushEvent },
+  { method: 'post', pattern: '/push/events', call: pushEvent },
+  { method: 'post', pattern: '/api/v1/forms/:form/submit', call: submitForm },
+  ...['/v2', '/api/v2'].flatMap((prefix): Route[] => [
+    { method: 'post', pattern: `${prefix}/entity`, call: entity },
+    { method: 'post', pattern: `${prefix}/batch`, call: batch },
+  ]),
+];

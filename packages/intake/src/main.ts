@@ -1,0 +1,137 @@
+/** The intake process: settings, resources in order, the use case, the sockets. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createDatabase } from '@sluice/database/connection';
+import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
+import { integer, parseSettings, platformSettings, flag } from '@sluice/platform/config';
+import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
+import { createLogger } from '@sluice/platform/logger';
+import { createMetrics } from '@sluice/platform/metrics';
+import { createIdGenerator } from '@sluice/platform/new-id';
+import { openProducer } from '@sluice/platform/queue';
+import { z } from 'zod';
+import { acceptCall } from './accept.ts';
+import { KeyRing } from './authenticate.ts';
+import { Batcher } from './batcher.ts';
+import { settingsPage } from './browser-pages.ts';
+import { createHealth } from './health.ts';
+import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
+
+/** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */
+process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= '16384';
+const { startServer } = await import('./server.ts');
+
+const settings = parseSettings(
+  platformSettings.extend({
+    INTAKE_HOST: z.string().default('127.0.0.1'),
+    INTAKE_PORT: integer(0, 65_535, 8080),
+    /** The scheme that browsers reach intake by; behind a TLS proxy it is https. */
+    INTAKE_IS_HTTPS: flag(false),
+    INTAKE_PENDING_SIZE_BYTES_MAX: integer(1_048_576, 4_294_967_296, 64 * 1_048_576),
+    INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 5_000),
+    INTAKE_KEYS_REFRESH_MS: integer(10, 60_000, 1_000),
+  }),
+  process.env,
+);
+const logger = createLogger('intake', settings.LOG_LEVEL);
+const lifecycle = createLifecycle(logger);
+stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
+const now = Date.now;
+const newId = createIdGenerator(now);
+
+const database = createDatabase({
+  url: settings.DATABASE_URL,
+  poolMax: 2,
+  applicationName: 'sluice-intake',
+  onError: (error) => logger.warn({ error }, 'a database connection broke'),
+});
+lifecycle.defer('database', () => database.destroy());
+
+const producer = await openProducer({
+  databaseUrl: settings.DATABASE_URL,
+  redisUrl: settings.REDIS_URL,
+  prefix: settings.QUEUE_PREFIX,
+  shardCount: settings.SHARD_COUNT,
+  logger,
+});
+lifecycle.defer('producer', () => producer.close());
+
+const keys = new KeyRing();
+keys.replace(await listWorkspaceKeys(database));
+const refreshingKeys = new AbortController();
+lifecycle.defer('key refresh', () => refreshingKeys.abort());
+void (async () => {
+  while (!refreshingKeys.signal.aborted) {
+    await sleep(settings.INTAKE_KEYS_REFRESH_MS, undefined, { signal: refreshingKeys.signal }).catch(() => undefined);
+    if (refreshingKeys.signal.aborted) return;
+    await listWorkspaceKeys(database).then(
+      (found) => keys.replace(found),
+      (error: unknown) => logger.warn({ error }, 'keys could not be read; the last known ones stay in force'),
+    );
+  }
+})();
+
+const batcher = new Batcher({
+  shardCount: settings.SHARD_COUNT,
+  commit: (envelopes) => producer.addEnvelopes(envelopes),
+  newId,
+  now,
+  pendingSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
+  commitDeadlineMs: settings.INTAKE_COMMIT_DEADLINE_MS,
+  onCommitFailure: (error) => logger.error({ error }, 'the broker did not confirm a flush'),
+});
+const unauthorized = new UnauthorizedRecorder();
+const recordUnauthorized = () => {
+  const issues = unauthorized.take(now());
+  if (issues.length > 0) batcher.add(issues, 0, () => undefined);
+};
+const recording = setInterval(recordUnauthorized, 1_000);
+
+const metrics = createMetrics('intake');
+metrics.counter('sluice_intake_flushes_total', 'Group commits sent to the broker', () => batcher.flushCount);
+metrics.counter('sluice_intake_envelopes_total', 'Envelopes sent to the broker', () => batcher.envelopeCount);
+metrics.counter('sluice_intake_operations_total', 'Operations taken', () => batcher.operationCount);
+metrics.gauge('sluice_intake_pending_bytes', 'Request bytes that wait for the broker', () => batcher.pendingSizeBytes);
+
+const health = createHealth({ producer, batcher, now });
+const server = await startServer({
+  host: settings.INTAKE_HOST,
+  port: settings.INTAKE_PORT,
+  accept: (submission, answer) => {
+    acceptCall(
+      {
+        keys,
+        batcher,
+        recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
+        now,
+        newId,
+      },
+      submission,
+      answer,
+    );
+  },
+  pages: {
+    '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
+    '/readyz': () => health(),
+    '/metrics': async () => ({ status: '200 OK', contentType: metrics.contentType, body: await metrics.render() }),
+    '/v1/projects/:writeKey/settings': ([writeKey = ''], host) =>
+      settingsPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
+  },
+});
+lifecycle.defer('server', async () => {
+  server.stopListening();
+  clearInterval(recording);
+  recordUnauthorized();
+  while (server.inFlightCount() > 0) {
+    await batcher.drain();
+    await sleep(10);
+  }
+  await batcher.drain();
+  server.close();
+});
+
+const durability = await producer.durability().catch((error: unknown) => ({
+  isSafe: false,
+  description: `the broker does not answer: ${String(error)}`,
+}));
+logger[durability.isSafe ? 'info' : 'warn']({ broker: producer.kind }, durability.description);
+logger.info({ host: settings.INTAKE_HOST, port: server.port, shards: settings.SHARD_COUNT }, 'intake is listening');

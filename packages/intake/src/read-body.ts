@@ -1,0 +1,85 @@
+/**
+ * Body bytes → JSON value (steps 1 and 4): inflates under a cap, insists on UTF-8, parses.
+ *
+ * Plain bodies are read in the same turn, straight from the socket's buffer. Compressed ones are
+ * inflated on the thread pool, and never past the size limit: a 1 MB bomb of 1 GB costs the limit.
+ */
+import { promisify } from 'node:util';
+import { gunzip, inflate, inflateRaw } from 'node:zlib';
+
+export type Body =
+  | { readonly outcome: 'read'; readonly value: unknown; readonly sizeBytes: number }
+  | { readonly outcome: 'too-large' }
+  | { readonly outcome: 'invalid-encoding'; readonly message: string }
+  | { readonly outcome: 'invalid-json'; readonly message: string };
+
+export type ContentEncoding = 'identity' | 'gzip' | 'deflate' | 'unsupported';
+
+/** `Content-Encoding` as sent; several codings at once are not supported. */
+export function readContentEncoding(header: string): ContentEncoding {
+  if (header === '') return 'identity';
+  switch (header.trim().toLowerCase()) {
+    case 'identity':
+      return 'identity';
+    case 'gzip':
+    case 'x-gzip':
+      return 'gzip';
+    case 'deflate':
+      return 'deflate';
+    default:
+      return 'unsupported';
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** Reads a body that is not compressed. An empty one reads as `undefined`: some calls have none. */
+export function readBody(bytes: Uint8Array): Body {
+  const sizeBytes = bytes.byteLength;
+  if (sizeBytes === 0) return { outcome: 'read', value: undefined, sizeBytes };
+  let text: string;
+  try {
+    text = utf8.decode(bytes);
+  } catch {
+    return { outcome: 'invalid-json', message: 'the body is not valid UTF-8' };
+  }
+  try {
+    return { outcome: 'read', value: JSON.parse(text), sizeBytes };
+  } catch (error) {
+    return { outcome: 'invalid-json', message: `the body is not valid JSON: ${jsonProblem(error)}` };
+  }
+}
+
+const inflaters = {
+  gzip: promisify(gunzip),
+  deflate: promisify(inflate),
+  deflateRaw: promisify(inflateRaw),
+};
+
+/** Inflates at most `sizeBytesMax` bytes, then reads. `deflate` is taken with and without the zlib wrapper: clients send both. */
+export async function readCompressedBody(
+  bytes: Uint8Array,
+  encoding: 'gzip' | 'deflate',
+  sizeBytesMax: number,
+): Promise<Body> {
+  const options = { maxOutputLength: sizeBytesMax };
+  // A zlib stream begins with method 8 and a check that makes the first two bytes divisible by 31.
+  const isWrapped =
+    ((bytes[0] ?? 0) & 0x0f) === 8 && (((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0)) % 31 === 0;
+  let inflated: Uint8Array;
+  try {
+    inflated = await inflaters[encoding === 'deflate' && !isWrapped ? 'deflateRaw' : encoding](bytes, options);
+  } catch (error) {
+    if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') return { outcome: 'too-large' };
+    return { outcome: 'invalid-encoding', message: `the body is not valid ${encoding}: ${(error as Error).message}` };
+  }
+  return readBody(inflated);
+}
+
+/** V8 quotes the text around the fault; the quote may hold personal data, the place is enough. */
+function jsonProblem(error: unknown): string {
+  const message = error instanceof Error ? error.message : '';
+  const place = /at position (\d+)/.exec(message);
+  if (place) return `a fault at position ${place[1]}`;
+  return message.startsWith('Unexpected end') ? 'it ends too early' : 'it cannot be parsed';
+}

@@ -1,0 +1,162 @@
+import type { TrackEvent } from '@sluice/domain/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import type { ShardEnvelope } from '@sluice/platform/queue';
+import { describe, expect, test } from 'vitest';
+import { Batcher, type BatcherOptions, type CommitOutcome } from '../src/batcher.ts';
+
+function event(person: string, eventId: string): TrackEvent {
+  return {
+    type: 'event.track',
+    kind: 'event',
+    environmentId: 1,
+    receivedAtMs: 1,
+    person: { kind: 'id', value: person },
+    eventId,
+    name: 'n',
+    data: {},
+    occurredAtMs: 1,
+  };
+}
+
+/** A broker whose confirmations the test gives out. */
+function createBroker() {
+  const flushes: { envelopes: readonly ShardEnvelope[]; confirm: () => void; fail: () => void }[] = [];
+  const arrivals: (() => void)[] = [];
+  return {
+    flushes,
+    commit: (envelopes: readonly ShardEnvelope[]) =>
+      new Promise<void>((resolve, reject) => {
+        flushes.push({ envelopes, confirm: resolve, fail: () => reject(new Error('away')) });
+        arrivals.shift()?.();
+      }),
+    arrival: () => new Promise<void>((resolve) => arrivals.push(resolve)),
+  };
+}
+
+function createBatcher(overrides: Partial<BatcherOptions>): Batcher {
+  let id = 0;
+  return new Batcher({
+    shardCount: 4,
+    commit: () => Promise.resolve(),
+    newId: () => `envelope-${id++}`,
+    now: () => 0,
+    pendingSizeBytesMax: 1_000_000,
+    commitDeadlineMs: 1_000,
+    onCommitFailure: () => undefined,
+    ...overrides,
+  });
+}
+
+const eventIds = (envelopes: readonly ShardEnvelope[]): string[] =>
+  envelopes.flatMap(({ envelope }) => envelope.operations.map((operation) => (operation as TrackEvent).eventId));
+
+describe('group commit', () => {
+  test('a call is answered only after the broker has confirmed it', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit });
+    const answers: CommitOutcome[] = [];
+    const arrival = broker.arrival();
+    batcher.add([event('a', '1')], 10, (outcome) => answers.push(outcome));
+    await arrival;
+    expect(answers).toEqual([]);
+    broker.flushes[0]?.confirm();
+    await batcher.drain();
+    expect(answers).toEqual(['committed']);
+  });
+
+  test('one flush is in flight; what arrives meanwhile is the next one, whole and in order', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit });
+    let arrival = broker.arrival();
+    batcher.add([event('a', '0')], 10, () => undefined);
+    await arrival;
+    for (let n = 1; n <= 5; n++) batcher.add([event('a', String(n))], 10, () => undefined);
+    expect(broker.flushes).toHaveLength(1);
+    arrival = broker.arrival();
+    broker.flushes[0]?.confirm();
+    await arrival;
+    expect(eventIds(broker.flushes[1]?.envelopes ?? [])).toEqual(['1', '2', '3', '4', '5']);
+    broker.flushes[1]?.confirm();
+    await batcher.drain();
+    expect(broker.flushes).toHaveLength(2);
+  });
+
+  test('everything that one call brought is in one flush, each operation on its person’s shard', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit });
+    const operations = Array.from({ length: 50 }, (_, n) => event(`person-${n}`, String(n)));
+    const arrival = broker.arrival();
+    batcher.add(operations, 10, () => undefined);
+    await arrival;
+    const envelopes = broker.flushes[0]?.envelopes ?? [];
+    expect(eventIds(envelopes)).toHaveLength(50);
+    for (const { shard, envelope } of envelopes) {
+      for (const operation of envelope.operations) expect(shardOf(1, shardKeyOf(operation), 4)).toBe(shard);
+    }
+    broker.flushes[0]?.confirm();
+    await batcher.drain();
+  });
+
+  test('an envelope holds at most 1,000 operations, and keeps their order across envelopes', async () => {
+    const committed: ShardEnvelope[] = [];
+    const batcher = createBatcher({
+      commit: (envelopes) => {
+        committed.push(...envelopes);
+        return Promise.resolve();
+      },
+    });
+    batcher.add(Array.from({ length: 2_500 }, (_, n) => event('a', String(n))), 10, () => undefined);
+    await batcher.drain();
+    expect(committed.map(({ envelope }) => envelope.operations.length)).toEqual([1_000, 1_000, 500]);
+    expect(eventIds(committed)).toEqual(Array.from({ length: 2_500 }, (_, n) => String(n)));
+    expect(new Set(committed.map(({ envelope }) => envelope.id)).size).toBe(3);
+  });
+
+  test('an unconfirmed flush is sent again with the same envelope ids, then its callers are told', async () => {
+    let time = 0;
+    const attempts: string[][] = [];
+    const answers: CommitOutcome[] = [];
+    const batcher = createBatcher({
+      now: () => time,
+      commitDeadlineMs: 250,
+      commit: (envelopes) => {
+        attempts.push(envelopes.map(({ envelope }) => envelope.id));
+        time += 60;
+        return Promise.reject(new Error('away'));
+      },
+    });
+    batcher.add([event('a', '1')], 10, (outcome) => answers.push(outcome));
+    await batcher.drain();
+    expect(answers).toEqual(['unavailable']);
+    expect(attempts.length).toBeGreaterThan(1);
+    expect(new Set(attempts.map(String)).size).toBe(1);
+  });
+
+  test('more than the pending limit is refused at once, and room comes back with the confirmation', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit, pendingSizeBytesMax: 100 });
+    const arrival = broker.arrival();
+    expect(batcher.add([event('a', '1')], 80, () => undefined)).toBe(true);
+    expect(batcher.add([event('a', '2')], 30, () => expect.unreachable())).toBe(false);
+    await arrival;
+    broker.flushes[0]?.confirm();
+    await batcher.drain();
+    expect(batcher.pendingSizeBytes).toBe(0);
+    const second = broker.arrival();
+    expect(batcher.add([event('a', '3')], 100, () => undefined)).toBe(true);
+    await second;
+    broker.flushes[1]?.confirm();
+    await batcher.drain();
+  });
+
+  test('a call that comes while the last callers are being answered is not forgotten', async () => {
+    const answers: string[] = [];
+    const batcher = createBatcher({});
+    batcher.add([event('a', '1')], 10, () => {
+      answers.push('first');
+      batcher.add([event('a', '2')], 10, () => answers.push('second'));
+    });
+    await batcher.drain();
+    expect(answers).toEqual(['first', 'second']);
+  });
+});

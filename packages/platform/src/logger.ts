@@ -1,0 +1,15 @@
+/** JSON logs by pino, with what must never be logged taken out. */
+import { pino, type Logger } from 'pino';
+
+export type { Logger };
+
+/** A process's root logger. Errors keep their code and cause. */
+export function createLogger(service: string, level: string): Logger {
+  return pino({
+    level,
+    base: { service },
+    timestamp: pino.stdTimeFunctions.isoTime,
+    serializers: { error: pino.stdSerializers.errWithCause },
+    redact: ['authorization', '*.authorization', 'headers.authorization', 'signingKey', '*.signingKey'],
+  });
+}

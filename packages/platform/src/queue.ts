@@ -1,0 +1,201 @@
+/**
+ * The broker: BullMQ on Redis or on Postgres, by one setting, with the same code above it (step 7).
+ *
+ * Two kinds of queue:
+ * - `events-<shard>`: one job = one envelope, processed in the order in which they were committed.
+ * - `webhooks`: one job = one wake-up of a lane, at most one waiting a lane. Losing them loses
+ *   nothing: lanes with work are found in Postgres and woken again.
+ *
+ * BullMQ is at least once: a stalled job runs again on another worker. Effects are made once by the
+ * envelope's claim (`database/src/envelopes.ts`) and by the lane's lease.
+ *
+ * This file adds; `queue-consumers.ts` takes. Only these two import `bullmq`.
+ *
+ * Before: `intake/src/batcher.ts`. After: `queue-consumers.ts`.
+ */
+import { AppError } from '@sluice/domain/errors';
+import type { Envelope } from '@sluice/domain/operation';
+import { createPostgresBackend, Job, Queue, runMigrations, withBackend } from 'bullmq';
+import pg from 'pg';
+import type { Logger } from './logger.ts';
+import { connectProducer, readRedisDurability, type Durability } from './redis.ts';
+
+/** BullMQ's tables live in a Postgres schema of their own. */
+const BULLMQ_SCHEMA = 'bullmq';
+
+export interface BrokerOptions {
+  readonly databaseUrl: string;
+  /** Absent: the queues live in Postgres. */
+  readonly redisUrl?: string | undefined;
+  /** Of every Redis key. On Postgres each database is a namespace of its own. */
+  readonly prefix: string;
+  readonly shardCount: number;
+  readonly logger: Logger;
+}
+
+/** One webhook's ordered deliveries. */
+export interface LaneKey {
+  readonly environmentId: number;
+  readonly webhookId: number;
+}
+
+export interface ShardEnvelope {
+  readonly shard: number;
+  readonly envelope: Envelope;
+}
+
+export interface Producer {
+  readonly kind: 'redis' | 'postgres';
+  /**
+   * Adds at most one envelope a shard, all or none (one MULTI, one SQL transaction); resolves once
+   * the broker has them. Adding the same envelope ids again adds nothing twice, so it may be
+   * repeated when the outcome is unknown.
+   *
+   * @throws AppError BROKER_UNAVAILABLE when not all were confirmed.
+   */
+  addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void>;
+  /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
+  wakeLane(lane: LaneKey): Promise<void>;
+  /** Wakes a lane at a time; a later call replaces the earlier time. */
+  wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
+  /** Envelopes waiting or running, a number a shard. */
+  envelopeCounts(): Promise<number[]>;
+  durability(): Promise<Durability>;
+  close(): Promise<void>;
+}
+
+export const shardQueueName = (shard: number): string => `events-${shard}`;
+export const LANE_QUEUE_NAME = 'webhooks';
+const ENVELOPE_JOB_OPTIONS = { removeOnComplete: true };
+const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
+
+/** Redis Cluster keeps a queue's keys together only under a hash tag; each queue has its own, so queues spread. */
+export const redisPrefix = (prefix: string, queueName: string): string => `{${prefix}-${queueName}}`;
+
+/**
+ * On Redis a job whose worker vanished goes back to the head of its queue; BullMQ's Postgres backend
+ * puts it at the tail (`move_stalled_jobs_to_wait` takes a new `seq`), where later envelopes of the
+ * same people would overtake it. The trigger gives an envelope its old place back.
+ */
+const KEEP_PLACE_SQL = `
+  create or replace function ${BULLMQ_SCHEMA}.sluice_keep_place() returns trigger language plpgsql as $$
+  begin
+    new.seq := old.seq;
+    return new;
+  end $$;
+  create or replace trigger sluice_keep_place before update on ${BULLMQ_SCHEMA}.job
+    for each row when (old.state = 'active' and new.state = 'waiting' and old.queue like 'events-%')
+    execute function ${BULLMQ_SCHEMA}.sluice_keep_place();`;
+
+/** Creates or upgrades BullMQ's own tables. Concurrent callers wait for one another. */
+export async function migrateQueues(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await runMigrations(client, BULLMQ_SCHEMA);
+    await client.query(KEEP_PLACE_SQL);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The pool that all queues of a process share. Each worker's LISTEN holds one connection for good. */
+export function openQueuePool(options: BrokerOptions, listenerCount: number): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: options.databaseUrl,
+    options: `-c search_path=${BULLMQ_SCHEMA}`,
+    max: listenerCount + 8,
+    keepAlive: true,
+  });
+  pool.on('error', (error) => options.logger.warn({ error }, 'a queue connection broke; it is opened again'));
+  return pool;
+}
+
+type AnyQueue = Queue<unknown, void, string>;
+
+/** Opens the adding side. A broker that is away makes each add fail, not the start. */
+export async function openProducer(options: BrokerOptions, addTimeoutMs = 5_000): Promise<Producer> {
+  const { logger } = options;
+  const redis = options.redisUrl ? await connectProducer(options.redisUrl, addTimeoutMs) : undefined;
+  redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
+  const pool = redis ? undefined : openQueuePool(options, 0);
+
+  const openQueue = (name: string): AnyQueue => {
+    const queue = redis
+      ? new Queue<unknown, void, string>(name, {
+          connection: redis,
+          prefix: redisPrefix(options.prefix, name),
+          // Starts also while Redis is away: BullMQ's check would ask once and fail for ever after.
+          skipWaitingForReady: true,
+          skipVersionCheck: true,
+        })
+      : (new (withBackend(createPostgresBackend).Queue)(name, { connection: pool as never }) as unknown as AnyQueue);
+    queue.on('error', (error) => logger.warn({ error, queue: name }, 'queue'));
+    return queue;
+  };
+  const shards = Array.from({ length: options.shardCount }, (_, shard) => openQueue(shardQueueName(shard)));
+  const lanes = openQueue(LANE_QUEUE_NAME);
+
+  return {
+    kind: redis ? 'redis' : 'postgres',
+
+    async addEnvelopes(envelopes) {
+      try {
+        const entries = envelopes.map(({ shard, envelope }) =>
+          new Job(shards[shard] as AnyQueue, 'envelope.process', envelope, ENVELOPE_JOB_OPTIONS, envelope.id).toFlowEntry({}),
+        );
+        // `addFlow` is BullMQ's one way to add to several queues in one transaction; it reports a
+        // refusal (out of memory, say) per entry instead of throwing it.
+        for (const [error] of await lanes.getBackend().addFlow(entries)) {
+          if (error) throw error;
+        }
+      } catch (error) {
+        throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', { cause: error });
+      }
+    },
+
+    async wakeLane(lane) {
+      await lanes.add('lane.wake', lane, {
+        deduplication: { id: laneJobKey(lane), keepLastIfActive: true },
+        removeOnComplete: true,
+        removeOnFail: true,
+      });
+    },
+
+    async wakeLaneAt(lane, atMs, nowMs) {
+      const delay = Math.max(0, atMs - nowMs);
+      await lanes.add('lane.wake', lane, {
+        delay,
+        deduplication: { id: `${laneJobKey(lane)}-probe`, replace: true, keepLastIfActive: true },
+        removeOnComplete: true,
+        removeOnFail: true,
+      });
+    },
+
+    async envelopeCounts() {
+      return Promise.all(
+        shards.map(async (queue) => {
+          const counts = await queue.getJobCounts('wait', 'active', 'delayed', 'failed');
+          return Object.values(counts).reduce((sum, count) => sum + count, 0);
+        }),
+      );
+    },
+
+    async durability() {
+      if (redis) return readRedisDurability(redis);
+      const { rows } = await (pool as pg.Pool).query<{ fsync: string; commit: string }>(
+        `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
+      );
+      const [found] = rows;
+      const isSafe = found?.fsync === 'on' && found.commit !== 'off';
+      const cost = isSafe ? 'what is acknowledged is on disk' : 'a crash can lose what was acknowledged';
+      return { isSafe, description: `postgres: fsync=${found?.fsync} synchronous_commit=${found?.commit}: ${cost}` };
+    },
+
+    async close() {
+      await Promise.all([...shards, lanes].map((queue) => queue.close()));
+      redis?.disconnect();
+      await pool?.end();
+    },
+  };
+}

@@ -1,0 +1,320 @@
+/**
+ * Sends one POST and tells how it ended; it never throws and never retries, but for one case.
+ *
+ * - One deadline an attempt, from before the name look-up to the last byte of the body.
+ * - Only vetted addresses (`vetted-connection.ts`); redirects are answers like any other.
+ * - HTTP/1.1, one request a connection at a time; idle connections are kept, at most so many in
+ *   all, and the one that is idle longest goes first.
+ * - Of a body the first 16 KB are read, then the connection is cut; nothing is decompressed. So no
+ *   answer, however long, takes more memory than that.
+ * - A connection that was idle may be closed by the other side at the moment it is used again. When
+ *   a **reused** connection breaks before any byte of an answer, the request is sent once more, on
+ *   a fresh connection, within the same deadline: otherwise each such moment would cost a healthy
+ *   endpoint an hour.
+ *
+ * Why a client a connection, and not undici's pool: the pool does not say whether a connection was
+ * used before, nor does it let go of a connection that is still being opened.
+ *
+ * The only file that imports undici. Before: `deliver-webhook.ts` (step 11). After: the answer goes
+ * back there.
+ */
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery-failure';
+import { toStorableText } from '@sluice/domain/storable-text';
+import { Client, type Dispatcher } from 'undici';
+import { classifyFailure, isConnectionLoss } from './classify-failure.ts';
+import { createVettedConnector, type ResolveName, type VettedConnector } from './vetted-connection.ts';
+
+export interface HttpPost {
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export type HttpOutcome = {
+  /** Null where no response head came. */
+  readonly status: number | null;
+  /** The first part of the body, as text. */
+  readonly body: string;
+  readonly durationMs: number;
+} & (
+  | { readonly outcome: 'response'; readonly status: number }
+  | { readonly outcome: 'failure'; readonly failure: Exclude<FailureClass, 'status'>; readonly message: string }
+);
+
+export interface HttpClientOptions {
+  readonly timeoutMs: number;
+  readonly allowPrivateAddresses: boolean;
+  /** Idle connections kept, over all endpoints. */
+  readonly idleConnectionsMax?: number;
+  /** For tests; the system's look-up by default. */
+  readonly resolve?: ResolveName;
+}
+
+export interface HttpClient {
+  post(request: HttpPost): Promise<HttpOutcome>;
+  /** Connections that are open and unused. */
+  idleConnections(): number;
+  /** Cuts every connection. Call it when no attempt is under way: such an attempt would be called a failure. */
+  close(): void;
+}
+
+const BODY_READ_BYTES_MAX = 16 * 1024;
+const BODY_KEPT_BYTES_MAX = 1024;
+const HEADERS_BYTES_MAX = 16 * 1024;
+/** 1xx responses before the answer. More are no answer. */
+const INFORMATIONAL_MAX = 10;
+const IDLE_CONNECTIONS_MAX = 512;
+/** Where the endpoint does not say how long it keeps a connection; many servers keep them for 5 s or for 60 s. */
+const KEEP_ALIVE_MS = 15_000;
+
+export function createHttpClient(options: HttpClientOptions): HttpClient {
+  const connections = new ConnectionPool(
+    createVettedConnector({ allowPrivate: options.allowPrivateAddresses }, options.resolve),
+    options.idleConnectionsMax ?? IDLE_CONNECTIONS_MAX,
+  );
+  return {
+    post(request) {
+      const url = URL.parse(request.endpoint);
+      const isUsable = url !== null && (url.protocol === 'https:' || url.protocol === 'http:');
+      if (!isUsable) {
+        const message = 'not an http or https URL';
+        return Promise.resolve({ outcome: 'failure', failure: 'unusable_endpoint', message, status: null, body: '', durationMs: 0 });
+      }
+      return new Promise((resolve) => {
+        new Attempt(connections, url, request, options.timeoutMs, resolve).send();
+      });
+    },
+    idleConnections: () => connections.idleCount,
+    close: () => connections.close(),
+  };
+}
+
+/** One undici client, which is one connection at a time. */
+class Connection {
+  readonly origin: string;
+  readonly client: Client;
+  /** From the moment it is being opened. */
+  socket: Socket | undefined;
+  /** Answers that came whole over the present socket. */
+  answers = 0;
+
+  constructor(origin: string, connector: VettedConnector, onClosed: (connection: Connection) => void) {
+    this.origin = origin;
+    this.client = new Client(origin, {
+      connect: (target, callback) => {
+        this.answers = 0;
+        this.socket = connector.openSocket(target, (error, socket) =>
+          socket ? callback(null, socket) : callback(error ?? new Error('no socket'), null),
+        );
+      },
+      // The attempt's own deadline covers these; undici's would fire up to half a second late.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: HEADERS_BYTES_MAX,
+      allowH2: false,
+    });
+    this.client.on('disconnect', () => onClosed(this));
+  }
+
+  destroy(): void {
+    // undici lets go of a socket only once it is open.
+    this.socket?.destroy();
+    void this.client.destroy();
+  }
+}
+
+/** The idle connections by origin, latest used first, and all of them in the order in which they became idle. */
+class ConnectionPool {
+  readonly #connector: VettedConnector;
+  readonly #idleMax: number;
+  readonly #idle = new Set<Connection>();
+  readonly #idleByOrigin = new Map<string, Connection[]>();
+  readonly #all = new Set<Connection>();
+
+  constructor(connector: VettedConnector, idleMax: number) {
+    this.#connector = connector;
+    this.#idleMax = idleMax;
+  }
+
+  get idleCount(): number {
+    return this.#idle.size;
+  }
+
+  take(origin: string): Connection {
+    const connection = this.#idleByOrigin.get(origin)?.at(-1);
+    if (!connection) return this.open(origin);
+    this.#forgetIdle(connection);
+    return connection;
+  }
+
+  open(origin: string): Connection {
+    const connection = new Connection(origin, this.#connector, (closed) => {
+      if (this.#idle.has(closed)) this.discard(closed);
+    });
+    this.#all.add(connection);
+    return connection;
+  }
+
+  giveBack(connection: Connection): void {
+    this.#idle.add(connection);
+    const sameOrigin = this.#idleByOrigin.get(connection.origin);
+    if (sameOrigin) sameOrigin.push(connection);
+    else this.#idleByOrigin.set(connection.origin, [connection]);
+    if (this.#idle.size > this.#idleMax) {
+      const [longestIdle] = this.#idle;
+      if (longestIdle) this.discard(longestIdle);
+    }
+  }
+
+  discard(connection: Connection): void {
+    this.#forgetIdle(connection);
+    this.#all.delete(connection);
+    connection.destroy();
+  }
+
+  close(): void {
+    for (const connection of this.#all) this.discard(connection);
+  }
+
+  #forgetIdle(connection: Connection): void {
+    if (!this.#idle.delete(connection)) return;
+    const sameOrigin = this.#idleByOrigin.get(connection.origin) ?? [];
+    sameOrigin.splice(sameOrigin.lastIndexOf(connection), 1);
+    if (sameOrigin.length === 0) this.#idleByOrigin.delete(connection.origin);
+  }
+}
+
+/** One request on its way; undici tells it what happens. */
+class Attempt implements Dispatcher.DispatchHandler {
+  readonly #connections: ConnectionPool;
+  readonly #url: URL;
+  readonly #request: HttpPost;
+  readonly #resolve: (outcome: HttpOutcome) => void;
+  readonly #startedAtMs = performance.now();
+  readonly #timer: NodeJS.Timeout;
+  #connection: Connection;
+  #isOver = false;
+  #isResent = false;
+  #wasReused = false;
+  #hasAnswerBegun = false;
+  #informationalCount = 0;
+  #status: number | null = null;
+  #chunks: Buffer[] = [];
+  #bodySizeBytes = 0;
+
+  constructor(
+    connections: ConnectionPool,
+    url: URL,
+    request: HttpPost,
+    timeoutMs: number,
+    resolve: (outcome: HttpOutcome) => void,
+  ) {
+    this.#connections = connections;
+    this.#url = url;
+    this.#request = request;
+    this.#resolve = resolve;
+    this.#connection = connections.take(url.origin);
+    // Node keeps all timers of one duration in one list: this is the cheapest exact deadline there is.
+    this.#timer = setTimeout(() => this.#onDeadline(timeoutMs), timeoutMs);
+  }
+
+  send(): void {
+    const { username, password, pathname, search } = this.#url;
+    const headers: Record<string, string> = { ...this.#request.headers };
+    if (username || password) {
+      const credentials = [username, password].map(decodeComponent).join(':');
+      headers['authorization'] = `Basic ${Buffer.from(credentials).toString('base64')}`;
+    }
+    this.#connection.client.dispatch(
+      { path: pathname + search, method: 'POST', headers, body: this.#request.body },
+      this,
+    );
+  }
+
+  onRequestStart(): void {
+    this.#wasReused = this.#connection.answers > 0;
+  }
+
+  onResponseStarted(): void {
+    this.#hasAnswerBegun = true;
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
+    if (status >= 200) this.#status = status;
+    else if (++this.#informationalCount > INFORMATIONAL_MAX) {
+      this.#fail('misbehaving_server', `more than ${INFORMATIONAL_MAX} informational responses`);
+    }
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#bodySizeBytes < BODY_KEPT_BYTES_MAX) {
+      // A copy: the chunk is a view that would keep the whole of what was read.
+      this.#chunks.push(Buffer.from(chunk.subarray(0, BODY_KEPT_BYTES_MAX)));
+    }
+    this.#bodySizeBytes += chunk.length;
+    if (this.#bodySizeBytes > BODY_READ_BYTES_MAX) this.#respond();
+  }
+
+  onResponseEnd(): void {
+    if (this.#isOver) return;
+    this.#connection.answers++;
+    const connection = this.#connection;
+    this.#respond(() => this.#connections.giveBack(connection));
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
+    if (this.#isOver) return;
+    if (this.#wasReused && !this.#hasAnswerBegun && !this.#isResent && isConnectionLoss(error)) {
+      this.#isResent = true;
+      this.#connections.discard(this.#connection);
+      this.#connection = this.#connections.open(this.#url.origin);
+      this.send();
+      return;
+    }
+    const socket = this.#connection.socket as Partial<TLSSocket> | undefined;
+    const { failure, message } = classifyFailure(error, Boolean(socket?.authorizationError));
+    this.#fail(failure === 'status' ? 'other' : failure, message);
+  }
+
+  #onDeadline(timeoutMs: number): void {
+    // A process that was busy reads late what came in time: let it read once more, then judge.
+    setImmediate(() => this.#fail('timeout', `no complete answer within ${timeoutMs} ms`));
+  }
+
+  /** A status that is no success is the answer, whatever becomes of its body. */
+  #fail(failure: Exclude<FailureClass, 'status'>, message: string): void {
+    if (this.#status !== null && !isSuccessStatus(this.#status)) this.#respond();
+    else this.#end({ outcome: 'failure', failure, message, status: this.#status });
+  }
+
+  #respond(keep?: () => void): void {
+    if (this.#status !== null) this.#end({ outcome: 'response', status: this.#status }, keep);
+  }
+
+  #end(
+    ending:
+      | { outcome: 'response'; status: number }
+      | { outcome: 'failure'; failure: Exclude<FailureClass, 'status'>; message: string; status: number | null },
+    keepConnection: () => void = () => this.#connections.discard(this.#connection),
+  ): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    keepConnection();
+    const body = Buffer.concat(this.#chunks).subarray(0, BODY_KEPT_BYTES_MAX).toString('utf8');
+    this.#resolve({ ...ending, body: toStorableText(body), durationMs: Math.round(performance.now() - this.#startedAtMs) });
+  }
+}
+
+/** The part as it was before it was percent-encoded; as it stands where that was never valid. */
+function decodeComponent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,113 @@
+/**
+ * Opens sockets, but only to addresses that the rules allow.
+ *
+ * A name is resolved here and every address of the answer is judged; the socket connects to one of
+ * those that were judged, so a name that changes its answer gains nothing. A literal address is
+ * judged as it is, because Node looks up nothing for it.
+ *
+ * Look-ups go through the system (`getaddrinfo`), so that /etc/hosts and search domains count. They
+ * hold one of the process's few look-up threads and cannot be stopped, so a name has one look-up
+ * under way at a time, whoever waits for it.
+ *
+ * Used by `http-client.ts` (step 13); the rules are `domain/src/network-address.ts`.
+ */
+import { lookup as systemLookup, type LookupAddress } from 'node:dns';
+import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { judgeAddress, type AddressPolicy } from '@sluice/domain/network-address';
+import { ADDRESS_REFUSED } from './classify-failure.ts';
+
+export type ResolveName = (hostname: string) => Promise<LookupAddress[]>;
+
+export interface ConnectTarget {
+  readonly protocol: string;
+  /** A name or a literal, IPv6 without brackets. */
+  readonly hostname: string;
+  /** Empty: the protocol's own. */
+  readonly port: string;
+}
+
+/** Connected, or why not. Called once, and not before `openSocket` has returned. */
+export type OnOpened = (error: Error | null, socket: Socket | null) => void;
+
+export interface VettedConnector {
+  /** Returns the socket that is being opened, so that it can be destroyed: then nobody is called. Undefined where the address is refused at once. */
+  openSocket(target: ConnectTarget, onOpened: OnOpened): Socket | undefined;
+}
+
+const TLS_OPTIONS = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
+
+/** @param resolve - for tests; the system's by default. */
+export function createVettedConnector(policy: AddressPolicy, resolve: ResolveName = resolveBySystem): VettedConnector {
+  const underWay = new Map<string, Promise<LookupAddress[]>>();
+
+  function resolveOnce(hostname: string): Promise<LookupAddress[]> {
+    const known = underWay.get(hostname);
+    if (known) return known;
+    const answer = resolve(hostname).finally(() => underWay.delete(hostname));
+    underWay.set(hostname, answer);
+    return answer;
+  }
+
+  async function resolveVetted(hostname: string): Promise<LookupAddress[]> {
+    const addresses = await resolveOnce(hostname);
+    const allowed = addresses.filter(({ address }) => judgeAddress(address, policy).outcome === 'allowed');
+    if (allowed.length === 0) throw refusal(hostname, addresses.map(({ address }) => address), policy);
+    return allowed;
+  }
+
+  const lookup: LookupFunction = (hostname, options, callback) => {
+    resolveVetted(hostname).then(
+      (addresses) => {
+        const [first] = addresses;
+        if (options.all || !first) callback(null, addresses);
+        else callback(null, first.address, first.family);
+      },
+      (error: NodeJS.ErrnoException) => callback(error, ''),
+    );
+  };
+
+  return {
+    openSocket(target, onOpened) {
+      const { hostname } = target;
+      const isLiteral = isIP(hostname) !== 0;
+      if (isLiteral && judgeAddress(hostname, policy).outcome === 'refused') {
+        queueMicrotask(() => onOpened(refusal(hostname, [hostname], policy), null));
+        return undefined;
+      }
+      const isTls = target.protocol === 'https:';
+      const address = { host: hostname, port: Number(target.port || (isTls ? 443 : 80)), lookup };
+      const socket = isTls
+        ? connectTls({ ...address, ...TLS_OPTIONS, servername: isLiteral ? '' : hostname })
+        : connectTcp(address);
+      socket.setNoDelay(true);
+      const onFailed = (error: Error): void => onOpened(error, null);
+      socket.once('error', onFailed);
+      socket.once(isTls ? 'secureConnect' : 'connect', () => {
+        onOpened(null, socket);
+        // Only now: whoever uses the socket listens for its errors from here.
+        socket.off('error', onFailed);
+      });
+      return socket;
+    },
+  };
+}
+
+function resolveBySystem(hostname: string): Promise<LookupAddress[]> {
+  return new Promise((fulfil, reject) => {
+    systemLookup(hostname, { all: true, verbatim: true }, (error, addresses) => {
+      if (error) reject(error);
+      else fulfil(addresses);
+    });
+  });
+}
+
+function refusal(hostname: string, addresses: readonly string[], policy: AddressPolicy): NodeJS.ErrnoException {
+  const kinds = addresses.map((address) => {
+    const verdict = judgeAddress(address, policy);
+    return verdict.outcome === 'refused' ? verdict.kind : 'allowed';
+  });
+  const error: NodeJS.ErrnoException = new Error(`${hostname}: refused address (${[...new Set(kinds)].join(', ')})`);
+  error.code = ADDRESS_REFUSED;
+  return error;
+}

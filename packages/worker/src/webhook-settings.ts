@@ -1,0 +1,49 @@
+/**
+ * The settings of webhook delivery, with the spec's values as defaults where it has one
+ * (`ingestion-webhooks.md` §8).
+ *
+ * Backoff, which the spec leaves open: 10 s, 20 s, 40 s, … up to an hour, and of each between half
+ * and the whole. What gets here at once are timeouts and the 503s and 504s of a receiver that is
+ * being deployed, which is over in tens of seconds: 10 s is longer than the timeout, so a struggling
+ * receiver gets more rest than requests, and short enough that a lane is back soon after. The cap
+ * is the spec's own longest wait: a receiver that comes back is noticed within an hour, at a price
+ * of about 170 requests in seven days.
+ */
+import type { LanePolicy } from '@sluice/domain/lane';
+import { flag, integer } from '@sluice/platform/config';
+import { z } from 'zod';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Part of the worker's settings. */
+export const webhookSettings = z.object({
+  WEBHOOK_TIMEOUT_MS: integer(1, 60_000, 4_000),
+  WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 7 * DAY_MS, HOUR_MS),
+  WEBHOOK_BACKOFF_BASE_MS: integer(1, DAY_MS, 10_000),
+  WEBHOOK_BACKOFF_CAP_MS: integer(1, 7 * DAY_MS, HOUR_MS),
+  WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, 7 * DAY_MS),
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false),
+  /** Requests to one webhook at the same time. */
+  WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64),
+});
+
+export interface WebhookOptions {
+  readonly lanes: LanePolicy;
+  readonly timeoutMs: number;
+  readonly allowPrivateAddresses: boolean;
+}
+
+export function webhookOptions(settings: z.infer<typeof webhookSettings>): WebhookOptions {
+  return {
+    lanes: {
+      listedFailureWaitMs: settings.WEBHOOK_LISTED_FAILURE_WAIT_MS,
+      backoffBaseMs: settings.WEBHOOK_BACKOFF_BASE_MS,
+      backoffCapMs: settings.WEBHOOK_BACKOFF_CAP_MS,
+      giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
+      windowMax: settings.WEBHOOK_WINDOW_MAX,
+    },
+    timeoutMs: settings.WEBHOOK_TIMEOUT_MS,
+    allowPrivateAddresses: settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES,
+  };
+}

@@ -1,0 +1,96 @@
+/**
+ * `npm run check`: every rule that a program can hold, a line each; what failed is shown at the end.
+ * Nothing here touches the network.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+/** Each of these programs uses more than one thread itself. */
+const CONCURRENCY = Math.max(2, Math.floor(availableParallelism() / 2));
+
+/** Names that say nothing of what is inside, and so come to hold everything. */
+const VAGUE_NAMES =
+  /^(utils?|helpers?|common|shared|misc|types|index|managers?|data|info|(.*-)?(service|manager|utils?|helpers?))$/;
+
+process.chdir(ROOT);
+const outputs = mkdtempSync(join(tmpdir(), 'sluice-check-'));
+process.once('exit', () => rmSync(outputs, { recursive: true, force: true }));
+let outputCount = 0;
+const packages = [...readdirSync('packages').map((name) => `packages/${name}`), 'benchmarks', 'scripts'];
+
+/** @typedef {{ name: string, run: () => Promise<{ isPassed: boolean, output: string }> }} Check */
+
+/** @type {Check[]} */
+const checks = [
+  ...packages
+    .flatMap((folder) => [folder, `${folder}/test`])
+    .filter((folder) => existsSync(`${folder}/tsconfig.json`))
+    .map((folder) => program(`types ${folder}`, 'tsc', '-p', folder)),
+  program('lint (oxlint)', 'oxlint', '--type-aware', '--deny-warnings'),
+  program('format (oxfmt; "npm run format" mends it)', 'oxfmt', '--check'),
+  program('boundaries (turbo)', 'turbo', 'boundaries'),
+  program('dead code (knip)', 'knip', '--no-progress', '--no-config-hints'),
+  { name: 'file names', run: async () => checkFileNames() },
+];
+
+/** @type {string[]} */
+const failures = [];
+const waiting = [...checks];
+await Promise.all(Array.from({ length: CONCURRENCY }, runWaiting));
+for (const failure of failures) console.log(failure);
+console.log(failures.length === 0 ? 'all checks passed' : `${failures.length} of ${checks.length} checks failed`);
+process.exitCode = failures.length === 0 ? 0 : 1;
+
+async function runWaiting() {
+  for (let check = waiting.shift(); check; check = waiting.shift()) {
+    const startedAtMs = performance.now();
+    const { isPassed, output } = await check.run();
+    const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
+    console.log(`${isPassed ? 'ok    ' : 'FAILED'} ${seconds.padStart(5)} s  ${check.name}`);
+    if (!isPassed) failures.push(`\n── ${check.name}\n${output.trimEnd()}\n`);
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} command
+ * @param {string[]} args
+ * @returns {Check}
+ */
+function program(name, command, ...args) {
+  const env = {
+    ...process.env,
+    PATH: `${ROOT}node_modules/.bin:${process.env['PATH']}`,
+    TURBO_TELEMETRY_DISABLED: '1',
+    TURBO_NO_UPDATE_NOTIFIER: '1',
+    TURBO_DAEMON: 'false',
+    DO_NOT_TRACK: '1',
+    NO_COLOR: '1',
+  };
+  const run = async () => {
+    // A file, not a pipe: oxlint gives up when a pipe that Node made is full for a moment.
+    const file = join(outputs, `${outputCount++}`);
+    const log = openSync(file, 'w');
+    const child = spawn(command, args, { env, stdio: ['ignore', log, log] });
+    const [code] = await once(child, 'close').catch((error) => [error.message]);
+    closeSync(log);
+    return { isPassed: code === 0, output: readFileSync(file, 'utf8') || `ended with ${code}` };
+  };
+  return { name, run };
+}
+
+/** The folder listing is the architecture, so a name must say what is inside. */
+function checkFileNames() {
+  const vague = packages
+    .filter((folder) => folder !== 'scripts')
+    .flatMap((folder) => [`${folder}/src`, `${folder}/test`].filter((path) => existsSync(path)))
+    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`))
+    .filter((path) => path.endsWith('.ts') && VAGUE_NAMES.test(basename(path).replace(/(\.test)?\.ts$/, '')));
+  const output = vague.map((path) => `${path}: name it for the one noun or verb-phrase that it holds`).join('\n');
+  return { isPassed: vague.length === 0, output };
+}

@@ -1,0 +1,13 @@
+/** `npm run database:open -- <folder>`: serves the databases that a failed test run kept, until Ctrl-C. */
+import { once } from 'node:events';
+import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+
+const [, , directory] = process.argv;
+if (directory === undefined) {
+  console.error('usage: npm run database:open -- <folder that the test run named>');
+  process.exit(2);
+}
+const postgres = await startEmbeddedPostgres({ directory, durability: 'full', onProgress: console.error });
+console.log(`postgres is up: ${postgres.url('<database>')}\nCtrl-C stops it; remove ${directory} when done`);
+await once(process, 'SIGINT');
+await postgres.stop();

@@ -1,0 +1,105 @@
+/**
+ * Once a test run: a real Postgres and a real Redis on free ports, or those of TEST_DATABASE_URL
+ * and TEST_REDIS_URL, and a migrated template database for `createTestDatabase` to clone.
+ *
+ * Nothing is left behind: both servers end with this process, however that ends.
+ */
+import { randomBytes } from 'node:crypto';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createDatabase } from '@sluice/database/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { migrate } from '@sluice/database/migrate';
+import { migrateQueues } from '@sluice/platform/queue';
+import { startRedisServer } from '@sluice/platform/redis-server';
+import pg from 'pg';
+import type { TestProject } from 'vitest/node';
+import type {} from '@sluice/database/testing';
+import type {} from '@sluice/platform/testing';
+
+type Close = () => Promise<void>;
+
+/** @public vitest calls it. */
+export default async function setup(project: TestProject): Promise<Close> {
+  const closes: Close[] = [];
+  const closeAll: Close = async () => {
+    for (let close = closes.pop(); close; close = closes.pop()) await close();
+  };
+  try {
+    const directory = await mkdtemp(join(tmpdir(), 'sluice-test-'));
+    // Postgres' account must pass through.
+    await chmod(directory, 0o711);
+    closes.push(() => rm(directory, { recursive: true, force: true }));
+
+    const redisUrl = process.env['TEST_REDIS_URL'] ?? (await startRedis(directory, closes));
+    const serverUrl = process.env['TEST_DATABASE_URL'] ?? (await startPostgres(directory, closes));
+    const templateName = await createTemplate(serverUrl, closes);
+    project.provide('testRedisUrl', redisUrl);
+    project.provide('testServerUrl', serverUrl);
+    project.provide('testTemplateName', templateName);
+    return closeAll;
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+async function startRedis(directory: string, closes: Close[]): Promise<string> {
+  const redis = await startRedisServer({ directory: join(directory, 'redis') });
+  closes.push(redis.stop);
+  return redis.url;
+}
+
+async function startPostgres(directory: string, closes: Close[]): Promise<string> {
+  const postgres = await startEmbeddedPostgres({
+    directory,
+    durability: 'none',
+    onProgress: () => {},
+  });
+  closes.push(async () => {
+    const kept = await listKept(postgres.url('postgres'));
+    if (kept.length === 0 || process.env['CI']) return postgres.remove();
+    // Held by a file that failed: stays up until it was looked at, unless nobody is there to look.
+    console.error(`kept ${kept.join(', ')}; to look: npm run database:open -- ${directory}`);
+    closes.splice(0, 1);
+    return postgres.stop();
+  });
+  return postgres.url('postgres');
+}
+
+async function createTemplate(serverUrl: string, closes: Close[]): Promise<string> {
+  const name = `sluice_template_${randomBytes(6).toString('hex')}`;
+  await query(serverUrl, `create database ${name}`);
+  closes.push(async () => {
+    await query(serverUrl, `alter database ${name} is_template false`);
+    await query(serverUrl, `drop database ${name} with (force)`);
+  });
+  const url = new URL(serverUrl);
+  url.pathname = `/${name}`;
+  const database = createDatabase({ url: url.href, poolMax: 2, applicationName: 'test set-up', onError: () => {} });
+  try {
+    await migrate(database);
+  } finally {
+    await database.destroy();
+  }
+  await migrateQueues(url.href);
+  // Cloning needs it without clients.
+  await query(serverUrl, `alter database ${name} is_template true allow_connections false`);
+  return name;
+}
+
+async function listKept(serverUrl: string): Promise<string[]> {
+  const rows = await query(serverUrl, `select datname from pg_database where datname like 'test\\_%' order by 1`);
+  return rows.map((row) => String(row['datname']));
+}
+
+async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(statement)).rows;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,29 @@
+/** One vitest process for every package: one set-up, one Postgres, one Redis. */
+import { existsSync, readdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitest/config';
+
+const packages = readdirSync(new URL('packages', import.meta.url)).filter((name) =>
+  existsSync(new URL(`packages/${name}/package.json`, import.meta.url)),
+);
+
+export default defineConfig({
+  test: {
+    globalSetup: ['scripts/test-services.ts'],
+    // uWebSockets.js and Postgres' clients want processes; two, because the servers share the machine.
+    pool: 'forks',
+    isolate: true,
+    maxWorkers: 2,
+    testTimeout: 20_000,
+    hookTimeout: 60_000,
+    teardownTimeout: 30_000,
+    projects: packages.map((name) => ({
+      extends: true,
+      test: {
+        name,
+        root: fileURLToPath(new URL(`packages/${name}`, import.meta.url)),
+        include: ['test/*.test.ts', 'test/integration/*.test.ts'],
+      },
+    })),
+  },
+});
