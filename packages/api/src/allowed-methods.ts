@@ -23,8 +23,10 @@ export function watchMethods(app: ApiServer): () => void {
   return () => {
     isWatching = false;
     for (const [url, methods] of methodsByPath) {
-      const allow = [...methods, 'OPTIONS'].sort().join(', ');
-      const missing = app.supportedMethods.filter((method) => !methods.has(method)) as HTTPMethods[];
+      const allow = [...methods, 'OPTIONS'].toSorted().join(', ');
+      const missing = app.supportedMethods.filter(
+        (method) => !methods.has(method),
+      ) as HTTPMethods[];
       app.route({
         url,
         method: missing,

@@ -34,7 +34,9 @@ export interface AuthenticateDependencies {
 }
 
 /** Hook for a scope whose routes need an app key; answers 401 without one in force. */
-export function authenticateCaller(dependencies: AuthenticateDependencies): onRequestAsyncHookHandler {
+export function authenticateCaller(
+  dependencies: AuthenticateDependencies,
+): onRequestAsyncHookHandler {
   const keys = new RecentAnswers<AppKey>({
     ttlMs: KEY_TTL_MS,
     countMax: KEY_COUNT_MAX,
@@ -44,7 +46,9 @@ export function authenticateCaller(dependencies: AuthenticateDependencies): onRe
     const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
     if (token !== undefined) {
       const secretHash = createHash('sha256').update(token).digest();
-      const key = await keys.get(secretHash.toString('base64'), () => dependencies.findAppKey(secretHash));
+      const key = await keys.get(secretHash.toString('base64'), () =>
+        dependencies.findAppKey(secretHash),
+      );
       if (key) {
         request.caller = { environmentId: key.environmentId };
         return undefined;
@@ -60,6 +64,7 @@ export function authenticateCaller(dependencies: AuthenticateDependencies): onRe
 
 /** The tenant of a call that has passed {@link authenticateCaller}. */
 export function environmentOf(request: FastifyRequest): number {
-  if (!request.caller) throw new Error('a route that needs a caller stands outside the scope that authenticates');
+  if (!request.caller)
+    throw new Error('a route that needs a caller stands outside the scope that authenticates');
   return request.caller.environmentId;
 }

@@ -9,7 +9,9 @@ import type { FastifyBodyParser, FastifyInstance } from 'fastify';
 import { RequestRefused } from './request-validation.ts';
 
 /** A parser for Fastify, which has already held the body to its limit. */
-export function parseJsonBody(app: Pick<FastifyInstance, 'getDefaultJsonParser'>): FastifyBodyParser<Buffer> {
+export function parseJsonBody(
+  app: Pick<FastifyInstance, 'getDefaultJsonParser'>,
+): FastifyBodyParser<Buffer> {
   const parseJson = app.getDefaultJsonParser('remove', 'remove');
   const utf8 = new TextDecoder('utf-8', { fatal: true });
 
@@ -20,7 +22,12 @@ export function parseJsonBody(app: Pick<FastifyInstance, 'getDefaultJsonParser'>
     }
     const encoding = request.headers['content-encoding'] ?? 'identity';
     if (encoding.toLowerCase() !== 'identity') {
-      done(new RequestRefused({ code: 'unsupported_media_type', message: 'the body must be sent uncompressed' }));
+      done(
+        new RequestRefused({
+          code: 'unsupported_media_type',
+          message: 'the body must be sent uncompressed',
+        }),
+      );
       return;
     }
     let text: string;

@@ -1,17 +1,24 @@
 /** How a person and what hangs on it looks on the wire, and the schemas that say so. Pure. */
 import type { ActivityRow } from '@sluice/database/activity-reads';
-import type { PersonDevice, PersonProfile, PersonRelationshipRow } from '@sluice/database/customer-reads';
+import type {
+  PersonDevice,
+  PersonProfile,
+  PersonRelationshipRow,
+} from '@sluice/database/customer-reads';
 import { isJsonObject, setKey, type Json, type JsonObject } from '@sluice/domain/json';
 import { PREFERENCES_ATTRIBUTE } from '@sluice/domain/subscription';
 import { svcId, svcObjectId } from '@sluice/domain/svc-id';
 import { z } from 'zod';
 
 /** `z.record` would drop a client's key named `__proto__`. */
-const jsonObject = z.custom<JsonObject>(isJsonObject).meta({ type: 'object', additionalProperties: true });
+const jsonObject = z
+  .custom<JsonObject>(isJsonObject)
+  .meta({ type: 'object', additionalProperties: true });
 
 const textValues = z
   .custom<Record<string, string>>(
-    (value) => isJsonObject(value) && Object.values(value).every((each) => typeof each === 'string'),
+    (value) =>
+      isJsonObject(value) && Object.values(value).every((each) => typeof each === 'string'),
   )
   .meta({ type: 'object', additionalProperties: { type: 'string' } });
 
@@ -36,11 +43,12 @@ export const customer = z
     id: z.string().nullable(),
     identifiers: customerIdentifiers,
     attributes: textValues.meta({
-      description: 'Every value is text: numbers and booleans as in JSON, lists and objects as JSON text.',
+      description:
+        'Every value is text: numbers and booleans as in JSON, lists and objects as JSON text.',
     }),
-    timestamps: z
-      .record(z.string(), z.int())
-      .meta({ description: 'Deprecated. When the person was first seen, under `svc_id` and `cio_id`.' }),
+    timestamps: z.record(z.string(), z.int()).meta({
+      description: 'Deprecated. When the person was first seen, under `svc_id` and `cio_id`.',
+    }),
     unsubscribed: z.boolean(),
     devices: z.array(device),
   })
@@ -56,7 +64,10 @@ export const activity = z
     customer_id: z.string().nullable(),
     customer_identifiers: customerIdentifiers,
   })
-  .meta({ id: 'Activity', description: 'Something that a person did, or that changed about them.' });
+  .meta({
+    id: 'Activity',
+    description: 'Something that a person did, or that changed about them.',
+  });
 
 export const relationship = z
   .object({
@@ -68,7 +79,9 @@ export const relationship = z
       cio_object_id: z.string().meta({ description: 'The same as `svc_object_id`.' }),
     }),
     attributes: jsonObject,
-    timestamps: z.record(z.string(), z.int()).meta({ description: 'When it was made, under `created_at`.' }),
+    timestamps: z
+      .record(z.string(), z.int())
+      .meta({ description: 'When it was made, under `created_at`.' }),
   })
   .meta({ id: 'Relationship', description: 'An object that a person is related to.' });
 
@@ -88,7 +101,12 @@ export function toCustomer(
     identifiers,
     attributes: toTexts({
       ...person.attributes,
-      ...withoutNull({ id: person.id, email: person.email, phone: person.phone, unsubscribed: person.unsubscribed }),
+      ...withoutNull({
+        id: person.id,
+        email: person.email,
+        phone: person.phone,
+        unsubscribed: person.unsubscribed,
+      }),
       svc_id: identifiers.svc_id,
       cio_id: identifiers.cio_id,
     }),
@@ -134,7 +152,8 @@ function toTexts(attributes: JsonObject): Record<string, string> {
   for (const [name, value] of Object.entries(attributes)) {
     const shown = typeof value === 'string' ? value : JSON.stringify(value);
     setKey(texts, name, shown);
-    if (name === PREFERENCES_ATTRIBUTE) texts[PREFERENCES_ATTRIBUTE.replace('svc_', 'cio_')] = shown;
+    if (name === PREFERENCES_ATTRIBUTE)
+      texts[PREFERENCES_ATTRIBUTE.replace('svc_', 'cio_')] = shown;
   }
   return texts as Record<string, string>;
 }

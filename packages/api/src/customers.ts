@@ -12,6 +12,7 @@ import type {
   PersonRelationshipRow,
 } from '@sluice/database/customer-reads';
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/limits';
+import { storedValue } from '@sluice/domain/slice-needs';
 import { personIdOf } from '@sluice/domain/svc-id';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -55,16 +56,18 @@ const ID_TYPES = ['id', 'email', 'svc_id', 'cio_id'] as const;
 
 const params = z.object({ identifier: text(Math.max(EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX)) });
 const idType = {
-  id_type: z
-    .enum(ID_TYPES)
-    .default('id')
-    .meta({ description: 'What the identifier in the path is. A svc_id may be written with or without `svc_` or `cio_` before it.' }),
+  id_type: z.enum(ID_TYPES).default('id').meta({
+    description:
+      'What the identifier in the path is. A svc_id may be written with or without `svc_` or `cio_` before it.',
+  }),
 };
 
 const activityPosition = z
   .tuple([z.string().regex(/^\d{1,18}$/), text(FILTER_LENGTH_MAX)])
   .transform(([occurredAtMicros, eventId]) => ({ occurredAtMicros, eventId }));
-const relationshipPosition = z.tuple([z.string().regex(/^\d{1,18}$/)]).transform(([objectNumber]) => objectNumber);
+const relationshipPosition = z
+  .tuple([z.string().regex(/^\d{1,18}$/)])
+  .transform(([objectNumber]) => objectNumber);
 
 const tags = ['customers'];
 
@@ -77,14 +80,18 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
         summary: 'Find people by email',
         description: 'Letter case does not count. Nobody found is an empty list.',
         querystring: z.object({ email: text(FILTER_LENGTH_MAX).min(1) }),
-        response: { 200: z.object({ results: z.array(customerIdentifiers) }), ...badRequest, ...commonFailures },
+        response: {
+          200: z.object({ results: z.array(customerIdentifiers) }),
+          ...badRequest,
+          ...commonFailures,
+        },
       },
     },
     async (request, reply) => {
       const person = await dependencies.findPersonProfile({
         environmentId: environmentOf(request),
         kind: 'email',
-        value: request.query.email.toLowerCase(),
+        value: storedValue('email', request.query.email),
       });
       return reply.send({ results: person ? [toIdentifiers(person)] : [] });
     },
@@ -102,8 +109,14 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
       },
     },
     async (request, reply) => {
-      const person = await findPerson(dependencies, request, request.params.identifier, request.query.id_type);
-      if (!person) return sendNobody(request, reply, request.params.identifier, request.query.id_type);
+      const person = await findPerson(
+        dependencies,
+        request,
+        request.params.identifier,
+        request.query.id_type,
+      );
+      if (!person)
+        return sendNobody(request, reply, request.params.identifier, request.query.id_type);
       const devices = await dependencies.listDevices(environmentOf(request), person.personId);
       return reply.send({ customer: toCustomer(person, devices) });
     },
@@ -119,8 +132,12 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
         params,
         querystring: z.object({
           ...idType,
-          type: text(FILTER_LENGTH_MAX).optional().meta({ description: '`event`, `page`, `attribute_change`, …' }),
-          name: text(FILTER_LENGTH_MAX).optional().meta({ description: 'The name of the event, page or screen.' }),
+          type: text(FILTER_LENGTH_MAX)
+            .optional()
+            .meta({ description: '`event`, `page`, `attribute_change`, …' }),
+          name: text(FILTER_LENGTH_MAX)
+            .optional()
+            .meta({ description: 'The name of the event, page or screen.' }),
           ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
         }),
         response: {
@@ -156,7 +173,8 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
       schema: {
         tags,
         summary: 'The objects that a person is related to',
-        description: 'In the order in which the objects were made. `cio_relationships` is the same list again.',
+        description:
+          'In the order in which the objects were made. `cio_relationships` is the same list again.',
         params,
         querystring: z.object({ ...idType, ...pageQuery(LIMIT_MAX, LIMIT_MAX) }),
         response: {
@@ -184,7 +202,11 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
       });
       const { page, next } = splitPage(rows, limit, (row) => [row.objectNumber]);
       const relationships = page.map(toRelationship);
-      return reply.send({ svc_relationships: relationships, cio_relationships: relationships, next });
+      return reply.send({
+        svc_relationships: relationships,
+        cio_relationships: relationships,
+        next,
+      });
     },
   );
 }
@@ -202,19 +224,35 @@ async function findPerson(
     case 'id':
       return dependencies.findPersonProfile({ environmentId, kind: 'id', value: identifier });
     case 'email':
-      return dependencies.findPersonProfile({ environmentId, kind: 'email', value: identifier.toLowerCase() });
+      return dependencies.findPersonProfile({
+        environmentId,
+        kind: 'email',
+        value: storedValue('email', identifier),
+      });
     case 'svc_id':
     case 'cio_id': {
       const personId = personIdOf(identifier.replace(/^(?:svc|cio)_/, ''));
       if (personId === undefined) return undefined;
-      return dependencies.findPersonProfile({ environmentId, kind: 'person_id', value: String(personId) });
+      return dependencies.findPersonProfile({
+        environmentId,
+        kind: 'person_id',
+        value: String(personId),
+      });
     }
   }
 }
 
 /** 404 that says which kind of identifier was looked up: a forgotten `id_type` must not look like a lost person. */
-function sendNobody(request: FastifyRequest, reply: FastifyReply, identifier: string, type: IdType): FastifyReply {
-  const problem: Problem = { code: 'not_found', message: `customer not found: nobody has this ${type}${hint(identifier, type)}` };
+function sendNobody(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  identifier: string,
+  type: IdType,
+): FastifyReply {
+  const problem: Problem = {
+    code: 'not_found',
+    message: `customer not found: nobody has this ${type}${hint(identifier, type)}`,
+  };
   return sendProblem(request, reply, problem);
 }
 

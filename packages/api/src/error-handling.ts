@@ -11,7 +11,11 @@ import { RequestRefused } from './request-validation.ts';
 const RETRY_AFTER_SECONDS = 1;
 
 /** Answers with a problem. */
-export function sendProblem(request: FastifyRequest, reply: FastifyReply, problem: Problem): FastifyReply {
+export function sendProblem(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  problem: Problem,
+): FastifyReply {
   const { status } = PROBLEMS[problem.code];
   if (status === 503) void reply.header('retry-after', RETRY_AFTER_SECONDS);
   return reply
@@ -21,7 +25,11 @@ export function sendProblem(request: FastifyRequest, reply: FastifyReply, proble
 }
 
 /** Fastify's error handler. */
-export function handleError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+export function handleError(
+  error: unknown,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply {
   const problem = toProblem(error, request);
   if (problem.code === 'internal' || problem.code === 'unavailable') {
     request.log.error({ error, route: request.routeOptions.url }, 'a request failed');
@@ -37,24 +45,36 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
     case 'FST_ERR_CTP_INVALID_CONTENT_LENGTH':
       return { code: 'invalid_request', message: 'the body is not as long as Content-Length says' };
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
-      return { code: 'body_too_large', message: `the body must be at most ${request.routeOptions.bodyLimit} bytes` };
+      return {
+        code: 'body_too_large',
+        message: `the body must be at most ${request.routeOptions.bodyLimit} bytes`,
+      };
     case 'FST_ERR_CTP_INVALID_MEDIA_TYPE':
-      return { code: 'unsupported_media_type', message: 'the body must be sent with Content-Type: application/json' };
+      return {
+        code: 'unsupported_media_type',
+        message: 'the body must be sent with Content-Type: application/json',
+      };
     case 'FST_ERR_BAD_URL':
       return { code: 'invalid_request', message: 'the path is not valid percent-encoded UTF-8' };
     case 'FST_ERR_MAX_PARAM_LENGTH':
       return { code: 'not_found', message: 'nothing has so long a name' };
-    // The client went away in the middle of its body.
-    case 'ECONNRESET':
-    case 'ABORT_ERR':
-      return { code: 'invalid_request', message: 'the body ended early' };
   }
-  if (isDatabaseAway(error)) return { code: 'unavailable', message: 'the service cannot answer now; try again' };
-  return { code: 'internal', message: 'something went wrong here; quote the request id to the operator' };
+  // Set by Fastify where reading the body failed: the client went away. Postgres' ECONNRESET has no status.
+  if (error instanceof Error && 'statusCode' in error && error.statusCode === 400) {
+    return { code: 'invalid_request', message: 'the body ended early' };
+  }
+  if (isDatabaseAway(error))
+    return { code: 'unavailable', message: 'the service cannot answer now; try again' };
+  return {
+    code: 'internal',
+    message: 'something went wrong here; quote the request id to the operator',
+  };
 }
 
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : '';
 }
 
 /** Answers what Node's HTTP parser refused, so that even that has the one body. */

@@ -1,9 +1,8 @@
 /** Zod pieces that several route families share: what a string, an id or a time may be on this API. */
+import { INTEGER_MAX } from '@sluice/domain/identifiers';
 import { isStorableText } from '@sluice/domain/storable-text';
 import { z } from 'zod';
 import { PROBLEMS } from './problem.ts';
-
-export const INT32_MAX = 2_147_483_647;
 
 /**
  * Text that Postgres can hold as it is: it refuses NUL, and its driver would silently replace an
@@ -20,8 +19,8 @@ export const idInPath = z
   .string()
   .regex(/^[1-9]\d{0,9}$/)
   .transform(Number)
-  .refine((id) => id <= INT32_MAX)
-  .meta({ type: 'integer', format: 'int32', minimum: 1, maximum: INT32_MAX });
+  .refine((id) => id <= INTEGER_MAX)
+  .meta({ type: 'integer', format: 'int32', minimum: 1, maximum: INTEGER_MAX });
 
 /** The last second of the year 9999, so that every time has a date. */
 const UNIX_SECONDS_MAX = 253_402_300_799;
@@ -31,7 +30,9 @@ export const unixSecondsInQuery = z
   .string()
   .regex(/^\d{1,12}$/, 'must be Unix seconds, an integer')
   .transform(Number)
-  .refine((seconds) => seconds <= UNIX_SECONDS_MAX, { error: 'must be Unix seconds, not milliseconds' })
+  .refine((seconds) => seconds <= UNIX_SECONDS_MAX, {
+    error: 'must be Unix seconds, not milliseconds',
+  })
   .meta({ type: 'integer', minimum: 0, maximum: UNIX_SECONDS_MAX });
 
 /** The body of every failure (`problem.ts`). */
@@ -51,7 +52,9 @@ const problemBody = z
           message: z.string(),
           field: z.string().nullable().meta({ description: 'Dots between levels: `events.3`.' }),
           reason: z.string(),
-          source: z.union([z.object({ pointer: z.string() }), z.object({ parameter: z.string() })]).optional(),
+          source: z
+            .union([z.object({ pointer: z.string() }), z.object({ parameter: z.string() })])
+            .optional(),
         }),
       )
       .min(1),

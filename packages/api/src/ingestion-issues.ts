@@ -22,9 +22,14 @@ const FILTER_LENGTH_MAX = 500;
 const ingestionIssue = z
   .object({
     code: z.string(),
-    severity: z.enum(['error', 'warning']).meta({ description: '`error`: not taken. `warning`: taken, but not quite as sent.' }),
+    severity: z
+      .enum(['error', 'warning'])
+      .meta({ description: '`error`: not taken. `warning`: taken, but not quite as sent.' }),
     source: z.string().meta({ description: 'Which call: `pipelines.track`, `track.v2.batch`, …' }),
-    field: z.string().nullable().meta({ description: 'Path in the request body, dots between levels.' }),
+    field: z
+      .string()
+      .nullable()
+      .meta({ description: 'Path in the request body, dots between levels.' }),
     message: z.string().meta({ description: 'Of the latest.' }),
     sample: z.string().nullable().meta({ description: 'The start of the latest offending value.' }),
     day: z.string().meta({ format: 'date', description: 'UTC.' }),
@@ -38,7 +43,10 @@ const position = z
   .tuple([z.iso.date(), text(FILTER_LENGTH_MAX), text(FILTER_LENGTH_MAX), text(FILTER_LENGTH_MAX)])
   .transform(([day, code, source, field]) => ({ day, code, source, field }));
 
-export function registerIngestionIssues(app: ApiServer, dependencies: IngestionIssueDependencies): void {
+export function registerIngestionIssues(
+  app: ApiServer,
+  dependencies: IngestionIssueDependencies,
+): void {
   app.get(
     '/v1/ingestion_issues',
     {
@@ -50,7 +58,9 @@ export function registerIngestionIssues(app: ApiServer, dependencies: IngestionI
           code: text(FILTER_LENGTH_MAX).optional(),
           source: text(FILTER_LENGTH_MAX).optional(),
           field: text(FILTER_LENGTH_MAX).optional(),
-          since: unixSecondsInQuery.optional().meta({ description: 'Unix seconds: only what was seen at or after it.' }),
+          since: unixSecondsInQuery
+            .optional()
+            .meta({ description: 'Unix seconds: only what was seen at or after it.' }),
           ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
         }),
         response: {
@@ -71,7 +81,12 @@ export function registerIngestionIssues(app: ApiServer, dependencies: IngestionI
         after: readStart(start, position),
         limit: limit + 1,
       });
-      const { page, next } = splitPage(rows, limit, (row) => [row.day, row.code, row.source, row.field]);
+      const { page, next } = splitPage(rows, limit, (row) => [
+        row.day,
+        row.code,
+        row.source,
+        row.field,
+      ]);
       return reply.send({ ingestion_issues: page.map(toWire), next });
     },
   );

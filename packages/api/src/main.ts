@@ -8,7 +8,7 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { z } from 'zod';
-import { buildServer } from './server.ts';
+import { buildServer, listen } from './server.ts';
 import { statementsOn } from './statements.ts';
 
 const READINESS_DEADLINE_MS = 2_000;
@@ -21,7 +21,12 @@ const settings = parseSettings(
     OUTGOING_IP_ADDRESSES: z
       .string()
       .default('')
-      .transform((text) => text.split(',').map((address) => address.trim()).filter((address) => address !== ''))
+      .transform((text) =>
+        text
+          .split(',')
+          .map((address) => address.trim())
+          .filter((address) => address !== ''),
+      )
       .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))),
   }),
   process.env,
@@ -53,7 +58,11 @@ const metrics = createMetrics('api');
 let requestCount = 0;
 let failureCount = 0;
 metrics.counter('sluice_api_requests_total', 'Requests answered', () => requestCount);
-metrics.counter('sluice_api_failures_total', 'Requests answered with a 5xx status', () => failureCount);
+metrics.counter(
+  'sluice_api_failures_total',
+  'Requests answered with a 5xx status',
+  () => failureCount,
+);
 
 const server = await buildServer({
   logger,
@@ -73,5 +82,5 @@ const server = await buildServer({
   ...statementsOn(database),
 });
 lifecycle.defer('server', () => server.close());
-await server.listen({ host: settings.API_HOST, port: settings.API_PORT });
-logger.info({ addresses: server.addresses() }, 'the API is listening');
+const port = await listen(server, settings.API_HOST, settings.API_PORT);
+logger.info({ host: settings.API_HOST, port }, 'the API is listening');

@@ -3,8 +3,15 @@
  * reference page at `/docs`. Both are rendered once, when the server is ready.
  */
 import swagger from '@fastify/swagger';
-import { createJsonSchemaTransform, createJsonSchemaTransformObject } from 'fastify-type-provider-zod';
-import { CONTENT_SECURITY_POLICY, renderReferencePage, type ApiDocument } from './reference-page.ts';
+import {
+  createJsonSchemaTransform,
+  createJsonSchemaTransformObject,
+} from 'fastify-type-provider-zod';
+import {
+  CONTENT_SECURITY_POLICY,
+  renderReferencePage,
+  type ApiDocument,
+} from './reference-page.ts';
 import type { ApiServer } from './server.ts';
 
 const DESCRIPTION =
@@ -19,7 +26,9 @@ export async function describeApi(app: ApiServer): Promise<void> {
       openapi: '3.1.0',
       info: { title: 'Sluice API', version: '1.0.0', description: DESCRIPTION },
       components: {
-        securitySchemes: { app_key: { type: 'http', scheme: 'bearer', description: 'A key of the app API.' } },
+        securitySchemes: {
+          app_key: { type: 'http', scheme: 'bearer', description: 'A key of the app API.' },
+        },
       },
       security: [{ app_key: [] }],
     },
@@ -43,16 +52,26 @@ export function serveReference(app: ApiServer): void {
   );
   app.get('/docs', { schema: { hide: true } }, (_request, reply) =>
     reply
-      .headers({ 'content-type': 'text/html; charset=utf-8', 'content-security-policy': CONTENT_SECURITY_POLICY })
+      .headers({
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': CONTENT_SECURITY_POLICY,
+      })
       .send(page),
   );
 }
 
 /** The converter makes each named schema twice, for requests and for responses; only what is pointed at stays. */
 function withoutUnused(document: ApiDocument): ApiDocument {
-  const text = JSON.stringify(document);
-  const schemas = Object.entries(document.components?.schemas ?? {}).filter(([name]) =>
-    text.includes(`"#/components/schemas/${name}"`),
-  );
-  return { ...document, components: { ...document.components, schemas: Object.fromEntries(schemas) } };
+  const schemas = document.components?.schemas ?? {};
+  const used = new Set<string>();
+  const follow = (part: unknown): void => {
+    for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+      if (used.has(name)) continue;
+      used.add(name);
+      follow(schemas[name] ?? null);
+    }
+  };
+  follow(document.paths);
+  const kept = Object.entries(schemas).filter(([name]) => used.has(name));
+  return { ...document, components: { ...document.components, schemas: Object.fromEntries(kept) } };
 }

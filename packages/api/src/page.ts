@@ -21,15 +21,20 @@ export const pageQuery = (limitMax: number, limitDefault: number) => ({
   limit: z
     .string()
     .regex(/^\d{1,9}$/, 'must be an integer')
-    .default(String(limitDefault))
     .transform(Number)
     .pipe(z.int().min(1).max(limitMax))
-    .meta({ type: 'integer', minimum: 1, maximum: limitMax, default: limitDefault, description: 'Rows a page.' }),
+    .default(limitDefault)
+    .meta({
+      type: 'integer',
+      minimum: 1,
+      maximum: limitMax,
+      description: `Rows a page; ${limitDefault} by default.`,
+    }),
 });
 
-export const nextToken = z
-  .string()
-  .meta({ description: 'Give it as `start` to get the page after this one. Empty: this is the last.' });
+export const nextToken = z.string().meta({
+  description: 'Give it as `start` to get the page after this one. Empty: this is the last.',
+});
 
 /** Makes the token of a position. */
 export function writePageToken(position: readonly (string | number)[]): string {
@@ -50,7 +55,9 @@ export function readStart<Position extends z.ZodType>(
   if (parsed.success) return parsed.data;
   const message = 'start must be the next of an earlier page of this list';
   throw new RequestRefused(
-    invalidRequest([{ field: 'start', reason: 'invalid', message, source: { parameter: 'start' } }]),
+    invalidRequest([
+      { field: 'start', reason: 'invalid', message, source: { parameter: 'start' } },
+    ]),
   );
 }
 
@@ -70,5 +77,8 @@ export function splitPage<Row>(
 ): { page: readonly Row[]; next: string } {
   const page = rows.slice(0, limit);
   const last = page.at(-1);
-  return { page, next: rows.length > limit && last !== undefined ? writePageToken(positionOf(last)) : '' };
+  return {
+    page,
+    next: rows.length > limit && last !== undefined ? writePageToken(positionOf(last)) : '',
+  };
 }

@@ -13,7 +13,8 @@ import { problemBody, type ProblemDetail } from '@sluice/domain/problem';
 export const PROBLEMS = {
   invalid_request: {
     status: 400,
-    meaning: 'A value in the body, the query or the path is missing or malformed. `errors` names each one.',
+    meaning:
+      'A value in the body, the query or the path is missing or malformed. `errors` names each one.',
   },
   invalid_json: {
     status: 400,
@@ -53,7 +54,8 @@ export const PROBLEMS = {
   },
   unavailable: {
     status: 503,
-    meaning: 'The database is away or the process is stopping. Try again after `Retry-After` seconds.',
+    meaning:
+      'The database is away or the process is stopping. Try again after `Retry-After` seconds.',
   },
 } as const;
 
@@ -70,7 +72,11 @@ export interface Problem {
 
 /** The refusal of one or more values as one problem. */
 export function invalidRequest(details: readonly ProblemDetail[]): Problem {
-  return { code: 'invalid_request', message: details.map((detail) => detail.message).join('; '), details };
+  return {
+    code: 'invalid_request',
+    message: details.map((detail) => detail.message).join('; '),
+    details,
+  };
 }
 
 /** What stands in the path names nothing that the caller may see. */

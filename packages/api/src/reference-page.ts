@@ -36,12 +36,18 @@ interface ApiOperation {
   readonly description?: string;
   readonly parameters?: readonly Parameter[];
   readonly requestBody?: { readonly content: Content };
-  readonly responses?: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>;
+  readonly responses?: Readonly<
+    Record<string, { readonly description: string; readonly content?: Content }>
+  >;
 }
 
 /** What the page reads of an OpenAPI 3.1 document. */
 export interface ApiDocument {
-  readonly info: { readonly title: string; readonly version: string; readonly description?: string };
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description?: string;
+  };
   readonly paths: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>;
   readonly components?: { readonly schemas?: Readonly<Record<string, Schema>> };
 }
@@ -60,7 +66,11 @@ th{font-weight:600}nav li{list-style:none}nav ul{padding:0}
 /** Renders the page. */
 export function renderReferencePage(document: ApiDocument): string {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ path, method: method.toUpperCase(), operation })),
+    Object.entries(methods).map(([method, operation]) => ({
+      path,
+      method: method.toUpperCase(),
+      operation,
+    })),
   );
   const { title, version, description } = document.info;
   return [
@@ -70,11 +80,17 @@ export function renderReferencePage(document: ApiDocument): string {
     `<p>The same as a machine reads it: <a href="/openapi.json">/openapi.json</a></p>`,
     `<nav><ul>${operations.map(({ method, path, operation }) => `<li><a href="#${anchor(method, path)}"><code>${method} ${escape(path)}</code></a> ${prose(operation.summary)}</li>`).join('')}</ul></nav>`,
     ...operations.map(({ method, path, operation }) => renderOperation(method, path, operation)),
-    ...Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => renderNamedSchema(name, schema)),
+    ...Object.entries(document.components?.schemas ?? {}).map(([name, schema]) =>
+      renderNamedSchema(name, schema),
+    ),
     `<h2 id="errors">Error codes</h2>`,
     table(
       ['status', 'code', 'meaning'],
-      Object.entries(PROBLEMS).map(([code, { status, meaning }]) => [String(status), `<code>${code}</code>`, prose(meaning)]),
+      Object.entries(PROBLEMS).map(([code, { status, meaning }]) => [
+        String(status),
+        `<code>${code}</code>`,
+        prose(meaning),
+      ]),
     ),
     `</body></html>`,
   ].join('\n');
@@ -130,11 +146,18 @@ function renderSchema(schema: Schema): string {
 }
 
 /** Fields with dots between levels; `[]` for the entries of a list. */
-function fieldsOf(schema: Schema, prefix: string): { name: string; field: Schema; isRequired: boolean }[] {
+function fieldsOf(
+  schema: Schema,
+  prefix: string,
+): { name: string; field: Schema; isRequired: boolean }[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, field]) => {
     const name = `${prefix}${key}`;
     const isRequired = schema.required?.includes(key) ?? false;
-    const inner = field.properties ? fieldsOf(field, `${name}.`) : field.items?.properties ? fieldsOf(field.items, `${name}[].`) : [];
+    const inner = field.properties
+      ? fieldsOf(field, `${name}.`)
+      : field.items?.properties
+        ? fieldsOf(field.items, `${name}[].`)
+        : [];
     return [{ name, field, isRequired }, ...inner];
   });
 }
@@ -154,17 +177,23 @@ function describe(schema: Schema, isRequired: boolean, description: string | und
   const values = schema.enum ?? (schema.const === undefined ? undefined : [schema.const]);
   return [
     isRequired ? '<b>required</b>' : '',
-    schema.default === undefined ? '' : `default <code>${escape(JSON.stringify(schema.default))}</code>`,
+    schema.default === undefined
+      ? ''
+      : `default <code>${escape(JSON.stringify(schema.default))}</code>`,
     prose(description),
-    values ? `one of ${values.map((value) => `<code>${escape(String(value))}</code>`).join(', ')}` : '',
+    values
+      ? `one of ${values.map((value) => `<code>${escape(String(value))}</code>`).join(', ')}`
+      : '',
   ]
     .filter((part) => part !== '')
     .join('; ');
 }
 
-const firstSchema = (content: Content | undefined): Schema | undefined => Object.values(content ?? {})[0]?.schema;
+const firstSchema = (content: Content | undefined): Schema | undefined =>
+  Object.values(content ?? {})[0]?.schema;
 
-const anchor = (method: string, path: string): string => `${method}-${path}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
+const anchor = (method: string, path: string): string =>
+  `${method}-${path}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
 
 const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
   `<table><tr>${head.map((cell) => `<th>${cell}</th>`).join('')}</tr>${rows
@@ -174,5 +203,12 @@ const table = (head: readonly string[], rows: readonly (readonly string[])[]): s
 /** Escaped text with \`code\` as code. */
 const prose = (text = ''): string => escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');
 
-const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
-const escape = (text: string): string => text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+const escape = (text: string): string =>
+  text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');

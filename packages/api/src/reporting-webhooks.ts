@@ -13,10 +13,16 @@ import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures, idInPath, missing, text } from './fields.ts';
 import { notFound } from './problem.ts';
 import type { ApiServer } from './server.ts';
-import { registerWebhookDeliveries, type WebhookDeliveryDependencies } from './webhook-deliveries.ts';
+import {
+  registerWebhookDeliveries,
+  type WebhookDeliveryDependencies,
+} from './webhook-deliveries.ts';
 
 export interface ReportingWebhookDependencies extends WebhookDeliveryDependencies {
-  readonly insertWebhook: (environmentId: number, settings: WebhookSettings) => Promise<Webhook | undefined>;
+  readonly insertWebhook: (
+    environmentId: number,
+    settings: WebhookSettings,
+  ) => Promise<Webhook | undefined>;
   readonly listWebhooks: (environmentId: number) => Promise<Webhook[]>;
   readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
   readonly updateWebhook: (
@@ -27,7 +33,10 @@ export interface ReportingWebhookDependencies extends WebhookDeliveryDependencie
   ) => Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined>;
   readonly deleteWebhook: (environmentId: number, webhookId: number) => Promise<boolean>;
   /** Lets what is held back be tried now; losing a call only delays it until the next sweep. */
-  readonly wakeLane: (lane: { readonly environmentId: number; readonly webhookId: number }) => Promise<void>;
+  readonly wakeLane: (lane: {
+    readonly environmentId: number;
+    readonly webhookId: number;
+  }) => Promise<void>;
   readonly now: () => number;
 }
 
@@ -41,7 +50,10 @@ const endpoint = text(ENDPOINT_LENGTH_MAX)
     const message = whyNoEndpoint(value);
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   })
-  .meta({ format: 'uri', description: 'An http or https URL; https is recommended. No user name or password.' });
+  .meta({
+    format: 'uri',
+    description: 'An http or https URL; https is recommended. No user name or password.',
+  });
 
 const events = z
   .array(
@@ -57,14 +69,21 @@ const events = z
   .min(1)
   .max(EVENT_COUNT_MAX)
   .transform((types) => [...new Set(types)])
-  .meta({ items: { type: 'string', enum: [...REPORTING_EVENT_TYPES] }, description: 'Which events are sent.' });
+  .meta({
+    items: { type: 'string', enum: [...REPORTING_EVENT_TYPES] },
+    description: 'Which events are sent.',
+  });
 
 const fields = {
   name: text(NAME_LENGTH_MAX).trim().min(1),
   endpoint,
   events,
-  disabled: z.boolean().meta({ description: 'True stops sending: what happens meanwhile is not sent later.' }),
-  full_resolution: z.boolean().meta({ description: 'False sends only the first open and click of a message.' }),
+  disabled: z
+    .boolean()
+    .meta({ description: 'True stops sending: what happens meanwhile is not sent later.' }),
+  full_resolution: z
+    .boolean()
+    .meta({ description: 'False sends only the first open and click of a message.' }),
   with_content: z.boolean().meta({ description: "True includes the message's body." }),
 };
 
@@ -98,7 +117,10 @@ const webhook = z
 const params = z.object({ webhook_id: idInPath });
 const tags = ['reporting webhooks'];
 
-export function registerReportingWebhooks(app: ApiServer, dependencies: ReportingWebhookDependencies): void {
+export function registerReportingWebhooks(
+  app: ApiServer,
+  dependencies: ReportingWebhookDependencies,
+): void {
   app.post(
     '/v1/reporting_webhooks',
     {
@@ -111,8 +133,14 @@ export function registerReportingWebhooks(app: ApiServer, dependencies: Reportin
     },
     async (request, reply) => {
       const { full_resolution: fullResolution, with_content: withContent, ...rest } = request.body;
-      const made = await dependencies.insertWebhook(environmentOf(request), { ...rest, fullResolution, withContent });
-      return made ? reply.send(toWire(made)) : sendProblem(request, reply, notFound('the workspace of this key was'));
+      const made = await dependencies.insertWebhook(environmentOf(request), {
+        ...rest,
+        fullResolution,
+        withContent,
+      });
+      return made
+        ? reply.send(toWire(made))
+        : sendProblem(request, reply, notFound('the workspace of this key was'));
     },
   );
 
@@ -143,8 +171,13 @@ export function registerReportingWebhooks(app: ApiServer, dependencies: Reportin
       },
     },
     async (request, reply) => {
-      const found = await dependencies.findWebhook(environmentOf(request), request.params.webhook_id);
-      return found ? reply.send(toWire(found)) : sendProblem(request, reply, notFound('the reporting webhook was'));
+      const found = await dependencies.findWebhook(
+        environmentOf(request),
+        request.params.webhook_id,
+      );
+      return found
+        ? reply.send(toWire(found))
+        : sendProblem(request, reply, notFound('the reporting webhook was'));
     },
   );
 
@@ -163,11 +196,19 @@ export function registerReportingWebhooks(app: ApiServer, dependencies: Reportin
     async (request, reply) => {
       const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
       const changes = toChanges(request.body);
-      const updated = await dependencies.updateWebhook(lane.environmentId, lane.webhookId, changes, dependencies.now());
+      const updated = await dependencies.updateWebhook(
+        lane.environmentId,
+        lane.webhookId,
+        changes,
+        dependencies.now(),
+      );
       if (!updated) return sendProblem(request, reply, notFound('the reporting webhook was'));
       if (updated.mustWake) {
         await dependencies.wakeLane(lane).catch((error: unknown) => {
-          request.log.warn({ error, ...lane }, 'a lane could not be woken; the next sweep finds it');
+          request.log.warn(
+            { error, ...lane },
+            'a lane could not be woken; the next sweep finds it',
+          );
         });
       }
       return reply.send(toWire(updated.webhook));
@@ -182,12 +223,21 @@ export function registerReportingWebhooks(app: ApiServer, dependencies: Reportin
         summary: 'Delete a reporting webhook',
         description: 'What was not delivered yet is not sent any more.',
         params,
-        response: { 200: z.undefined().meta({ description: 'Deleted.' }), ...missing, ...commonFailures },
+        response: {
+          200: z.undefined().meta({ description: 'Deleted.' }),
+          ...missing,
+          ...commonFailures,
+        },
       },
     },
     async (request, reply) => {
-      const isDeleted = await dependencies.deleteWebhook(environmentOf(request), request.params.webhook_id);
-      return isDeleted ? reply.send(undefined) : sendProblem(request, reply, notFound('the reporting webhook was'));
+      const isDeleted = await dependencies.deleteWebhook(
+        environmentOf(request),
+        request.params.webhook_id,
+      );
+      return isDeleted
+        ? reply.send(undefined)
+        : sendProblem(request, reply, notFound('the reporting webhook was'));
     },
   );
 
@@ -204,7 +254,14 @@ function whyNoEndpoint(value: string): string | undefined {
 }
 
 function toChanges(body: z.infer<typeof webhookChanges>): Partial<WebhookSettings> {
-  const { full_resolution: fullResolution, with_content: withContent, name, endpoint: url, events: types, disabled } = body;
+  const {
+    full_resolution: fullResolution,
+    with_content: withContent,
+    name,
+    endpoint: url,
+    events: types,
+    disabled,
+  } = body;
   return {
     ...(name !== undefined && { name }),
     ...(url !== undefined && { endpoint: url }),

@@ -33,8 +33,11 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
   (value: unknown) => {
     const parsed = schema.safeParse(value);
     if (parsed.success) return { value: parsed.data };
-    if (httpPart === 'params') return { error: new RequestRefused(notFound('what the path names was')) };
-    const details = parsed.error.issues.slice(0, DETAIL_COUNT_MAX).map((issue) => toDetail(issue, value, httpPart));
+    if (httpPart === 'params')
+      return { error: new RequestRefused(notFound('what the path names was')) };
+    const details = parsed.error.issues
+      .slice(0, DETAIL_COUNT_MAX)
+      .map((issue) => toDetail(issue, value, httpPart));
     return { error: new RequestRefused(invalidRequest(details)) };
   };
 
@@ -47,29 +50,44 @@ function toDetail(issue: Issue, value: unknown, httpPart: string | undefined): P
     reason,
     message: `${field === '' ? 'the body' : field} ${message}`,
     source: isBody
-      ? { pointer: issue.path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('') }
+      ? {
+          pointer: issue.path
+            .map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`)
+            .join(''),
+        }
       : { parameter: field },
   };
 }
 
 /** The message is what follows the name of the field in a sentence. */
-function describe(issue: Issue, given: unknown, isBody: boolean): { reason: Reason; message: string } {
+function describe(
+  issue: Issue,
+  given: unknown,
+  isBody: boolean,
+): { reason: Reason; message: string } {
   if (given === undefined) return { reason: 'required', message: 'is required' };
   switch (issue.code) {
     case 'invalid_type':
       // A query key that is repeated becomes a list.
-      if (!isBody && Array.isArray(given)) return { reason: 'invalid', message: 'must be given once' };
+      if (!isBody && Array.isArray(given))
+        return { reason: 'invalid', message: 'must be given once' };
       return { reason: 'invalid', message: `must be ${withArticle(issue.expected)}` };
     case 'too_big':
-      if (issue.origin === 'string') return { reason: 'too_long', message: `must be at most ${issue.maximum} characters long` };
-      if (issue.origin === 'array') return { reason: 'too_large', message: `must hold at most ${issue.maximum} entries` };
+      if (issue.origin === 'string')
+        return { reason: 'too_long', message: `must be at most ${issue.maximum} characters long` };
+      if (issue.origin === 'array')
+        return { reason: 'too_large', message: `must hold at most ${issue.maximum} entries` };
       return { reason: 'invalid', message: `must be at most ${issue.maximum}` };
     case 'too_small':
       if (issue.origin === 'string') return { reason: 'invalid', message: 'must not be empty' };
-      if (issue.origin === 'array') return { reason: 'invalid', message: `must hold at least ${issue.minimum} entry` };
+      if (issue.origin === 'array')
+        return { reason: 'invalid', message: `must hold at least ${issue.minimum} entry` };
       return { reason: 'invalid', message: `must be at least ${issue.minimum}` };
     case 'invalid_value':
-      return { reason: 'unsupported', message: `must be one of ${issue.values.map(String).join(', ')}` };
+      return {
+        reason: 'unsupported',
+        message: `must be one of ${issue.values.map(String).join(', ')}`,
+      };
     case 'custom':
       // The schemas of this package word their own checks to follow the field's name.
       return { reason: reasonOf(issue.params?.['reason']), message: issue.message };

@@ -6,6 +6,7 @@
  * the handler, the response checked against its schema. One file a route family declares routes.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { AppError } from '@sluice/domain/errors';
 import fastify, {
   LogController,
   type FastifyBaseLogger,
@@ -21,7 +22,10 @@ import { handleClientError, handleError, sendProblem } from './error-handling.ts
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { describeApi, serveReference } from './openapi.ts';
 import { type ProbeDependencies, registerProbes } from './probes.ts';
-import { registerReportingWebhooks, type ReportingWebhookDependencies } from './reporting-webhooks.ts';
+import {
+  registerReportingWebhooks,
+  type ReportingWebhookDependencies,
+} from './reporting-webhooks.ts';
 import { validatorCompiler } from './request-validation.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
@@ -96,7 +100,8 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
 
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(commonHeaders(request.id));
-    if (request.is404) return sendProblem(request, reply, { code: 'not_found', message: 'no such path' });
+    if (request.is404)
+      return sendProblem(request, reply, { code: 'not_found', message: 'no such path' });
     return undefined;
   });
   app.addHook('onResponse', async (request, reply) => {
@@ -125,6 +130,29 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
   return app;
 }
 
+/**
+ * Opens the socket.
+ *
+ * @returns the port, which the system chose where `port` is 0.
+ * @throws AppError PORT_TAKEN
+ */
+export async function listen(app: ApiServer, host: string, port: number): Promise<number> {
+  try {
+    await app.listen({ host, port });
+  } catch (error) {
+    const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
+    throw isTaken
+      ? new AppError('PORT_TAKEN', `${host}:${port} (API_PORT) is in use`, { cause: error })
+      : error;
+  }
+  const address = app.server.address();
+  return typeof address === 'object' && address !== null ? address.port : port;
+}
+
 function commonHeaders(requestId: string): Record<string, string> {
-  return { 'x-request-id': requestId, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+  return {
+    'x-request-id': requestId,
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  };
 }

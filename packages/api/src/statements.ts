@@ -7,7 +7,13 @@ import { listAttempts, listDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
 import { findWorkspaceTotals } from '@sluice/database/environments';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
-import { deleteWebhook, findWebhook, insertWebhook, listWebhooks, updateWebhook } from '@sluice/database/webhooks';
+import {
+  deleteWebhook,
+  findWebhook,
+  insertWebhook,
+  listWebhooks,
+  updateWebhook,
+} from '@sluice/database/webhooks';
 
 const STATEMENTS = {
   findAppKey,
@@ -27,11 +33,16 @@ const STATEMENTS = {
   listAttempts,
 };
 
-type OnDatabase<Statement> = Statement extends (database: never, ...rest: infer Rest) => infer Result
+type OnDatabase<Statement> = Statement extends (
+  database: never,
+  ...rest: infer Rest
+) => infer Result
   ? (...rest: Rest) => Result
   : never;
 
-export type Statements = { readonly [Name in keyof typeof STATEMENTS]: OnDatabase<(typeof STATEMENTS)[Name]> };
+export type Statements = {
+  readonly [Name in keyof typeof STATEMENTS]: OnDatabase<(typeof STATEMENTS)[Name]>;
+};
 
 /** Each statement with its first argument given. */
 export function statementsOn(database: Database): Statements {

@@ -13,7 +13,11 @@ import type { ApiServer } from './server.ts';
 
 export interface WebhookDeliveryDependencies {
   readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
-  readonly listDeliveries: (lane: LaneKey, limit: number, beforeSequence?: number) => Promise<DeliveryReport[]>;
+  readonly listDeliveries: (
+    lane: LaneKey,
+    limit: number,
+    beforeSequence?: number,
+  ) => Promise<DeliveryReport[]>;
   readonly listDeliveriesOfState: (
     lane: LaneKey,
     state: DeliveryReport['state'],
@@ -31,9 +35,14 @@ const attempt = z.object({
   attempt: z.int().meta({ description: 'From 1.' }),
   started_at: z.int().meta({ description: 'Unix seconds: the `x-svc-timestamp` of this attempt.' }),
   duration_ms: z.int(),
-  outcome: z.enum(['delivered', 'retrying', 'abandoned']).meta({ description: 'What it made of the delivery.' }),
+  outcome: z
+    .enum(['delivered', 'retrying', 'abandoned'])
+    .meta({ description: 'What it made of the delivery.' }),
   status: z.int().nullable().meta({ description: 'Null: no answer came.' }),
-  failure: z.string().nullable().meta({ description: 'The class of the failure; null where delivered.' }),
+  failure: z
+    .string()
+    .nullable()
+    .meta({ description: 'The class of the failure; null where delivered.' }),
   failure_message: z.string().nullable(),
   response_body: z.string().nullable().meta({ description: 'Its beginning.' }),
 });
@@ -45,7 +54,9 @@ const delivery = z
     sequence: z.int().meta({ description: 'Its place among the deliveries of this webhook.' }),
     event_id: z.string(),
     event_type: z.string(),
-    state: state.meta({ description: '`pending`: not tried yet, or held back behind one that is retried.' }),
+    state: state.meta({
+      description: '`pending`: not tried yet, or held back behind one that is retried.',
+    }),
     occurred_at: z.int().meta({ description: 'Unix seconds: when the event happened.' }),
     created_at: z.int().meta({ description: 'Unix seconds: when the delivery was logged.' }),
     attempts: z.array(attempt).meta({ description: 'Oldest first.' }),
@@ -54,7 +65,10 @@ const delivery = z
 
 const position = z.tuple([z.int().min(1)]).transform(([sequence]) => sequence);
 
-export function registerWebhookDeliveries(app: ApiServer, dependencies: WebhookDeliveryDependencies): void {
+export function registerWebhookDeliveries(
+  app: ApiServer,
+  dependencies: WebhookDeliveryDependencies,
+): void {
   app.get(
     '/v1/reporting_webhooks/:webhook_id/deliveries',
     {
@@ -114,7 +128,10 @@ async function readPage(
   return { page: deliveries, next: nextBefore === undefined ? '' : writePageToken([nextBefore]) };
 }
 
-const toWire = (row: DeliveryReport, attempts: readonly AttemptRecord[]): z.infer<typeof delivery> => ({
+const toWire = (
+  row: DeliveryReport,
+  attempts: readonly AttemptRecord[],
+): z.infer<typeof delivery> => ({
   sequence: row.sequence,
   event_id: row.eventId,
   event_type: row.eventType,

@@ -24,10 +24,15 @@ const workspace = z
     people: z.int(),
     object_types: z.int(),
     objects: z.int(),
-    messages_sent: z.int().meta({ description: 'Always 0: this service reports on messages and sends none.' }),
+    messages_sent: z
+      .int()
+      .meta({ description: 'Always 0: this service reports on messages and sends none.' }),
     billable_messages_sent: z.int().meta({ description: 'Always 0.' }),
   })
-  .meta({ id: 'Workspace', description: 'A workspace (environment) with what it holds, at most 10 s ago.' });
+  .meta({
+    id: 'Workspace',
+    description: 'A workspace (environment) with what it holds, at most 10 s ago.',
+  });
 
 export function registerWorkspaces(app: ApiServer, dependencies: WorkspaceDependencies): void {
   const recentTotals = new RecentAnswers<WorkspaceTotals>({

@@ -13,7 +13,11 @@ interface Answer {
 
 /** `errors[{detail, status}]`: status is text; 422 adds where. */
 function readShapeA(body: Record<string, unknown>): string {
-  const errors = body['errors'] as { detail: string; status: string; source?: { pointer: string } }[];
+  const errors = body['errors'] as {
+    detail: string;
+    status: string;
+    source?: { pointer: string };
+  }[];
   expect(errors.length).toBeGreaterThan(0);
   for (const error of errors) {
     expect(error.detail).toEqual(expect.any(String));
@@ -46,10 +50,17 @@ export function expectProblem(answer: Answer, status: number, code: string) {
   expect(String(body['type']).endsWith(code)).toBe(true);
   expect(readShapeB(body)).toBe(readCodeAndMessage(body));
   expect(readShapeA(body)).toBe(readShapeB(body));
-  expect((body['meta'] as Record<string, unknown>)['request_id']).toBe(answer.headers['x-request-id']);
+  expect((body['meta'] as Record<string, unknown>)['request_id']).toBe(
+    answer.headers['x-request-id'],
+  );
   expect(answer.headers['cache-control']).toBe('no-store');
   return body as {
     message: string;
-    errors: { field: string | null; reason: string; message: string; source?: { pointer?: string; parameter?: string } }[];
+    errors: {
+      field: string | null;
+      reason: string;
+      message: string;
+      source?: { pointer?: string; parameter?: string };
+    }[];
   };
 }

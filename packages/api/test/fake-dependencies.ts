@@ -1,7 +1,13 @@
 /** Dependencies without a database, for what the HTTP edge does by itself: one key, an empty workspace. */
 import { createHash } from 'node:crypto';
 import { fastify } from 'fastify';
-import type { ApiDependencies, RequestRecord } from '../src/server.ts';
+import { afterEach } from 'vitest';
+import {
+  buildServer,
+  type ApiDependencies,
+  type ApiServer,
+  type RequestRecord,
+} from '../src/server.ts';
 
 export const KEY = 'key_of_workspace_1';
 const KEY_HASH = createHash('sha256').update(KEY).digest();
@@ -38,3 +44,18 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
   };
   return { dependencies, records };
 }
+
+const opened: ApiServer[] = [];
+afterEach(async () => {
+  for (const app of opened.splice(0)) await app.close();
+});
+
+/** The app over such dependencies; closed when the test ends. */
+export async function openServer(changes: Partial<ApiDependencies> = {}) {
+  const { dependencies, records } = fakeDependencies(changes);
+  const app = await buildServer(dependencies);
+  opened.push(app);
+  return { app, records };
+}
+
+export const authorization = `Bearer ${KEY}`;

@@ -38,7 +38,10 @@ export interface ActivityPage {
  * order up to the limit. `kind` and `name` are filters on what is read: an index for each would cost
  * every event that is written, and a person's thirty days bound what a rare one can scan.
  */
-export async function listActivities(database: DatabaseOrTransaction, page: ActivityPage): Promise<ActivityRow[]> {
+export async function listActivities(
+  database: DatabaseOrTransaction,
+  page: ActivityPage,
+): Promise<ActivityRow[]> {
   const { environmentId, personId, notBeforeMs, kind, name, after, limit } = page;
   const afterPosition = after && timeOf(after.occurredAtMicros);
   const { rows } = await sql<ActivityRow>`

@@ -28,5 +28,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     keepAlive: true,
   });
   pool.on('error', options.onError);
+  // A connection that breaks between two statements of a transaction is in nobody's hands: without a
+  // listener its 'error' ends the process. The next statement on it fails and says why.
+  pool.on('connect', (client) => void client.on('error', () => {}));
   return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
 }

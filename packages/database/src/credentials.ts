@@ -11,7 +11,10 @@ export interface AppKey {
  * The key in force with this SHA-256. The one statement without a tenant: whose key it is is the
  * question. Index: `api_credentials_by_secret`, one row.
  */
-export async function findAppKey(database: DatabaseOrTransaction, secretHash: Buffer): Promise<AppKey | undefined> {
+export async function findAppKey(
+  database: DatabaseOrTransaction,
+  secretHash: Buffer,
+): Promise<AppKey | undefined> {
   const { rows } = await sql<AppKey>`
     select environment_id as "environmentId"
     from api_credentials

@@ -38,7 +38,9 @@ export async function findPersonProfile(
       ? await sql<PersonProfile>`
           select ${PROFILE_COLUMNS}
           from people p
-          where p.environment_id = ${environmentId} and p.person_id = ${value}::bigint`.execute(database)
+          where p.environment_id = ${environmentId} and p.person_id = ${value}::bigint`.execute(
+          database,
+        )
       : await sql<PersonProfile>`
           select ${PROFILE_COLUMNS}
           from person_identifiers i

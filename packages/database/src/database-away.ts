@@ -2,13 +2,23 @@
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 
-const NETWORK_CODES = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOTFOUND', 'ENOENT', 'EAI_AGAIN', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH']);
+const NETWORK_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'ENOENT',
+  'EAI_AGAIN',
+  'EPIPE',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+]);
 
 /** Connection exceptions, "too many connections" and the three shutdowns (PostgreSQL manual, appendix A). */
 const AWAY_SQLSTATE = /^(08|53300$|57P0[123]$)/;
 
 /** `pg` gives a connection that ended in the middle of a statement no code. */
-const AWAY_MESSAGE = /^(Connection terminated|timeout exceeded when trying to connect)/;
+const AWAY_MESSAGE =
+  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed)/;
 
 /** True when the connection, and not the statement, is what failed. */
 export function isDatabaseAway(error: unknown): boolean {
@@ -18,7 +28,10 @@ export function isDatabaseAway(error: unknown): boolean {
 }
 
 /** True when Postgres answers the smallest question before the deadline; never throws. */
-export async function isDatabaseAnswering(database: DatabaseOrTransaction, deadlineMs: number): Promise<boolean> {
+export async function isDatabaseAnswering(
+  database: DatabaseOrTransaction,
+  deadlineMs: number,
+): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(resolve, deadlineMs, false);

@@ -29,7 +29,11 @@ export async function listDeliveriesOfState(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   state: DeliveryReport['state'],
-  { beforeSequence, limit, scanLimit }: { beforeSequence: number; limit: number; scanLimit: number },
+  {
+    beforeSequence,
+    limit,
+    scanLimit,
+  }: { beforeSequence: number; limit: number; scanLimit: number },
 ): Promise<DeliveriesOfState> {
   // Up to the cursor everything has ended; beyond attempted_sequence nothing was tried. As scalars,
   // for only those bound the range of the index; a join would read the whole backlog and drop it.
@@ -75,5 +79,8 @@ export async function listDeliveriesOfState(
   const last = deliveries.at(-1);
   if (last && deliveries.length === limit) return { deliveries, nextBefore: last.sequence };
   const examinedThrough = rows[0]?.examinedThrough ?? undefined;
-  return { deliveries, nextBefore: examinedThrough === undefined ? undefined : Number(examinedThrough) };
+  return {
+    deliveries,
+    nextBefore: examinedThrough === undefined ? undefined : Number(examinedThrough),
+  };
 }

@@ -54,9 +54,9 @@ async function readAccounts(): Promise<Map<string, { uid: number; gid: number }>
   );
 }
 
-/** Whether the account can enter (a folder) or run (a file) and read what is there. */
+/** Whether the account can get to `path` and through it (a folder) or run it (a file). */
 export async function canReach(path: string, account: ServerAccount): Promise<boolean> {
-  const { exitCode } = await runAs(account, '/bin/sh', ['-c', 'test -x "$0" && test -r "$0"', path]);
+  const { exitCode } = await runAs(account, '/bin/sh', ['-c', 'test -x "$0"', path]);
   return exitCode === 0;
 }
 

@@ -12,7 +12,7 @@ import { createRequire } from 'node:module';
 import { arch, platform, tmpdir, userInfo } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { AppError } from '@sluice/domain/errors';
-import { canReach, runAs, type ServerAccount } from './postgres-account.ts';
+import { runAs, type ServerAccount } from './postgres-account.ts';
 
 export interface PostgresBinaries {
   readonly postgres: string;
@@ -85,10 +85,12 @@ const binariesIn = (native: string): PostgresBinaries => ({
   pgCtl: join(native, 'bin', 'pg_ctl'),
 });
 
-/** initdb runs `postgres` and reads `share`; its version alone would not show that. */
+/** `initdb` runs `postgres` and reads `share`; that a version is printed would not show the latter. */
 async function isRunnable(native: string, account: ServerAccount): Promise<boolean> {
   const postgres = await runAs(account, binariesIn(native).postgres, ['--version']);
-  return postgres.exitCode === 0 && (await canReach(join(native, 'share'), account));
+  if (postgres.exitCode !== 0) return false;
+  const share = await runAs(account, '/bin/sh', ['-c', 'test -r "$0" && test -x "$0"', join(native, 'share')]);
+  return share.exitCode === 0;
 }
 
 /** A temporary folder is anyone's to write: a tree that someone else put there is never run. */

@@ -7,7 +7,7 @@
  * `PG_VERSION` comes first, not last, so that is no sign of a whole cluster.)
  */
 import { randomBytes } from 'node:crypto';
-import { chmod, chown, cp, lstat, mkdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { chown, cp, lstat, mkdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '@sluice/domain/errors';
 import { canReach, runAs, type ServerAccount } from './postgres-account.ts';
@@ -44,7 +44,7 @@ export async function prepareCluster(options: ClusterOptions): Promise<Cluster> 
   await mkdir(directory, { recursive: true });
   const link = dataLink(directory);
   const dataPath = (await realpath(link).catch(() => undefined)) ?? (await createCluster(options));
-  await refuseCopiedLink(directory, dataPath);
+  await claimOutsideData(directory, dataPath);
 
   const password = await readFile(passwordFile(directory), 'utf8').catch((cause: unknown) => {
     throw new AppError(
@@ -62,6 +62,7 @@ export async function prepareCluster(options: ClusterOptions): Promise<Cluster> 
   await runAs(undefined, '/bin/chown', ['-R', `${account?.uid}:${account?.gid}`, outside]);
   await rename(dataPath, `${link}.moved`);
   await symlink(outside, link);
+  await writeFile(join(outside, HOME_FILE), await realpath(directory), { mode: 0o600 });
   await rm(`${link}.moved`, { recursive: true });
   return { dataPath: outside, password };
 }
@@ -103,7 +104,9 @@ async function createCluster(options: ClusterOptions): Promise<string> {
   } finally {
     await rm(lentFile, { force: true });
   }
-  if ((await lstat(unfinished)).isSymbolicLink()) await markHome(directory, dataPath, account);
+  if ((await lstat(unfinished)).isSymbolicLink()) {
+    await writeFile(join(dataPath, HOME_FILE), await realpath(directory), { mode: 0o600 });
+  }
   await rename(unfinished, link);
   return realpath(link);
 }
@@ -128,23 +131,19 @@ async function createOutside(directory: string, account: ServerAccount): Promise
   return path;
 }
 
-async function markHome(directory: string, dataPath: string, account: ServerAccount): Promise<void> {
-  const file = join(dataPath, HOME_FILE);
-  await writeFile(file, await realpath(directory));
-  await chmod(file, 0o600);
-  if (account) await chown(file, account.uid, account.gid);
-}
-
 /** A checkout that was copied whole brings the link along: two of them must not run on one set of data. */
-async function refuseCopiedLink(directory: string, dataPath: string): Promise<void> {
-  const home = await readFile(join(dataPath, HOME_FILE), 'utf8').catch(() => undefined);
-  if (home === undefined || home === (await realpath(directory))) return;
-  const dataOfHome = await realpath(dataLink(home)).catch(() => undefined);
-  if (dataOfHome !== dataPath) return;
-  throw new AppError(
-    'DATA_DIRECTORY_HELD',
-    `${dataLink(directory)} leads to the data of ${home}; remove the link to begin with data of your own`,
-  );
+async function claimOutsideData(directory: string, dataPath: string): Promise<void> {
+  const file = join(dataPath, HOME_FILE);
+  const home = await readFile(file, 'utf8').catch(() => undefined);
+  const here = await realpath(directory);
+  if (home === undefined || home === here) return;
+  if ((await realpath(dataLink(home)).catch(() => undefined)) === dataPath) {
+    throw new AppError(
+      'DATA_DIRECTORY_HELD',
+      `${dataLink(directory)} leads to the data of ${home}; remove the link to begin with data of your own`,
+    );
+  }
+  await writeFile(file, here);
 }
 
 async function removeFollowing(path: string): Promise<void> {

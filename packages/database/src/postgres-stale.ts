@@ -8,6 +8,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '@sluice/domain/errors';
 import { runAs, type ServerAccount } from './postgres-account.ts';
+import { commandOfProcess } from './process-command.ts';
 
 export interface StaleServerOptions {
   readonly dataPath: string;
@@ -24,10 +25,9 @@ export async function stopStaleServer(options: StaleServerOptions): Promise<void
   const pid = Number(lines[0]);
   if (!Number.isInteger(pid) || pid <= 0) return;
 
-  const command = await commandOf(pid);
-  if (command === undefined) return;
-  if (!command.includes('postgres') || !command.includes(dataPath)) {
-    // The id was given to another program. Postgres takes its own parent's id, ours, for a leftover,
+  const command = await commandOfProcess(pid);
+  if (!command?.includes('postgres') || !command.includes(dataPath)) {
+    // Gone, or the id was given to another program. Postgres takes its own parent's id, ours, for a leftover,
     // and still looks for processes of the old server that hold its memory: removing the file would not.
     await writeFile(lockFile, [await ownPid(), ...lines.slice(1)].join('\n'));
     return;
@@ -38,14 +38,6 @@ export async function stopStaleServer(options: StaleServerOptions): Promise<void
     if (exitCode === 0) return;
   }
   throw new AppError('DATABASE_START_FAILED', `a Postgres (process ${pid}) of an earlier run does not stop; kill it`);
-}
-
-/** The process' command line, or nothing when there is no such process. `/proc` first: bare machines have no `ps`. */
-async function commandOf(pid: number): Promise<string | undefined> {
-  const fromProc = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => undefined);
-  if (fromProc !== undefined) return fromProc.replaceAll('\0', ' ');
-  const { exitCode, output } = await runAs(undefined, 'ps', ['-o', 'command=', '-p', String(pid)]);
-  return exitCode === 0 && output !== '' ? output : undefined;
 }
 
 async function ownPid(): Promise<string> {

@@ -22,14 +22,19 @@ export function readBatch(
   const batch = readList(draft, body, bounds.countMax);
   if (batch === undefined) return;
   // A body no larger than one item may be has no item that is too large.
-  const measuresItems = (draft.context.bodySizeBytes ?? Number.POSITIVE_INFINITY) > bounds.itemSizeBytesMax;
+  const measuresItems =
+    (draft.context.bodySizeBytes ?? Number.POSITIVE_INFINITY) > bounds.itemSizeBytesMax;
   for (let index = 0; index < batch.length; index++) {
     draft.beginItem(index);
     const item: unknown = batch[index];
     if (!isJsonObject(item)) {
       draft.refuse('invalid', null, `item ${index} of batch must be an object`, item);
     } else if (measuresItems && isJsonLargerThan(item, bounds.itemSizeBytesMax)) {
-      draft.refuse('too_large', null, `item ${index} of batch is larger than ${bounds.itemSizeBytesMax / 1_024} KB`);
+      draft.refuse(
+        'too_large',
+        null,
+        `item ${index} of batch is larger than ${bounds.itemSizeBytesMax / 1_024} KB`,
+      );
     } else {
       readItem(draft, item, body as JsonObject);
     }
@@ -49,7 +54,11 @@ function readList(draft: CallDraft, body: unknown, countMax: number): unknown[] 
   } else if (batch.length === 0) {
     draft.refuse('required', 'batch', 'batch must hold at least one item');
   } else if (batch.length > countMax) {
-    draft.refuse('too_large', 'batch', `batch holds ${batch.length} items; the bound is ${countMax}`);
+    draft.refuse(
+      'too_large',
+      'batch',
+      `batch holds ${batch.length} items; the bound is ${countMax}`,
+    );
   } else {
     return batch;
   }

@@ -80,7 +80,9 @@ function cleanValue(draft: CallDraft, value: Json, depth: number): Json {
       return value;
     case 'object':
       if (value === null) return null;
-      return Array.isArray(value) ? cleanList(draft, value, depth) : cleanLevel(draft, value, depth);
+      return Array.isArray(value)
+        ? cleanList(draft, value, depth)
+        : cleanLevel(draft, value, depth);
     default:
       return value;
   }

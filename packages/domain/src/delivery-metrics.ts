@@ -25,7 +25,15 @@ const METRICS: ReadonlySet<string> = new Set([
 /** What the older push route and v2 deliveries may report. */
 export const PUSH_METRICS: ReadonlySet<string> = new Set(['opened', 'converted', 'delivered']);
 
-const CHANNELS: ReadonlySet<string> = new Set(['email', 'push', 'sms', 'in_app', 'slack', 'webhook', 'whatsapp']);
+const CHANNELS: ReadonlySet<string> = new Set([
+  'email',
+  'push',
+  'sms',
+  'in_app',
+  'slack',
+  'webhook',
+  'whatsapp',
+]);
 
 /** Where the parts of a report stand in the body. */
 export interface MetricReport {
@@ -42,12 +50,23 @@ export interface MetricReport {
   readonly texts: ReadonlyArray<readonly [MetricText, unknown, string]>;
 }
 
-export type MetricText = 'recipient' | 'reason' | 'href' | 'deviceToken' | 'actionName' | 'actionValue';
+export type MetricText =
+  | 'recipient'
+  | 'reason'
+  | 'href'
+  | 'deviceToken'
+  | 'actionName'
+  | 'actionValue';
 
 /** Takes the report. */
 export function takeMetric(draft: CallDraft, report: MetricReport): void {
   const { environmentId, receivedAtMs } = draft.context;
-  const deliveryId = readRequiredText(draft, report.deliveryId, report.deliveryIdField, ID_SIZE_BYTES_MAX);
+  const deliveryId = readRequiredText(
+    draft,
+    report.deliveryId,
+    report.deliveryIdField,
+    ID_SIZE_BYTES_MAX,
+  );
   const metric = readOneOf(draft, report.metric, report.metricField, report.metrics ?? METRICS);
   if (metric === undefined && report.metric == null) {
     draft.refuse('required', report.metricField, `${report.metricField} is required`);
@@ -82,7 +101,12 @@ export function metadataTexts(metadata: unknown): MetricReport['texts'] {
   ];
 }
 
-function readOneOf(draft: CallDraft, value: unknown, field: string, choices: ReadonlySet<string>): string | undefined {
+function readOneOf(
+  draft: CallDraft,
+  value: unknown,
+  field: string,
+  choices: ReadonlySet<string>,
+): string | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'string' && choices.has(value)) return value;
   draft.refuse('invalid', field, `${field} must be one of ${[...choices].join(', ')}`, value);
@@ -100,6 +124,11 @@ function readFreeText(draft: CallDraft, value: unknown, field: string): string |
   reportFlaws(draft, { [field]: value }, '');
   if (!isLongerThan(text, METRIC_TEXT_SIZE_BYTES_MAX)) return text;
   const sizeBytes = utf8SizeBytes(text);
-  draft.refuse('too_long', field, `${field} is ${sizeBytes} bytes long; the bound is ${METRIC_TEXT_SIZE_BYTES_MAX}`, text);
+  draft.refuse(
+    'too_long',
+    field,
+    `${field} is ${sizeBytes} bytes long; the bound is ${METRIC_TEXT_SIZE_BYTES_MAX}`,
+    text,
+  );
   return undefined;
 }

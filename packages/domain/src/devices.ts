@@ -23,7 +23,12 @@ const TRACK_DEVICE_CONTROL_KEYS: ReadonlySet<string> = new Set([
 const ATTRIBUTE_CONTROL_KEYS: ReadonlySet<string> = new Set(['_last_status']);
 
 /** Takes a Track device; v1 calls the token `id`, v2 `token`. */
-export function takeTrackDevice(draft: CallDraft, person: PersonIdentifier, device: unknown, tokenKey: 'id' | 'token'): void {
+export function takeTrackDevice(
+  draft: CallDraft,
+  person: PersonIdentifier,
+  device: unknown,
+  tokenKey: 'id' | 'token',
+): void {
   if (!isDeviceObject(draft, device)) return;
   const token = readDeviceToken(draft, device[tokenKey], fieldIn('device', tokenKey));
   const platform = readPlatform(draft, device.platform, 'device.platform');
@@ -32,7 +37,10 @@ export function takeTrackDevice(draft: CallDraft, person: PersonIdentifier, devi
   const nested = device.attributes;
   let attributes = flat;
   if (isJsonObject(nested)) {
-    attributes = mergeAttributes(flat, readAttributes(draft, nested, 'device.attributes', ATTRIBUTE_CONTROL_KEYS, 'other'));
+    attributes = mergeAttributes(
+      flat,
+      readAttributes(draft, nested, 'device.attributes', ATTRIBUTE_CONTROL_KEYS, 'other'),
+    );
   } else if (nested != null) {
     draft.refuse('invalid', 'device.attributes', 'device.attributes must be an object', nested);
   }
@@ -59,13 +67,21 @@ export function takeDevice(
 }
 
 /** Takes the removal of a device by its token. */
-export function takeDeviceDeletion(draft: CallDraft, person: PersonIdentifier, token: string): void {
+export function takeDeviceDeletion(
+  draft: CallDraft,
+  person: PersonIdentifier,
+  token: string,
+): void {
   const { environmentId, receivedAtMs } = draft.context;
   draft.take({ type: 'device.delete', environmentId, receivedAtMs, person, token });
 }
 
 /** A token that must be there. `undefined` after an issue. */
-export function readDeviceToken(draft: CallDraft, value: unknown, field: string): string | undefined {
+export function readDeviceToken(
+  draft: CallDraft,
+  value: unknown,
+  field: string,
+): string | undefined {
   return readRequiredText(draft, value, field, DEVICE_TOKEN_SIZE_BYTES_MAX);
 }
 

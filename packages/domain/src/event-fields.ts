@@ -38,7 +38,12 @@ export function readEventName(
   }
   if (draft.flaws !== 0) reportFlaws(draft, { [field]: value }, '');
   if (!isLongerThan(name, sizeBytesMax)) return name;
-  draft.refuse('too_long', field, `${field} is ${utf8SizeBytes(name)} bytes long; the bound is ${sizeBytesMax}`, name);
+  draft.refuse(
+    'too_long',
+    field,
+    `${field} is ${utf8SizeBytes(name)} bytes long; the bound is ${sizeBytesMax}`,
+    name,
+  );
   return undefined;
 }
 
@@ -71,7 +76,28 @@ export function takeEvent(
   const { environmentId, receivedAtMs } = draft.context;
   draft.take(
     anonymousId === undefined
-      ? { type: 'event.track', environmentId, receivedAtMs, kind, person, eventId, name, data, occurredAtMs }
-      : { type: 'event.track', environmentId, receivedAtMs, kind, person, anonymousId, eventId, name, data, occurredAtMs },
+      ? {
+          type: 'event.track',
+          environmentId,
+          receivedAtMs,
+          kind,
+          person,
+          eventId,
+          name,
+          data,
+          occurredAtMs,
+        }
+      : {
+          type: 'event.track',
+          environmentId,
+          receivedAtMs,
+          kind,
+          person,
+          anonymousId,
+          eventId,
+          name,
+          data,
+          occurredAtMs,
+        },
   );
 }

@@ -36,7 +36,8 @@ const PREFIXED_SVC_ID = /^(?:cio|svc)_[0-9a-f]{6,}$/;
 
 /** Tells the kind from the shape: a prefixed svc_id (kept without the prefix), an email, else an id. */
 export function recognisePerson(text: string): PersonIdentifier {
-  if (text.charCodeAt(3) === 95 && PREFIXED_SVC_ID.test(text)) return { kind: 'svc_id', value: text.slice(4) };
+  if (text.charCodeAt(3) === 95 && PREFIXED_SVC_ID.test(text))
+    return { kind: 'svc_id', value: text.slice(4) };
   return { kind: isEmail(text) ? 'email' : 'id', value: text };
 }
 
@@ -51,28 +52,45 @@ export function readExactText(
   if (typeof value !== 'string') return readNumberAsText(draft, value, field);
   if (value === '' || (value.charCodeAt(0) <= 0x20 && value.trim() === '')) return undefined;
   if (draft.checksTexts && !isStorableText(value)) {
-    draft.refuse('invalid', field, `${field} holds U+0000 or half of a surrogate pair, which cannot be stored`, value);
+    draft.refuse(
+      'invalid',
+      field,
+      `${field} holds U+0000 or half of a surrogate pair, which cannot be stored`,
+      value,
+    );
     return undefined;
   }
   return isWithin(draft, value, field, sizeBytesMax) ? value : undefined;
 }
 
 /** An id of a person whose kind its shape tells: `userId`, a v1 path. */
-export function readPerson(draft: CallDraft, value: unknown, field: string): PersonIdentifier | undefined {
+export function readPerson(
+  draft: CallDraft,
+  value: unknown,
+  field: string,
+): PersonIdentifier | undefined {
   const text = readExactText(draft, value, field, EMAIL_SIZE_BYTES_MAX);
   if (text === undefined) return undefined;
   const person = recognisePerson(text);
-  return person.kind === 'email' || isWithin(draft, text, field, ID_SIZE_BYTES_MAX) ? person : undefined;
+  return person.kind === 'email' || isWithin(draft, text, field, ID_SIZE_BYTES_MAX)
+    ? person
+    : undefined;
 }
 
 /** The person of a v1 path, percent-decoded. The path was no part of the body, so its text is checked whatever is known of that. */
 export function readPathPerson(draft: CallDraft, identifier: string): PersonIdentifier | undefined {
   if (!isStorableText(identifier)) {
-    draft.refuse('invalid', 'identifier', 'identifier in the path holds a character that cannot be stored', identifier);
+    draft.refuse(
+      'invalid',
+      'identifier',
+      'identifier in the path holds a character that cannot be stored',
+      identifier,
+    );
     return undefined;
   }
   const person = readPerson(draft, identifier, 'identifier');
-  if (person === undefined && !draft.isRefused) draft.refuse('required', 'identifier', 'identifier in the path is empty');
+  if (person === undefined && !draft.isRefused)
+    draft.refuse('required', 'identifier', 'identifier in the path is empty');
   return person;
 }
 
@@ -90,15 +108,18 @@ export function readPersonIdentifiers(
   kinds: PersonKinds,
 ): PersonIdentifier | undefined {
   if (!isIdentifiersObject(draft, value, field)) return undefined;
+  const issueCountBefore = draft.issues.length;
   const id = readExactText(draft, value.id, fieldIn(field, 'id'), ID_SIZE_BYTES_MAX);
   const email = readExactText(draft, value.email, fieldIn(field, 'email'), EMAIL_SIZE_BYTES_MAX);
   const svcIdKey = value.svc_id == null ? 'cio_id' : 'svc_id';
   const svcId = readExactText(draft, value[svcIdKey], fieldIn(field, svcIdKey), ID_SIZE_BYTES_MAX);
-  const phone = kinds.mayBePhone ? readPhone(draft, value.phone, fieldIn(field, 'phone')) : undefined;
+  const phone = kinds.mayBePhone
+    ? readPhone(draft, value.phone, fieldIn(field, 'phone'))
+    : undefined;
   const anonymousId = kinds.mayBeAnonymous
     ? readExactText(draft, value.anonymous_id, fieldIn(field, 'anonymous_id'), ID_SIZE_BYTES_MAX)
     : undefined;
-  if (draft.isRefused) return undefined;
+  if (draft.issues.length > issueCountBefore) return undefined;
 
   const found: PersonIdentifier[] = [];
   if (id !== undefined) found.push({ kind: 'id', value: id });
@@ -114,21 +135,38 @@ export function readPersonIdentifiers(
 }
 
 /** Track `identifiers` of an object: `object_type_id` and `object_id`, or `svc_object_id`. `undefined` after an issue. */
-export function readObjectIdentifiers(draft: CallDraft, value: unknown, field: string): ObjectIdentifier | undefined {
+export function readObjectIdentifiers(
+  draft: CallDraft,
+  value: unknown,
+  field: string,
+): ObjectIdentifier | undefined {
   if (!isIdentifiersObject(draft, value, field)) return undefined;
+  const issueCountBefore = draft.issues.length;
   const svcKey = value.svc_object_id == null ? 'cio_object_id' : 'svc_object_id';
-  const svcObjectId = readExactText(draft, value[svcKey], fieldIn(field, svcKey), ID_SIZE_BYTES_MAX);
+  const svcObjectId = readExactText(
+    draft,
+    value[svcKey],
+    fieldIn(field, svcKey),
+    ID_SIZE_BYTES_MAX,
+  );
   if (svcObjectId !== undefined) {
     if (value.object_id == null) return { svcObjectId: withoutPrefix(svcObjectId) };
-    draft.refuse('invalid', field, `${field} must hold either object_type_id and object_id, or svc_object_id`);
+    draft.refuse(
+      'invalid',
+      field,
+      `${field} must hold either object_type_id and object_id, or svc_object_id`,
+    );
     return undefined;
   }
-  if (draft.isRefused) return undefined;
+  if (draft.issues.length > issueCountBefore) return undefined;
   const typeField = fieldIn(field, 'object_type_id');
   const objectTypeId = readObjectTypeId(draft, value.object_type_id, typeField);
-  if (objectTypeId === undefined && !draft.isRefused) draft.refuse('required', typeField, `${typeField} is required`);
+  if (objectTypeId === undefined && draft.issues.length === issueCountBefore)
+    draft.refuse('required', typeField, `${typeField} is required`);
   const objectId = readObjectId(draft, value.object_id, fieldIn(field, 'object_id'));
-  return objectTypeId === undefined || objectId === undefined ? undefined : { objectTypeId, objectId };
+  return objectTypeId === undefined || objectId === undefined
+    ? undefined
+    : { objectTypeId, objectId };
 }
 
 /** An object's own id, which must be there. */
@@ -143,21 +181,38 @@ export function readRequiredText(
   field: string,
   sizeBytesMax: number,
 ): string | undefined {
-  const issuesBefore = draft.issues.length;
+  const issueCountBefore = draft.issues.length;
   const text = readExactText(draft, value, field, sizeBytesMax);
-  if (text === undefined && draft.issues.length === issuesBefore) draft.refuse('required', field, `${field} is required`);
+  if (text === undefined && draft.issues.length === issueCountBefore)
+    draft.refuse('required', field, `${field} is required`);
   return text;
 }
 
 /** An object type: a positive integer, also as text. `undefined` where it is absent, and where it was refused. */
-export function readObjectTypeId(draft: CallDraft, value: unknown, field: string): number | undefined {
-  return value === undefined || value === null || value === '' ? undefined : readPositiveInteger(draft, value, field);
+export function readObjectTypeId(
+  draft: CallDraft,
+  value: unknown,
+  field: string,
+): number | undefined {
+  return value === undefined || value === null || value === ''
+    ? undefined
+    : readPositiveInteger(draft, value, field);
 }
 
 /** A positive integer of at most 2,147,483,647, also as text. `undefined` after an issue. */
-export function readPositiveInteger(draft: CallDraft, value: unknown, field: string): number | undefined {
+export function readPositiveInteger(
+  draft: CallDraft,
+  value: unknown,
+  field: string,
+): number | undefined {
   const number = typeof value === 'string' && /^\d{1,10}$/.test(value) ? Number(value) : value;
-  if (typeof number === 'number' && Number.isInteger(number) && number >= 1 && number <= INTEGER_MAX) return number;
+  if (
+    typeof number === 'number' &&
+    Number.isInteger(number) &&
+    number >= 1 &&
+    number <= INTEGER_MAX
+  )
+    return number;
   draft.refuse('invalid', field, `${field} must be an integer from 1 to ${INTEGER_MAX}`, value);
   return undefined;
 }
@@ -166,9 +221,19 @@ function readPhone(draft: CallDraft, value: unknown, field: string): string | un
   const phone = readExactText(draft, value, field, ID_SIZE_BYTES_MAX);
   if (phone === undefined) return undefined;
   if (!draft.context.phoneIdentifies) {
-    draft.refuse('unsupported', field, `${field} does not identify people in this workspace`, phone);
+    draft.refuse(
+      'unsupported',
+      field,
+      `${field} does not identify people in this workspace`,
+      phone,
+    );
   } else if (!E164.test(phone)) {
-    draft.refuse('invalid', field, `${field} must be a number in E.164 form, like +4915112345678`, phone);
+    draft.refuse(
+      'invalid',
+      field,
+      `${field} must be a number in E.164 form, like +4915112345678`,
+      phone,
+    );
   } else {
     return phone;
   }
@@ -179,7 +244,12 @@ function readNumberAsText(draft: CallDraft, value: unknown, field: string): stri
   if (typeof value !== 'number') {
     draft.refuse('invalid', field, `${field} must be a string`, value);
   } else if (!Number.isFinite(value) || Math.abs(value) > Number.MAX_SAFE_INTEGER) {
-    draft.refuse('invalid', field, `${field} has more digits than a JSON number keeps; send it as a string`, value);
+    draft.refuse(
+      'invalid',
+      field,
+      `${field} has more digits than a JSON number keeps; send it as a string`,
+      value,
+    );
   } else {
     return String(value);
   }
@@ -188,7 +258,12 @@ function readNumberAsText(draft: CallDraft, value: unknown, field: string): stri
 
 function isWithin(draft: CallDraft, text: string, field: string, sizeBytesMax: number): boolean {
   if (!isLongerThan(text, sizeBytesMax)) return true;
-  draft.refuse('too_long', field, `${field} is ${utf8SizeBytes(text)} bytes long; the bound is ${sizeBytesMax}`, text);
+  draft.refuse(
+    'too_long',
+    field,
+    `${field} is ${utf8SizeBytes(text)} bytes long; the bound is ${sizeBytesMax}`,
+    text,
+  );
   return false;
 }
 

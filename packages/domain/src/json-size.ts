@@ -11,7 +11,10 @@ const NUMBER_SIZE_BYTES_MAX = 24;
 
 /** True where the compact JSON in UTF-8 is larger than the bound. */
 export function isJsonLargerThan(value: unknown, sizeBytesMax: number): boolean {
-  return exceeds(value, sizeBytesMax, looseTextSizeBytes) && exceeds(value, sizeBytesMax, exactTextSizeBytes);
+  return (
+    exceeds(value, sizeBytesMax, looseTextSizeBytes) &&
+    exceeds(value, sizeBytesMax, exactTextSizeBytes)
+  );
 }
 
 /** The exact size; for messages. */
@@ -34,7 +37,7 @@ function walk(root: unknown, sizeBytesMax: number, textSizeBytes: TextSize): num
     if (typeof value === 'string') {
       sizeBytes += textSizeBytes(value);
     } else if (typeof value === 'number') {
-      sizeBytes += isExact ? (JSON.stringify(value) as string).length : NUMBER_SIZE_BYTES_MAX;
+      sizeBytes += isExact ? JSON.stringify(value).length : NUMBER_SIZE_BYTES_MAX;
     } else if (Array.isArray(value)) {
       // Brackets, and a comma between each two.
       sizeBytes += 1 + Math.max(1, value.length);

@@ -192,7 +192,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
 
   /** Everything started before a failure has ended, so the earliest unfinished is the head. */
   #probe(nowMs: number): Entry<Delivery> | undefined {
-    if (nowMs < (this.#failing?.nextProbeAtMs ?? 0)) return undefined;
+    if (this.#inFlight > 0 || nowMs < (this.#failing?.nextProbeAtMs ?? 0)) return undefined;
     return this.#entries.get(this.#cursor + 1);
   }
 

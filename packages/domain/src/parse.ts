@@ -47,7 +47,9 @@ export interface Parsed {
   readonly issues: readonly Issue[];
 }
 
-type CodeOf<Severity> = { [Code in IssueCode]: (typeof ISSUE_CODES)[Code] extends Severity ? Code : never }[IssueCode];
+type CodeOf<Severity> = {
+  [Code in IssueCode]: (typeof ISSUE_CODES)[Code] extends Severity ? Code : never;
+}[IssueCode];
 
 /** Track bounds its attributes (`limits.ts`); Pipelines has ISO 8601 among its traits and properties converted. */
 export type Dialect = 'track' | 'pipelines';
@@ -55,6 +57,8 @@ export type Dialect = 'track' | 'pipelines';
 const NO_ISSUES: Issue[] = [];
 Object.freeze(NO_ISSUES);
 
+/** Of one call or item. Enough to mend it by; 16,000 bad entries of one list are not worth 16,000 sentences. */
+const ISSUE_COUNT_MAX = 20;
 const SAMPLE_LENGTH_MAX = 200;
 /** Paths and messages hold clients' keys, of any length and depth: both are cut. */
 const KEY_LENGTH_MAX = 150;
@@ -76,6 +80,7 @@ export class CallDraft {
   #batchIndex: number | undefined;
   /** How many operations the items before gave. */
   #operationCountBefore = 0;
+  #issueCountBefore = 0;
 
   constructor(context: ParseContext, dialect: Dialect) {
     this.context = context;
@@ -88,18 +93,21 @@ export class CallDraft {
     this.isRefused = false;
     this.#batchIndex = batchIndex;
     this.#operationCountBefore = this.operations.length;
+    this.#issueCountBefore = this.issues.length;
   }
 
   /** Records an error; what the call or item gave until now is taken back. `value`, where given, is what was sent. */
   refuse(code: CodeOf<'error'>, field: string | null, message: string, value?: unknown): void {
+    // The first error is always told, however many warnings came before it.
+    const isTold = !this.isRefused || this.#hasRoom();
     this.isRefused = true;
     this.operations.length = this.#operationCountBefore;
-    this.#record(code, field, message, value);
+    if (isTold) this.#record(code, field, message, value);
   }
 
   /** Records what was put right. */
   warn(code: CodeOf<'warning'>, field: string | null, message: string, value?: unknown): void {
-    this.#record(code, field, message, value);
+    if (this.#hasRoom()) this.#record(code, field, message, value);
   }
 
   /** Takes the operation, unless the call or item has an error. */
@@ -109,6 +117,10 @@ export class CallDraft {
 
   finish(): Parsed {
     return { operations: this.operations, issues: this.issues };
+  }
+
+  #hasRoom(): boolean {
+    return this.issues.length - this.#issueCountBefore < ISSUE_COUNT_MAX;
   }
 
   #record(code: IssueCode, field: string | null, message: string, value: unknown): void {
@@ -141,6 +153,9 @@ export function isBodyObject(draft: CallDraft, body: unknown): body is JsonObjec
 
 /** The path of a field inside another, either of which may be the body itself (''). */
 export function fieldIn(parent: string, name: string | number): string {
-  const key = typeof name === 'string' && name.length > KEY_LENGTH_MAX ? `${name.slice(0, KEY_LENGTH_MAX)}…` : name;
+  const key =
+    typeof name === 'string' && name.length > KEY_LENGTH_MAX
+      ? `${name.slice(0, KEY_LENGTH_MAX)}…`
+      : name;
   return parent === '' ? String(key) : `${parent}.${key}`;
 }

@@ -27,7 +27,11 @@ export function anonymousPerson(anonymousId: string | undefined): PersonIdentifi
 }
 
 /** Null and absent are empty. `undefined` after an issue. */
-export function readOptionalObject(draft: CallDraft, value: unknown, field: string): JsonObject | undefined {
+export function readOptionalObject(
+  draft: CallDraft,
+  value: unknown,
+  field: string,
+): JsonObject | undefined {
   if (value === undefined || value === null) return {};
   if (isJsonObject(value)) return value;
   draft.refuse('invalid', field, `${field} must be an object`, value);

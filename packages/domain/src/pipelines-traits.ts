@@ -5,13 +5,29 @@
  * which they were taken: client clocks differ, and one that is ahead would keep every other source
  * from writing. Who wants that order sends `_timestamp` among the traits, as on Track.
  */
-import { isEmail, readExactText, readObjectId, readObjectTypeId, readPerson } from './identifiers.ts';
+import {
+  isEmail,
+  readExactText,
+  readObjectId,
+  readObjectTypeId,
+  readPerson,
+} from './identifiers.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { EMAIL_SIZE_BYTES_MAX } from './limits.ts';
 import type { ObjectRelationship, PersonIdentifier } from './operation.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
-import { anonymousPerson, readAnonymousId, readOptionalObject, requireSomebody } from './pipelines-call.ts';
-import { mergeAttributes, OBJECT_CONTROL_KEYS, readAttributes, readOptionalAttributes } from './read-attributes.ts';
+import {
+  anonymousPerson,
+  readAnonymousId,
+  readOptionalObject,
+  requireSomebody,
+} from './pipelines-call.ts';
+import {
+  mergeAttributes,
+  OBJECT_CONTROL_KEYS,
+  readAttributes,
+  readOptionalAttributes,
+} from './read-attributes.ts';
 import type { RelationshipChange } from './relationships.ts';
 import { takeIdentifyObject } from './take-identify-object.ts';
 import { PERSON_CONTROL_KEYS, takeIdentifyPerson } from './take-identify-person.ts';
@@ -66,7 +82,9 @@ export function readGroup(draft: CallDraft, call: JsonObject): void {
   const own = readAttributes(draft, traits, 'traits', GROUP_CONTROL_KEYS, 'object');
   const nested = readNestedAttributes(draft, traits);
   const person = userId ?? anonymousPerson(anonymousId);
-  const relationships = person ? [{ person, attributes: readRelationshipAttributes(draft, traits) }] : [];
+  const relationships = person
+    ? [{ person, attributes: readRelationshipAttributes(draft, traits) }]
+    : [];
   const attributes = nested === undefined ? own : mergeAttributes(nested, own);
   takeIdentifyObject(draft, { objectTypeId, objectId }, attributes, relationships, undefined);
 }
@@ -83,7 +101,10 @@ function readRelationship(draft: CallDraft, traits: JsonObject): RelationshipCha
   const objectId = readObjectId(draft, traits.objectId, 'traits.objectId');
   if (objectId === undefined) return undefined;
   const object = { objectTypeId: readTypeId(draft, traits), objectId };
-  const entry: ObjectRelationship = { object, attributes: readRelationshipAttributes(draft, traits) };
+  const entry: ObjectRelationship = {
+    object,
+    attributes: readRelationshipAttributes(draft, traits),
+  };
   return { action: 'add', entries: [entry] };
 }
 
@@ -104,8 +125,19 @@ function readNestedAttributes(draft: CallDraft, traits: JsonObject): JsonObject 
   const { objectAttributes } = traits;
   if (objectAttributes === undefined || objectAttributes === null) return undefined;
   if (isJsonObject(objectAttributes)) {
-    return readAttributes(draft, objectAttributes, 'traits.objectAttributes', OBJECT_CONTROL_KEYS, 'object');
+    return readAttributes(
+      draft,
+      objectAttributes,
+      'traits.objectAttributes',
+      OBJECT_CONTROL_KEYS,
+      'object',
+    );
   }
-  draft.refuse('invalid', 'traits.objectAttributes', 'traits.objectAttributes must be an object', objectAttributes);
+  draft.refuse(
+    'invalid',
+    'traits.objectAttributes',
+    'traits.objectAttributes must be an object',
+    objectAttributes,
+  );
   return undefined;
 }

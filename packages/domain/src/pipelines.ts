@@ -19,7 +19,12 @@ import {
 } from './limits.ts';
 import type { PersonIdentifier } from './operation.ts';
 import { CallDraft, isBodyObject, type ParseContext, type Parsed } from './parse.ts';
-import { anonymousPerson, readAnonymousId, readOptionalObject, requireSomebody } from './pipelines-call.ts';
+import {
+  anonymousPerson,
+  readAnonymousId,
+  readOptionalObject,
+  requireSomebody,
+} from './pipelines-call.ts';
 import { readGroup, readIdentify } from './pipelines-traits.ts';
 import { COMMANDS, LIFECYCLE_EVENTS, readContentEvent } from './semantic-events.ts';
 import { isLongerThan } from './storable-text.ts';
@@ -27,7 +32,10 @@ import { readInstantMs } from './timestamps.ts';
 
 export type PipelinesCall = 'identify' | 'track' | 'page' | 'screen' | 'group' | 'alias' | 'batch';
 
-const BATCH_BOUNDS = { countMax: PIPELINES_BATCH_COUNT_MAX, itemSizeBytesMax: PIPELINES_BATCH_ITEM_SIZE_BYTES_MAX };
+const BATCH_BOUNDS = {
+  countMax: PIPELINES_BATCH_COUNT_MAX,
+  itemSizeBytesMax: PIPELINES_BATCH_ITEM_SIZE_BYTES_MAX,
+};
 
 /** Any Pipelines call. `body` is what `JSON.parse` gave. */
 export function parsePipelines(call: PipelinesCall, body: unknown, context: ParseContext): Parsed {
@@ -46,7 +54,12 @@ function readItem(draft: CallDraft, item: JsonObject, batch: JsonObject): void {
   }
 }
 
-function readCall(draft: CallDraft, type: unknown, call: JsonObject, batch: JsonObject | undefined): void {
+function readCall(
+  draft: CallDraft,
+  type: unknown,
+  call: JsonObject,
+  batch: JsonObject | undefined,
+): void {
   switch (type) {
     case 'track':
       return readTrack(draft, call, batch);
@@ -60,7 +73,12 @@ function readCall(draft: CallDraft, type: unknown, call: JsonObject, batch: Json
     case 'alias':
       return readAlias(draft, call);
     default:
-      draft.refuse('unsupported', 'type', 'type must be identify, track, page, screen, group or alias', type);
+      draft.refuse(
+        'unsupported',
+        'type',
+        'type must be identify, track, page, screen, group or alias',
+        type,
+      );
   }
 }
 
@@ -108,7 +126,11 @@ function readView(
  * its URL, and a view of nothing known is still a view. An address that is too long for a name loses
  * its query, which the properties keep.
  */
-function readViewName(draft: CallDraft, kind: 'page' | 'screen', call: JsonObject): string | undefined {
+function readViewName(
+  draft: CallDraft,
+  kind: 'page' | 'screen',
+  call: JsonObject,
+): string | undefined {
   const { name } = call;
   if (name != null && !(typeof name === 'string' && name.trim() === '')) {
     return readEventName(draft, name, 'name', PAGE_NAME_SIZE_BYTES_MAX);
@@ -118,14 +140,21 @@ function readViewName(draft: CallDraft, kind: 'page' | 'screen', call: JsonObjec
   const url = textOf(properties, 'url') ?? textOf(page, 'url');
   if (url === undefined) return kind;
   const isLong = isLongerThan(url, PAGE_NAME_SIZE_BYTES_MAX);
-  return readEventName(draft, isLong ? url.replace(/[?#].*$/s, '') : url, 'properties.url', PAGE_NAME_SIZE_BYTES_MAX);
+  return readEventName(
+    draft,
+    isLong ? url.replace(/[?#].*$/s, '') : url,
+    'properties.url',
+    PAGE_NAME_SIZE_BYTES_MAX,
+  );
 }
 
 function readAlias(draft: CallDraft, call: JsonObject): void {
-  const primary = readPerson(draft, call.userId, 'userId') ?? anonymousPerson(readAnonymousId(draft, call));
+  const primary =
+    readPerson(draft, call.userId, 'userId') ?? anonymousPerson(readAnonymousId(draft, call));
   requireSomebody(draft, primary, undefined);
   const previousId = readRequiredText(draft, call.previousId, 'previousId', EMAIL_SIZE_BYTES_MAX);
-  const secondary = previousId === undefined ? undefined : readPerson(draft, previousId, 'previousId');
+  const secondary =
+    previousId === undefined ? undefined : readPerson(draft, previousId, 'previousId');
   if (primary === undefined || secondary === undefined) return;
   const { environmentId, receivedAtMs } = draft.context;
   draft.take({ type: 'person.merge', environmentId, receivedAtMs, primary, secondary });
@@ -147,7 +176,16 @@ function takePersonEvent(
   if (person !== undefined) {
     takeEvent(draft, kind, person, anonymousId, eventId, name, data, occurredAtMs);
   } else if (anonymousId !== undefined) {
-    takeEvent(draft, kind, { kind: 'anonymous_id', value: anonymousId }, undefined, eventId, name, data, occurredAtMs);
+    takeEvent(
+      draft,
+      kind,
+      { kind: 'anonymous_id', value: anonymousId },
+      undefined,
+      eventId,
+      name,
+      data,
+      occurredAtMs,
+    );
   }
 }
 
@@ -155,14 +193,23 @@ function takePersonEvent(
  * `receivedAt − (sentAt − originalTimestamp)` where the client says both, which cancels a wrong clock;
  * else `timestamp`, else the time of receipt (`ingestion-conventions.md` §3.2).
  */
-function readOccurredAtMs(draft: CallDraft, call: JsonObject, batch: JsonObject | undefined): number {
+function readOccurredAtMs(
+  draft: CallDraft,
+  call: JsonObject,
+  batch: JsonObject | undefined,
+): number {
   const { receivedAtMs } = draft.context;
   const otherwise = 'the time of receipt is used';
   if (call.originalTimestamp != null) {
     const sentAt = call.sentAt ?? batch?.sentAt;
     if (sentAt != null) {
       const sentAtMs = readInstantMs(draft, sentAt, 'sentAt', 'it is left out');
-      const originalMs = readInstantMs(draft, call.originalTimestamp, 'originalTimestamp', 'it is left out');
+      const originalMs = readInstantMs(
+        draft,
+        call.originalTimestamp,
+        'originalTimestamp',
+        'it is left out',
+      );
       if (sentAtMs !== undefined && originalMs !== undefined) {
         const occurredAtMs = receivedAtMs - (sentAtMs - originalMs);
         if (occurredAtMs >= 0) return occurredAtMs;

@@ -34,7 +34,11 @@ const NO_CONTROL_KEYS: ReadonlySet<string> = new Set();
 export type AttributeOwner = 'person' | 'object' | 'other';
 
 /** Reads an optional attributes object; null and absent are no attributes. */
-export function readOptionalAttributes(draft: CallDraft, value: unknown, field: string): JsonObject {
+export function readOptionalAttributes(
+  draft: CallDraft,
+  value: unknown,
+  field: string,
+): JsonObject {
   if (value === undefined || value === null) return {};
   if (isJsonObject(value)) return readAttributes(draft, value, field, NO_CONTROL_KEYS, 'other');
   draft.refuse('invalid', field, `${field} must be an object`, value);
@@ -70,7 +74,11 @@ export function readAttributes(
   }
   if (isBounded && count > ATTRIBUTE_COUNT_MAX) {
     const place = field === '' ? 'the body' : field;
-    draft.refuse('too_large', field || null, `${place} has ${count} attributes; the bound is ${ATTRIBUTE_COUNT_MAX}`);
+    draft.refuse(
+      'too_large',
+      field || null,
+      `${place} has ${count} attributes; the bound is ${ATTRIBUTE_COUNT_MAX}`,
+    );
   }
   if (draft.flaws !== 0) reportFlaws(draft, source, field);
   return copy ?? source;
@@ -94,12 +102,16 @@ function readValue(
 ): Json {
   if (owner !== 'other') {
     if (owner === 'person') {
-      if (name === 'id') return readIdentifier(draft, value, fieldIn(field, key), ID_SIZE_BYTES_MAX);
-      if (name === 'email') return readIdentifier(draft, value, fieldIn(field, key), EMAIL_SIZE_BYTES_MAX);
+      if (name === 'id')
+        return readIdentifier(draft, value, fieldIn(field, key), ID_SIZE_BYTES_MAX);
+      if (name === 'email')
+        return readIdentifier(draft, value, fieldIn(field, key), EMAIL_SIZE_BYTES_MAX);
     }
     if (name === 'created_at') {
       const cleaned = cleanMember(draft, value);
-      return typeof cleaned === 'number' ? secondsFromMilliseconds(draft, cleaned, fieldIn(field, key)) : cleaned;
+      return typeof cleaned === 'number'
+        ? secondsFromMilliseconds(draft, cleaned, fieldIn(field, key))
+        : cleaned;
     }
   }
   return cleanMember(draft, value);
@@ -111,7 +123,12 @@ function readIdentifier(draft: CallDraft, value: Json, field: string, sizeBytesM
 }
 
 /** The key's one spelling; `undefined` where the call has it under that spelling too. */
-function storedName(draft: CallDraft, source: JsonObject, key: string, owner: AttributeOwner): string | undefined {
+function storedName(
+  draft: CallDraft,
+  source: JsonObject,
+  key: string,
+  owner: AttributeOwner,
+): string | undefined {
   // Every key of every attribute comes by: one look at the first letter spares nearly all of them.
   if (key.charCodeAt(0) === 99) {
     const name = canonicalName(draft, key, owner);
@@ -129,7 +146,9 @@ function canonicalName(draft: CallDraft, key: string, owner: AttributeOwner): st
     case 'cio_sdk_version':
       return `svc${key.slice(3)}`;
     default:
-      return key.startsWith('cio_subscription_preferences.') ? cleanKey(draft, `svc${key.slice(3)}`) : key;
+      return key.startsWith('cio_subscription_preferences.')
+        ? cleanKey(draft, `svc${key.slice(3)}`)
+        : key;
   }
 }
 
@@ -143,13 +162,24 @@ function checkBounds(draft: CallDraft, key: string, value: Json, field: string):
     );
   }
   if (typeof value === 'string') {
-    if (isLongerThan(value, ATTRIBUTE_VALUE_SIZE_BYTES_MAX)) refuseValue(draft, key, value, field, utf8SizeBytes(value));
-  } else if (typeof value === 'object' && value !== null && isJsonLargerThan(value, ATTRIBUTE_VALUE_SIZE_BYTES_MAX)) {
+    if (isLongerThan(value, ATTRIBUTE_VALUE_SIZE_BYTES_MAX))
+      refuseValue(draft, key, value, field, utf8SizeBytes(value));
+  } else if (
+    typeof value === 'object' &&
+    value !== null &&
+    isJsonLargerThan(value, ATTRIBUTE_VALUE_SIZE_BYTES_MAX)
+  ) {
     refuseValue(draft, key, value, field, jsonSizeBytes(value));
   }
 }
 
-function refuseValue(draft: CallDraft, key: string, value: Json, field: string, sizeBytes: number): void {
+function refuseValue(
+  draft: CallDraft,
+  key: string,
+  value: Json,
+  field: string,
+  sizeBytes: number,
+): void {
   const path = fieldIn(field, key);
   draft.refuse(
     'too_long',

@@ -29,12 +29,23 @@ export function readRelationshipChange(
 ): RelationshipChange | undefined {
   if (value === undefined || value === null) return undefined;
   if (!isJsonObject(value)) {
-    draft.refuse('invalid', field, `${field} must be an object with action and relationships`, value);
+    draft.refuse(
+      'invalid',
+      field,
+      `${field} must be an object with action and relationships`,
+      value,
+    );
     return undefined;
   }
   const action = readAction(draft, value.action, fieldIn(field, 'action'));
-  const entries = readObjectRelationships(draft, value.relationships, fieldIn(field, 'relationships'));
-  return action === undefined || entries === undefined || entries.length === 0 ? undefined : { action, entries };
+  const entries = readObjectRelationships(
+    draft,
+    value.relationships,
+    fieldIn(field, 'relationships'),
+  );
+  return action === undefined || entries === undefined || entries.length === 0
+    ? undefined
+    : { action, entries };
 }
 
 /** A list of objects that a person is related to. Absent is empty; `undefined` after an issue. */
@@ -44,7 +55,11 @@ export function readObjectRelationships(
   field: string,
 ): ObjectRelationship[] | undefined {
   return readEntries(draft, value, field, (entry, entryField) => {
-    const object = readObjectIdentifiers(draft, entry.identifiers, fieldIn(entryField, 'identifiers'));
+    const object = readObjectIdentifiers(
+      draft,
+      entry.identifiers,
+      fieldIn(entryField, 'identifiers'),
+    );
     const attributes = readEntryAttributes(draft, entry, entryField);
     return object && { object, attributes };
   });
@@ -86,20 +101,35 @@ function readEntries<Entry>(
       const read = readEntry(entry, entryField);
       if (read !== undefined) entries.push(read);
     } else {
-      draft.refuse('invalid', entryField, `${entryField} must be an object with identifiers`, entry);
+      draft.refuse(
+        'invalid',
+        entryField,
+        `${entryField} must be an object with identifiers`,
+        entry,
+      );
     }
   }
   return draft.isRefused ? undefined : entries;
 }
 
 function readEntryAttributes(draft: CallDraft, entry: JsonObject, entryField: string): JsonObject {
-  return readOptionalAttributes(draft, entry.relationship_attributes, fieldIn(entryField, 'relationship_attributes'));
+  return readOptionalAttributes(
+    draft,
+    entry.relationship_attributes,
+    fieldIn(entryField, 'relationship_attributes'),
+  );
 }
 
 function readAction(draft: CallDraft, value: unknown, field: string): 'add' | 'delete' | undefined {
   if (value === 'add_relationships') return 'add';
   if (value === 'delete_relationships') return 'delete';
   if (value == null) draft.refuse('required', field, `${field} is required`);
-  else draft.refuse('invalid', field, `${field} must be add_relationships or delete_relationships`, value);
+  else
+    draft.refuse(
+      'invalid',
+      field,
+      `${field} must be add_relationships or delete_relationships`,
+      value,
+    );
   return undefined;
 }

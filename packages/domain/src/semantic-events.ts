@@ -63,7 +63,9 @@ export const LIFECYCLE_EVENTS: ReadonlyMap<string, Command> = new Map<string, Co
 ]);
 
 /** The name and data of a content event; `undefined` where the call does not say which. */
-export function readContentEvent(properties: JsonObject): { name: string; data: JsonObject } | undefined {
+export function readContentEvent(
+  properties: JsonObject,
+): { name: string; data: JsonObject } | undefined {
   const { actionType } = properties;
   if (actionType !== 'viewed_content' && actionType !== 'clicked_content') return undefined;
   return { name: actionType, data: without(properties, ['actionType']) };
@@ -103,7 +105,13 @@ function deleteDevice(draft: CallDraft, track: TrackCall): void {
 function addLifecycleDevice(draft: CallDraft, track: TrackCall): void {
   const device = contextDevice(track);
   const platform = platformOf(device?.type);
-  if (track.person === undefined || device === undefined || !hasToken(device) || platform === undefined) return;
+  if (
+    track.person === undefined ||
+    device === undefined ||
+    !hasToken(device) ||
+    platform === undefined
+  )
+    return;
   const token = readDeviceToken(draft, device.token, 'context.device.token');
   if (token === undefined) return;
   // The properties are the event's own here: only what context says is about the device.
@@ -125,7 +133,14 @@ function deleteRelationship(draft: CallDraft, track: TrackCall): void {
   const { environmentId, receivedAtMs } = draft.context;
   if (object === undefined || person === undefined) return;
   const entries = [{ person, attributes: {} }];
-  draft.take({ type: 'object.relationships', environmentId, receivedAtMs, object, action: 'delete', entries });
+  draft.take({
+    type: 'object.relationships',
+    environmentId,
+    receivedAtMs,
+    object,
+    action: 'delete',
+    entries,
+  });
 }
 
 function deleteObject(draft: CallDraft, track: TrackCall): void {
@@ -154,12 +169,15 @@ function reportDelivery(draft: CallDraft, track: TrackCall): void {
 }
 
 function requirePerson(draft: CallDraft, track: TrackCall): PersonIdentifier | undefined {
-  if (track.person === undefined) draft.refuse('required', 'userId', 'userId is required for this event');
+  if (track.person === undefined)
+    draft.refuse('required', 'userId', 'userId is required for this event');
   return track.person;
 }
 
 function personOf({ person, anonymousId }: TrackCall): PersonIdentifier | undefined {
-  return person ?? (anonymousId === undefined ? undefined : { kind: 'anonymous_id', value: anonymousId });
+  return (
+    person ?? (anonymousId === undefined ? undefined : { kind: 'anonymous_id', value: anonymousId })
+  );
 }
 
 function contextDevice({ call, batch }: TrackCall): JsonObject | undefined {
@@ -172,7 +190,8 @@ function deviceOf(context: unknown): JsonObject | undefined {
 
 function requireContextDevice(draft: CallDraft, track: TrackCall): JsonObject | undefined {
   const device = contextDevice(track);
-  if (device === undefined) draft.refuse('required', 'context.device', 'context.device is required for this event');
+  if (device === undefined)
+    draft.refuse('required', 'context.device', 'context.device is required for this event');
   return device;
 }
 
@@ -180,14 +199,23 @@ function hasToken(device: JsonObject): boolean {
   return typeof device.token === 'string' && device.token.trim() !== '';
 }
 
-function readDeviceAttributes(draft: CallDraft, device: JsonObject, properties: JsonObject): JsonObject {
-  const own = readOptionalAttributes(draft, without(device, ['token', 'type', '_last_status']), 'context.device');
+function readDeviceAttributes(
+  draft: CallDraft,
+  device: JsonObject,
+  properties: JsonObject,
+): JsonObject {
+  const own = readOptionalAttributes(
+    draft,
+    without(device, ['token', 'type', '_last_status']),
+    'context.device',
+  );
   const given = readOptionalAttributes(draft, without(properties, ['_last_status']), 'properties');
   return mergeAttributes(own, given);
 }
 
 function readObject(draft: CallDraft, properties: JsonObject): ObjectIdentifier | undefined {
-  const idKey = properties.objectId == null && properties.object_id != null ? 'object_id' : 'objectId';
+  const idKey =
+    properties.objectId == null && properties.object_id != null ? 'object_id' : 'objectId';
   const typeKey = properties.object_type_id == null ? 'objectTypeId' : 'object_type_id';
   const objectId = readObjectId(draft, properties[idKey], `properties.${idKey}`);
   const objectTypeId = readObjectTypeId(draft, properties[typeKey], `properties.${typeKey}`) ?? 1;

@@ -68,5 +68,7 @@ function personKey(person: PersonIdentifier): string {
 }
 
 function objectKey(object: ObjectIdentifier): string {
-  return 'svcObjectId' in object ? `object:${object.svcObjectId}` : `object:${object.objectTypeId}:${object.objectId}`;
+  return 'svcObjectId' in object
+    ? `object:${object.svcObjectId}`
+    : `object:${object.objectTypeId}:${object.objectId}`;
 }

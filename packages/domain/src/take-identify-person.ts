@@ -11,7 +11,11 @@ import { ID_SIZE_BYTES_MAX } from './limits.ts';
 import type { IdentifyPerson, PersonIdentifier } from './operation.ts';
 import { type CallDraft, fieldIn } from './parse.ts';
 import { readAttributes } from './read-attributes.ts';
-import { readRelationshipChange, relationshipsKey, type RelationshipChange } from './relationships.ts';
+import {
+  readRelationshipChange,
+  relationshipsKey,
+  type RelationshipChange,
+} from './relationships.ts';
 import { readInstantMs } from './timestamps.ts';
 
 /** Keys of a person's attributes that are none. */
@@ -43,7 +47,13 @@ export function takeIdentifyPerson(
   field: string,
   extras: IdentifyExtras,
 ): void {
-  const attributes = readAttributes(draft, source, field, extras.controlKeys ?? PERSON_CONTROL_KEYS, 'person');
+  const attributes = readAttributes(
+    draft,
+    source,
+    field,
+    extras.controlKeys ?? PERSON_CONTROL_KEYS,
+    'person',
+  );
   const operation: { -readonly [Key in keyof IdentifyPerson]: IdentifyPerson[Key] } = {
     type: 'person.identify',
     environmentId: draft.context.environmentId,
@@ -55,7 +65,8 @@ export function takeIdentifyPerson(
   const anonymousId =
     extras.anonymousId ??
     readExactText(draft, source.anonymous_id, fieldIn(field, 'anonymous_id'), ID_SIZE_BYTES_MAX);
-  if (anonymousId !== undefined && person.kind !== 'anonymous_id') operation.anonymousId = anonymousId;
+  if (anonymousId !== undefined && person.kind !== 'anonymous_id')
+    operation.anonymousId = anonymousId;
   const attributesAtMs =
     source._timestamp == null
       ? readInstantMs(draft, extras.timestamp, 'timestamp', 'it is left out')
@@ -76,6 +87,10 @@ function readRelationships(
   const keyField = fieldIn(field, key);
   const change = readRelationshipChange(draft, source[key], keyField);
   if (change === undefined || given === undefined) return change ?? given;
-  draft.refuse('invalid', keyField, `${keyField} names relationships that the call also names elsewhere`);
+  draft.refuse(
+    'invalid',
+    keyField,
+    `${keyField} names relationships that the call also names elsewhere`,
+  );
   return undefined;
 }

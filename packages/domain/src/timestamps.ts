@@ -26,7 +26,8 @@ export function readInstantMs(
   otherwise: Otherwise,
 ): number | undefined {
   if (value === undefined || value === null || value === '') return undefined;
-  const instantMs = typeof value === 'string' ? readText(draft, value, field) : readNumber(draft, value, field);
+  const instantMs =
+    typeof value === 'string' ? readText(draft, value, field) : readNumber(draft, value, field);
   if (instantMs !== undefined && instantMs >= 0 && instantMs <= INSTANT_MS_MAX) return instantMs;
   draft.warn(
     'timestamp_invalid',
@@ -76,7 +77,8 @@ function warnMilliseconds(draft: CallDraft, field: string, value: number): void 
  */
 export function parseIsoMs(text: string, mustBeInstant: boolean): number | undefined {
   const { length } = text;
-  if (length < 10 || length > 35 || text.charCodeAt(4) !== 45 || text.charCodeAt(7) !== 45) return undefined;
+  if (length < 10 || length > 35 || text.charCodeAt(4) !== 45 || text.charCodeAt(7) !== 45)
+    return undefined;
   const century = twoDigits(text, 0);
   const yearOfCentury = twoDigits(text, 2);
   const month = twoDigits(text, 5);
@@ -91,7 +93,8 @@ export function parseIsoMs(text: string, mustBeInstant: boolean): number | undef
   if (separator !== 84 && (mustBeInstant || separator !== 32)) return undefined;
   const hour = twoDigits(text, 11);
   const minute = twoDigits(text, 14);
-  if (text.charCodeAt(13) !== 58 || hour < 0 || hour > 23 || minute < 0 || minute > 59) return undefined;
+  if (text.charCodeAt(13) !== 58 || hour < 0 || hour > 23 || minute < 0 || minute > 59)
+    return undefined;
   let at = 16;
   let second = 0;
   let milliseconds = 0;
@@ -147,7 +150,8 @@ function daysInMonth(year: number, month: number): number {
 function daysSinceEpoch(year: number, month: number, day: number): number {
   const marchYear = month > 2 ? year : year - 1;
   const marchMonth = month > 2 ? month - 3 : month + 9;
-  const leapDays = Math.floor(marchYear / 4) - Math.floor(marchYear / 100) + Math.floor(marchYear / 400);
+  const leapDays =
+    Math.floor(marchYear / 4) - Math.floor(marchYear / 100) + Math.floor(marchYear / 400);
   // 719,468 days lie between 0000-03-01 and 1970-01-01.
   return marchYear * 365 + leapDays + Math.floor((153 * marchMonth + 2) / 5) + day - 1 - 719_468;
 }

@@ -17,7 +17,8 @@ export function takeMerge(draft: CallDraft, body: JsonObject): void {
 /** Unix milliseconds of Track's `timestamp`, else of the receipt. */
 export function readTimestamp(draft: CallDraft, body: JsonObject): number {
   return (
-    readInstantMs(draft, body.timestamp, 'timestamp', 'the time of receipt is used') ?? draft.context.receivedAtMs
+    readInstantMs(draft, body.timestamp, 'timestamp', 'the time of receipt is used') ??
+    draft.context.receivedAtMs
   );
 }
 

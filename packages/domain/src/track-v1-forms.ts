@@ -35,7 +35,12 @@ export function parseFormSubmission(formId: string, body: unknown, context: Pars
   }
   const { id, email } = data;
   const kinds = { mayBePhone: false, mayBeAnonymous: false };
-  const person = readPersonIdentifiers(draft, { id: id ?? null, email: email ?? null }, 'data', kinds);
+  const person = readPersonIdentifiers(
+    draft,
+    { id: id ?? null, email: email ?? null },
+    'data',
+    kinds,
+  );
   const fields = readFields(draft, data);
   const { environmentId, receivedAtMs } = context;
   if (form !== undefined && person !== undefined) {

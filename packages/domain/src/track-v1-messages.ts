@@ -53,10 +53,12 @@ export function parseUnsubscribe(deliveryId: string, body: unknown, context: Par
   const draft = pathDraft(context);
   const id = readRequiredText(draft, deliveryId, 'delivery_id', ID_SIZE_BYTES_MAX);
   if (isBodyObject(draft, body) && body.unsubscribe !== true && body.unsubscribe !== 'true') {
-    if (body.unsubscribe == null) draft.refuse('required', 'unsubscribe', 'unsubscribe is required');
+    if (body.unsubscribe == null)
+      draft.refuse('required', 'unsubscribe', 'unsubscribe is required');
     else draft.refuse('invalid', 'unsubscribe', 'unsubscribe must be true', body.unsubscribe);
   }
   const { environmentId, receivedAtMs } = context;
-  if (id !== undefined) draft.take({ type: 'delivery.unsubscribe', environmentId, receivedAtMs, deliveryId: id });
+  if (id !== undefined)
+    draft.take({ type: 'delivery.unsubscribe', environmentId, receivedAtMs, deliveryId: id });
   return draft.finish();
 }

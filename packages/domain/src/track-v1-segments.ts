@@ -2,7 +2,7 @@
  * Track v1 membership of manual segments (`ingestion-conventions.md` §1.1). Step 4 of the walk, like
  * `track-v1.ts`. One kind of identifier for the whole list.
  */
-import { readExactText, readPositiveInteger } from './identifiers.ts';
+import { readPositiveInteger, readRequiredText } from './identifiers.ts';
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX, SEGMENT_MEMBER_COUNT_MAX } from './limits.ts';
 import type { ChangeSegment, PersonIdentifier } from './operation.ts';
 import { CallDraft, fieldIn, isBodyObject, type ParseContext, type Parsed } from './parse.ts';
@@ -21,12 +21,20 @@ export function parseSegmentChange(
   const draft = new CallDraft(context, 'track');
   const segment = readPositiveInteger(draft, segmentId, 'segment_id');
   const kind = kindOf(idType);
-  if (kind === undefined) draft.refuse('invalid', 'id_type', 'id_type must be id, email or svc_id', idType);
+  if (kind === undefined)
+    draft.refuse('invalid', 'id_type', 'id_type must be id, email or svc_id', idType);
   if (!isBodyObject(draft, body)) return draft.finish();
   const people = readMembers(draft, body.ids, kind ?? 'id');
   const { environmentId, receivedAtMs } = context;
   if (segment !== undefined && people !== undefined) {
-    draft.take({ type: 'segment.change', environmentId, receivedAtMs, segmentId: segment, action, people });
+    draft.take({
+      type: 'segment.change',
+      environmentId,
+      receivedAtMs,
+      segmentId: segment,
+      action,
+      people,
+    });
   }
   return draft.finish();
 }
@@ -58,15 +66,23 @@ function readMembers(
     return undefined;
   }
   if (ids.length === 0 || ids.length > SEGMENT_MEMBER_COUNT_MAX) {
-    draft.refuse('invalid', 'ids', `ids must hold 1 to ${SEGMENT_MEMBER_COUNT_MAX} strings; it holds ${ids.length}`);
+    draft.refuse(
+      'invalid',
+      'ids',
+      `ids must hold 1 to ${SEGMENT_MEMBER_COUNT_MAX} strings; it holds ${ids.length}`,
+    );
     return undefined;
   }
   const people: PersonIdentifier[] = [];
   for (let index = 0; index < ids.length; index++) {
     const field = fieldIn('ids', index);
-    const value = readExactText(draft, ids[index], field, kind === 'email' ? EMAIL_SIZE_BYTES_MAX : ID_SIZE_BYTES_MAX);
+    const value = readRequiredText(
+      draft,
+      ids[index],
+      field,
+      kind === 'email' ? EMAIL_SIZE_BYTES_MAX : ID_SIZE_BYTES_MAX,
+    );
     if (value !== undefined) people.push({ kind, value });
-    else if (!draft.isRefused) draft.refuse('invalid', field, `${field} must be a string that is not blank`);
   }
   return people;
 }

@@ -11,7 +11,11 @@ import { readData, readEventId, readEventName, takeEvent } from './event-fields.
 import { readExactText, readPathPerson } from './identifiers.ts';
 import { takeIdentifyPerson } from './take-identify-person.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
-import { EVENT_NAME_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX, PAGE_NAME_SIZE_BYTES_MAX } from './limits.ts';
+import {
+  EVENT_NAME_SIZE_BYTES_MAX,
+  ID_SIZE_BYTES_MAX,
+  PAGE_NAME_SIZE_BYTES_MAX,
+} from './limits.ts';
 import type { PersonIdentifier, TrackEvent } from './operation.ts';
 import { CallDraft, isBodyObject, type ParseContext, type Parsed } from './parse.ts';
 import { pathDraft, readTimestamp, takeMerge } from './track-call.ts';
@@ -50,7 +54,11 @@ export function parseAddDevice(identifier: string, body: unknown, context: Parse
 }
 
 /** `DELETE /api/v1/customers/{identifier}/devices/{device_id}` */
-export function parseDeleteDevice(identifier: string, deviceToken: string, context: ParseContext): Parsed {
+export function parseDeleteDevice(
+  identifier: string,
+  deviceToken: string,
+  context: ParseContext,
+): Parsed {
   const draft = pathDraft(context);
   const person = readPathPerson(draft, identifier);
   const token = readDeviceToken(draft, deviceToken, 'device_id');
@@ -78,7 +86,11 @@ export function parseAnonymousEvent(body: unknown, context: ParseContext): Parse
     takeTrackEvent(draft, { kind: 'anonymous_id', value: anonymousId }, undefined, body);
   } else {
     if (!draft.isRefused && !hasRecipient(body.data)) {
-      draft.refuse('required', 'data.recipient', 'data.recipient is required where anonymous_id is empty');
+      draft.refuse(
+        'required',
+        'data.recipient',
+        'data.recipient is required where anonymous_id is empty',
+      );
     }
     takeTrackEvent(draft, null, undefined, body);
   }
@@ -116,7 +128,8 @@ function takeTrackEvent(
   const data = readData(draft, body.data, 'data');
   const occurredAtMs = readTimestamp(draft, body);
   const eventId = readEventId(draft, body.id, 'id');
-  if (name !== undefined) takeEvent(draft, kind, person, anonymousId, eventId, name, data, occurredAtMs);
+  if (name !== undefined)
+    takeEvent(draft, kind, person, anonymousId, eventId, name, data, occurredAtMs);
 }
 
 function readKind(draft: CallDraft, value: unknown): TrackEvent['kind'] {

@@ -18,13 +18,20 @@ import {
 } from './limits.ts';
 import type { ObjectIdentifier, PersonIdentifier, TrackEvent } from './operation.ts';
 import { CallDraft, fieldIn, isBodyObject, type ParseContext, type Parsed } from './parse.ts';
-import { readObjectRelationships, readPersonRelationships, relationshipsKey } from './relationships.ts';
+import {
+  readObjectRelationships,
+  readPersonRelationships,
+  relationshipsKey,
+} from './relationships.ts';
 import { takeIdentifyObject } from './take-identify-object.ts';
 import { readTimestamp, takeMerge } from './track-call.ts';
 
 const KNOWN_PERSON = { mayBePhone: true, mayBeAnonymous: false };
 const ANY_PERSON = { mayBePhone: true, mayBeAnonymous: true };
-const BATCH_BOUNDS = { countMax: TRACK_BATCH_COUNT_MAX, itemSizeBytesMax: TRACK_BATCH_ITEM_SIZE_BYTES_MAX };
+const BATCH_BOUNDS = {
+  countMax: TRACK_BATCH_COUNT_MAX,
+  itemSizeBytesMax: TRACK_BATCH_ITEM_SIZE_BYTES_MAX,
+};
 
 /** `POST /v2/entity` */
 export function parseEntity(body: unknown, context: ParseContext): Parsed {
@@ -58,7 +65,8 @@ function readEntity(draft: CallDraft, body: JsonObject): void {
 
 function requireText(draft: CallDraft, value: unknown, field: string): void {
   if (value == null) draft.refuse('required', field, `${field} is required`);
-  else if (typeof value !== 'string') draft.refuse('invalid', field, `${field} must be a string`, value);
+  else if (typeof value !== 'string')
+    draft.refuse('invalid', field, `${field} must be a string`, value);
 }
 
 function readPersonEntity(draft: CallDraft, action: string, body: JsonObject): void {
@@ -87,7 +95,8 @@ function readPersonEntity(draft: CallDraft, action: string, body: JsonObject): v
     }
     case 'add_device': {
       const person = readPerson(draft, body, KNOWN_PERSON);
-      if (isDeviceObject(draft, body.device) && person) takeTrackDevice(draft, person, body.device, 'token');
+      if (isDeviceObject(draft, body.device) && person)
+        takeTrackDevice(draft, person, body.device, 'token');
       return;
     }
     case 'delete_device': {
@@ -109,7 +118,10 @@ function readIdentify(draft: CallDraft, body: JsonObject): void {
   const entries = readObjectRelationships(draft, body[key], key);
   if (person === undefined || attributes === undefined || entries === undefined) return;
   const relationships = entries.length === 0 ? undefined : { action: 'add' as const, entries };
-  takeIdentifyPerson(draft, person, attributes, 'attributes', { timestamp: body.timestamp, relationships });
+  takeIdentifyPerson(draft, person, attributes, 'attributes', {
+    timestamp: body.timestamp,
+    relationships,
+  });
 }
 
 function readEvent(draft: CallDraft, kind: TrackEvent['kind'], body: JsonObject): void {
@@ -144,7 +156,14 @@ function readPersonRelationshipChange(draft: CallDraft, action: string, body: Js
   if (entries?.length === 0) draft.refuse('required', key, `${key} must hold at least one entry`);
   if (person === undefined || entries === undefined) return;
   const { environmentId, receivedAtMs } = draft.context;
-  draft.take({ type: 'person.relationships', environmentId, receivedAtMs, person, action: verbOf(action), entries });
+  draft.take({
+    type: 'person.relationships',
+    environmentId,
+    receivedAtMs,
+    person,
+    action: verbOf(action),
+    entries,
+  });
 }
 
 function readObjectEntity(draft: CallDraft, action: string, body: JsonObject): void {
@@ -163,11 +182,19 @@ function readObjectEntity(draft: CallDraft, action: string, body: JsonObject): v
       const object = readObject(draft, body);
       const key = relationshipsKey(body);
       const entries = readPersonRelationships(draft, body[key], key);
-      if (entries?.length === 0) draft.refuse('required', key, `${key} must hold at least one entry`);
+      if (entries?.length === 0)
+        draft.refuse('required', key, `${key} must hold at least one entry`);
       if (object === undefined || entries === undefined) return;
       const { environmentId, receivedAtMs } = draft.context;
       const verb = verbOf(action);
-      draft.take({ type: 'object.relationships', environmentId, receivedAtMs, object, action: verb, entries });
+      draft.take({
+        type: 'object.relationships',
+        environmentId,
+        receivedAtMs,
+        object,
+        action: verb,
+        entries,
+      });
       return;
     }
     default:
@@ -203,7 +230,11 @@ function readDeliveryEntity(draft: CallDraft, action: string, body: JsonObject):
   });
 }
 
-function readPerson(draft: CallDraft, body: JsonObject, kinds: typeof KNOWN_PERSON): PersonIdentifier | undefined {
+function readPerson(
+  draft: CallDraft,
+  body: JsonObject,
+  kinds: typeof KNOWN_PERSON,
+): PersonIdentifier | undefined {
   return readPersonIdentifiers(draft, body.identifiers, 'identifiers', kinds);
 }
 

@@ -62,6 +62,7 @@ export class WorkingSet {
   readonly #takenEvents: Set<string>;
   readonly #events: PendingEvent[] = [];
   readonly #anonymousEvents = new Map<string, PendingEvent[]>();
+  readonly #attachedAnonymousIds = new Set<string>();
   readonly #attachments: (AnonymousAttachment & { person: PersonState })[] = [];
   readonly #moves: { from: PersonState; sinceMs: number }[] = [];
   readonly #reports: ReportingEvent[] = [];
@@ -143,6 +144,31 @@ export class WorkingSet {
   attachEvents(person: PersonState, anonymousId: string, atMs: number): boolean {
     const { environmentId } = person;
     const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
+    const text = eventText(environmentId, anonymousId);
+    // Stored events are given away once; an id that comes free again has none left.
+    const isStored = this.directory.isStoredAnonymousId(environmentId, anonymousId) && !this.#attachedAnonymousIds.has(text);
+    const processedAtMs = this.effects.nowMs;
+    if (isStored) {
+      this.#attachedAnonymousIds.add(text);
+      this.#attachments.push({ environmentId, personId: person.personId, anonymousId, sinceMs, processedAtMs, person });
+    }
+    const waiting = this.#anonymousEvents.get(text);
+    if (waiting) waiting.push(pending);
+    else this.#anonymousEvents.set(text, [pending]);
+  }
+
+  /** Adds an entry of our own to the person's history. */
+  addActivity(person: PersonState, operation: Operation, kind: ActivityKind, name: string | null, data: JsonObject): void {
+    const { environmentId, receivedAtMs } = operation;
+    const eventId = this.effects.newId();
+    const times = { occurredAtMs: receivedAtMs, receivedAtMs };
+    this.addEvent({ environmentId, eventId, kind, anonymousId: null, name, data, ...times }, person);
+  }
+
+  /** Gives the person the events that waited under an anonymous id; true where there may be any. */
+  attachEvents(person: PersonState, anonymousId: string, atMs: number): boolean {
+    const { environmentId } = person;
+    const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
     const isStored = this.directory.isStoredAnonymousId(environmentId, anonymousId);
     const processedAtMs = this.effects.nowMs;
     if (isStored) this.#attachments.push({ environmentId, personId: person.personId, anonymousId, sinceMs, processedAtMs, person });
@@ -157,9 +183,15 @@ export class WorkingSet {
     return isStored || waiting.length > 0;
   }
 
-  /** The person's stored events, messages and identifiers go to whom they were merged into. */
+  /** The person's recent events, messages and identifiers go to whom they are about to be merged into. */
   addMove(from: PersonState, atMs: number): void {
-    if (from.stored === 'person') this.#moves.push({ from, sinceMs: atMs - ATTACHED_AGE_MS_MAX });
+    const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
+    if (from.stored === 'person') this.#moves.push({ from, sinceMs });
+    const before: PersonState = { ...from };
+    for (const event of this.#events) {
+      const isOld = event.occurredAtMs < sinceMs || event.receivedAtMs < sinceMs;
+      if (isOld && event.person && followMerges(event.person) === from) event.person = before;
+    }
   }
 
   addReport(report: ReportingEvent): void {

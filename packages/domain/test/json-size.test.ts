@@ -1,10 +1,17 @@
 import { isJsonLargerThan, jsonSizeBytes } from '@sluice/domain/json-size';
-import { isLongerThan, isStorableText, toStorableText, utf8SizeBytes } from '@sluice/domain/storable-text';
+import {
+  isLongerThan,
+  isStorableText,
+  toStorableText,
+  utf8SizeBytes,
+} from '@sluice/domain/storable-text';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 
 const anyText = fc.string({ unit: 'binary' });
-const anyTextWithHalves = fc.array(fc.integer({ min: 0, max: 0xffff })).map((units) => String.fromCharCode(...units));
+const anyTextWithHalves = fc
+  .array(fc.integer({ min: 0, max: 0xffff }))
+  .map((units) => String.fromCharCode(...units));
 
 describe('the size of a text', () => {
   test('is that of its UTF-8', () => {

@@ -77,6 +77,31 @@ describe('the first failure', () => {
     });
   });
 
+  test('sets the time of the probe, whatever fails after it', () => {
+    const run = laneOf(9);
+    startAll(run);
+    run.fail(1, refusedAt(0), 100, 0);
+    run.fail(4, refusedAt(0), 300, 0);
+    run.succeed(3);
+    run.succeed(2);
+    expect(run.snapshot()).toMatchObject({ state: 'failing', cursor: 0, nextProbeAtMs: 100 + HOUR_MS });
+    startAll(run, 100 + HOUR_MS);
+    run.succeed(1);
+    expect(run.snapshot()).toMatchObject({ state: 'healthy', cursor: 3 });
+  });
+
+  test('is not forgotten when a later delivery is given up beside it', () => {
+    const run = new LaneRun(healthy, policy);
+    const old = { attempts: 9, firstAttemptAtMs: -policy.giveUpAfterMs, hasWaitedListed: true, backoffSteps: 8 };
+    run.load([delivery(1), { ...delivery(2), retry: old }, delivery(3)]);
+    startAll(run);
+    run.fail(1, refusedAt(0), 100, 0);
+    expect(run.fail(2, refusedAt(0), 100, 0)).toBe('abandoned');
+    run.succeed(3);
+    expect(startAll(run, 200)).toEqual([]);
+    expect(run.snapshot()).toMatchObject({ state: 'failing', cursor: 0, nextProbeAtMs: 100 + HOUR_MS });
+  });
+
   test('is in the snapshot at once, so that a crash does not shorten the wait', () => {
     const run = laneOf(9);
     startAll(run);

@@ -11,10 +11,21 @@ const person = (kind: PersonIdentifier['kind'], value: string): Operation => ({
 
 describe('the shard of a key', () => {
   test('never changes: envelopes of an older version wait under these', () => {
-    const keys = ['', 'u1', 'user-12345', 'ada@example.com', 'Zürich', '汉字', '😀', 'object:1:acme'];
+    const keys = [
+      '',
+      'u1',
+      'user-12345',
+      'ada@example.com',
+      'Zürich',
+      '汉字',
+      '😀',
+      'object:1:acme',
+    ];
     expect(keys.map((key) => shardOf(1, key, 2 ** 32))).toEqual(PINNED.environment1);
     expect(keys.map((key) => shardOf(70_000, key, 2 ** 32))).toEqual(PINNED.environment70000);
-    expect(keys.map((key) => shardOf(1, key, 16))).toEqual(PINNED.environment1.map((hash) => hash % 16));
+    expect(keys.map((key) => shardOf(1, key, 16))).toEqual(
+      PINNED.environment1.map((hash) => hash % 16),
+    );
   });
 
   test.each([4, 7, 16])('spreads consecutive ids evenly over %i shards', (shardCount) => {
@@ -24,18 +35,23 @@ describe('the shard of a key', () => {
       const shard = shardOf(1, `user-${index}`, shardCount);
       counts[shard] = (counts[shard] as number) + 1;
     }
-    for (const count of counts) expect(Math.abs(count / (total / shardCount) - 1)).toBeLessThan(0.08);
+    for (const count of counts)
+      expect(Math.abs(count / (total / shardCount) - 1)).toBeLessThan(0.08);
   });
 
   test('spreads the same id of many workspaces', () => {
-    const used = new Set(Array.from({ length: 200 }, (_, index) => shardOf(index + 1, 'admin', 16)));
+    const used = new Set(
+      Array.from({ length: 200 }, (_, index) => shardOf(index + 1, 'admin', 16)),
+    );
     expect(used.size).toBe(16);
   });
 });
 
 describe('what an operation waits its turn for', () => {
   test('one email is one key in any letter case, an id is not', () => {
-    expect(shardKeyOf(person('email', 'Ada@Example.com'))).toBe(shardKeyOf(person('email', 'ada@example.COM')));
+    expect(shardKeyOf(person('email', 'Ada@Example.com'))).toBe(
+      shardKeyOf(person('email', 'ada@example.COM')),
+    );
     expect(shardKeyOf(person('id', 'Ada'))).not.toBe(shardKeyOf(person('id', 'ada')));
   });
 
@@ -91,6 +107,12 @@ describe('what an operation waits its turn for', () => {
 
 /** Made once by an independent implementation in Python. */
 const PINNED = {
-  environment1: [1_647_799_542, 813_476_535, 2_501_013_576, 1_925_714_161, 2_486_153_047, 3_539_518_326, 2_701_818_701, 2_959_893_953],
-  environment70000: [445_226_127, 115_835_913, 1_797_484_593, 3_017_780_578, 2_834_523_808, 506_536_068, 1_321_469_868, 1_796_592_442],
+  environment1: [
+    1_647_799_542, 813_476_535, 2_501_013_576, 1_925_714_161, 2_486_153_047, 3_539_518_326,
+    2_701_818_701, 2_959_893_953,
+  ],
+  environment70000: [
+    445_226_127, 115_835_913, 1_797_484_593, 3_017_780_578, 2_834_523_808, 506_536_068,
+    1_321_469_868, 1_796_592_442,
+  ],
 };

@@ -13,9 +13,16 @@ function read(value: unknown): { ms: number | undefined; codes: string[] } {
 describe('ISO 8601', () => {
   test('every millisecond of every year is read back as it was written', () => {
     fc.assert(
-      fc.property(fc.date({ min: new Date('0001-01-01'), max: new Date('9999-12-31T23:59:59.999Z'), noInvalidDate: true }), (date) => {
-        expect(parseIsoMs(date.toISOString(), true)).toBe(date.getTime());
-      }),
+      fc.property(
+        fc.date({
+          min: new Date('0001-01-01'),
+          max: new Date('9999-12-31T23:59:59.999Z'),
+          noInvalidDate: true,
+        }),
+        (date) => {
+          expect(parseIsoMs(date.toISOString(), true)).toBe(date.getTime());
+        },
+      ),
     );
   });
 
@@ -28,7 +35,9 @@ describe('ISO 8601', () => {
   });
 
   test('digits beyond the millisecond are cut, missing ones are zero', () => {
-    expect(parseIsoMs('2024-05-01T00:00:00.123999999Z', true)).toBe(Date.parse('2024-05-01T00:00:00.123Z'));
+    expect(parseIsoMs('2024-05-01T00:00:00.123999999Z', true)).toBe(
+      Date.parse('2024-05-01T00:00:00.123Z'),
+    );
     expect(parseIsoMs('2024-05-01T00:00:00.1Z', true)).toBe(Date.parse('2024-05-01T00:00:00.100Z'));
     expect(parseIsoMs('2024-05-01T00:00Z', true)).toBe(Date.parse('2024-05-01T00:00:00Z'));
   });
@@ -49,9 +58,12 @@ describe('ISO 8601', () => {
     expect(parseIsoMs(text, false)).toBeUndefined();
   });
 
-  test.each(['2000-02-29T00:00:00Z', '2024-02-29T00:00:00Z'])('%s is a leap day and is read', (text) => {
-    expect(parseIsoMs(text, true)).toBe(Date.parse(text));
-  });
+  test.each(['2000-02-29T00:00:00Z', '2024-02-29T00:00:00Z'])(
+    '%s is a leap day and is read',
+    (text) => {
+      expect(parseIsoMs(text, true)).toBe(Date.parse(text));
+    },
+  );
 
   test.each([
     '',
@@ -74,16 +86,22 @@ describe('ISO 8601', () => {
   test('a date alone and a time without a zone name no instant, but a timestamp field takes them as UTC', () => {
     for (const text of ['2024-05-01', '2024-05-01T10:20:30', '2024-05-01 10:20:30+00:00']) {
       expect(parseIsoMs(text, true)).toBeUndefined();
-      expect(parseIsoMs(text, false)).toBe(Date.parse(text.includes('+') || text.length === 10 ? text : `${text}Z`));
+      expect(parseIsoMs(text, false)).toBe(
+        Date.parse(text.includes('+') || text.length === 10 ? text : `${text}Z`),
+      );
     }
   });
 
   test('no text makes it throw or gives a number that is none', () => {
     fc.assert(
-      fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[-\d:TZ.+ ]{0,36}$/)), fc.boolean(), (text, mustBeInstant) => {
-        const ms = parseIsoMs(text, mustBeInstant);
-        expect(ms === undefined || Number.isSafeInteger(ms)).toBe(true);
-      }),
+      fc.property(
+        fc.oneof(fc.string(), fc.stringMatching(/^[-\d:TZ.+ ]{0,36}$/)),
+        fc.boolean(),
+        (text, mustBeInstant) => {
+          const ms = parseIsoMs(text, mustBeInstant);
+          expect(ms === undefined || Number.isSafeInteger(ms)).toBe(true);
+        },
+      ),
     );
   });
 });
@@ -99,15 +117,22 @@ describe('a timestamp field', () => {
   test('takes 1e12 and more for milliseconds, and says so', () => {
     expect(read(999_999_999_999)).toEqual({ ms: undefined, codes: ['timestamp_invalid'] });
     expect(read(1e12)).toEqual({ ms: 1e12, codes: ['timestamp_in_milliseconds'] });
-    expect(read('1714559999123')).toEqual({ ms: 1_714_559_999_123, codes: ['timestamp_in_milliseconds'] });
+    expect(read('1714559999123')).toEqual({
+      ms: 1_714_559_999_123,
+      codes: ['timestamp_in_milliseconds'],
+    });
   });
 
   test('reads ISO 8601 to the millisecond', () => {
-    expect(read('2024-05-01T10:20:30.123Z')).toEqual({ ms: Date.parse('2024-05-01T10:20:30.123Z'), codes: [] });
+    expect(read('2024-05-01T10:20:30.123Z')).toEqual({
+      ms: Date.parse('2024-05-01T10:20:30.123Z'),
+      codes: [],
+    });
   });
 
   test('is absent when null or empty, without a word', () => {
-    for (const value of [undefined, null, '']) expect(read(value)).toEqual({ ms: undefined, codes: [] });
+    for (const value of [undefined, null, ''])
+      expect(read(value)).toEqual({ ms: undefined, codes: [] });
   });
 
   test.each([

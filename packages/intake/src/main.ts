@@ -8,6 +8,7 @@ import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
+import { repeat } from '@sluice/platform/repeat';
 import { z } from 'zod';
 import { acceptCall } from './accept.ts';
 import { KeyRing } from './authenticate.ts';
@@ -57,18 +58,10 @@ lifecycle.defer('producer', () => producer.close());
 
 const keys = new KeyRing();
 keys.replace(await listWorkspaceKeys(database));
-const refreshingKeys = new AbortController();
-lifecycle.defer('key refresh', () => refreshingKeys.abort());
-void (async () => {
-  while (!refreshingKeys.signal.aborted) {
-    await sleep(settings.INTAKE_KEYS_REFRESH_MS, undefined, { signal: refreshingKeys.signal }).catch(() => undefined);
-    if (refreshingKeys.signal.aborted) return;
-    await listWorkspaceKeys(database).then(
-      (found) => keys.replace(found),
-      (error: unknown) => logger.warn({ error }, 'keys could not be read; the last known ones stay in force'),
-    );
-  }
-})();
+const keyRefresh = repeat('read keys', settings.INTAKE_KEYS_REFRESH_MS, logger, async () => {
+  keys.replace(await listWorkspaceKeys(database));
+});
+lifecycle.defer('key refresh', () => keyRefresh.stop());
 
 const batcher = new Batcher({
   shardCount: settings.SHARD_COUNT,
@@ -83,8 +76,9 @@ const unauthorized = new UnauthorizedRecorder();
 const recordUnauthorized = () => {
   const issues = unauthorized.take(now());
   if (issues.length > 0) batcher.add(issues, 0, () => undefined);
+  return Promise.resolve();
 };
-const recording = setInterval(recordUnauthorized, 1_000);
+const recording = repeat('record refused authentications', 1_000, logger, recordUnauthorized);
 
 const metrics = createMetrics('intake');
 metrics.counter('sluice_intake_flushes_total', 'Group commits sent to the broker', () => batcher.flushCount);
@@ -119,8 +113,8 @@ const server = await startServer({
 });
 lifecycle.defer('server', async () => {
   server.stopListening();
-  clearInterval(recording);
-  recordUnauthorized();
+  await recording.stop();
+  await recordUnauthorized();
   while (server.inFlightCount() > 0) {
     await batcher.drain();
     await sleep(10);

@@ -26,6 +26,8 @@ export const platformSettings = z.object({
   REDIS_URL: z.string().optional(),
   QUEUE_PREFIX: z.string().regex(/^[a-zA-Z0-9_-]+$/).default('sluice'),
   SHARD_COUNT: integer(1, 256, 16),
+  /** A worker that says nothing for so long loses its job to another one, which takes a third of it more. */
+  QUEUE_STALLED_AFTER_MS: integer(1_000, 600_000, 15_000),
   DRAIN_TIMEOUT_MS: integer(100, 600_000, 25_000),
 });
 

@@ -20,9 +20,7 @@ import {
 } from './queue.ts';
 import { connectWorker } from './redis.ts';
 
-/** A worker that vanishes loses its job to another one after at most lock + check: 20 s. */
-const LOCK_DURATION_MS = 15_000;
-const STALLED_CHECK_INTERVAL_MS = 5_000;
+const STALLED_AFTER_MS = 15_000;
 /** A stalled envelope is never given up: BullMQ's default of 1 would fail it for good. */
 const STALLED_COUNT_MAX = 1_000_000;
 const RETRY_DELAY_MS_MAX = 5_000;
@@ -54,7 +52,7 @@ export interface Consumers {
 
 /** Starts taking jobs of every shard and of the lanes. Sets each shard's global concurrency to 1 first. */
 export async function startConsumers(options: BrokerOptions, processors: Processors): Promise<Consumers> {
-  const { logger } = options;
+  const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const redis = options.redisUrl ? connectWorker(options.redisUrl) : undefined;
   redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
   const pool = redis ? undefined : openQueuePool(options, options.shardCount + 1);
@@ -69,8 +67,8 @@ export async function startConsumers(options: BrokerOptions, processors: Process
   ): Promise<Worker> => {
     const settings = {
       concurrency,
-      lockDuration: LOCK_DURATION_MS,
-      stalledInterval: STALLED_CHECK_INTERVAL_MS,
+      lockDuration: stalledAfterMs,
+      stalledInterval: stalledAfterMs / 3,
       maxStalledCount: STALLED_COUNT_MAX,
       autorun: false,
     };

@@ -30,6 +30,8 @@ export interface BrokerOptions {
   /** Of every Redis key. On Postgres each database is a namespace of its own. */
   readonly prefix: string;
   readonly shardCount: number;
+  /** Taking side only: how long a worker may say nothing before its job goes to another one. 15 s unless told. */
+  readonly stalledAfterMs?: number;
   readonly logger: Logger;
 }
 

@@ -24,15 +24,11 @@ const CLASS_BY_CODE: Readonly<Record<string, FailureClass>> = {
   ENOTFOUND: 'name_not_resolved',
   ENODATA: 'name_not_resolved',
   EPROTO: 'tls_handshake',
-  HPE_INVALID_EOF_STATE: 'end_of_file',
-  // Fewer bytes than promised: more of them would be the next response.
-  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'end_of_file',
   UND_ERR_HEADERS_OVERFLOW: 'misbehaving_server',
 };
 
 const CLASS_BY_PREFIX: readonly (readonly [string, FailureClass])[] = [
   ['EAI_', 'name_not_resolved'],
-  ['HPE_', 'misbehaving_server'],
   ['ERR_SSL_', 'tls_handshake'],
   ['ERR_TLS_', 'tls_handshake'],
 ];
@@ -45,26 +41,37 @@ export interface ClassifiedFailure {
   readonly message: string;
 }
 
-/** @param isCertificateBad - TLS said so of the certificate; the codes for it are many and not ours to list. */
-export function classifyFailure(error: Error, isCertificateBad: boolean): ClassifiedFailure {
+/** What was known of the connection and of the answer when it failed. */
+export interface FailureContext {
+  /** TLS said so of the certificate; the codes for it are many and not ours to list. */
+  readonly isCertificateBad: boolean;
+  readonly hasHead: boolean;
+}
+
+export function classifyFailure(error: Error, context: FailureContext): ClassifiedFailure {
   // Several addresses were tried: Node gives the first one's code to the whole, and no message.
   const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : error;
   return {
-    failure: isCertificateBad ? 'tls_verification' : classOf((error as NodeJS.ErrnoException).code ?? '', message),
+    failure: context.isCertificateBad ? 'tls_verification' : classOf(error, message, context.hasHead),
     message: message.slice(0, MESSAGE_LENGTH_MAX),
   };
 }
 
-function classOf(code: string, message: string): FailureClass {
+function classOf(error: NodeJS.ErrnoException, message: string, hasHead: boolean): FailureClass {
+  const { name, code = '' } = error;
   // undici says "bad response" and "bad upgrade" of a response nobody asked for, else "closed".
   if (code === 'UND_ERR_SOCKET') return message.startsWith('bad ') ? 'misbehaving_server' : 'end_of_file';
+  // It says this of every parse error after a length was read: in the body it means too few bytes.
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return hasHead ? 'end_of_file' : 'misbehaving_server';
+  // These have no code of their own in undici 8.12.
+  if (name === 'HTTPParserError') return /\bEOF\b/.test(message) ? 'end_of_file' : 'misbehaving_server';
   const exact = CLASS_BY_CODE[code];
   if (exact) return exact;
   return CLASS_BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? 'other';
 }
 
-/** Ways a connection can go that was closed by the other side while nothing was on it. */
+/** True where the other side has ended the connection, politely or not. */
 export function isConnectionLoss(error: Error): boolean {
-  const { failure } = classifyFailure(error, false);
+  const { failure } = classifyFailure(error, { isCertificateBad: false, hasHead: false });
   return failure === 'connection_reset' || failure === 'end_of_file';
 }

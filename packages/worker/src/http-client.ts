@@ -276,7 +276,8 @@ class Attempt implements Dispatcher.DispatchHandler {
       return;
     }
     const socket = this.#connection.socket as Partial<TLSSocket> | undefined;
-    const { failure, message } = classifyFailure(error, Boolean(socket?.authorizationError));
+    const context = { isCertificateBad: Boolean(socket?.authorizationError), hasHead: this.#status !== null };
+    const { failure, message } = classifyFailure(error, context);
     this.#fail(failure === 'status' ? 'other' : failure, message);
   }
 

@@ -51,7 +51,11 @@ export async function startApi() {
     a,
     b,
     /** Calls as workspace A unless another key is given. Nothing that a client sends may end in a 500. */
-    async call(method: 'GET' | 'POST' | 'PUT' | 'DELETE', url: string, { body, key = a.key, ...options }: CallOptions = {}) {
+    async call(
+      method: 'GET' | 'POST' | 'PUT' | 'DELETE',
+      url: string,
+      { body, key = a.key, ...options }: CallOptions = {},
+    ) {
       const answer = await app.inject({
         method,
         url,
@@ -63,7 +67,9 @@ export async function startApi() {
         },
         ...(body !== undefined && { payload: JSON.stringify(body) }),
       });
-      expect({ status: answer.statusCode < 500, body: answer.body }).toMatchObject({ status: true });
+      expect({ status: answer.statusCode < 500, body: answer.body }).toMatchObject({
+        status: true,
+      });
       return answer;
     },
     close: () => app.close(),
@@ -92,7 +98,9 @@ export async function insertKey(
   const hash = createHash('sha256').update(key).digest();
   await sql`
     insert into api_credentials (environment_id, kind, name, site_id, secret_hash, secret_hint)
-    values (${environmentId}, ${kind}, 'test', ${kind === 'track' ? 'site' : null}, ${hash}, ${key.slice(-4)})`.execute(database);
+    values (${environmentId}, ${kind}, 'test', ${kind === 'track' ? 'site' : null}, ${hash}, ${key.slice(-4)})`.execute(
+    database,
+  );
 }
 
 /** A person with what is given; identifiers as the worker writes them. */
@@ -112,7 +120,10 @@ export async function insertPerson(
     insert into people (environment_id, person_id, id, email, unsubscribed, attributes, created_at, updated_at)
     values (${environmentId}, ${personId}, ${id}, ${email}, ${unsubscribed}, ${JSON.stringify(attributes)},
             '2026-02-01T00:00:00Z', '2026-02-02T00:00:00Z')`.execute(database);
-  for (const [kind, value] of [['id', id], ['email', email?.toLowerCase()]]) {
+  for (const [kind, value] of [
+    ['id', id],
+    ['email', email?.toLowerCase()],
+  ]) {
     if (value == null) continue;
     await sql`
       insert into person_identifiers (environment_id, kind, value, person_id)

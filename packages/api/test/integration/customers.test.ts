@@ -2,7 +2,7 @@ import { svcId, svcObjectId } from '@sluice/domain/svc-id';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
 
 let api: ApiUnderTest;
 const ADA = svcId(1);
@@ -43,14 +43,17 @@ describe('GET /v1/customers?email=', () => {
     }
   });
 
-  test.each(['nobody@example.com', 'ada%', '_da@example.com', 'ada@example.com ', "'; drop table people; --"])(
-    '%j matches nobody: 200 with an empty list',
-    async (email) => {
-      const answer = await api.call('GET', '/v1/customers', { query: { email } });
-      expect(answer.statusCode).toBe(200);
-      expect(answer.json()).toEqual({ results: [] });
-    },
-  );
+  test.each([
+    'nobody@example.com',
+    'ada%',
+    '_da@example.com',
+    'ada@example.com ',
+    "'; drop table people; --",
+  ])('%j matches nobody: 200 with an empty list', async (email) => {
+    const answer = await api.call('GET', '/v1/customers', { query: { email } });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toEqual({ results: [] });
+  });
 
   test('a plus sign that was not encoded is a space and matches nobody', async () => {
     const answer = await api.call('GET', '/v1/customers?email=ada+x@example.com');
@@ -63,8 +66,14 @@ describe('GET /v1/customers?email=', () => {
     ['?email=a@b.example&email=c@d.example', 'invalid', 'email must be given once'],
     ['?email=a%00b', 'invalid', 'email must not hold NUL or unpaired surrogate characters'],
   ])('%j is 400', async (query, reason, message) => {
-    const { errors } = expectProblem(await api.call('GET', `/v1/customers${query}`), 400, 'invalid_request');
-    expect(errors).toMatchObject([{ field: 'email', reason, message, source: { parameter: 'email' } }]);
+    const { errors } = expectProblem(
+      await api.call('GET', `/v1/customers${query}`),
+      400,
+      'invalid_request',
+    );
+    expect(errors).toMatchObject([
+      { field: 'email', reason, message, source: { parameter: 'email' } },
+    ]);
   });
 });
 
@@ -73,7 +82,9 @@ describe('GET /v1/customers/{id}/attributes', () => {
     await sql`
       insert into devices (environment_id, person_id, token, platform, last_used_at, attributes, created_at, updated_at)
       values (${api.a.environmentId}, 1, 'token-1', 'ios', '2026-02-03T00:00:00Z', '{"app_version": "1.2"}', now(), now()),
-             (${api.a.environmentId}, 1, 'token-2', 'android', null, '{}', now(), now())`.execute(api.database);
+             (${api.a.environmentId}, 1, 'token-2', 'android', null, '{}', now(), now())`.execute(
+      api.database,
+    );
     const answer = await api.call('GET', `${PATH}/attributes`);
     const { customer } = answer.json();
     const { attributes } = customer;
@@ -83,7 +94,12 @@ describe('GET /v1/customers/{id}/attributes', () => {
       timestamps: { svc_id: 1_769_904_000, cio_id: 1_769_904_000 },
       unsubscribed: true,
       devices: [
-        { id: 'token-1', platform: 'ios', last_used: 1_770_076_800, attributes: { app_version: '1.2' } },
+        {
+          id: 'token-1',
+          platform: 'ios',
+          last_used: 1_770_076_800,
+          attributes: { app_version: '1.2' },
+        },
         { id: 'token-2', platform: 'android', last_used: null, attributes: {} },
       ],
     });
@@ -101,7 +117,9 @@ describe('GET /v1/customers/{id}/attributes', () => {
     });
     expect(JSON.parse(attributes.tags)).toEqual(['a', 1]);
     expect(JSON.parse(attributes.address)).toEqual({ city: 'London' });
-    expect(JSON.parse(attributes.cio_subscription_preferences)).toEqual({ topics: { topic_1: true } });
+    expect(JSON.parse(attributes.cio_subscription_preferences)).toEqual({
+      topics: { topic_1: true },
+    });
     expect(attributes.svc_subscription_preferences).toBe(attributes.cio_subscription_preferences);
     expect(answer.body).toContain('"__proto__":"odd"');
   });
@@ -114,7 +132,10 @@ describe('GET /v1/customers/{id}/attributes', () => {
     [`svc_${ADA}`, 'svc_id'],
     ['Ada 1+/x', 'id'],
   ])('finds %j by id_type=%s', async (identifier, idType) => {
-    const answer = await api.call('GET', `/v1/customers/${encodeURIComponent(identifier)}/attributes?id_type=${idType}`);
+    const answer = await api.call(
+      'GET',
+      `/v1/customers/${encodeURIComponent(identifier)}/attributes?id_type=${idType}`,
+    );
     expect(answer.json().customer.identifiers.svc_id).toBe(ADA);
   });
 
@@ -127,19 +148,34 @@ describe('GET /v1/customers/{id}/attributes', () => {
   });
 
   test('an id is compared exactly', async () => {
-    expectProblem(await api.call('GET', '/v1/customers/ada%201%2B%2Fx/attributes'), 404, 'not_found');
+    expectProblem(
+      await api.call('GET', '/v1/customers/ada%201%2B%2Fx/attributes'),
+      404,
+      'not_found',
+    );
   });
 
   test.each([
     ['nobody', '', 'customer not found: nobody has this id'],
-    ['ada@example.com', '', 'customer not found: nobody has this id; to look up an email, send id_type=email'],
-    [`cio_${ADA}`, '', 'customer not found: nobody has this id; to look up a svc_id, send id_type=svc_id'],
+    [
+      'ada@example.com',
+      '',
+      'customer not found: nobody has this id; to look up an email, send id_type=email',
+    ],
+    [
+      `cio_${ADA}`,
+      '',
+      'customer not found: nobody has this id; to look up a svc_id, send id_type=svc_id',
+    ],
     ['Ada 1+/x', '?id_type=email', 'customer not found: nobody has this email'],
     ['a3ffffff', '?id_type=cio_id', 'customer not found: nobody has this cio_id'],
     ['1', '?id_type=svc_id', 'customer not found: nobody has this svc_id'],
     ['a3fffffffffffffffffffff', '?id_type=svc_id', 'customer not found: nobody has this svc_id'],
   ])('%j%s is 404 and says what was looked for', async (identifier, query, message) => {
-    const answer = await api.call('GET', `/v1/customers/${encodeURIComponent(identifier)}/attributes${query}`);
+    const answer = await api.call(
+      'GET',
+      `/v1/customers/${encodeURIComponent(identifier)}/attributes${query}`,
+    );
     expect(expectProblem(answer, 404, 'not_found').message).toBe(message);
   });
 
@@ -151,107 +187,37 @@ describe('GET /v1/customers/{id}/attributes', () => {
     expectProblem(await api.call('GET', '/v1/customers/hushed/attributes'), 404, 'not_found');
   });
 
-  test.each(['phone', 'ID', '', 'id&id_type=email'])('id_type=%s is 400 and the message lists the types', async (idType) => {
-    for (const what of ['attributes', 'activities', 'relationships']) {
-      const answer = await api.call('GET', `/v1/customers/nobody/${what}?id_type=${idType}`);
-      const { errors } = expectProblem(answer, 400, 'invalid_request');
-      expect(errors).toMatchObject([
-        { field: 'id_type', message: expect.stringMatching(/must be one of id, email, svc_id, cio_id|must be given once/) },
-      ]);
-    }
-  });
-});
-
-describe('GET /v1/customers/{id}/activities', () => {
-  beforeAll(async () => {
-    const person = { personId: 1 };
-    const { environmentId } = api.a;
-    await insertEvent(api.database, environmentId, { ...person, eventId: 'e1', occurredAt: '2026-02-27T10:00:00.123Z', data: { price: { amount: 5 } } });
-    await insertEvent(api.database, environmentId, { ...person, eventId: 'e2', occurredAt: '2026-02-28T10:00:00Z', kind: 'page', name: '/home' });
-    await insertEvent(api.database, environmentId, { ...person, eventId: 'e3', occurredAt: '2026-02-28T10:00:00Z', kind: 'attribute_change', name: null });
-    // Thirty days before the test's now, and a millisecond more.
-    await insertEvent(api.database, environmentId, { ...person, eventId: 'edge', occurredAt: '2026-01-30T12:00:00Z', name: 'edge' });
-    await insertEvent(api.database, environmentId, { ...person, eventId: 'old', occurredAt: '2026-01-30T11:59:59.999Z', name: 'old' });
-    await insertEvent(api.database, environmentId, { personId: 2, eventId: 'of-bob', occurredAt: '2026-02-28T10:00:00Z' });
-  });
-
-  const idsOf = (answer: { json(): { activities: { id: string }[] } }) => answer.json().activities.map((each) => each.id);
-
-  test('shows the last thirty days, newest first', async () => {
-    const answer = await api.call('GET', `${PATH}/activities`);
-    expect(idsOf(answer)).toEqual(['e2', 'e3', 'e1', 'edge']);
-    expect(answer.json().next).toBe('');
-    expect(answer.json().activities[2]).toEqual({
-      id: 'e1',
-      type: 'event',
-      name: 'bought',
-      timestamp: 1_772_186_400,
-      data: { price: { amount: 5 } },
-      customer_id: 'Ada 1+/x',
-      customer_identifiers: { id: 'Ada 1+/x', email: 'Ada@Example.com', svc_id: ADA, cio_id: ADA },
-    });
-  });
-
-  test.each([
-    ['type=page', ['e2']],
-    ['type=attribute_change', ['e3']],
-    ['name=bought', ['e1']],
-    ['name=bough%25', []],
-    ['type=event&name=edge', ['edge']],
-    ['type=page&name=bought', []],
-    ['type=unheard_of', []],
-  ])('%s filters exactly', async (query, ids) => {
-    expect(idsOf(await api.call('GET', `${PATH}/activities?${query}`))).toEqual(ids);
-  });
-
-  test('pages hold together, also where times are equal, and what arrives meanwhile repeats nothing', async () => {
-    const seen: string[] = [];
-    let start = '';
-    for (let page = 0; page < 4; page++) {
-      const answer = await api.call('GET', `${PATH}/activities`, { query: { limit: '1', start } });
-      seen.push(...idsOf(answer));
-      start = answer.json().next;
-      expect(start === '').toBe(page === 3);
-      await insertEvent(api.database, api.a.environmentId, { personId: 1, eventId: `new-${page}`, occurredAt: '2026-03-01T11:00:00Z' });
-    }
-    expect(seen).toEqual(['e2', 'e3', 'e1', 'edge']);
-    await sql`delete from events where environment_id = ${api.a.environmentId} and event_id like 'new-%'`.execute(api.database);
-  });
-
-  test.each(['0', '-1', '101', '1.5', '1e2', 'x', '99999999999'])('limit=%s is 400', async (limit) => {
-    const { errors } = expectProblem(await api.call('GET', `${PATH}/activities?limit=${limit}`), 400, 'invalid_request');
-    expect(errors).toMatchObject([{ field: 'limit' }]);
-  });
-
-  const token = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
-  test.each([
-    ['a word', 'first'],
-    ['no JSON', Buffer.from('{').toString('base64url')],
-    ['another shape', token({})],
-    ['too few parts', token(['1'])],
-    ['a time that is no number', token(['now', 'e1'])],
-    ['a time beyond all', token(['9'.repeat(19), 'e1'])],
-    ['NUL', token(['1', 'a\0'])],
-    ['numbers', token([1, 2])],
-    ['another list\'s', token([5])],
-  ])('start that is %s is 400', async (_name, start) => {
-    const { errors } = expectProblem(await api.call('GET', `${PATH}/activities`, { query: { start } }), 400, 'invalid_request');
-    expect(errors).toMatchObject([{ field: 'start' }]);
-  });
-
-  test('a token of the far end of time is an ordinary position', async () => {
-    const start = token(['9'.repeat(18), 'e1']);
-    expect(idsOf(await api.call('GET', `${PATH}/activities`, { query: { start } }))).toHaveLength(4);
-    expect(idsOf(await api.call('GET', `${PATH}/activities`, { query: { start: token(['0', '']) } }))).toEqual([]);
-  });
+  test.each(['phone', 'ID', '', 'id&id_type=email'])(
+    'id_type=%s is 400 and the message lists the types',
+    async (idType) => {
+      for (const what of ['attributes', 'activities', 'relationships']) {
+        const answer = await api.call('GET', `/v1/customers/nobody/${what}?id_type=${idType}`);
+        const { errors } = expectProblem(answer, 400, 'invalid_request');
+        expect(errors).toMatchObject([
+          {
+            field: 'id_type',
+            message: expect.stringMatching(
+              /must be one of id, email, svc_id, cio_id|must be given once/,
+            ),
+          },
+        ]);
+      }
+    },
+  );
 });
 
 describe('GET /v1/customers/{id}/relationships', () => {
   beforeAll(async () => {
-    for (const [number, type, id] of [[1, 1, 'acme'], [2, 2, 'course'], [3, 1, 'umbrella']] as const) {
+    for (const [number, type, id] of [
+      [1, 1, 'acme'],
+      [2, 2, 'course'],
+      [3, 1, 'umbrella'],
+    ] as const) {
       await sql`
         insert into objects (environment_id, object_number, object_type_id, object_id, attributes, created_at, updated_at)
-        values (${api.a.environmentId}, ${number}, ${type}, ${id}, '{}', now(), now())`.execute(api.database);
+        values (${api.a.environmentId}, ${number}, ${type}, ${id}, '{}', now(), now())`.execute(
+        api.database,
+      );
       await sql`
         insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
         values (${api.a.environmentId}, 1, ${number}, ${JSON.stringify({ role: `role ${number}` })}, '2026-02-01T00:00:00Z', now())`.execute(
@@ -264,7 +230,12 @@ describe('GET /v1/customers/{id}/relationships', () => {
     const body = (await api.call('GET', `${PATH}/relationships`)).json();
     expect(body.svc_relationships[0]).toEqual({
       object_type_id: 1,
-      identifiers: { object_type_id: '1', object_id: 'acme', svc_object_id: svcObjectId(1), cio_object_id: svcObjectId(1) },
+      identifiers: {
+        object_type_id: '1',
+        object_id: 'acme',
+        svc_object_id: svcObjectId(1),
+        cio_object_id: svcObjectId(1),
+      },
       attributes: { role: 'role 1' },
       timestamps: { created_at: 1_769_904_000 },
     });
@@ -275,8 +246,12 @@ describe('GET /v1/customers/{id}/relationships', () => {
 
   test('pages hold together', async () => {
     const first = (await api.call('GET', `${PATH}/relationships?limit=2`)).json();
-    const second = (await api.call('GET', `${PATH}/relationships?limit=2&start=${first.next}`)).json();
-    const ids = [...first.svc_relationships, ...second.svc_relationships].map((each) => each.identifiers.object_id);
+    const second = (
+      await api.call('GET', `${PATH}/relationships?limit=2&start=${first.next}`)
+    ).json();
+    const ids = [...first.svc_relationships, ...second.svc_relationships].map(
+      (each) => each.identifiers.object_id,
+    );
     expect(ids).toEqual(['acme', 'course', 'umbrella']);
     expect(second.next).toBe('');
   });

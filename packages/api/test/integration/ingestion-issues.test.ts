@@ -16,7 +16,9 @@ beforeAll(async () => {
     await sql`
       insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message, sample)
       values (${api.a.environmentId}, ${day}, ${code}, ${source}, ${field}, ${count}, ${`${day}T08:00:00Z`},
-              ${`${day}T09:30:00Z`}, 'said so', ${field === '' ? null : 'a sample'})`.execute(api.database);
+              ${`${day}T09:30:00Z`}, 'said so', ${field === '' ? null : 'a sample'})`.execute(
+      api.database,
+    );
   }
 });
 afterAll(() => api.close());
@@ -45,7 +47,12 @@ test('lists what went wrong, newest day first', async () => {
     first_at: 1_772_265_600,
     last_at: 1_772_271_000,
   });
-  expect(answer.json().ingestion_issues[2]).toMatchObject({ severity: 'warning', field: null, sample: null, count: 9 });
+  expect(answer.json().ingestion_issues[2]).toMatchObject({
+    severity: 'warning',
+    field: null,
+    sample: null,
+    count: 9,
+  });
   expect(answer.json().next).toBe('');
 });
 
@@ -56,9 +63,20 @@ test.each([
   ['field=', ['2026-02-28 duplicate_event']],
   ['code=%25', []],
   ['code=required&source=track.v1.identify', []],
-  ['since=1772271000', ['2026-02-28 too_long', '2026-02-28 required', '2026-02-28 duplicate_event']],
+  [
+    'since=1772271000',
+    ['2026-02-28 too_long', '2026-02-28 required', '2026-02-28 duplicate_event'],
+  ],
   ['since=1772271001', []],
-  ['since=0', ['2026-02-28 too_long', '2026-02-28 required', '2026-02-28 duplicate_event', '2026-02-27 required']],
+  [
+    'since=0',
+    [
+      '2026-02-28 too_long',
+      '2026-02-28 required',
+      '2026-02-28 duplicate_event',
+      '2026-02-27 required',
+    ],
+  ],
 ])('%s', async (query, names) => {
   expect(namesOf(await api.call('GET', `${PATH}?${query}`))).toEqual(names);
 });
@@ -86,6 +104,10 @@ test.each([
   [`start=${token(['2026-02-28', 'a', 'b', 'c\0'])}`, 'start'],
   [`start=${token(['2026-02-28', 'a'])}`, 'start'],
 ])('%s is 400 and names the field', async (query, field) => {
-  const { errors } = expectProblem(await api.call('GET', `${PATH}?${query}`), 400, 'invalid_request');
+  const { errors } = expectProblem(
+    await api.call('GET', `${PATH}?${query}`),
+    400,
+    'invalid_request',
+  );
   expect(errors).toMatchObject([{ field }]);
 });

@@ -18,20 +18,28 @@ beforeAll(async () => {
   ({ database } = await createTestDatabase());
   await sql`
     insert into people (environment_id, person_id, id, email, attributes, created_at, updated_at)
-    select ${TENANT}, n, 'id-' || n, n || '@example.com', '{}', now(), now() from generate_series(1, 5000) n`.execute(database);
+    select ${TENANT}, n, 'id-' || n, n || '@example.com', '{}', now(), now() from generate_series(1, 5000) n`.execute(
+    database,
+  );
   await sql`
     insert into person_identifiers (environment_id, person_id, kind, value)
     select ${TENANT}, n, kind, case kind when 'id' then 'id-' || n else n || '@example.com' end
     from generate_series(1, 5000) n, unnest(array['id', 'email']) kind`.execute(database);
   await sql`
     insert into devices (environment_id, person_id, token, platform, attributes, created_at, updated_at)
-    select ${TENANT}, n, 'token', 'ios', '{}', now(), now() from generate_series(1, 5000) n`.execute(database);
+    select ${TENANT}, n, 'token', 'ios', '{}', now(), now() from generate_series(1, 5000) n`.execute(
+    database,
+  );
   await sql`
     insert into objects (environment_id, object_number, object_type_id, object_id, attributes, created_at, updated_at)
-    select ${TENANT}, n, 1, 'object-' || n, '{}', now(), now() from generate_series(1, 5000) n`.execute(database);
+    select ${TENANT}, n, 1, 'object-' || n, '{}', now(), now() from generate_series(1, 5000) n`.execute(
+    database,
+  );
   await sql`
     insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
-    select ${TENANT}, 1 + n % 50, n, '{}', now(), now() from generate_series(1, 5000) n`.execute(database);
+    select ${TENANT}, 1 + n % 50, n, '{}', now(), now() from generate_series(1, 5000) n`.execute(
+    database,
+  );
   await sql`
     insert into events (environment_id, person_id, event_id, kind, name, data, occurred_at, received_at)
     select ${TENANT}, 1 + n % 50, 'event-' || n, 'event', 'bought', '{}', now() - n * interval '1 second', now()
@@ -42,19 +50,27 @@ beforeAll(async () => {
     from generate_series(1, 5000) n`.execute(database);
   await sql`
     insert into webhooks (environment_id, webhook_id, name, endpoint, events, signing_key)
-    select ${TENANT}, n, 'a', 'https://example.com', array['email_sent'], 'key' from generate_series(1, 3) n`.execute(database);
+    select ${TENANT}, n, 'a', 'https://example.com', array['email_sent'], 'key' from generate_series(1, 3) n`.execute(
+    database,
+  );
   await sql`
     insert into lanes (environment_id, webhook_id, last_sequence, cursor_sequence, attempted_sequence)
     select ${TENANT}, n, 20000, 15000, 15010 from generate_series(1, 3) n`.execute(database);
   await sql`
     insert into delivery_log (environment_id, webhook_id, sequence, occurred_at, event_id, event_type, body)
-    select ${TENANT}, w, n, now(), n::text, 'email_sent', '{}' from generate_series(1, 3) w, generate_series(1, 20000) n`.execute(database);
+    select ${TENANT}, w, n, now(), n::text, 'email_sent', '{}' from generate_series(1, 3) w, generate_series(1, 20000) n`.execute(
+    database,
+  );
   await sql`
     insert into delivery_attempts (environment_id, webhook_id, sequence, attempt, duration_ms, started_at, outcome)
-    select ${TENANT}, w, n, 1, 1, now(), 'delivered' from generate_series(1, 3) w, generate_series(1, 15000) n`.execute(database);
+    select ${TENANT}, w, n, 1, 1, now(), 'delivered' from generate_series(1, 3) w, generate_series(1, 15000) n`.execute(
+    database,
+  );
   await sql`
     insert into api_credentials (environment_id, kind, name, secret_hash, secret_hint)
-    select ${TENANT}, 'app', 'a', sha256(n::text::bytea), 'hint' from generate_series(1, 5000) n`.execute(database);
+    select ${TENANT}, 'app', 'a', sha256(n::text::bytea), 'hint' from generate_series(1, 5000) n`.execute(
+    database,
+  );
   await sql`analyze`.execute(database);
 });
 
@@ -96,21 +112,50 @@ async function explain(use: (database: Database) => Promise<unknown>): Promise<P
 const rowsRead = (nodes: readonly Plan[]): number =>
   nodes
     .filter((node) => node['Relation Name'] !== undefined)
-    .reduce((sum, node) => sum + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'], 0);
+    .reduce(
+      (sum, node) =>
+        sum + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
+      0,
+    );
 
-const activities = { environmentId: TENANT, personId: '7', notBeforeMs: 0, kind: undefined, name: undefined, limit: 11 };
+const activities = {
+  environmentId: TENANT,
+  personId: '7',
+  notBeforeMs: 0,
+  kind: undefined,
+  name: undefined,
+  limit: 11,
+};
 
 test.each<[string, number, (database: Database) => Promise<unknown>]>([
   ['a key', 1, (db) => findAppKey(db, Buffer.alloc(32))],
-  ['a person by email', 2, (db) => findPersonProfile(db, { environmentId: TENANT, kind: 'email', value: '77@example.com' })],
-  ['a person by svc_id', 1, (db) => findPersonProfile(db, { environmentId: TENANT, kind: 'person_id', value: '77' })],
+  [
+    'a person by email',
+    2,
+    (db) =>
+      findPersonProfile(db, { environmentId: TENANT, kind: 'email', value: '77@example.com' }),
+  ],
+  [
+    'a person by svc_id',
+    1,
+    (db) => findPersonProfile(db, { environmentId: TENANT, kind: 'person_id', value: '77' }),
+  ],
   ['devices', 1, (db) => listDevices(db, TENANT, '77')],
-  ['relationships', 30, (db) => listRelationships(db, { environmentId: TENANT, personId: '7', after: '2000', limit: 11 })],
+  [
+    'relationships',
+    30,
+    (db) =>
+      listRelationships(db, { environmentId: TENANT, personId: '7', after: '2000', limit: 11 }),
+  ],
   ['the first activities', 11, (db) => listActivities(db, { ...activities, after: undefined })],
   [
     'activities after a position',
     12,
-    (db) => listActivities(db, { ...activities, after: { occurredAtMicros: String((Date.now() - 3_600_000) * 1000), eventId: 'x' } }),
+    (db) =>
+      listActivities(db, {
+        ...activities,
+        after: { occurredAtMicros: String((Date.now() - 3_600_000) * 1000), eventId: 'x' },
+      }),
   ],
   [
     'issues after a position',
@@ -127,16 +172,40 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
       }),
   ],
   ['deliveries', 30, (db) => listDeliveries(db, LANE, 11, 12_000)],
-  ['deliveries of a state that nothing has', 25, (db) => listDeliveriesOfState(db, LANE, 'retrying', { beforeSequence: 20_000, limit: 10, scanLimit: 1_000 })],
-  ['deliveries of a rare state', 2_100, (db) => listDeliveriesOfState(db, LANE, 'abandoned', { beforeSequence: 20_000, limit: 10, scanLimit: 1_000 })],
+  [
+    'deliveries of a state that nothing has',
+    25,
+    (db) =>
+      listDeliveriesOfState(db, LANE, 'retrying', {
+        beforeSequence: 20_000,
+        limit: 10,
+        scanLimit: 1_000,
+      }),
+  ],
+  [
+    'deliveries of a rare state',
+    2_100,
+    (db) =>
+      listDeliveriesOfState(db, LANE, 'abandoned', {
+        beforeSequence: 20_000,
+        limit: 10,
+        scanLimit: 1_000,
+      }),
+  ],
 ])('%s: by index, at most %i rows read', async (_name, rowsMax, use) => {
   const nodes = await explain(use);
   const read = rowsRead(nodes);
   // A partition without a row may be read any way, and so may `lanes` while it is one page.
   const scanned = nodes.filter(
-    (node) => node['Node Type'] === 'Seq Scan' && node['Actual Rows'] > 0 && node['Relation Name'] !== 'lanes',
+    (node) =>
+      node['Node Type'] === 'Seq Scan' &&
+      node['Actual Rows'] > 0 &&
+      node['Relation Name'] !== 'lanes',
   );
-  const plan = nodes.map((node) => `${node['Node Type']} ${node['Relation Name']} ${node['Actual Rows']}×${node['Actual Loops']} -${node['Rows Removed by Filter'] ?? 0}`);
+  const plan = nodes.map(
+    (node) =>
+      `${node['Node Type']} ${node['Relation Name']} ${node['Actual Rows']}×${node['Actual Loops']} -${node['Rows Removed by Filter'] ?? 0}`,
+  );
   expect(scanned, plan.join('\n')).toEqual([]);
   expect(read, plan.join('\n')).toBeLessThanOrEqual(rowsMax);
 });

@@ -1,4 +1,5 @@
 import { appendDeliveries } from '@sluice/database/deliveries';
+import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
 import { claimLane, recordProgress, type AttemptRecord } from '@sluice/database/lanes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
@@ -36,7 +37,11 @@ beforeAll(async () => {
     })),
   );
   const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
-  const attempt = (sequence: number, number: number, ending: Partial<AttemptRecord>): AttemptRecord => ({
+  const attempt = (
+    sequence: number,
+    number: number,
+    ending: Partial<AttemptRecord>,
+  ): AttemptRecord => ({
     sequence,
     attempt: number,
     startedAtMs: STARTED_AT_MS,
@@ -48,19 +53,36 @@ beforeAll(async () => {
     responseBody: 'ok',
     ...ending,
   });
-  const failed = { status: 500, failure: 'status', failureMessage: 'answered 500', responseBody: 'oh no' } as const;
+  const failed = {
+    status: 500,
+    failure: 'status',
+    failureMessage: 'answered 500',
+    responseBody: 'oh no',
+  } as const;
   await recordProgress(
     api.database,
     lane,
     claimed!.fencing,
     {
-      snapshot: { state: 'failing', cursor: 3, attemptedThrough: 4, nextProbeAtMs: api.clock.nowMs, window: 1 },
+      snapshot: {
+        state: 'failing',
+        cursor: 3,
+        attemptedThrough: 4,
+        nextProbeAtMs: api.clock.nowMs,
+        window: 1,
+      },
       attempts: [
         attempt(1, 1, { ...failed, outcome: 'retrying' }),
         attempt(1, 2, {}),
         attempt(2, 1, { ...failed, outcome: 'abandoned' }),
         attempt(3, 1, {}),
-        attempt(4, 1, { outcome: 'retrying', status: null, failure: 'timeout', failureMessage: 'late', responseBody: null }),
+        attempt(4, 1, {
+          outcome: 'retrying',
+          status: null,
+          failure: 'timeout',
+          failureMessage: 'late',
+          responseBody: null,
+        }),
       ],
       endpoint: 'https://example.com',
       isLast: true,
@@ -74,9 +96,10 @@ afterAll(() => api.close());
 const list = async (query: Record<string, string> = {}) => {
   const answer = await api.call('GET', `/v1/reporting_webhooks/${webhookId}/deliveries`, { query });
   expect({ status: answer.statusCode, body: answer.body }).toMatchObject({ status: 200 });
-  return answer.json() as { deliveries: Delivery[]; next: string };
+  return answer.json<{ deliveries: Delivery[]; next: string }>();
 };
-const sequencesOf = (page: { deliveries: Delivery[] }) => page.deliveries.map((delivery) => delivery.sequence);
+const sequencesOf = (page: { deliveries: Delivery[] }) =>
+  page.deliveries.map((delivery) => delivery.sequence);
 
 test('lists deliveries with their attempts, newest first', async () => {
   const { deliveries, next } = await list();
@@ -111,7 +134,9 @@ test('lists deliveries with their attempts, newest first', async () => {
       expect.objectContaining({ attempt: 2, outcome: 'delivered', status: 200, failure: null }),
     ],
   });
-  expect(deliveries[2]!.attempts).toMatchObject([{ status: null, failure: 'timeout', response_body: null }]);
+  expect(deliveries[2]!.attempts).toMatchObject([
+    { status: null, failure: 'timeout', response_body: null },
+  ]);
 });
 
 test.each([
@@ -125,15 +150,36 @@ test.each([
   expect(page.next).toBe('');
 });
 
-test.each([{}, { state: 'delivered' }, { state: 'pending' }])('pages of %j hold together', async (filter) => {
-  const seen: number[] = [];
-  let start = '';
-  do {
-    const page = await list({ ...filter, limit: '1', start });
-    seen.push(...sequencesOf(page));
-    start = page.next;
-  } while (start !== '');
-  expect(seen).toEqual(sequencesOf(await list(filter)));
+test.each([{}, { state: 'delivered' }, { state: 'pending' }])(
+  'pages of %j hold together',
+  async (filter) => {
+    const seen: number[] = [];
+    let start = '';
+    do {
+      const page = await list({ ...filter, limit: '1', start });
+      seen.push(...sequencesOf(page));
+      start = page.next;
+    } while (start !== '');
+    expect(seen).toEqual(sequencesOf(await list(filter)));
+  },
+);
+
+test('a state that is rare is found piece by piece, and each piece is bounded', async () => {
+  const lane = { environmentId: api.a.environmentId, webhookId };
+  const found: number[] = [];
+  let pages = 0;
+  for (let before: number | undefined = 100; before !== undefined; pages++) {
+    const page = await listDeliveriesOfState(api.database, lane, 'abandoned', {
+      beforeSequence: before,
+      limit: 10,
+      scanLimit: 1,
+    });
+    found.push(...page.deliveries.map((delivery) => delivery.sequence));
+    before = page.nextBefore;
+  }
+  expect(found).toEqual([2]);
+  // Deliveries 4 to 1 one at a time, and the empty end.
+  expect(pages).toBe(5);
 });
 
 test.each([

@@ -1,0 +1,94 @@
+/** The real process: what an operator starts, asks and stops. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { createTestDatabase, type TestDatabase } from '@sluice/database/testing';
+import { afterEach, expect, test } from 'vitest';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const started: ChildProcess[] = [];
+afterEach(async () => {
+  for (const child of started.splice(0)) {
+    if (child.exitCode !== null || child.signalCode !== null) continue;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+});
+
+function start(testDatabase: Pick<TestDatabase, 'url'>, settings: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [MAIN], {
+    env: { DATABASE_URL: testDatabase.url, API_PORT: '0', ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  started.push(child);
+  let stderr = '';
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk));
+  return {
+    child,
+    /** Resolves to the address once the log says so. */
+    async ready(): Promise<string> {
+      for await (const line of createInterface({ input: child.stdout })) {
+        const entry = JSON.parse(line) as { msg: string; host: string; port: number };
+        if (entry.msg === 'the API is listening') return `http://${entry.host}:${entry.port}`;
+      }
+      throw new Error(`it ended before it was ready: ${stderr}`);
+    },
+    async ended(): Promise<{ code: number | null; stderr: string }> {
+      const [code] = (await once(child, 'exit')) as [number | null];
+      return { code, stderr };
+    },
+  };
+}
+
+test('it starts, answers, and on SIGTERM ends with 0 and leaves no connection behind', async () => {
+  const testDatabase = await createTestDatabase();
+  const api = start(testDatabase, { OUTGOING_IP_ADDRESSES: '192.0.2.1, 2001:db8::1' });
+  const url = await api.ready();
+  const readiness = await fetch(`${url}/readyz`);
+  expect(readiness.status).toBe(200);
+  expect(await readiness.json()).toEqual({ ready: true, checks: { database: 'answers' } });
+  expect((await fetch(`${url}/v1/workspaces`)).status).toBe(401);
+  expect((await fetch(`${url}/openapi.json`)).status).toBe(200);
+  expect(await (await fetch(`${url}/metrics`)).text()).toContain(
+    'sluice_api_requests_total{service="api"} 3',
+  );
+
+  const ended = api.ended();
+  api.child.kill('SIGTERM');
+  expect(await ended).toMatchObject({ code: 0 });
+});
+
+test('it runs while the database is away, and says so', async () => {
+  const testDatabase = await createTestDatabase();
+  const away = new URL(testDatabase.url);
+  away.pathname = `${away.pathname}_away`;
+  const url = await start({ url: away.href }).ready();
+  const readiness = await fetch(`${url}/readyz`);
+  expect(readiness.status).toBe(503);
+  expect(await readiness.json()).toEqual({ ready: false, checks: { database: 'does not answer' } });
+  expect((await fetch(`${url}/livez`)).status).toBe(200);
+});
+
+test('settings that cannot be used are all named, and it ends with 1', async () => {
+  const testDatabase = await createTestDatabase();
+  const ended = await start(testDatabase, {
+    API_PORT: '99999',
+    OUTGOING_IP_ADDRESSES: 'here',
+  }).ended();
+  expect(ended.code).toBe(1);
+  expect(ended.stderr).toContain('API_PORT');
+  expect(ended.stderr).toContain('OUTGOING_IP_ADDRESSES');
+});
+
+test('a port that is taken is named with its setting, and it ends with 1', async () => {
+  const testDatabase = await createTestDatabase();
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  const { port } = holder.address() as AddressInfo;
+  const ended = await start(testDatabase, { API_PORT: String(port) }).ended();
+  holder.close();
+  expect(ended.code).toBe(1);
+  expect(ended.stderr).toContain(`127.0.0.1:${port} (API_PORT) is in use`);
+});

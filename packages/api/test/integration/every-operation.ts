@@ -1,0 +1,50 @@
+/** All operations of the API as its own document lists them, so that a test over "every route" cannot miss one. */
+import type { ApiUnderTest } from './api-under-test.ts';
+
+interface Parameter {
+  readonly name: string;
+  readonly in: 'path' | 'query';
+}
+
+export interface Operation {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** `/v1/customers/{identifier}/attributes` */
+  readonly path: string;
+  readonly pathParameters: readonly string[];
+  readonly queryParameters: readonly string[];
+  readonly takesBody: boolean;
+  /** Statuses that the document admits. */
+  readonly statuses: readonly number[];
+}
+
+export function listOperations(api: Pick<ApiUnderTest, 'app'>): Operation[] {
+  const { paths = {} } = api.app.swagger() as { paths?: Record<string, Record<string, unknown>> };
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      const {
+        parameters = [],
+        requestBody,
+        responses,
+      } = operation as {
+        parameters?: Parameter[];
+        requestBody?: unknown;
+        responses: Record<string, unknown>;
+      };
+      const namesIn = (place: string) =>
+        parameters.filter((each) => each.in === place).map((each) => each.name);
+      return {
+        method: method.toUpperCase() as Operation['method'],
+        path,
+        pathParameters: namesIn('path'),
+        queryParameters: namesIn('query'),
+        takesBody: requestBody !== undefined,
+        statuses: Object.keys(responses).map(Number),
+      };
+    }),
+  );
+}
+
+/** The path with a value for each of its parameters, percent-encoded. */
+export function fillPath({ path }: Operation, valueOf: (parameter: string) => string): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(valueOf(name)));
+}

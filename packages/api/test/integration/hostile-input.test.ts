@@ -1,0 +1,274 @@
+/** Whatever a client sends, on every operation: a documented answer that names the field, never a 500. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectProblem } from '../error-shapes.ts';
+import { insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { fillPath, listOperations, type Operation } from './every-operation.ts';
+
+let api: ApiUnderTest;
+let operations: Operation[];
+let existing: Record<string, string>;
+
+beforeAll(async () => {
+  api = await startApi();
+  await insertPerson(api.database, api.a.environmentId, { personId: 1, id: 'ada' });
+  const made = await api.call('POST', '/v1/reporting_webhooks', { body: CONFIGURATION });
+  existing = { webhook_id: String(made.json().id), identifier: 'ada' };
+  // DELETE last: it takes away what the others are tried on.
+  operations = listOperations(api).toSorted((one) => (one.method === 'DELETE' ? 1 : -1));
+});
+afterAll(() => api.close());
+
+const CONFIGURATION = { name: 'a', endpoint: 'https://example.com', events: ['email_sent'] };
+
+const TEXTS = [
+  '',
+  ' ',
+  '0',
+  '-0',
+  '-1',
+  '1.5',
+  '1e309',
+  '0x1f',
+  'NaN',
+  'Infinity',
+  'null',
+  'true',
+  '[]',
+  '{}',
+  '2147483648',
+  '9223372036854775808',
+  '9'.repeat(900),
+  '٣',
+  '１',
+  '\0',
+  'a\0b',
+  '\uFFFD',
+  '\u202E',
+  '\u{1F600}',
+  '"',
+  "'",
+  '\\',
+  '%',
+  '_',
+  '%%%',
+  "' or '1'='1",
+  "'; drop table people; --",
+  '$1',
+  '${7*7}',
+  '../../etc/passwd',
+  '<script>alert(1)</script>',
+  '\r\nset-cookie: a=b',
+  '__proto__',
+  'constructor',
+  'toString',
+  'x'.repeat(999),
+  'é'.repeat(300),
+];
+
+/** Sent as they are, not encoded again. */
+const RAW_TEXTS = [
+  '%',
+  '%zz',
+  '%ff',
+  '%c3%28',
+  '%ed%a0%80',
+  '%00',
+  '%25',
+  '%2f',
+  '%2e%2e',
+  '+',
+  '%u0041',
+];
+
+function expectDocumented(
+  operation: Operation,
+  answer: Awaited<ReturnType<ApiUnderTest['call']>>,
+  sent: unknown,
+): void {
+  const context = {
+    method: operation.method,
+    path: operation.path,
+    sent,
+    body: answer.body.slice(0, 300),
+  };
+  expect({
+    ...context,
+    isDocumented: operation.statuses.includes(answer.statusCode),
+  }).toMatchObject({ isDocumented: true });
+  if (answer.statusCode >= 400) expectProblem(answer, answer.statusCode, answer.json().code);
+  else expect({ ...context, status: answer.statusCode }).toMatchObject({ status: 200 });
+}
+
+const bodyOf = (operation: Operation) => (operation.takesBody ? { body: CONFIGURATION } : {});
+
+test('the operations tried are all that the document has', () => {
+  expect(operations.length).toBeGreaterThanOrEqual(13);
+});
+
+test('in every path parameter', async () => {
+  for (const operation of operations.filter((each) => each.pathParameters.length > 0)) {
+    for (const text of [...TEXTS, ...RAW_TEXTS]) {
+      const url = RAW_TEXTS.includes(text)
+        ? operation.path.replaceAll(/\{\w+\}/g, text)
+        : fillPath(operation, () => text);
+      const answer = await api.call(operation.method, url, bodyOf(operation));
+      // An empty segment or "..": another path, or none. Half a percent sign: no path at all.
+      if (answer.statusCode === 405 || answer.json().code === 'invalid_request') continue;
+      expectDocumented({ ...operation, statuses: [404] }, answer, text);
+    }
+  }
+});
+
+test('in every query parameter', async () => {
+  for (const operation of operations.filter((each) => each.method === 'GET')) {
+    const url = fillPath(operation, (name) => existing[name]!);
+    const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
+    for (const name of operation.queryParameters) {
+      for (const value of [...TEXTS.map(encodeURIComponent), ...RAW_TEXTS]) {
+        const own = name === 'email' ? '' : required;
+        expectDocumented(operation, await api.call('GET', `${url}?${name}=${value}${own}`), {
+          name,
+          value,
+        });
+        expectDocumented(
+          operation,
+          await api.call('GET', `${url}?${name}=${value}&${name}=1${own}`),
+          { name, value, times: 2 },
+        );
+        expectDocumented(operation, await api.call('GET', `${url}?${name}[a]=${value}${own}`), {
+          name,
+          value,
+          nested: true,
+        });
+      }
+    }
+  }
+});
+
+test('in query keys that nobody knows', async () => {
+  for (const operation of operations.filter((each) => each.method === 'GET')) {
+    const url = fillPath(operation, (name) => existing[name]!);
+    for (const query of [
+      '__proto__=1',
+      '__proto__[limit]=9',
+      'constructor=1',
+      'a=1',
+      '&&==&',
+      '%00=1',
+      `x${'='.repeat(5000)}`,
+      '%ff=%ff',
+    ]) {
+      const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
+      const answer = await api.call('GET', `${url}?${query}${required}`);
+      expect({ path: operation.path, query, status: answer.statusCode }).toMatchObject({
+        status: 200,
+      });
+    }
+  }
+});
+
+test('in every body field, and as the body', async () => {
+  const values: unknown[] = [
+    ...TEXTS,
+    null,
+    true,
+    0,
+    -1,
+    1.5,
+    1e308,
+    2 ** 53,
+    [],
+    {},
+    [[]],
+    [null],
+    [{}],
+    { a: { b: 1 } },
+  ];
+  for (const operation of operations.filter((each) => each.takesBody)) {
+    const url = fillPath(operation, (name) => existing[name]!);
+    for (const value of values) {
+      expectDocumented(
+        operation,
+        await api.call(operation.method, url, { body: value ?? null }),
+        value,
+      );
+      for (const field of [
+        ...Object.keys(CONFIGURATION),
+        'disabled',
+        'full_resolution',
+        'with_content',
+        'id',
+        'type',
+        'x',
+      ]) {
+        const body = { ...CONFIGURATION, [field]: value };
+        expectDocumented(operation, await api.call(operation.method, url, { body }), body);
+        expectDocumented(
+          operation,
+          await api.call(operation.method, url, { body: { ...CONFIGURATION, [field]: [value] } }),
+          [body],
+        );
+      }
+    }
+  }
+});
+
+const RAW_BODIES: [name: string, type: string | undefined, payload: string | Buffer][] = [
+  ['empty JSON', 'application/json', ''],
+  ['a byte order mark', 'application/json', '\uFEFF{}'],
+  [
+    'half of a surrogate pair',
+    'application/json',
+    '{"name":"\\ud800","endpoint":"https://a.example","events":["email_sent"]}',
+  ],
+  [
+    '__proto__ keys',
+    'application/json',
+    '{"__proto__":{"disabled":true},"constructor":{"prototype":{"a":1}}}',
+  ],
+  ['the same key a thousand times', 'application/json', `{${'"name":1,'.repeat(1000)}"name":"a"}`],
+  ['30,000 lists', 'application/json', `{"name":${'['.repeat(30_000)}${']'.repeat(30_000)}}`],
+  ['10,000 objects', 'application/json', `${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`],
+  ['a megabyte', 'application/json', `{"name":"${'x'.repeat(1_048_576)}"}`],
+  ['no UTF-8', 'application/json', Buffer.from([0x7b, 0xc3, 0x28, 0x7d])],
+  ['NUL bytes', 'application/json', Buffer.alloc(100)],
+  ['a number too large', 'application/json', '{"name":1e999999}'],
+  ['a form', 'application/x-www-form-urlencoded', 'name=a'],
+  ['text', 'text/plain', '{}'],
+  ['no type', undefined, '{}'],
+  ['a broken type', '/', '{}'],
+  ['a long type', `application/${'x'.repeat(5000)}`, '{}'],
+  ['XML', 'application/xml', '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>'],
+];
+
+test.each(RAW_BODIES)(
+  '%s as the body of every operation that takes one',
+  async (_name, type, payload) => {
+    for (const operation of operations.filter((each) => each.takesBody)) {
+      const url = fillPath(operation, (name) => existing[name]!);
+      const headers = type === undefined ? {} : { 'content-type': type };
+      const answer = await api.call(operation.method, url, { payload, headers });
+      expectDocumented(operation, answer, _name);
+    }
+  },
+);
+
+test.each(RAW_BODIES)(
+  '%s as the body of operations that take none',
+  async (_name, type, payload) => {
+    for (const operation of operations.filter((each) => !each.takesBody)) {
+      const url = fillPath(operation, () => '2000000000');
+      const answer = await api.call(operation.method, url, {
+        payload,
+        headers: type === undefined ? {} : { 'content-type': type },
+      });
+      expect([200, 400, 404, 413, 415]).toContain(answer.statusCode);
+      if (answer.statusCode >= 400) expectProblem(answer, answer.statusCode, answer.json().code);
+    }
+  },
+);
+
+test('nothing of it has become part of every object', () => {
+  expect(({} as Record<string, unknown>)['disabled']).toBeUndefined();
+  expect(({} as Record<string, unknown>)['limit']).toBeUndefined();
+});

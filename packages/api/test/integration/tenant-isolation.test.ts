@@ -1,0 +1,156 @@
+/** Security: with the key of workspace A nothing of workspace B can be read, changed, or told to exist. */
+import { appendDeliveries } from '@sluice/database/deliveries';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectProblem } from '../error-shapes.ts';
+import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { fillPath, listOperations, type Operation } from './every-operation.ts';
+
+let api: ApiUnderTest;
+/** In every text of B's rows. */
+const MARKER = 'belongs-to-b';
+let ownedByB: Record<string, string>;
+
+beforeAll(async () => {
+  api = await startApi();
+  const { environmentId } = api.b;
+  await insertPerson(api.database, environmentId, {
+    personId: 41,
+    id: MARKER,
+    email: `${MARKER}@example.com`,
+    attributes: { a: MARKER },
+  });
+  await insertEvent(api.database, environmentId, {
+    personId: 41,
+    eventId: `${MARKER}-event`,
+    occurredAt: '2026-02-28T10:00:00Z',
+  });
+  await sql`
+    insert into objects (environment_id, object_number, object_type_id, object_id, attributes, created_at, updated_at)
+    values (${environmentId}, 51, 1, ${MARKER}, '{}', now(), now())`.execute(api.database);
+  await sql`
+    insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
+    values (${environmentId}, 41, 51, '{}', now(), now())`.execute(api.database);
+  await sql`
+    insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message)
+    values (${environmentId}, '2026-02-28', 'invalid', ${MARKER}, '', 1, now(), now(), 'x')`.execute(
+    api.database,
+  );
+  const made = await api.call('POST', '/v1/reporting_webhooks', {
+    key: api.b.key,
+    body: bodyFor(),
+  });
+  await appendDeliveries(api.database, [
+    {
+      environmentId,
+      eventType: 'email_sent',
+      eventId: MARKER,
+      objectType: 'email',
+      metric: 'sent',
+      occurredAtMs: 0,
+      data: {},
+    },
+  ]);
+  ownedByB = { webhook_id: String(made.json().id), identifier: MARKER };
+});
+afterAll(() => api.close());
+
+const bodyFor = () => ({
+  name: MARKER,
+  endpoint: `https://${MARKER}.example`,
+  events: ['email_sent'],
+});
+
+const ownedBy = (name: string): string => {
+  const value = ownedByB[name];
+  if (value === undefined)
+    throw new Error(`say here what of B a path parameter {${name}} can name`);
+  return value;
+};
+
+const callWith = (operation: Operation, key: string, url: string) =>
+  api.call(operation.method, url, { key, ...(operation.takesBody && { body: bodyFor() }) });
+
+/** Every row of B, in an order of its own. */
+async function snapshotOfB(): Promise<string> {
+  const tables = [
+    'people',
+    'events',
+    'relationships',
+    'webhooks',
+    'lanes',
+    'delivery_log',
+    'ingestion_issues',
+  ];
+  const texts = await Promise.all(
+    tables.map(async (table) => {
+      const { rows } = await sql`
+        select to_jsonb(t) as row from ${sql.table(table)} t where environment_id = ${api.b.environmentId}
+        order by to_jsonb(t)::text`.execute(api.database);
+      return JSON.stringify(rows);
+    }),
+  );
+  return texts.join('\n');
+}
+
+test('every operation on an id of B is 404 to A, as one that nobody has, and changes nothing', async () => {
+  const before = await snapshotOfB();
+  const operations = listOperations(api).filter((operation) => operation.pathParameters.length > 0);
+  expect(operations.length).toBeGreaterThanOrEqual(7);
+  for (const operation of operations) {
+    const ofB = await callWith(operation, api.a.key, fillPath(operation, ownedBy));
+    const ofNobody = await callWith(
+      operation,
+      api.a.key,
+      fillPath(operation, () => '2000000000'),
+    );
+    const shown = expectProblem(ofB, 404, 'not_found');
+    expect(shown.message).toBe(expectProblem(ofNobody, 404, 'not_found').message);
+  }
+  expect(await snapshotOfB()).toBe(before);
+});
+
+test('no list of A holds anything of B, whatever it is filtered by', async () => {
+  const operations = listOperations(api).filter(
+    (operation) => operation.method === 'GET' && operation.pathParameters.length === 0,
+  );
+  expect(operations.length).toBeGreaterThanOrEqual(5);
+  for (const operation of operations) {
+    const query = operation.queryParameters.includes('email') ? `?email=${MARKER}@example.com` : '';
+    const answer = await callWith(operation, api.a.key, operation.path + query);
+    expect(answer.statusCode).toBe(200);
+    expect(answer.body).not.toContain(MARKER);
+  }
+  const filtered = await api.call('GET', `/v1/ingestion_issues?source=${MARKER}`);
+  expect(filtered.json().ingestion_issues).toEqual([]);
+});
+
+test("a svc_id of B, which is only a number written differently, is nobody's to A", async () => {
+  const answer = await api.call('GET', `/v1/customers?email=${MARKER}@example.com`, {
+    key: api.b.key,
+  });
+  const [{ svc_id: svcId }] = answer.json().results;
+  expectProblem(
+    await api.call('GET', `/v1/customers/${svcId}/attributes?id_type=svc_id`),
+    404,
+    'not_found',
+  );
+});
+
+test("a position from B's list moves A nowhere but in its own", async () => {
+  const start = Buffer.from(JSON.stringify(['2026-03-01', 'z', 'z', 'z'])).toString('base64url');
+  const answer = await api.call('GET', `/v1/ingestion_issues?start=${start}`);
+  expect(answer.json().ingestion_issues).toEqual([]);
+});
+
+test('the same calls work with the key of B, so that the refusals above mean something', async () => {
+  const operations = listOperations(api);
+  // What deletes comes last.
+  for (const operation of operations.toSorted(
+    (one, other) => Number(one.method === 'DELETE') - Number(other.method === 'DELETE'),
+  )) {
+    const query = operation.path === '/v1/customers' ? `?email=${MARKER}@example.com` : '';
+    const answer = await callWith(operation, api.b.key, fillPath(operation, ownedBy) + query);
+    expect({ ...operation, status: answer.statusCode }).toMatchObject({ status: 200 });
+  }
+});

@@ -1,0 +1,165 @@
+import { REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { renderReferencePage } from '../src/reference-page.ts';
+import { buildServer, type ApiServer } from '../src/server.ts';
+import { fakeDependencies } from './fake-dependencies.ts';
+
+interface Document {
+  readonly openapi: string;
+  readonly security: unknown;
+  readonly paths: Record<string, Record<string, Record<string, unknown>>>;
+  readonly components: { readonly schemas: Record<string, Record<string, unknown>> };
+}
+
+let app: ApiServer;
+let document: Document;
+let text: string;
+beforeAll(async () => {
+  app = await buildServer(fakeDependencies().dependencies);
+  const answer = await app.inject('/openapi.json');
+  text = answer.body;
+  document = answer.json();
+});
+afterAll(() => app.close());
+
+describe('/openapi.json', () => {
+  test('is JSON', async () => {
+    const answer = await app.inject('/openapi.json');
+    expect(answer.headers['content-type']).toBe('application/json; charset=utf-8');
+  });
+
+  test('is OpenAPI 3.1 and has every operation', () => {
+    expect(document.openapi).toBe('3.1.0');
+    const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    expect(operations.toSorted()).toEqual([
+      'DELETE /v1/reporting_webhooks/{webhook_id}',
+      'GET /v1/customers',
+      'GET /v1/customers/{identifier}/activities',
+      'GET /v1/customers/{identifier}/attributes',
+      'GET /v1/customers/{identifier}/relationships',
+      'GET /v1/info/ip_addresses',
+      'GET /v1/ingestion_issues',
+      'GET /v1/reporting_webhooks',
+      'GET /v1/reporting_webhooks/{webhook_id}',
+      'GET /v1/reporting_webhooks/{webhook_id}/deliveries',
+      'GET /v1/workspaces',
+      'POST /v1/reporting_webhooks',
+      'PUT /v1/reporting_webhooks/{webhook_id}',
+    ]);
+  });
+
+  test('every reference leads somewhere, and no schema is left over', () => {
+    const pointedAt = new Set(
+      [...text.matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map((match) => match[1]),
+    );
+    expect(pointedAt).toEqual(new Set(Object.keys(document.components.schemas)));
+  });
+
+  test('every operation needs the key and tells how it can fail', () => {
+    expect(document.security).toEqual([{ app_key: [] }]);
+    for (const methods of Object.values(document.paths)) {
+      for (const operation of Object.values(methods)) {
+        expect(operation['summary']).toEqual(expect.any(String));
+        expect(operation['responses']).toMatchObject({
+          401: {
+            content: {
+              'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } },
+            },
+          },
+        });
+      }
+    }
+  });
+
+  test('the values of a webhook are described as they are checked', () => {
+    const { properties, required } = document.components.schemas['NewReportingWebhookInput'] as {
+      properties: Record<string, unknown>;
+      required: string[];
+    };
+    expect(required.toSorted()).toEqual(['endpoint', 'events', 'name']);
+    expect(properties).toMatchObject({
+      endpoint: { type: 'string', format: 'uri', maxLength: 2048 },
+      events: { type: 'array', minItems: 1, items: { enum: [...REPORTING_EVENT_TYPES] } },
+      disabled: { type: 'boolean', default: false },
+      full_resolution: { type: 'boolean', default: false },
+      with_content: { type: 'boolean', default: false },
+    });
+  });
+
+  test('deleting answers 200 without a body', () => {
+    const responses =
+      document.paths['/v1/reporting_webhooks/{webhook_id}']?.['delete']?.['responses'];
+    expect(responses).toMatchObject({ 200: { description: 'Deleted.' } });
+    expect((responses as Record<string, object>)['200']).not.toHaveProperty('content');
+  });
+
+  test('an id in a path is an int32, a limit an integer with its bounds', () => {
+    const operation = document.paths['/v1/reporting_webhooks/{webhook_id}/deliveries']?.['get'];
+    const parameters = operation?.['parameters'] as { name: string }[];
+    expect(parameters.find(({ name }) => name === 'webhook_id')).toMatchObject({
+      in: 'path',
+      required: true,
+      schema: { type: 'integer', format: 'int32', minimum: 1 },
+    });
+    expect(parameters.find(({ name }) => name === 'limit')).toMatchObject({
+      in: 'query',
+      required: false,
+      description: 'Rows a page; 50 by default.',
+      schema: { type: 'integer', minimum: 1, maximum: 100 },
+    });
+  });
+});
+
+describe('/docs', () => {
+  test('shows every operation, loads nothing and runs nothing', async () => {
+    const answer = await app.inject('/docs');
+    expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
+    for (const path of Object.keys(document.paths)) expect(answer.body).toContain(path);
+    expect(answer.body).not.toMatch(/<script|<img|<link|@import|url\(|src=|https?:\/\//i);
+  });
+
+  test('each of its links leads to a place that is there', async () => {
+    const { body } = await app.inject('/docs');
+    const targets = new Set([...body.matchAll(/ id="([^"]+)"/g)].map((match) => match[1]));
+    const links = [...body.matchAll(/href="#([^"]+)"/g)].map((match) => match[1]);
+    expect(links.length).toBeGreaterThan(13);
+    for (const link of links) expect(targets).toContain(link);
+  });
+
+  test('what comes from the document is text and never HTML', () => {
+    const evil = '<script>alert("1")</script>';
+    const page = renderReferencePage({
+      info: { title: evil, version: evil, description: evil },
+      paths: {
+        [`/${evil}`]: {
+          get: {
+            summary: evil,
+            description: evil,
+            parameters: [
+              {
+                name: evil,
+                in: 'query',
+                description: evil,
+                schema: { type: evil, enum: [evil], default: evil },
+              },
+            ],
+            responses: {
+              200: {
+                description: evil,
+                content: {
+                  'application/json': { schema: { properties: { [evil]: { $ref: evil } } } },
+                },
+              },
+            },
+          },
+        },
+      },
+      components: { schemas: { [evil]: { description: evil } } },
+    });
+    expect(page).not.toContain('<script');
+    expect(page).not.toContain('"1"');
+  });
+});

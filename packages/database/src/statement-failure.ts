@@ -1,0 +1,24 @@
+/** What the failure of a statement means for the transaction around it. By SQLSTATE (PostgreSQL manual, appendix A). */
+
+/** Unique violation, serialisation failure, deadlock: another transaction was there first. */
+const CONFLICT_SQLSTATES: ReadonlySet<string> = new Set(['23505', '40001', '40P01']);
+/** Data exceptions, integrity constraints, and limits of the program such as the size of an index entry. */
+const REFUSED_SQLSTATE = /^(22|23|54)/;
+
+/** True where the same transaction, run again, meets what the other has left behind and succeeds. */
+export function isConflict(error: unknown): boolean {
+  return CONFLICT_SQLSTATES.has(sqlStateOf(error));
+}
+
+/**
+ * True where a value is one that a row cannot hold, so that running again fails again. A number that
+ * does not fit its column is found by us when it is written (`columns.ts`), as a RangeError.
+ */
+export function isRefusedData(error: unknown): error is Error {
+  const sqlState = sqlStateOf(error);
+  return error instanceof RangeError || (REFUSED_SQLSTATE.test(sqlState) && !CONFLICT_SQLSTATES.has(sqlState));
+}
+
+function sqlStateOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+}

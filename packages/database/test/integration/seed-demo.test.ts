@@ -1,0 +1,43 @@
+import { createHash } from 'node:crypto';
+import { findAppKey } from '@sluice/database/credentials';
+import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing';
+import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+
+const hash = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+
+test('the demo workspace is made once, however often it is seeded, and its keys open environment 1', async () => {
+  const { database } = await createTestDatabase();
+  await seedDemoWorkspace(database);
+  await seedDemoWorkspace(database);
+  const keys = await listWorkspaceKeys(database);
+  expect(keys.map(({ kind, siteId, environmentId }) => ({ kind, siteId, environmentId }))).toEqual(
+    expect.arrayContaining([
+      { kind: 'pipelines', siteId: null, environmentId: 1 },
+      { kind: 'track', siteId: 'demo_site', environmentId: 1 },
+    ]),
+  );
+  expect(keys).toHaveLength(2);
+  expect(await findAppKey(database, hash('demo_app_key'))).toEqual({ environmentId: 1 });
+});
+
+test('an account made after the demo gets an id of its own', async () => {
+  const { database } = await createTestDatabase();
+  await seedDemoWorkspace(database);
+  const { rows } = await sql<{ account_id: string }>`
+    insert into accounts (name) values ('Next') returning account_id`.execute(database);
+  expect(Number(rows[0]?.account_id)).toBeGreaterThan(1);
+});
+
+// Security: the demo keys are public knowledge.
+test('revoked demo keys open nothing until the workspace is seeded again', async () => {
+  const { database } = await createTestDatabase();
+  await seedDemoWorkspace(database);
+  await revokeDemoCredentials(database);
+  expect(await listWorkspaceKeys(database)).toEqual([]);
+  expect(await findAppKey(database, hash('demo_app_key'))).toBeUndefined();
+  await seedDemoWorkspace(database);
+  expect(await listWorkspaceKeys(database)).toHaveLength(2);
+});

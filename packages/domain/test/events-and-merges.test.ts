@@ -1,0 +1,296 @@
+/** Events, anonymous ids, merges, devices, objects, messages: ingestion-conventions.md §1.4 to §1.6 and §2. */
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { Operation } from '../src/operation.ts';
+import type { SliceChanges } from '../src/slice.ts';
+import { DAY_MS, MemoryStore } from './memory-store.ts';
+import {
+  addDevice,
+  deleteDevice,
+  deleteObject,
+  form,
+  identify,
+  identifyObject,
+  merge,
+  metric,
+  NOW_MS,
+  relate,
+  relateObject,
+  remove,
+  segment,
+  suppress,
+  track,
+  unsubscribeDelivery,
+} from '../src/testing.ts';
+
+let store: MemoryStore;
+beforeEach(() => {
+  store = new MemoryStore();
+});
+
+const codes = (changes: SliceChanges): string[] => changes.issues.map((row) => row.issue.code);
+const named = (name: string) => store.events.find((event) => event.name === name);
+const personIdOf = (id: string): number | undefined => store.people.find((row) => row.id === id)?.personId;
+
+/** Both ways of sending must end the same: in one envelope, and each in its own. */
+function applyEach(isTogether: boolean, ...operations: Operation[]): void {
+  if (isTogether) store.apply(...operations);
+  else for (const operation of operations) store.apply(operation);
+}
+const WAYS = [
+  ['in one envelope', true],
+  ['in envelopes of their own', false],
+] as const;
+
+describe('events', () => {
+  it('creates the person that an event names by id or email', () => {
+    store.apply(track('id:1', 'a'), track('email:b@x', 'b'));
+    expect(store.people).toMatchObject([{ id: '1' }, { email: 'b@x' }]);
+    expect(named('a')).toMatchObject({ personId: 1, processedAtMs: NOW_MS, kind: 'event' });
+  });
+
+  it.each(WAYS)('counts an event id once, %s, and once in each workspace', (_, isTogether) => {
+    const event = track('id:1', 'first', { eventId: 'x' });
+    applyEach(isTogether, event, { ...event, name: 'second' }, { ...event, name: 'elsewhere', environmentId: 2 });
+    expect(store.events.filter((row) => row.kind === 'event').map((row) => row.name)).toEqual(['first', 'elsewhere']);
+  });
+
+  it('records the duplicate', () => {
+    const event = track('id:1', 'first', { eventId: 'x' });
+    expect(codes(store.apply(event, event))).toEqual(['duplicate_event']);
+    expect(codes(store.apply(event))).toEqual(['duplicate_event']);
+  });
+
+  it('does not create a person for a svc_id that nobody has', () => {
+    expect(codes(store.apply(track('svc_id:a3000007', 'a')))).toEqual(['person_not_found']);
+    expect(store.events).toEqual([]);
+  });
+
+  it('keeps an invite without a person, an anonymous id or a processing time', () => {
+    store.apply(track(null, 'invite', { data: { recipient: 'a@x' } }));
+    expect(named('invite')).toMatchObject({ personId: null, anonymousId: null, processedAtMs: null, data: { recipient: 'a@x' } });
+  });
+});
+
+describe('anonymous ids', () => {
+  it.each(WAYS)('attaches the events of 30 days when the id is identified, %s', (_, isTogether) => {
+    applyEach(
+      isTogether,
+      track('anonymous_id:z', 'old', { occurredAtMs: NOW_MS - 31 * DAY_MS }),
+      track('anonymous_id:z', 'recent', { occurredAtMs: NOW_MS - 29 * DAY_MS }),
+      track('anonymous_id:other', 'unrelated'),
+      identify('id:1', {}, { anonymousId: 'z' }),
+      track('anonymous_id:z', 'later'),
+    );
+    expect(named('old')).toMatchObject({ personId: null, processedAtMs: null });
+    expect(named('recent')).toMatchObject({ personId: 1, anonymousId: 'z', processedAtMs: NOW_MS });
+    expect(named('unrelated')).toMatchObject({ personId: null });
+    expect(named('later')).toMatchObject({ personId: 1 });
+    expect(store.events.filter((row) => row.kind === 'anon_merge')).toHaveLength(1);
+  });
+
+  it.each(WAYS)('attaches them when an event names both, %s', (_, isTogether) => {
+    applyEach(isTogether, track('anonymous_id:z', 'before'), track('id:1', 'both', { anonymousId: 'z' }));
+    expect(named('before')).toMatchObject({ personId: 1 });
+  });
+
+  it('never gives an anonymous id to a second person', () => {
+    store.apply(identify('id:1', {}, { anonymousId: 'z' }));
+    const changes = store.apply(identify('id:2', { anonymous_id: 'z' }));
+    expect(changes.issues.map((row) => row.issue)).toMatchObject([{ code: 'identifier_conflict', field: 'anonymous_id' }]);
+    store.apply(track('anonymous_id:z', 'whose'));
+    expect(named('whose')?.personId).toBe(1);
+  });
+
+  it('finds by anonymous id whom it belongs to, and makes nobody of an anonymous id alone', () => {
+    store.apply(identify('id:1', {}, { anonymousId: 'z' }), identify('anonymous_id:z', { plan: 'pro' }));
+    expect(store.people).toMatchObject([{ id: '1', attributes: { plan: 'pro' } }]);
+    expect(codes(store.apply(identify('anonymous_id:y', { plan: 'free' })))).toEqual(['person_not_found']);
+    expect(store.people).toHaveLength(1);
+    store.apply(identify('id:2', {}, { anonymousId: 'y' }));
+    const kept = store.events.find((row) => row.anonymousId === 'y');
+    expect(kept).toMatchObject({ kind: 'attribute_change', personId: personIdOf('2'), data: { plan: { from: null, to: 'free' } } });
+  });
+
+  it('makes a person of an anonymous id with an email', () => {
+    store.apply(track('anonymous_id:z', 'before'), identify('anonymous_id:z', { email: 'a@x' }));
+    expect(store.people).toMatchObject([{ email: 'a@x' }]);
+    expect(named('before')?.personId).toBe(1);
+  });
+
+  it('blocks the anonymous ids of somebody who is suppressed', () => {
+    store.apply(identify('id:1', {}, { anonymousId: 'z' }));
+    store.apply(suppress('id:1'));
+    expect(codes(store.apply(track('anonymous_id:z', 'a')))).toEqual(['suppressed']);
+  });
+});
+
+describe('merging', () => {
+  it.each(WAYS)('fills what the primary lacks and moves what the secondary has, %s', (_, isTogether) => {
+    applyEach(
+      isTogether,
+      identify('id:1', { plan: 'pro', both: 'primary' }),
+      identify('id:2', { email: 'b@x', both: 'secondary', extra: 1, unsubscribed: true }, { anonymousId: 'z' }),
+      track('id:2', 'recent'),
+      track('id:2', 'long ago', { occurredAtMs: NOW_MS - 31 * DAY_MS, receivedAtMs: NOW_MS - 31 * DAY_MS }),
+      addDevice('id:2', 't'),
+      relate('id:2', 'acme', { role: 'boss' }),
+      segment('add', 7, 'id:2'),
+      metric('d1', 'sent', { recipient: 'b@x' }),
+      merge('id:1', 'id:2'),
+      track('anonymous_id:z', 'later'),
+      unsubscribeDelivery('d1'),
+    );
+    const [primary] = store.people;
+    expect(store.people).toHaveLength(1);
+    expect(primary).toMatchObject({
+      id: '1',
+      email: 'b@x',
+      unsubscribed: true,
+      attributes: { plan: 'pro', both: 'primary', extra: 1 },
+    });
+    const personId = primary?.personId;
+    expect(named('recent')?.personId).toBe(personId);
+    expect(named('later')?.personId).toBe(personId);
+    for (const rows of [store.devices, store.relationships, store.segmentMembers, store.messageDeliveries]) {
+      expect(rows).toMatchObject([{ personId }]);
+    }
+    expect(store.identifiers.map((row) => `${row.kind}:${row.value}`).toSorted()).toEqual(['anonymous_id:z', 'email:b@x', 'id:1']);
+    store.apply(identify('id:2'));
+    expect(store.people).toHaveLength(2);
+  });
+
+  it('leaves stored events of more than 30 days ago where they are', () => {
+    store.apply(identify('id:1'), identify('id:2'));
+    store.apply(track('id:2', 'long ago', { occurredAtMs: NOW_MS - 31 * DAY_MS, receivedAtMs: NOW_MS - 31 * DAY_MS }));
+    store.apply(merge('id:1', 'id:2'));
+    expect(named('long ago')?.personId).toBe(2);
+  });
+
+  it('follows merges of merges, and nobody is merged with themselves', () => {
+    store.apply(identify('id:1'), identify('id:2'), identify('id:3'), track('id:3', 'seen'));
+    store.apply(merge('id:2', 'id:3'), merge('id:1', 'id:2'), merge('id:1', 'id:1'));
+    expect(store.people).toMatchObject([{ id: '1' }]);
+    expect(named('seen')?.personId).toBe(1);
+  });
+
+  it('does nothing where either is not there', () => {
+    store.apply(identify('id:1'));
+    expect(codes(store.apply(merge('id:1', 'id:2')))).toEqual(['person_not_found']);
+    expect(codes(store.apply(merge('id:2', 'id:1')))).toEqual(['person_not_found']);
+    expect(store.people).toHaveLength(1);
+  });
+
+  it('takes an anonymous id as the secondary', () => {
+    store.apply(track('anonymous_id:z', 'before'), identify('id:1'));
+    store.apply(merge('id:1', 'anonymous_id:z'));
+    expect(named('before')?.personId).toBe(1);
+  });
+});
+
+describe('devices', () => {
+  it.each(WAYS)('lays a device over itself and deletes it, %s', (_, isTogether) => {
+    applyEach(isTogether, addDevice('id:1', 't', { os: '17', locale: 'de' }), addDevice('id:1', 't', { os: '18', locale: null }), addDevice('id:1', 'u'));
+    expect(store.devices).toMatchObject([{ token: 't', attributes: { os: '18' } }, { token: 'u' }]);
+    store.apply(deleteDevice('id:1', 't'));
+    expect(store.devices).toMatchObject([{ token: 'u' }]);
+    store.apply(remove('id:1'));
+    expect(store.devices).toEqual([]);
+  });
+});
+
+describe('objects and relationships', () => {
+  it.each(WAYS)('relates from both sides, creating what is not there, %s', (_, isTogether) => {
+    applyEach(
+      isTogether,
+      relate('id:1', 'acme', { role: 'boss' }),
+      relateObject('acme', 'email:b@x', { role: 'clerk' }),
+      identifyObject('acme', { size: 3 }, { relationships: [{ person: { kind: 'id', value: '1' }, attributes: { since: 2020 } }] }),
+    );
+    expect(store.objects).toMatchObject([{ objectTypeId: 1, objectId: 'acme', attributes: { size: 3 } }]);
+    expect(store.people).toHaveLength(2);
+    expect(store.relationships).toMatchObject([{ attributes: { role: 'boss', since: 2020 } }, { attributes: { role: 'clerk' } }]);
+    expect(store.events.filter((row) => row.kind === 'add_relationship')).toHaveLength(2);
+  });
+
+  it.each(WAYS)('forgets the attributes of a relationship that was deleted and made again, %s', (_, isTogether) => {
+    applyEach(isTogether, relate('id:1', 'acme', { a: 1 }), relate('id:1', 'acme', {}, 'delete'), relateObject('acme', 'id:1', { b: 1 }));
+    expect(store.relationships).toMatchObject([{ attributes: { b: 1 } }]);
+  });
+
+  it('deletes an object with its relationships, also of people whom nobody names', () => {
+    store.apply(relate('id:1', 'acme'), relate('id:2', 'acme'), relate('id:2', 'other'));
+    store.apply(deleteObject('acme'));
+    expect(store.objects).toMatchObject([{ objectId: 'other' }]);
+    expect(store.relationships).toHaveLength(1);
+    store.apply(deleteObject('other'), relate('id:2', 'other'));
+    expect(store.relationships).toHaveLength(1);
+  });
+
+  it('does nothing for a svc object id that nothing has, nor for one of another workspace', () => {
+    store.apply(identifyObject('acme'));
+    const object = { svcObjectId: 'ob000001' };
+    store.apply({ ...identifyObject('', { a: 1 }), object });
+    expect(store.objects).toMatchObject([{ attributes: { a: 1 } }]);
+    expect(codes(store.apply({ ...identifyObject('', { a: 2 }), object, environmentId: 2 }))).toEqual(['object_not_found']);
+    expect(codes(store.apply({ ...identifyObject('', { a: 2 }), object: { svcObjectId: 'ob0000ff' } }))).toEqual(['object_not_found']);
+  });
+
+  it('relates nobody to an object under an anonymous id that is nobody\'s', () => {
+    expect(codes(store.apply(relateObject('acme', 'anonymous_id:z')))).toEqual(['person_not_found']);
+    expect(store.relationships).toEqual([]);
+  });
+
+  it('skips object attributes that are older than the stored ones', () => {
+    store.apply(identifyObject('acme', { a: 1 }, { attributesAtMs: 2000 }));
+    expect(codes(store.apply(identifyObject('acme', { a: 2 }, { attributesAtMs: 1999 })))).toEqual(['skipped_update']);
+    expect(store.objects).toMatchObject([{ attributes: { a: 1 } }]);
+  });
+});
+
+describe('segments and forms', () => {
+  it.each(WAYS)('adds and removes members, skipping identifiers that match nobody, %s', (_, isTogether) => {
+    applyEach(isTogether, identify('id:1'), identify('id:2'), segment('add', 7, 'id:1', 'id:2', 'id:3'), segment('remove', 7, 'id:1'), segment('add', 7, 'id:2'));
+    expect(store.segmentMembers).toMatchObject([{ segmentId: 7, personId: 2 }]);
+    expect(store.people).toHaveLength(2);
+  });
+
+  it('makes a person of a form and notes it', () => {
+    store.apply(form('email:a@x', 'contact', { name: 'Ann' }));
+    expect(store.people).toMatchObject([{ email: 'a@x', attributes: { name: 'Ann' } }]);
+    expect(store.events).toMatchObject([{ kind: 'profile_create' }, { kind: 'form', name: 'contact', data: { name: 'Ann' } }]);
+  });
+});
+
+describe('messages', () => {
+  it('reports a metric of the channel of the delivery, else of the call, else email', () => {
+    const type = (operation: Operation) => store.apply(operation).reports[0]?.eventType;
+    expect(type(metric('d1', 'opened'))).toBe('email_opened');
+    expect(type(metric('d2', 'delivered', { channel: 'push' }))).toBe('push_delivered');
+    expect(type(metric('d2', 'opened', { channel: 'sms' }))).toBe('push_opened');
+  });
+
+  it('tells who and what, as far as it is known', () => {
+    store.apply(identify('id:1', { email: 'a@x' }));
+    const [report] = store.apply(metric('d1', 'bounced', { recipient: 'A@x', reason: 'full' })).reports;
+    expect(report).toMatchObject({
+      objectType: 'email',
+      metric: 'bounced',
+      data: { delivery_id: 'd1', customer_id: '1', identifiers: { email: 'a@x' }, recipient: 'A@x', failure_message: 'full' },
+    });
+  });
+
+  it('reports a metric once and refuses one that the channel does not have', () => {
+    const operation = metric('d1', 'opened');
+    expect(store.apply(operation, operation).reports).toHaveLength(1);
+    expect(codes(store.apply(metric('d1', 'replied')))).toEqual(['unsupported']);
+  });
+
+  it('unsubscribes the person behind a message, for the channel that it came by', () => {
+    store.apply(identify('id:1', { email: 'a@x' }), metric('d1', 'sent', { recipient: 'a@x' }));
+    expect(store.apply(unsubscribeDelivery('d1')).reports).toMatchObject([{ eventType: 'customer_unsubscribed', objectType: 'email' }]);
+    expect(store.apply(unsubscribeDelivery('d1')).reports).toEqual([]);
+    expect(codes(store.apply(unsubscribeDelivery('d2')))).toEqual(['person_not_found']);
+    store.apply(remove('id:1'));
+    expect(codes(store.apply(unsubscribeDelivery('d1')))).toEqual(['person_not_found']);
+  });
+});

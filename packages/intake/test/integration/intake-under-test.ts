@@ -1,0 +1,98 @@
+/** A whole intake on real sockets, a real Redis and a real Postgres, and what it committed. */
+import { createHash } from 'node:crypto';
+import { createTestDatabase } from '@sluice/database/testing';
+import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
+import type { Operation } from '@sluice/domain/operation';
+import { createLogger } from '@sluice/platform/logger';
+import { createIdGenerator } from '@sluice/platform/new-id';
+import { openProducer } from '@sluice/platform/queue';
+import { startConsumers } from '@sluice/platform/queue-consumers';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { sql } from 'kysely';
+import { acceptCall } from '../../src/accept.ts';
+import { KeyRing } from '../../src/authenticate.ts';
+import { Batcher } from '../../src/batcher.ts';
+import { startServer } from '../../src/server.ts';
+import { UnauthorizedRecorder } from '../../src/unauthorized-recorder.ts';
+
+export const PIPELINES_AUTHORIZATION = `Basic ${Buffer.from('write-key:').toString('base64')}`;
+export const TRACK_AUTHORIZATION = `Basic ${Buffer.from('site:api-key').toString('base64')}`;
+
+export interface IntakeUnderTest {
+  readonly port: number;
+  readonly url: string;
+  /** Everything that went through the broker so far, in order. */
+  readonly operations: readonly Operation[];
+  readonly unauthorized: UnauthorizedRecorder;
+  close(): Promise<void>;
+}
+
+export async function startIntakeUnderTest(): Promise<IntakeUnderTest> {
+  const { database, url } = await createTestDatabase();
+  const hash = (secret: string) => createHash('sha256').update(secret).digest();
+  await sql`insert into accounts (account_id, name) values (1, 'test')`.execute(database);
+  await sql`insert into environments (account_id, environment_id, name, webhook_signing_key)
+            values (1, 1, 'test', 'signing-key')`.execute(database);
+  await sql`insert into api_credentials (environment_id, kind, name, site_id, secret_hash, secret_hint) values
+              (1, 'pipelines', 'p', null, ${hash('write-key')}, '-key'),
+              (1, 'track', 't', 'site', ${hash('api-key')}, '-key')`.execute(database);
+
+  const now = Date.now;
+  const newId = createIdGenerator(now);
+  const broker = {
+    databaseUrl: url,
+    redisUrl: testRedisUrl(),
+    prefix: uniquePrefix(),
+    shardCount: 2,
+    logger: createLogger('test', 'silent'),
+  };
+  const producer = await openProducer(broker);
+  const operations: Operation[] = [];
+  const consumers = await startConsumers(broker, {
+    processEnvelope(envelope) {
+      operations.push(...envelope.operations);
+      return Promise.resolve({ outcome: 'done' });
+    },
+    wakeLane: () => Promise.resolve({ outcome: 'done' }),
+    laneConcurrency: 1,
+    now,
+  });
+  const keys = new KeyRing();
+  keys.replace(await listWorkspaceKeys(database));
+  const batcher = new Batcher({
+    shardCount: broker.shardCount,
+    commit: (envelopes) => producer.addEnvelopes(envelopes),
+    newId,
+    now,
+    pendingSizeBytesMax: 64 * 1_048_576,
+    commitDeadlineMs: 5_000,
+    onCommitFailure: () => undefined,
+  });
+  const unauthorized = new UnauthorizedRecorder();
+  const deps = {
+    keys,
+    batcher,
+    recordUnauthorized: (source: string, environmentId?: number) => unauthorized.record(source, environmentId),
+    now,
+    newId,
+  };
+  const server = await startServer({
+    host: '127.0.0.1',
+    port: 0,
+    accept: (submission, answer) => acceptCall(deps, submission, answer),
+    pages: { '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }) },
+  });
+  return {
+    port: server.port,
+    url: `http://127.0.0.1:${server.port}`,
+    operations,
+    unauthorized,
+    async close() {
+      server.stopListening();
+      await batcher.drain();
+      server.close();
+      await consumers.close();
+      await producer.close();
+    },
+  };
+}

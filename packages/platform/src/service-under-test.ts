@@ -1,0 +1,64 @@
+/** For tests: a service as the real process that operators run, on a free port. */
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+export interface ServiceUnderTest {
+  readonly pid: number;
+  /** The one it says it listens on. */
+  readonly port: number;
+  readonly url: string;
+  /** What it has logged so far, as parsed lines. */
+  readonly logs: readonly Record<string, unknown>[];
+  /** Resolves with the exit code; null where a signal ended it. */
+  readonly ended: Promise<number | null>;
+  /** `SIGKILL` is what a crash looks like, `SIGTERM` what an operator does. */
+  kill(signal: NodeJS.Signals): Promise<number | null>;
+}
+
+const START_DEADLINE_MS = 20_000;
+
+/**
+ * Starts `mainFile` with these settings and waits until it logs a line with a `port`.
+ *
+ * @throws Error with the last log lines when it ends first or takes too long.
+ */
+export async function startServiceUnderTest(
+  mainFile: string,
+  settings: Readonly<Record<string, string>>,
+): Promise<ServiceUnderTest> {
+  const child = spawn(process.execPath, [mainFile], {
+    // No setting of the test run's own environment may leak in.
+    env: { PATH: process.env['PATH'], LOG_LEVEL: 'info', ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const logs: Record<string, unknown>[] = [];
+  const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+  const port = new Promise<number>((resolve) => {
+    createInterface(child.stdout).on('line', (line) => {
+      const entry = line.startsWith('{') ? (JSON.parse(line) as Record<string, unknown>) : { text: line };
+      logs.push(entry);
+      if (typeof entry['port'] === 'number') resolve(entry['port']);
+    });
+  });
+  createInterface(child.stderr).on('line', (line) => logs.push({ stderr: line }));
+  const failure = Promise.race([
+    ended.then((code) => `ended with ${code}`),
+    new Promise<string>((resolve) => setTimeout(resolve, START_DEADLINE_MS, 'did not start in time').unref()),
+  ]);
+  const started = await Promise.race([port, failure]);
+  if (typeof started === 'string') {
+    child.kill('SIGKILL');
+    throw new Error(`${mainFile} ${started}:\n${logs.slice(-20).map((entry) => JSON.stringify(entry)).join('\n')}`);
+  }
+  return {
+    pid: child.pid as number,
+    port: started,
+    url: `http://127.0.0.1:${started}`,
+    logs,
+    ended,
+    kill(signal) {
+      child.kill(signal);
+      return ended;
+    },
+  };
+}

@@ -1,0 +1,53 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readRedisDurability } from '@sluice/platform/redis';
+import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+let directory: string;
+let server: RedisServer | undefined;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sluice-test-redis-'));
+});
+
+afterEach(async () => {
+  await server?.kill();
+  await rm(directory, { recursive: true, force: true });
+});
+
+async function withClient<Result>(url: string, use: (client: Redis) => Promise<Result>): Promise<Result> {
+  const client = new Redis(url, { lazyConnect: true });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    return await use(client);
+  } finally {
+    client.disconnect();
+  }
+}
+
+test('what was confirmed is there after kill -9 and a start on the same folder and port', async () => {
+  server = await startRedisServer({ directory });
+  const { port } = server;
+  await withClient(server.url, (client) => client.set('confirmed', 'yes'));
+  await server.kill();
+  server = await startRedisServer({ directory, port });
+  expect(server.port).toBe(port);
+  expect(await withClient(server.url, (client) => client.get('confirmed'))).toBe('yes');
+});
+
+test('it is set so that an acknowledgement is on disk', async () => {
+  server = await startRedisServer({ directory });
+  expect(await withClient(server.url, readRedisDurability)).toMatchObject({ isSafe: true });
+});
+
+test('one that cannot start says why, in its own words', async () => {
+  server = await startRedisServer({ directory });
+  await expect(startRedisServer({ directory: join(directory, 'b'), port: server.port })).rejects.toMatchObject({
+    code: 'BROKER_UNAVAILABLE',
+    message: expect.stringContaining('Address already in use'),
+  });
+});

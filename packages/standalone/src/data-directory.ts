@@ -1,0 +1,82 @@
+/**
+ * Holds the data directory: one `npm start` at a time on the same data.
+ *
+ * The lock is SQLite's, which is the operating system's: it is gone the moment its holder is, also
+ * after kill -9 and a restart of the machine, so there is no stale lock to judge. What stands beside
+ * it, `held-by.json`, is for people and for finding services that outlived their supervisor.
+ */
+import { chmod, mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { AppError } from '@sluice/domain/errors';
+import { z } from 'zod';
+
+const holderSchema = z.object({
+  pid: z.int(),
+  since: z.string(),
+  addresses: z.array(z.string()),
+  /** The services' process ids. */
+  services: z.array(z.object({ name: z.string(), pid: z.int() })),
+});
+
+export type Holder = z.infer<typeof holderSchema>;
+
+export interface DataDirectory {
+  readonly path: string;
+  /** Who held it before us, when they did not give it back. */
+  readonly earlierHolder: Holder | undefined;
+  /** Tells others who holds it. */
+  describe(holder: Holder): Promise<void>;
+  release(): Promise<void>;
+}
+
+/** @throws AppError DATA_DIRECTORY_HELD when another has it, or it cannot be written. */
+export async function holdDataDirectory(wantedPath: string): Promise<DataDirectory> {
+  const { path, lock } = await openLock(wantedPath);
+  const holderFile = join(path, 'held-by.json');
+  try {
+    lock.exec('pragma locking_mode = exclusive; begin exclusive');
+  } catch (cause) {
+    lock.close();
+    throw new AppError('DATA_DIRECTORY_HELD', describeHolder(path, await readHolder(holderFile)), { cause });
+  }
+  return {
+    path,
+    earlierHolder: await readHolder(holderFile),
+    describe: (holder) => writeFile(holderFile, `${JSON.stringify(holder, undefined, 2)}\n`),
+    async release() {
+      await rm(holderFile, { force: true });
+      lock.close();
+    },
+  };
+}
+
+async function openLock(wantedPath: string): Promise<{ path: string; lock: DatabaseSync }> {
+  try {
+    await mkdir(wantedPath, { recursive: true, mode: 0o755 });
+    const path = await realpath(wantedPath);
+    // Postgres' account must pass through it, whatever the umask.
+    await chmod(path, 0o755);
+    return { path, lock: new DatabaseSync(join(path, 'lock'), { timeout: 0 }) };
+  } catch (cause) {
+    throw new AppError(
+      'DATA_DIRECTORY_HELD',
+      `${wantedPath} cannot be written by this user; start as its owner, or name another folder in SLUICE_DIRECTORY`,
+      { cause },
+    );
+  }
+}
+
+async function readHolder(file: string): Promise<Holder | undefined> {
+  try {
+    return holderSchema.parse(JSON.parse(await readFile(file, 'utf8')));
+  } catch {
+    return undefined;
+  }
+}
+
+function describeHolder(path: string, holder: Holder | undefined): string {
+  if (!holder) return `${path} is held by another npm start that has just begun or is just ending`;
+  const { pid, since, addresses } = holder;
+  return `${path} is held by process ${pid} since ${since}, at ${addresses.join(', ')}; stop that one first`;
+}

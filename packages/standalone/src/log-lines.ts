@@ -1,0 +1,41 @@
+/** The services' log on stderr: their own JSON for machines, a line with the service's name for people. */
+
+export type LogFormat = 'pretty' | 'json';
+
+/** Turns one line that a service wrote into what is shown of it. */
+export function renderLogLine(format: LogFormat, service: string, line: string): string {
+  const entry = parseEntry(line);
+  if (format === 'json') return entry ? line : JSON.stringify({ level: 50, service, msg: line });
+  if (!entry) return `${' '.repeat(8)} ${service.padEnd(7)} ${line}`;
+  const { level, time, msg, service: _service, pid: _pid, hostname: _hostname, error, ...rest } = entry;
+  const clock = typeof time === 'string' ? time.slice(11, 19) : ' '.repeat(8);
+  const detail = Object.entries(rest).map(([name, value]) => ` ${name}=${renderValue(value)}`);
+  return `${clock} ${service.padEnd(7)} ${levelName(level)}${String(msg ?? '')}${detail.join('')}${renderError(error)}`;
+}
+
+function parseEntry(line: string): Record<string, unknown> | undefined {
+  if (!line.startsWith('{')) return undefined;
+  try {
+    return JSON.parse(line) as Record<string, unknown>;
+  } catch {
+    return undefined;
+  }
+}
+
+/** pino's numbers. Information is what most lines are, and so has no word of its own. */
+function levelName(level: unknown): string {
+  if (level === 60) return 'FATAL ';
+  if (level === 50) return 'ERROR ';
+  if (level === 40) return 'warning: ';
+  return '';
+}
+
+const renderValue = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** The stack only: pino puts the causes into it. */
+function renderError(error: unknown): string {
+  if (error === undefined) return '';
+  if (typeof error !== 'object' || error === null) return ` error=${renderValue(error)}`;
+  const { stack, message } = error as { stack?: unknown; message?: unknown };
+  return `\n    ${String(stack ?? message ?? JSON.stringify(error)).replaceAll('\n', '\n    ')}`;
+}

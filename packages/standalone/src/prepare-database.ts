@@ -1,0 +1,24 @@
+/** Brings a database to where the services can use it: schema, queues, and the demo workspace or its absence. */
+import { createDatabase } from '@sluice/database/connection';
+import { migrate } from '@sluice/database/migrate';
+import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { migrateQueues } from '@sluice/platform/queue';
+
+/** May be run at every start. */
+export async function prepareDatabase(url: string, hasDemo: boolean): Promise<void> {
+  const database = createDatabase({
+    url,
+    poolMax: 2,
+    applicationName: 'sluice-standalone',
+    // A statement that it breaks says so itself.
+    onError: () => {},
+  });
+  try {
+    await migrate(database);
+    if (hasDemo) await seedDemoWorkspace(database);
+    else await revokeDemoCredentials(database);
+  } finally {
+    await database.destroy();
+  }
+  await migrateQueues(url);
+}

@@ -1,0 +1,156 @@
+/**
+ * One service as a child process: started, watched, started again when it dies, stopped.
+ *
+ * States: starting → running → (died → waiting → starting)* → stopping → stopped. A death before
+ * the first time it was ready is a failed start, which starting again would not mend. Afterwards it
+ * is started again after a pause that grows, until it has run for a while.
+ *
+ * It has a session of its own, so that Ctrl-C reaches only the supervisor, which stops the services
+ * in order; and an IPC channel, by which it notices when the supervisor is gone, however that ended.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createInterface } from 'node:readline';
+
+const PAUSE_MS_MIN = 500;
+const PAUSE_MS_MAX = 30_000;
+/** One that ran for so long did not die of what it died of before. */
+const STABLE_AFTER_MS = 60_000;
+const READY_DEADLINE_MS = 60_000;
+const POLL_INTERVAL_MS = 50;
+const LAST_WORDS_MAX = 12;
+
+export interface ServiceOptions {
+  readonly name: string;
+  readonly execPath: string;
+  /** What Node is started with: the service's `main.ts`, after flags if any. */
+  readonly args: readonly string[];
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly readyUrl: string;
+  /** After this a stop is no longer a request. */
+  readonly stopDeadlineMs: number;
+  /** A line that the service wrote. */
+  readonly onLine: (line: string) => void;
+  /** A line about the service. */
+  readonly onNote: (line: string) => void;
+  readonly onStarted: () => void;
+}
+
+export interface Service {
+  readonly name: string;
+  pid(): number | undefined;
+  /** Resolves when it answers on `readyUrl`; rejects with its last words when it ends before. */
+  readonly ready: Promise<void>;
+  /** Asks it to finish what is in hand and waits for its end. */
+  stop(): Promise<void>;
+  /** Ends it at once. */
+  kill(): void;
+}
+
+export function startService(options: ServiceOptions): Service {
+  let child: ChildProcess | undefined;
+  let isStopping = false;
+  let wasReady = false;
+  let pauseMs = PAUSE_MS_MIN;
+  let restart: NodeJS.Timeout | undefined;
+  let stopped: Promise<void> | undefined;
+  const { promise: ready, resolve: becomeReady, reject: failStart } = Promise.withResolvers<void>();
+
+  const start = (): void => {
+    const startedAtMs = performance.now();
+    const lastWords: string[] = [];
+    const started = spawnService(options, (line) => {
+      options.onLine(line);
+      lastWords.push(line);
+      if (lastWords.length > LAST_WORDS_MAX) lastWords.shift();
+    });
+    child = started;
+    const end = Promise.withResolvers<void>();
+    stopped = end.promise;
+    const gone = new AbortController();
+    // 'close' comes after the last line was read; a program that could not be run has 'error' only.
+    started.once('error', (error) => lastWords.push(error.message));
+    started.once('close', (code, signal) => {
+      gone.abort();
+      end.resolve();
+      if (isStopping) return;
+      const reason = `${signal ?? `exit ${code}`}${summarize(lastWords)}`;
+      if (!wasReady) {
+        failStart(new Error(`${options.name} did not start (${reason})`));
+        return;
+      }
+      if (performance.now() - startedAtMs > STABLE_AFTER_MS) pauseMs = PAUSE_MS_MIN;
+      options.onNote(`${options.name} died (${reason}); starting it again in ${pauseMs / 1000} s`);
+      restart = setTimeout(start, pauseMs);
+      pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
+    });
+    options.onStarted();
+    void untilReady(options.readyUrl, gone.signal).then((isReady) => {
+      if (gone.signal.aborted || isStopping) return;
+      if (!isReady) {
+        if (!wasReady) failStart(new Error(`${options.name} is not ready: ${options.readyUrl} does not answer 200`));
+        return;
+      }
+      if (wasReady) options.onNote(`${options.name} is back`);
+      wasReady = true;
+      becomeReady();
+    });
+  };
+  start();
+
+  return {
+    name: options.name,
+    pid: () => (child?.exitCode === null && child.signalCode === null ? child.pid : undefined),
+    ready,
+    async stop() {
+      isStopping = true;
+      clearTimeout(restart);
+      child?.kill('SIGTERM');
+      const deadline = setTimeout(() => {
+        options.onNote(`${options.name} does not stop; ending it`);
+        child?.kill('SIGKILL');
+      }, options.stopDeadlineMs);
+      await stopped;
+      clearTimeout(deadline);
+    },
+    kill() {
+      isStopping = true;
+      clearTimeout(restart);
+      child?.kill('SIGKILL');
+    },
+  };
+}
+
+function spawnService(options: ServiceOptions, onLine: (line: string) => void): ChildProcess {
+  const child = spawn(options.execPath, options.args, {
+    env: options.environment,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    detached: true,
+  });
+  for (const stream of [child.stdout, child.stderr]) {
+    if (stream) createInterface({ input: stream }).on('line', onLine);
+  }
+  return child;
+}
+
+/** Whether it answered 200 before the deadline. */
+async function untilReady(url: string, gone: AbortSignal): Promise<boolean> {
+  const deadlineMs = performance.now() + READY_DEADLINE_MS;
+  while (!gone.aborted && performance.now() < deadlineMs) {
+    const isReady = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(5_000) }).then(
+      (answer) => answer.arrayBuffer().then(() => answer.ok),
+      () => false,
+    );
+    if (isReady) return true;
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+  }
+  return false;
+}
+
+/** The line that most likely says why: an error's first, or the last that is not of the log. */
+function summarize(lastWords: readonly string[]): string {
+  const isEntry = (line: string): boolean => line.startsWith('{"level":');
+  const line =
+    lastWords.find((words) => (isEntry(words) ? /^{"level":[56]0/.test(words) : /error/i.test(words))) ??
+    lastWords.findLast((words) => !isEntry(words) && words.trim() !== '');
+  return line === undefined ? '' : `: ${line.trim().slice(0, 300)}`;
+}

@@ -1,0 +1,61 @@
+/** The settings of `npm start`. Everything else in the environment is handed on to the services. */
+import { flag, integer, platformSettings } from '@sluice/platform/config';
+import { z } from 'zod';
+
+export const standaloneSettings = platformSettings.extend({
+  /** Absent: the embedded Postgres. */
+  DATABASE_URL: platformSettings.shape.DATABASE_URL.optional(),
+  SHARD_COUNT: integer(1, 256, 4),
+  INTAKE_HOST: z.string().default('127.0.0.1'),
+  INTAKE_PORT: integer(1, 65_535, 8080),
+  API_HOST: z.string().default('127.0.0.1'),
+  API_PORT: integer(1, 65_535, 8090),
+  WORKER_HOST: z.string().default('127.0.0.1'),
+  WORKER_PORT: integer(1, 65_535, 8092),
+  /** The demo's receivers are on this machine. */
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(true),
+  /** Where the data is; relative to the checkout. */
+  SLUICE_DIRECTORY: z.string().default('.sluice'),
+  /** Of the services' log on stderr. Absent: lines for people on a terminal, else JSON. */
+  LOG_FORMAT: z.enum(['pretty', 'json']).optional(),
+});
+
+export type StandaloneSettings = z.infer<typeof standaloneSettings>;
+
+const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/;
+
+/** Why the demo workspace must not be opened; nothing when it may. Its keys are public knowledge. */
+export function demoRefusal(settings: StandaloneSettings): string | undefined {
+  if (settings.NODE_ENV === 'production') return 'NODE_ENV is production';
+  for (const name of ['INTAKE_HOST', 'API_HOST'] as const) {
+    if (!LOOPBACK.test(settings[name])) return `${name} is ${settings[name]}, which others can reach`;
+  }
+  return undefined;
+}
+
+/** The address to reach a service by from this machine, which differs from one that means "all". */
+export function addressOf(host: string, port: number): string {
+  if (host === '0.0.0.0' || host === '::') return `http://127.0.0.1:${port}`;
+  return host.includes(':') ? `http://[${host}]:${port}` : `http://${host}:${port}`;
+}
+
+export const HELP = `npm start: all of Sluice on this machine, with an embedded Postgres. Ctrl-C stops it.
+
+It keeps its data in .sluice/, prints addresses, demo credentials and three curl lines to try,
+and starts a service again when it dies. The services' log goes to stderr.
+
+Settings are environment variables: INTAKE_PORT=18080 npm start
+
+  INTAKE_HOST, INTAKE_PORT    where events come in         (127.0.0.1, 8080)
+  API_HOST, API_PORT          where it is managed and read (127.0.0.1, 8090)
+  WORKER_HOST, WORKER_PORT    the worker's /readyz, /metrics (127.0.0.1, 8092)
+  SLUICE_DIRECTORY            the data                     (.sluice)
+  DATABASE_URL                a Postgres of yours, 15 or later, instead of the embedded one
+  REDIS_URL                   a Redis for the queues, which are in Postgres otherwise
+  SHARD_COUNT                 lanes that events are processed in; fixed once there is data (4)
+  LOG_LEVEL                   trace, debug, info, warn, error, silent (info)
+  LOG_FORMAT                  pretty or json (pretty on a terminal)
+  NODE_ENV=production         no demo workspace
+
+The demo workspace is open on loopback addresses only. README.md lists every setting.
+`;

@@ -1,0 +1,131 @@
+/**
+ * All of Sluice in one go: hold the data, look at the ports, Postgres, schema, the three services.
+ * Each step registers its undoing where it succeeds, so a stop at any time undoes what there is, in
+ * reverse: intake first, so that nothing new comes in, then worker and API, Postgres last.
+ */
+import { join } from 'node:path';
+import type { Lifecycle } from '@sluice/platform/lifecycle';
+import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
+import { keepPostgres } from './keep-postgres.ts';
+import { awaitLeftoverServices } from './leftover-services.ts';
+import { renderBanner } from './banner.ts';
+import { requireFreePort } from './port.ts';
+import { prepareDatabase } from './prepare-database.ts';
+import { startService, type Service } from './service.ts';
+import { addressOf, demoRefusal, type StandaloneSettings } from './settings.ts';
+
+const DATABASE_NAME = 'sluice';
+/** A service ends itself when draining takes too long; this much later it is ended. */
+const STOP_GRACE_MS = 2_000;
+
+export interface StandaloneDeps {
+  readonly settings: StandaloneSettings;
+  /** Handed on to the services. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly execPath: string;
+  readonly pid: number;
+  /** The checkout. */
+  readonly root: string;
+  readonly lifecycle: Lifecycle;
+  readonly kill: (pid: number) => void;
+  /** A line of a service's log. */
+  readonly onServiceLine: (service: string, line: string) => void;
+  /** A line for the person who started it. */
+  readonly onNote: (line: string) => void;
+}
+
+/**
+ * Puts each service into `services` as it is started, so that the caller can end them at any time.
+ *
+ * @returns the banner, once everything is ready.
+ * @throws AppError with what to do about it; Error with a service's last words.
+ */
+export async function startStandalone(deps: StandaloneDeps, services: Service[]): Promise<string> {
+  const { settings, lifecycle, onNote } = deps;
+  const startedAtMs = performance.now();
+  const refusal = demoRefusal(settings);
+  const intake = addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT);
+  const api = addressOf(settings.API_HOST, settings.API_PORT);
+  const worker = addressOf(settings.WORKER_HOST, settings.WORKER_PORT);
+
+  const directory = await holdDataDirectory(join(deps.root, settings.SLUICE_DIRECTORY));
+  lifecycle.defer('data directory', () => directory.release());
+  await awaitLeftoverServices({
+    holder: directory.earlierHolder,
+    deadlineMs: settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
+    kill: deps.kill,
+    onProgress: onNote,
+  });
+  for (const name of ['INTAKE', 'API', 'WORKER'] as const) {
+    await requireFreePort({ setting: `${name}_PORT`, host: settings[`${name}_HOST`], port: settings[`${name}_PORT`] });
+  }
+
+  const postgres = settings.DATABASE_URL === undefined ? await startDatabase(deps, directory) : undefined;
+  const databaseUrl = postgres?.url ?? (settings.DATABASE_URL as string);
+  await prepareDatabase(databaseUrl, refusal === undefined);
+
+  const environment = serviceEnvironment(deps, databaseUrl);
+  const tellWhoHolds = async (): Promise<void> => {
+    const pids = services.flatMap(({ name, pid }) => ({ name, pid: pid() }));
+    await directory.describe({
+      pid: deps.pid,
+      since,
+      addresses: [intake, api],
+      services: pids.flatMap(({ name, pid }) => (pid === undefined ? [] : [{ name, pid }])),
+    });
+  };
+  const since = new Date().toISOString();
+  // The last of these is the first to be stopped.
+  for (const [name, address] of [['api', api], ['worker', worker], ['intake', intake]] as const) {
+    const service = startService({
+      name,
+      execPath: deps.execPath,
+      args: ['--disable-warning=ExperimentalWarning', join(deps.root, 'packages', name, 'src', 'main.ts')],
+      environment,
+      readyUrl: `${address}/readyz`,
+      stopDeadlineMs: settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
+      onLine: (line) => deps.onServiceLine(name, line),
+      onNote,
+      onStarted: () => void tellWhoHolds().catch((error: Error) => onNote(error.message)),
+    });
+    services.push(service);
+    lifecycle.defer(name, () => service.stop());
+  }
+  await tellWhoHolds();
+  await Promise.all(services.map((service) => service.ready));
+
+  return renderBanner({
+    intake,
+    api,
+    worker,
+    postgres: postgres ? `127.0.0.1:${postgres.port}, database ${DATABASE_NAME} (embedded)` : 'as DATABASE_URL says',
+    queues: settings.REDIS_URL === undefined ? 'in Postgres' : 'in Redis, as REDIS_URL says',
+    directory: directory.path,
+    startedInMs: performance.now() - startedAtMs,
+    demoRefusal: refusal,
+  });
+}
+
+async function startDatabase(
+  { lifecycle, onNote }: StandaloneDeps,
+  directory: DataDirectory,
+): Promise<{ url: string; port: number }> {
+  const postgres = await keepPostgres(DATABASE_NAME, { directory: directory.path, onProgress: onNote, onNote });
+  lifecycle.defer('postgres', () => postgres.stop());
+  return postgres;
+}
+
+function serviceEnvironment({ environment, settings }: StandaloneDeps, databaseUrl: string) {
+  return {
+    ...environment,
+    DATABASE_URL: databaseUrl,
+    SHARD_COUNT: String(settings.SHARD_COUNT),
+    INTAKE_HOST: settings.INTAKE_HOST,
+    INTAKE_PORT: String(settings.INTAKE_PORT),
+    API_HOST: settings.API_HOST,
+    API_PORT: String(settings.API_PORT),
+    WORKER_HOST: settings.WORKER_HOST,
+    WORKER_PORT: String(settings.WORKER_PORT),
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: String(settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES),
+  };
+}

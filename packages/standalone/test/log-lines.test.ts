@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { renderLogLine } from '../src/log-lines.ts';
+
+const ENTRY = JSON.stringify({
+  level: 40,
+  time: '2026-11-20T20:04:13.087Z',
+  service: 'intake',
+  port: 8080,
+  msg: 'a warning',
+});
+
+test('a log entry is one line with the time, the service, the level where it matters, and its fields', () => {
+  expect(renderLogLine('pretty', 'intake', ENTRY)).toBe('20:04:13 intake  warning: a warning port=8080');
+});
+
+test('for machines an entry stays as it was written, and what is no entry becomes one', () => {
+  expect(renderLogLine('json', 'intake', ENTRY)).toBe(ENTRY);
+  expect(JSON.parse(renderLogLine('json', 'intake', 'Segmentation fault'))).toEqual({
+    level: 50,
+    service: 'intake',
+    msg: 'Segmentation fault',
+  });
+});
+
+test('what a service says that is no log entry is shown as it is, with its name', () => {
+  expect(renderLogLine('pretty', 'worker', '{not json')).toBe('         worker  {not json');
+});
+
+test("an error's stack is shown below its line", () => {
+  const entry = JSON.stringify({ level: 50, msg: 'failed', error: { message: 'x', stack: 'Error: x\n    at y' } });
+  expect(renderLogLine('pretty', 'api', entry)).toBe('         api     ERROR failed\n    Error: x\n        at y');
+});

@@ -1,0 +1,138 @@
+/** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createDatabase } from '@sluice/database/connection';
+import { NumberStock } from '@sluice/database/numbers';
+import { integer, parseSettings, platformSettings } from '@sluice/platform/config';
+import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
+import { createLogger } from '@sluice/platform/logger';
+import { createMetrics } from '@sluice/platform/metrics';
+import { createIdGenerator } from '@sluice/platform/new-id';
+import { openProducer } from '@sluice/platform/queue';
+import { startConsumers } from '@sluice/platform/queue-consumers';
+import { repeat } from '@sluice/platform/repeat';
+import { z } from 'zod';
+import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
+import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
+import { startHealthServer } from './health-server.ts';
+import { createHttpClient } from './http-client.ts';
+import { processEnvelope } from './process-envelope.ts';
+import { sweepLanes } from './sweep-lanes.ts';
+import { webhookOptions, webhookSettings } from './webhook-settings.ts';
+
+/** Work and no job that ended for so long: something hangs. Above the time that a dead worker's job needs to come back. */
+const STUCK_AFTER_MS = 60_000;
+const CLEANING_INTERVAL_MS = 60_000;
+const CLEANING_STEPS_MAX = 1_000;
+
+const settings = parseSettings(
+  platformSettings.extend({
+    ...webhookSettings.shape,
+    WORKER_HOST: z.string().default('127.0.0.1'),
+    WORKER_PORT: integer(0, 65_535, 8092),
+    /** Lanes drained at the same time by this process. */
+    WORKER_LANE_CONCURRENCY: integer(1, 10_000, 32),
+    WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000),
+  }),
+  process.env,
+);
+const logger = createLogger('worker', settings.LOG_LEVEL);
+const lifecycle = createLifecycle(logger);
+stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
+const now = Date.now;
+const webhooks = webhookOptions(settings);
+
+const database = createDatabase({
+  url: settings.DATABASE_URL,
+  poolMax: settings.DATABASE_POOL_MAX,
+  applicationName: 'sluice-worker',
+  onError: (error) => logger.warn({ error }, 'a database connection broke'),
+});
+lifecycle.defer('database', () => database.destroy());
+
+const broker = {
+  databaseUrl: settings.DATABASE_URL,
+  redisUrl: settings.REDIS_URL,
+  prefix: settings.QUEUE_PREFIX,
+  shardCount: settings.SHARD_COUNT,
+  stalledAfterMs: settings.QUEUE_STALLED_AFTER_MS,
+  logger,
+};
+const producer = await openProducer(broker);
+lifecycle.defer('producer', () => producer.close());
+const http = createHttpClient(webhooks);
+lifecycle.defer('http client', () => http.close());
+
+const numbers = new NumberStock();
+const newId = createIdGenerator(now);
+let appliedCount = 0;
+let operationCount = 0;
+let deliveredSliceCount = 0;
+
+const consumers = await startConsumers(broker, {
+  laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
+  now,
+  async processEnvelope(envelope) {
+    const result = await processEnvelope({ database, numbers, newId, now }, envelope);
+    appliedCount++;
+    operationCount += envelope.operations.length;
+    const lanes = result.outcome === 'applied' ? result.lanes : [];
+    // A wake-up that is lost here is made good by the sweep.
+    await Promise.all(lanes.map((lane) => producer.wakeLane(lane))).catch((error: unknown) => {
+      logger.warn({ error }, 'lanes could not be woken; the sweep will find them');
+    });
+    return { outcome: 'done' };
+  },
+  async wakeLane(lane) {
+    await deliverLane(
+      {
+        database,
+        policy: webhooks.lanes,
+        leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
+        post: (request) => http.post(request),
+        wakeLane: (key) => producer.wakeLane(key),
+        wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
+        now,
+        monotonicNow: () => performance.now(),
+        pause: sleep,
+        random: Math.random,
+        logger,
+      },
+      lane,
+    );
+    deliveredSliceCount++;
+    return { outcome: 'done' };
+  },
+});
+lifecycle.defer('consumers', () => consumers.close());
+
+const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, () =>
+  sweepLanes({ database, wakeLane: (lane) => producer.wakeLane(lane), now }),
+);
+lifecycle.defer('sweep', () => sweep.stop());
+const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
+  clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
+);
+lifecycle.defer('cleaning', () => cleaning.stop());
+
+const metrics = createMetrics('worker');
+metrics.counter('sluice_worker_envelopes_total', 'Envelopes applied', () => appliedCount);
+metrics.counter('sluice_worker_operations_total', 'Operations in them', () => operationCount);
+metrics.counter('sluice_worker_lane_slices_total', 'Times a lane was drained', () => deliveredSliceCount);
+metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
+  (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
+);
+
+const health = await startHealthServer({
+  host: settings.WORKER_HOST,
+  port: settings.WORKER_PORT,
+  metrics,
+  async readiness() {
+    const counts = await producer.envelopeCounts().catch(() => undefined);
+    const idleMs = now() - consumers.lastProgressAtMs();
+    const hasWork = counts?.some((count) => count > 0) ?? false;
+    const isStuck = hasWork && idleMs > STUCK_AFTER_MS;
+    return { isReady: counts !== undefined && !isStuck, details: { queued_envelopes: counts ?? null, stuck: isStuck } };
+  },
+});
+lifecycle.defer('health server', () => health.close());
+logger.info({ host: settings.WORKER_HOST, port: health.port, shards: settings.SHARD_COUNT }, 'worker is running');

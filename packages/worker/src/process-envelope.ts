@@ -1,0 +1,174 @@
+/**
+ * Processes one envelope in one transaction: claim it, load what its operations touch, fold them,
+ * write what changed, log the deliveries.
+ *
+ * Step 9 of the walk. Before: `platform/src/queue.ts` hands the envelope over, once or more often.
+ * After: the lanes it names are woken and `deliver-webhook.ts` (step 11) sends what was logged.
+ *
+ * Exactly once in effect: claim and effects are one transaction, so a run that was cut leaves
+ * nothing and a second run finds the claim. The number of statements does not depend on the number
+ * of operations.
+ *
+ * ```
+ *          conflict: at most 10 times
+ *          ┌──────┐
+ *          ▼      │
+ *   apply the whole ──────────────────────────────────▶ applied
+ *          │ Postgres refuses a value                        ▲
+ *          ▼                                                 │
+ *   apply in halves of halves, each in a savepoint: what is  │
+ *   refused alone is recorded as an issue ───────────────────┘
+ * ```
+ */
+import type { Database, DatabaseOrTransaction } from '@sluice/database/connection';
+import { claimEnvelope } from '@sluice/database/envelopes';
+import type { LaneKey } from '@sluice/database/lanes';
+import type { NumberStock } from '@sluice/database/numbers';
+import { inSavepoint } from '@sluice/database/savepoint';
+import { isConflict, isRefusedData } from '@sluice/database/statement-failure';
+import { applyOperations } from '@sluice/domain/apply-operations';
+import type { Envelope, Operation, RecordIssue } from '@sluice/domain/operation';
+import { findSliceNeeds } from '@sluice/domain/slice-needs';
+import { loadSlice } from './load-slice.ts';
+import { writeChanges } from './write-changes.ts';
+
+export interface ProcessEnvelopeDeps {
+  readonly database: Database;
+  /** One a process. */
+  readonly numbers: NumberStock;
+  /** Makes ULIDs. */
+  readonly newId: () => string;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+/** What one envelope came to. */
+export interface EnvelopeCounts {
+  /** Rows of events, activities included. */
+  readonly events: number;
+  readonly reports: number;
+  readonly issues: number;
+  /** Operations that Postgres refused; they are among the issues. */
+  readonly refused: number;
+}
+
+export type ProcessOutcome =
+  | { readonly outcome: 'applied'; readonly lanes: LaneKey[]; readonly counts: EnvelopeCounts }
+  /** By an earlier run, which may have stopped before it woke its lanes; the sweeper wakes those. */
+  | { readonly outcome: 'already-applied' };
+
+interface Applied {
+  readonly lanes: readonly LaneKey[];
+  readonly counts: EnvelopeCounts;
+}
+
+/** A conflict means that somebody else came through, so each try has better chances than the last. */
+const TRIES_MAX = 10;
+
+/**
+ * Applies an envelope. May be called again, and by several at once, with the same one.
+ *
+ * @throws whatever stops the database; nothing was applied then.
+ */
+export async function processEnvelope(deps: ProcessEnvelopeDeps, envelope: Envelope): Promise<ProcessOutcome> {
+  let isIsolating = false;
+  for (let tries = 1; ; tries++) {
+    try {
+      return await processOnce(deps, envelope, isIsolating);
+    } catch (error) {
+      if (isConflict(error) && tries < TRIES_MAX) continue;
+      if (!isRefusedData(error) || isIsolating) throw error;
+      isIsolating = true;
+    }
+  }
+}
+
+function processOnce(deps: ProcessEnvelopeDeps, envelope: Envelope, isIsolating: boolean): Promise<ProcessOutcome> {
+  const { operations } = envelope;
+  return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
+    const isClaimed = await claimEnvelope(transaction, envelope.id, operations.length);
+    if (!isClaimed) return { outcome: 'already-applied' };
+    const { lanes, counts } = isIsolating
+      ? await applyIsolated(deps, transaction, operations)
+      : await applyTogether(deps, transaction, operations);
+    return { outcome: 'applied', lanes: eachOnce(lanes), counts };
+  });
+}
+
+async function applyTogether(
+  deps: ProcessEnvelopeDeps,
+  transaction: DatabaseOrTransaction,
+  operations: readonly Operation[],
+): Promise<Applied> {
+  const needs = findSliceNeeds(operations);
+  const slice = await loadSlice(transaction, needs);
+  await deps.numbers.reserve(transaction, needs.newNumbersMax);
+  const takeNumber = () => deps.numbers.take();
+  const changes = applyOperations(slice, operations, {
+    newPersonId: takeNumber,
+    newObjectNumber: takeNumber,
+    newId: deps.newId,
+    nowMs: deps.now(),
+  });
+  const lanes = await writeChanges(transaction, changes);
+  const { events, reports, issues } = changes;
+  return { lanes, counts: { events: events.length, reports: reports.length, issues: issues.length, refused: 0 } };
+}
+
+/** Keeps operations that Postgres refuses from taking their neighbours along. Order is kept. */
+async function applyIsolated(
+  deps: ProcessEnvelopeDeps,
+  transaction: DatabaseOrTransaction,
+  operations: readonly Operation[],
+): Promise<Applied> {
+  try {
+    return await inSavepoint(transaction, () => applyTogether(deps, transaction, operations));
+  } catch (error) {
+    if (!isRefusedData(error)) throw error;
+    const [operation] = operations;
+    if (operation && operations.length === 1) return recordRefusal(deps, transaction, operation, error);
+  }
+  const middle = Math.ceil(operations.length / 2);
+  const first = await applyIsolated(deps, transaction, operations.slice(0, middle));
+  const second = await applyIsolated(deps, transaction, operations.slice(middle));
+  return both(first, second);
+}
+
+async function recordRefusal(
+  deps: ProcessEnvelopeDeps,
+  transaction: DatabaseOrTransaction,
+  operation: Operation,
+  error: Error,
+): Promise<Applied> {
+  const record: RecordIssue = {
+    type: 'issue.record',
+    environmentId: operation.environmentId,
+    receivedAtMs: operation.receivedAtMs,
+    source: operation.type,
+    count: 1,
+    issue: {
+      code: 'invalid',
+      field: null,
+      message: `The call was accepted and could not be stored: ${error.message}.`,
+      sample: JSON.stringify(operation).slice(0, 200),
+    },
+  };
+  const { lanes, counts } = await applyTogether(deps, transaction, [record]);
+  return { lanes, counts: { ...counts, refused: 1 } };
+}
+
+function both(first: Applied, second: Applied): Applied {
+  return {
+    lanes: [...first.lanes, ...second.lanes],
+    counts: {
+      events: first.counts.events + second.counts.events,
+      reports: first.counts.reports + second.counts.reports,
+      issues: first.counts.issues + second.counts.issues,
+      refused: first.counts.refused + second.counts.refused,
+    },
+  };
+}
+
+function eachOnce(lanes: readonly LaneKey[]): LaneKey[] {
+  return [...new Map(lanes.map((lane) => [`${lane.environmentId} ${lane.webhookId}`, lane])).values()];
+}

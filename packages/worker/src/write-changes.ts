@@ -1,0 +1,42 @@
+/**
+ * Writes what the fold found: a statement a kind of change, whatever the number of rows, and none
+ * where nothing changed.
+ *
+ * The order matters. Identifiers follow people who move or go before the fold's own word on them is
+ * written. The issues log and the lanes come last, for their rows are shared by everybody.
+ *
+ * Part of step 9 of the walk: after the fold in `process-envelope.ts`; the commit is next.
+ */
+import type { DatabaseOrTransaction } from '@sluice/database/connection';
+import { appendDeliveries } from '@sluice/database/deliveries';
+import { writeDevices } from '@sluice/database/devices';
+import { attachAnonymousEvents, insertEvents } from '@sluice/database/events';
+import { recordIssues } from '@sluice/database/ingestion-issues';
+import type { LaneKey } from '@sluice/database/lanes';
+import { writeMessageDeliveries } from '@sluice/database/message-deliveries';
+import { writeObjects } from '@sluice/database/objects';
+import { deletePeople, insertPeople, movePeople, updatePeople } from '@sluice/database/people';
+import { deleteIdentifiersOf, suppressIdentifiersOf, writeIdentifiers } from '@sluice/database/person-identifiers';
+import { writeRelationships } from '@sluice/database/relationships';
+import { writeSegmentMembers } from '@sluice/database/segment-members';
+import type { SliceChanges } from '@sluice/domain/slice';
+
+/** Writes all changes. @returns lanes to wake after commit. */
+export async function writeChanges(transaction: DatabaseOrTransaction, changes: SliceChanges): Promise<LaneKey[]> {
+  await movePeople(transaction, changes.moves);
+  await suppressIdentifiersOf(transaction, changes.suppressedPeople);
+  await deleteIdentifiersOf(transaction, changes.removedPeople);
+  await deletePeople(transaction, changes.people.deleted);
+  await insertPeople(transaction, changes.people.inserted);
+  await updatePeople(transaction, changes.people.updated);
+  await writeIdentifiers(transaction, changes.identifiers);
+  await writeObjects(transaction, changes.objects);
+  await writeRelationships(transaction, changes.relationships);
+  await writeDevices(transaction, changes.devices);
+  await writeSegmentMembers(transaction, changes.segmentMembers);
+  await writeMessageDeliveries(transaction, changes.messageDeliveries);
+  await attachAnonymousEvents(transaction, changes.attachments);
+  await insertEvents(transaction, changes.events);
+  await recordIssues(transaction, changes.issues);
+  return appendDeliveries(transaction, changes.reports);
+}

@@ -1,0 +1,436 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createDatabase, type Database } from '@sluice/database/connection';
+import { listDeliveries } from '@sluice/database/deliveries';
+import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks';
+import { createTestDatabase, type TestDatabase } from '@sluice/database/testing';
+import { sql } from 'kysely';
+import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { clearDeletedWebhooks } from '../../src/clear-deleted-webhooks.ts';
+import { createHttpClient, type HttpOutcome } from '../../src/http-client.ts';
+import { sweepLanes } from '../../src/sweep-lanes.ts';
+import { answer, startReceiver } from '../receiver.ts';
+import {
+  createGate,
+  createLaneWorld,
+  DAY_MS,
+  eventIds,
+  HOUR_MS,
+  OK,
+  POLICY,
+  SIGNING_KEY,
+  status,
+  TIMEOUT,
+  until,
+} from './lane-world.ts';
+
+let testDatabase: TestDatabase;
+let database: Database;
+const closes: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  testDatabase = await createTestDatabase();
+  ({ database } = testDatabase);
+});
+afterEach(async () => {
+  for (let close = closes.pop(); close; close = closes.pop()) await close();
+});
+
+describe('over a real connection', () => {
+  test('deliveries arrive in order, as logged, each signed with its own timestamp', async () => {
+    const receiver = await startReceiver(({ socket }) => void socket.write(answer(200)));
+    const client = createHttpClient({ timeoutMs: 4_000, allowPrivateAddresses: true });
+    closes.push(() => receiver.close(), () => client.close());
+    const world = await createLaneWorld(database, { endpoint: receiver.url });
+    await world.log(40);
+
+    const post = (request: Parameters<typeof client.post>[0]): Promise<HttpOutcome> => client.post(request);
+    expect(await world.deliverAll({ post, policy: { ...POLICY, windowMax: 1 } })).toEqual({ outcome: 'idle' });
+
+    const received = receiver.requests.map((text) => {
+      const [head = '', body = ''] = text.split('\r\n\r\n');
+      const timestamp = /x-svc-timestamp: (\d+)\r\n/.exec(head)?.[1] ?? '';
+      const signature = /x-svc-signature: ([0-9a-f]{64})$/m.exec(head)?.[1] ?? '';
+      const expected = createHmac('sha256', SIGNING_KEY).update(`v0:${timestamp}:${body}`).digest('hex');
+      expect(timingSafeEqual(Buffer.from(signature), Buffer.from(expected))).toBe(true);
+      expect(Number(timestamp)).toBe(Math.floor(world.nowMs / 1000));
+      return (JSON.parse(body) as { event_id: string }).event_id;
+    });
+    expect(received).toEqual(eventIds(1, 40));
+    expect(await world.attempts(1)).toEqual([
+      expect.objectContaining({ attempt: 1, status: 200, outcome: 'delivered', failure: null, startedAtMs: world.nowMs }),
+    ]);
+  });
+});
+
+describe('a healthy lane', () => {
+  test('widens its window up to the most, and never starts out of order', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(200);
+    let inFlight = 0;
+    const depths: number[] = [];
+    world.behave = async () => {
+      depths.push(++inFlight);
+      await new Promise((resolve) => setImmediate(resolve));
+      inFlight--;
+      return OK;
+    };
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 200));
+    expect(depths[0]).toBe(1);
+    expect(Math.max(...depths)).toBe(8);
+    expect(await world.lane()).toMatchObject({ cursor: 200, state: 'healthy', window: 8, isHeld: false });
+  });
+
+  test('lets others pass one that is slow, but does not forget it', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(100);
+    const gate = createGate();
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e3') await gate.opened;
+      return OK;
+    };
+    const delivering = world.deliver({ leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 10_000 } });
+    await until(() => world.sent.length === 100);
+    await until(async () => (await world.lane())?.attemptedThrough === 100);
+    expect(await world.lane()).toMatchObject({ cursor: 2 });
+    gate.open();
+    expect(await delivering).toEqual({ outcome: 'idle' });
+    expect(await world.lane()).toMatchObject({ cursor: 100 });
+  });
+
+  test('gives its slot back when its slice is over, and is woken again', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(50);
+    world.behave = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 15));
+      return OK;
+    };
+    const leases = { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 30 };
+    expect(await world.deliver({ leases })).toEqual({ outcome: 'more' });
+    expect(world.wakes).toEqual(['now']);
+    expect(world.sent.length).toBeLessThan(50);
+    expect(await world.lane()).toMatchObject({ isHeld: false, cursor: world.sent.length });
+    expect(await world.deliverAll({ leases })).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 50));
+  });
+
+  test('takes up what is logged while it is being drained', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e1') await world.log(3);
+      return OK;
+    };
+    await world.deliverAll();
+    expect(world.sent).toEqual(eventIds(1, 4));
+  });
+});
+
+describe('a failing lane', () => {
+  test('holds back everything, probes alone at the exact times, and resumes in order', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(3);
+    world.behave = () => status(500);
+    // The window is 1 at first, so the first delivery is the only one that was tried.
+    expect(await world.deliver()).toEqual({ outcome: 'waiting', untilMs: world.nowMs + 3 + HOUR_MS });
+    expect(world.wakes).toEqual([world.nowMs + 3 + HOUR_MS]);
+    await world.log(2);
+
+    // Woken too early, by whomever: nothing is sent.
+    world.nowMs += HOUR_MS;
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    expect(world.sent).toEqual(['e1']);
+
+    world.nowMs += 3;
+    expect(await world.deliver()).toEqual({ outcome: 'waiting', untilMs: world.nowMs + 3 + 7_500 });
+    expect(world.sent).toEqual(['e1', 'e1']);
+
+    world.nowMs += 3 + 7_500;
+    world.behave = () => OK;
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', ...eventIds(1, 5)]);
+    expect(await world.attempts(1)).toEqual([
+      expect.objectContaining({ attempt: 1, outcome: 'retrying', failure: 'status', status: 500, responseBody: 'said 500' }),
+      expect.objectContaining({ attempt: 2, outcome: 'retrying', failure: 'status', status: 500 }),
+      expect.objectContaining({ attempt: 3, outcome: 'delivered', failure: null, status: 200 }),
+    ]);
+  });
+
+  test('gives its head up after seven days of trying, not before, and goes on with the next', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(3);
+    const startMs = world.nowMs;
+    world.behave = (_, eventId) => (eventId === 'e1' ? TIMEOUT : OK);
+    let outcome = await world.deliver();
+    while (outcome.outcome === 'waiting') {
+      expect(world.sent.every((eventId) => eventId === 'e1')).toBe(true);
+      world.nowMs = outcome.untilMs;
+      outcome = await world.deliverAll();
+    }
+    expect(outcome).toEqual({ outcome: 'idle' });
+    expect(world.nowMs).toBe(startMs + 7 * DAY_MS);
+    const attempts = await world.attempts(1);
+    expect(attempts.slice(0, -1).every((attempt) => attempt.outcome === 'retrying')).toBe(true);
+    expect(attempts.at(-1)).toMatchObject({ outcome: 'abandoned', failure: 'timeout', failureMessage: 'no answer', startedAtMs: startMs + 7 * DAY_MS });
+    expect(attempts.length).toBeGreaterThan(168);
+    expect(world.sent.slice(attempts.length)).toEqual(['e2', 'e3']);
+    expect((await listDeliveries(database, world.key, 5)).map((delivery) => delivery.state)).toEqual(['delivered', 'delivered', 'abandoned']);
+  });
+
+  test('never sends again what was delivered beside the head, and keeps each one\'s own first attempt', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(20);
+    world.behave = () => OK;
+    await world.deliverAll();
+    await world.log(10);
+    const gate = createGate();
+    const failing = new Set(['e22', 'e25']);
+    let started = 0;
+    world.behave = async (_, eventId) => {
+      if (++started === 8) gate.open();
+      await gate.opened;
+      return failing.has(eventId) ? status(503) : OK;
+    };
+    const failedAtMs = world.nowMs;
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    expect(world.sent).toEqual(eventIds(1, 28));
+    expect(await world.lane()).toMatchObject({ state: 'failing', cursor: 21, attemptedThrough: 28 });
+
+    // The head is back just before it would be given up; what failed beside it has its own clock.
+    world.nowMs = failedAtMs + 7 * DAY_MS - 1;
+    world.behave = (_, eventId) => (eventId === 'e25' ? status(503) : OK);
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent.slice(28)).toEqual(['e22', 'e25', 'e29', 'e30']);
+    expect((await world.attempts(25)).map((attempt) => attempt.outcome)).toEqual(['retrying', 'abandoned']);
+  });
+});
+
+describe('a worker that is lost', () => {
+  const leases = { timeoutMs: 20, leaseMs: 400, sliceMs: 300 };
+
+  test('leaves the lane to another when its lease ends; nothing is lost, order is kept, and it writes nothing more', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(12);
+    const gate = createGate();
+    world.behave = async () => {
+      if (world.sent.length > 5) await gate.opened;
+      return OK;
+    };
+    // Frozen in the middle: some are kept, some are in flight.
+    const frozen = world.deliver({ leases });
+    await until(async () => ((await world.lane())?.cursor ?? 0) >= 5);
+    const inFlight = world.sent.length;
+    expect(await world.deliver({ leases })).toEqual({ outcome: 'held' });
+
+    world.behave = () => OK;
+    await until(async () => (await world.deliver({ leases })).outcome === 'idle');
+    const resent = world.sent.slice(inFlight);
+    expect(resent).toEqual(eventIds(6, 12));
+    expect(await world.lane()).toMatchObject({ cursor: 12 });
+
+    await world.log(1);
+    gate.open();
+    expect(await frozen).toEqual({ outcome: 'fenced' });
+    expect(await world.lane()).toMatchObject({ cursor: 12, lastSequence: 13, state: 'healthy' });
+    for (let sequence = 1; sequence <= 12; sequence++) {
+      expect(await world.attempts(sequence)).toEqual([expect.objectContaining({ attempt: 1, outcome: 'delivered' })]);
+    }
+  });
+
+  test('does not shorten a wait', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(4);
+    await world.deliverAll();
+    await world.log(4);
+    const gate = createGate();
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e5') return status(404);
+      await gate.opened;
+      return OK;
+    };
+    const frozen = world.deliver({ leases });
+    await until(async () => (await world.lane())?.state === 'failing');
+    await until(async () => !(await world.lane())?.isHeld);
+    expect(await world.deliver({ leases })).toEqual({ outcome: 'waiting', untilMs: world.nowMs + 3 + HOUR_MS });
+    gate.open();
+    // Nobody took the lane meanwhile, so what it knows may still be kept.
+    expect(await frozen).toEqual({ outcome: 'waiting', untilMs: world.nowMs + 3 + HOUR_MS });
+  });
+
+  test('starts nothing that its lease would not outlive', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(5);
+    expect(await world.deliver({ leases: { timeoutMs: 500, leaseMs: 400, sliceMs: 1_000 } })).toEqual({ outcome: 'more' });
+    expect(world.sent).toEqual([]);
+  });
+});
+
+test('many workers on one lane: one drains it, and nothing is sent twice', async () => {
+  const world = await createLaneWorld(database);
+  await world.log(400);
+  world.behave = async () => {
+    await new Promise((resolve) => setImmediate(resolve));
+    return OK;
+  };
+  const leases = { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 5 };
+  const outcomes = new Set<string>();
+  await Promise.all(
+    Array.from({ length: 6 }, async () => {
+      for (let outcome = ''; outcome !== 'idle'; ) {
+        ({ outcome } = await world.deliver({ leases }));
+        outcomes.add(outcome);
+      }
+    }),
+  );
+  expect(world.sent).toEqual(eventIds(1, 400));
+  expect(outcomes).toEqual(new Set(['more', 'held', 'idle']));
+});
+
+test('progress that could not be written is written when the database is back, and nothing is sent twice', async () => {
+  const world = await createLaneWorld(database);
+  await world.log(60);
+  const separate = createDatabase({ url: testDatabase.url, poolMax: 2, applicationName: 'cut', onError: () => {} });
+  closes.push(() => separate.destroy());
+  world.behave = async (_, eventId) => {
+    if (eventId === 'e20') {
+      await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'cut'`.execute(database);
+    }
+    return OK;
+  };
+  const leases = { timeoutMs: 1_000, leaseMs: 15_000, sliceMs: 10_000 };
+  await until(async () => {
+    const outcome = await world.deliver({ database: separate, leases }).catch(() => ({ outcome: 'failed' }));
+    return outcome.outcome === 'idle';
+  });
+  expect(world.sent).toEqual(eventIds(1, 60));
+  expect(await world.lane()).toMatchObject({ cursor: 60 });
+});
+
+describe('a webhook that is changed meanwhile', () => {
+  test('disabled: stops, holds what is held, and resumes in order when enabled', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(30);
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e3') await updateWebhook(database, world.environmentId, world.webhookId, { disabled: true }, world.nowMs);
+      return OK;
+    };
+    expect(await world.deliver()).toEqual({ outcome: 'paused' });
+    const sentBefore = world.sent.length;
+    expect(sentBefore).toBeLessThan(30);
+    expect(await world.deliver()).toEqual({ outcome: 'paused' });
+    await world.log(5);
+    expect(world.sent.length).toBe(sentBefore);
+
+    world.behave = () => OK;
+    expect(await updateWebhook(database, world.environmentId, world.webhookId, { disabled: false }, world.nowMs)).toMatchObject({ mustWake: true });
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 30));
+  });
+
+  test('deleted: stops, and what it leaves is cleared', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(30);
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e3') await deleteWebhook(database, world.environmentId, world.webhookId);
+      return OK;
+    };
+    expect(await world.deliver()).toEqual({ outcome: 'fenced' });
+    expect(world.sent.length).toBeLessThan(30);
+    expect(await world.deliver()).toEqual({ outcome: 'gone' });
+    expect(await clearDeletedWebhooks(database, 100)).toBe(2);
+    expect(await listDeliveries(database, world.key, 100)).toEqual([]);
+    expect(await clearDeletedWebhooks(database, 100)).toBe(0);
+  });
+
+  test('sent elsewhere: a failing lane probes there at once', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    world.behave = ({ endpoint }) => (endpoint.includes('elsewhere') ? OK : status(404));
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    await updateWebhook(database, world.environmentId, world.webhookId, { endpoint: 'http://elsewhere.test/' }, world.nowMs);
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+  });
+
+  test('sent elsewhere while an attempt was under way: its failure costs no wait', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    world.behave = async ({ endpoint }) => {
+      if (endpoint.includes('elsewhere')) return OK;
+      await updateWebhook(database, world.environmentId, world.webhookId, { endpoint: 'http://elsewhere.test/' }, world.nowMs);
+      return status(404);
+    };
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2 });
+  });
+});
+
+describe('the sweep', () => {
+  async function sweep(nowMs: number): Promise<string[]> {
+    const woken: string[] = [];
+    await sweepLanes({ database, now: () => nowMs, wakeLane: async (lane) => void woken.push(`${lane.environmentId}/${lane.webhookId}`) });
+    return woken;
+  }
+  const nameOf = (world: { environmentId: number; webhookId: number }): string => `${world.environmentId}/${world.webhookId}`;
+
+  test('finds a lane with work that nobody was told of, and none that is idle, held or paused', async () => {
+    const world = await createLaneWorld(database);
+    expect(await sweep(Date.now())).not.toContain(nameOf(world));
+    await world.log(1);
+    expect(await sweep(Date.now())).toContain(nameOf(world));
+
+    const gate = createGate();
+    world.behave = async () => {
+      await gate.opened;
+      return OK;
+    };
+    const delivering = world.deliver();
+    await until(() => world.sent.length === 1);
+    expect(await sweep(Date.now())).not.toContain(nameOf(world));
+    gate.open();
+    await delivering;
+    expect(await sweep(Date.now() + DAY_MS)).not.toContain(nameOf(world));
+
+    await world.log(1);
+    await updateWebhook(database, world.environmentId, world.webhookId, { disabled: true }, Date.now());
+    expect(await sweep(Date.now() + DAY_MS)).not.toContain(nameOf(world));
+  });
+
+  test('finds a failing lane when its probe is due, not before', async () => {
+    const world = await createLaneWorld(database);
+    world.nowMs = Date.now();
+    await world.log(1);
+    world.behave = () => status(500);
+    const outcome = await world.deliver();
+    if (outcome.outcome !== 'waiting') throw new Error(outcome.outcome);
+    expect(await sweep(outcome.untilMs - 1)).not.toContain(nameOf(world));
+    expect(await sweep(outcome.untilMs)).toContain(nameOf(world));
+  });
+
+  test('finds a lane whose worker died, once its lease has ended', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    const gate = createGate();
+    world.behave = async () => {
+      await gate.opened;
+      return OK;
+    };
+    const frozen = world.deliver({ leases: { timeoutMs: 10, leaseMs: 300, sliceMs: 100 } });
+    await until(() => world.sent.length === 1);
+    expect(await sweep(Date.now())).not.toContain(nameOf(world));
+    await until(async () => (await sweep(Date.now())).includes(nameOf(world)));
+    gate.open();
+    await frozen;
+  });
+
+  test('and the queue: a wake-up that cannot be sent does not fail the delivery', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    world.behave = () => status(500);
+    const wakeLaneAt = async (): Promise<void> => {
+      throw new Error('the broker is away');
+    };
+    expect(await world.deliver({ wakeLaneAt })).toMatchObject({ outcome: 'waiting' });
+  });
+});

@@ -1,0 +1,148 @@
+/**
+ * A webhook with a real lane in a real Postgres, and what a test needs to move it: events to log, a
+ * clock of its own, and a receiver that answers as the test says.
+ */
+import type { Database } from '@sluice/database/connection';
+import { appendDeliveries, listAttempts } from '@sluice/database/deliveries';
+import { findLane, type AttemptRecord, type LaneKey, type LaneReport } from '@sluice/database/lanes';
+import { insertWebhook, type WebhookSettings } from '@sluice/database/webhooks';
+import type { LanePolicy } from '@sluice/domain/lane';
+import { createLogger } from '@sluice/platform/logger';
+import { sql } from 'kysely';
+import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
+import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
+
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
+export const SIGNING_KEY = '755781b5e03a973f3405a85474d5a032a60fd56fabaad66039b12eadd83955fa';
+
+export const POLICY: LanePolicy = {
+  listedFailureWaitMs: HOUR_MS,
+  backoffBaseMs: 10_000,
+  backoffCapMs: HOUR_MS,
+  giveUpAfterMs: 7 * DAY_MS,
+  windowMax: 8,
+};
+
+export type Behave = (request: HttpPost, eventId: string) => HttpOutcome | Promise<HttpOutcome>;
+
+export const OK: HttpOutcome = { outcome: 'response', status: 200, body: '', durationMs: 3 };
+export const status = (code: number): HttpOutcome => ({ outcome: 'response', status: code, body: `said ${code}`, durationMs: 3 });
+export const TIMEOUT: HttpOutcome = { outcome: 'failure', failure: 'timeout', message: 'no answer', status: null, body: '', durationMs: 4_000 };
+
+export interface LaneWorld extends LaneKey {
+  readonly database: Database;
+  readonly key: LaneKey;
+  /** Event ids, in the order in which requests were started. */
+  readonly sent: string[];
+  readonly wakes: (number | 'now')[];
+  nowMs: number;
+  behave: Behave;
+  /** Logs so many events, named e1, e2, … over the whole life of the world. */
+  log(count: number): Promise<void>;
+  deliver(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
+  /** Delivers until the lane answers something else than `more`. */
+  deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
+  lane(): Promise<LaneReport | undefined>;
+  attempts(sequence: number): Promise<AttemptRecord[]>;
+}
+
+const logger = createLogger('test', 'silent');
+let lastEnvironmentId = 0;
+
+export async function createLaneWorld(database: Database, settings: Partial<WebhookSettings> = {}): Promise<LaneWorld> {
+  const environmentId = ++lastEnvironmentId;
+  await sql`insert into accounts (account_id, name) values (1, 'Test') on conflict do nothing`.execute(database);
+  await sql`
+    insert into environments (account_id, environment_id, name, webhook_signing_key)
+    values (1, ${environmentId}, 'Test', ${SIGNING_KEY})`.execute(database);
+  const webhook = await insertWebhook(database, environmentId, {
+    name: 'Hook',
+    endpoint: 'http://receiver.test/hook',
+    events: ['customer_subscribed'],
+    disabled: false,
+    fullResolution: false,
+    withContent: false,
+    ...settings,
+  });
+  const key = { environmentId, webhookId: webhook?.webhookId ?? 0 };
+  let logged = 0;
+
+  const world: LaneWorld = {
+    ...key,
+    database,
+    key,
+    sent: [],
+    wakes: [],
+    nowMs: 1_800_000_000_000,
+    behave: () => OK,
+
+    async log(count) {
+      const events = Array.from({ length: count }, () => ({
+        environmentId,
+        eventId: `e${++logged}`,
+        eventType: 'customer_subscribed' as const,
+        objectType: 'customer' as const,
+        metric: 'subscribed',
+        occurredAtMs: world.nowMs,
+        data: { customer_id: '42' },
+      }));
+      await database.transaction().execute((transaction) => appendDeliveries(transaction, events));
+    },
+
+    deliver: (changes = {}) => deliverLane({ ...depsOf(world), ...changes }, key),
+
+    async deliverAll(changes) {
+      for (;;) {
+        const outcome = await world.deliver(changes);
+        if (outcome.outcome !== 'more') return outcome;
+      }
+    },
+
+    lane: () => findLane(database, key),
+    attempts: (sequence) => listAttempts(database, key, [sequence]),
+  };
+  return world;
+}
+
+function depsOf(world: LaneWorld): DeliverLaneDeps {
+  return {
+    database: world.database,
+    policy: POLICY,
+    leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 1_000 },
+    async post(request) {
+      const { event_id: eventId } = JSON.parse(request.body) as { event_id: string };
+      world.sent.push(eventId);
+      return world.behave(request, eventId);
+    },
+    wakeLane: async () => void world.wakes.push('now'),
+    wakeLaneAt: async (_, atMs) => void world.wakes.push(atMs),
+    now: () => world.nowMs,
+    monotonicNow: () => performance.now(),
+    pause: (durationMs) => new Promise((resolve) => setTimeout(resolve, durationMs)),
+    random: () => 0.5,
+    logger,
+  };
+}
+
+/** e1, e2, …, both ends included. */
+export function eventIds(from: number, through: number): string[] {
+  return Array.from({ length: through - from + 1 }, (_, index) => `e${from + index}`);
+}
+
+/** A promise, and what ends it. */
+export function createGate(): { readonly opened: Promise<void>; open(): void } {
+  let open = (): void => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open: () => open() };
+}
+
+export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  const deadlineMs = performance.now() + 10_000;
+  while (!(await condition())) {
+    if (performance.now() > deadlineMs) throw new Error('it did not come about');
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
