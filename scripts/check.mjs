@@ -4,7 +4,15 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+} from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -21,7 +29,11 @@ process.chdir(ROOT);
 const outputs = mkdtempSync(join(tmpdir(), 'sluice-check-'));
 process.once('exit', () => rmSync(outputs, { recursive: true, force: true }));
 let outputCount = 0;
-const packages = [...readdirSync('packages').map((name) => `packages/${name}`), 'benchmarks', 'scripts'];
+const packages = [
+  ...readdirSync('packages').map((name) => `packages/${name}`),
+  'benchmarks',
+  'scripts',
+];
 
 /** @typedef {{ name: string, run: () => Promise<{ isPassed: boolean, output: string }> }} Check */
 
@@ -43,7 +55,11 @@ const failures = [];
 const waiting = [...checks];
 await Promise.all(Array.from({ length: CONCURRENCY }, runWaiting));
 for (const failure of failures) console.log(failure);
-console.log(failures.length === 0 ? 'all checks passed' : `${failures.length} of ${checks.length} checks failed`);
+console.log(
+  failures.length === 0
+    ? 'all checks passed'
+    : `${failures.length} of ${checks.length} checks failed`,
+);
 process.exitCode = failures.length === 0 ? 0 : 1;
 
 async function runWaiting() {
@@ -68,7 +84,6 @@ function program(name, command, ...args) {
     PATH: `${ROOT}node_modules/.bin:${process.env['PATH']}`,
     TURBO_TELEMETRY_DISABLED: '1',
     TURBO_NO_UPDATE_NOTIFIER: '1',
-    TURBO_DAEMON: 'false',
     DO_NOT_TRACK: '1',
     NO_COLOR: '1',
   };
@@ -89,8 +104,15 @@ function checkFileNames() {
   const vague = packages
     .filter((folder) => folder !== 'scripts')
     .flatMap((folder) => [`${folder}/src`, `${folder}/test`].filter((path) => existsSync(path)))
-    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`))
-    .filter((path) => path.endsWith('.ts') && VAGUE_NAMES.test(basename(path).replace(/(\.test)?\.ts$/, '')));
-  const output = vague.map((path) => `${path}: name it for the one noun or verb-phrase that it holds`).join('\n');
+    .flatMap((folder) =>
+      readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => `${folder}/${path}`),
+    )
+    .filter(
+      (path) =>
+        path.endsWith('.ts') && VAGUE_NAMES.test(basename(path).replace(/(\.test)?\.ts$/, '')),
+    );
+  const output = vague
+    .map((path) => `${path}: name it for the one noun or verb-phrase that it holds`)
+    .join('\n');
   return { isPassed: vague.length === 0, output };
 }

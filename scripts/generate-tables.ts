@@ -11,7 +11,11 @@ const TARGET = new URL('../packages/database/src/tables.ts', import.meta.url);
 
 const directory = await mkdtemp(join(tmpdir(), 'sluice-types-'));
 await chmod(directory, 0o711);
-const postgres = await startEmbeddedPostgres({ directory, durability: 'none', onProgress: console.error });
+const postgres = await startEmbeddedPostgres({
+  directory,
+  durability: 'none',
+  onProgress: console.error,
+});
 try {
   const database = createDatabase({
     url: postgres.url('postgres'),

@@ -21,7 +21,9 @@ const PINNED_NODE = `${ROOT}node_modules/node/bin/node`;
 
 const major = Number(process.versions.node.split('.')[0]);
 if (major < NODE_MAJOR_MIN) {
-  fail(`Node ${NODE_MAJOR_MIN} or later is needed to install; this is ${process.version} (${process.execPath}).`);
+  fail(
+    `Node ${NODE_MAJOR_MIN} or later is needed to install; this is ${process.version} (${process.execPath}).`,
+  );
 }
 process.chdir(ROOT);
 if (readStamp() !== currentStamp() || !pinnedNodeRuns()) await installPackages();
@@ -32,16 +34,27 @@ async function installPackages() {
   const [command, ...first] = npm?.endsWith('.js') ? [process.execPath, npm] : ['npm'];
   // Errors only: dependencies that name a newer Node than the host's run on the pinned one.
   const args = [...first, 'install', '--no-audit', '--no-fund', '--loglevel=error'];
-  await runWithProgress('installing dependencies (the first time takes about half a minute)', command, args, 'npm install');
+  await runWithProgress(
+    'installing dependencies (the first time takes about half a minute)',
+    command,
+    args,
+    'npm install',
+  );
   if (!pinnedNodeRuns()) await installPinnedNode();
   writeFileSync(STAMP_FILE, currentStamp());
 }
 
 /** npm may have been told to run no install scripts; the pinned Node comes by one. */
 async function installPinnedNode() {
-  if (!existsSync('node_modules/node/installArchSpecificPackage.js')) fail('the package "node" was not installed');
+  if (!existsSync('node_modules/node/installArchSpecificPackage.js'))
+    fail('the package "node" was not installed');
   process.chdir('node_modules/node');
-  await runWithProgress('fetching the pinned Node', process.execPath, ['installArchSpecificPackage.js'], 'npm install');
+  await runWithProgress(
+    'fetching the pinned Node',
+    process.execPath,
+    ['installArchSpecificPackage.js'],
+    'npm install',
+  );
   process.chdir(ROOT);
   if (!pinnedNodeRuns()) fail(`the pinned Node (${PINNED_NODE}) does not run on this machine`);
 }
@@ -55,7 +68,8 @@ function currentStamp() {
   const workspaces = readdirSync('packages').map((name) => `packages/${name}/package.json`);
   const files = ['package.json', 'package-lock.json', ...workspaces, 'benchmarks/package.json'];
   const hash = createHash('sha256').update(`${process.platform} ${process.arch}`);
-  for (const file of files) if (existsSync(file)) hash.update(`\0${file}\0`).update(readFileSync(file));
+  for (const file of files)
+    if (existsSync(file)) hash.update(`\0${file}\0`).update(readFileSync(file));
   return hash.digest('hex');
 }
 
@@ -65,12 +79,19 @@ function readStamp() {
 
 async function provideRedis() {
   if (process.env.TEST_REDIS_URL || redisServerRuns()) return;
-  const advice = 'install redis-server (Debian, Ubuntu: apt-get install redis-server; macOS: brew install redis)';
+  const advice =
+    'install redis-server (Debian, Ubuntu: apt-get install redis-server; macOS: brew install redis)';
   const isAptMachine = spawnSync('apt-get', ['--version'], { stdio: 'ignore' }).status === 0;
-  if (process.getuid?.() !== 0 || !isAptMachine) fail(`the tests need a real Redis: ${advice}, or set TEST_REDIS_URL`);
+  if (process.getuid?.() !== 0 || !isAptMachine)
+    fail(`the tests need a real Redis: ${advice}, or set TEST_REDIS_URL`);
   await withoutStartingServices(async () => {
     await runWithProgress('updating the package lists', 'apt-get', ['update', '-qq'], advice);
-    await runWithProgress('installing redis-server', 'apt-get', ['install', '-y', '-qq', 'redis-server'], advice);
+    await runWithProgress(
+      'installing redis-server',
+      'apt-get',
+      ['install', '-y', '-qq', 'redis-server'],
+      advice,
+    );
   });
   if (!redisServerRuns()) fail(`apt-get installed no redis-server that runs: ${advice}`);
 }
@@ -95,7 +116,8 @@ async function withoutStartingServices(install) {
   }
   await install();
   if (!hasPolicy) removePolicy();
-  if (existsSync('/run/systemd/system')) spawnSync('systemctl', ['disable', 'redis-server'], { stdio: 'ignore' });
+  if (existsSync('/run/systemd/system'))
+    spawnSync('systemctl', ['disable', 'redis-server'], { stdio: 'ignore' });
 }
 
 /**
@@ -110,7 +132,10 @@ async function runWithProgress(what, command, args, advice) {
   const startedAtMs = Date.now();
   const seconds = () => `${Math.round((Date.now() - startedAtMs) / 1000)} s`;
   console.error(`${what} …`);
-  const ticker = setInterval(() => console.error(`  still ${what.split(' (')[0]}: ${seconds()}`), PROGRESS_INTERVAL_MS);
+  const ticker = setInterval(
+    () => console.error(`  still ${what.split(' (')[0]}: ${seconds()}`),
+    PROGRESS_INTERVAL_MS,
+  );
   const child = spawn(command, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
@@ -122,7 +147,8 @@ async function runWithProgress(what, command, args, advice) {
     child.once('close', resolve);
   });
   clearInterval(ticker);
-  if (code !== 0) fail(`${said.trimEnd()}\n${what.split(' (')[0]} failed (${code}). To try by hand: ${advice}`);
+  if (code !== 0)
+    fail(`${said.trimEnd()}\n${what.split(' (')[0]} failed (${code}). To try by hand: ${advice}`);
   console.error(`  done in ${seconds()}`);
 }
 

@@ -7,7 +7,13 @@ if (directory === undefined) {
   console.error('usage: npm run database:open -- <folder that the test run named>');
   process.exit(2);
 }
-const postgres = await startEmbeddedPostgres({ directory, durability: 'full', onProgress: console.error });
-console.log(`postgres is up: ${postgres.url('<database>')}\nCtrl-C stops it; remove ${directory} when done`);
+const postgres = await startEmbeddedPostgres({
+  directory,
+  durability: 'full',
+  onProgress: console.error,
+});
+console.log(
+  `postgres is up: ${postgres.url('<database>')}\nCtrl-C stops it; remove ${directory} when done`,
+);
 await once(process, 'SIGINT');
 await postgres.stop();

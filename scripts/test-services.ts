@@ -77,7 +77,12 @@ async function createTemplate(serverUrl: string, closes: Close[]): Promise<strin
   });
   const url = new URL(serverUrl);
   url.pathname = `/${name}`;
-  const database = createDatabase({ url: url.href, poolMax: 2, applicationName: 'test set-up', onError: () => {} });
+  const database = createDatabase({
+    url: url.href,
+    poolMax: 2,
+    applicationName: 'test set-up',
+    onError: () => {},
+  });
   try {
     await migrate(database);
   } finally {
@@ -90,7 +95,10 @@ async function createTemplate(serverUrl: string, closes: Close[]): Promise<strin
 }
 
 async function listKept(serverUrl: string): Promise<string[]> {
-  const rows = await query(serverUrl, `select datname from pg_database where datname like 'test\\_%' order by 1`);
+  const rows = await query(
+    serverUrl,
+    `select datname from pg_database where datname like 'test\\_%' order by 1`,
+  );
   return rows.map((row) => String(row['datname']));
 }
 

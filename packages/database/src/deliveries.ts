@@ -118,7 +118,11 @@ export async function listDeliveriesAfter(
     if (!delivery) continue;
     delivery.isFinished = outcome !== 'retrying';
     if (failure === null) continue;
-    delivery.retry = addFailure(delivery.retry, { startedAtMs: startedAt.getTime(), status, failure });
+    delivery.retry = addFailure(delivery.retry, {
+      startedAtMs: startedAt.getTime(),
+      status,
+      failure,
+    });
   }
   return deliveries;
 }
@@ -162,7 +166,9 @@ export async function listAttempts(
   lane: LaneKey,
   sequences: readonly number[],
 ): Promise<AttemptRecord[]> {
-  const { rows } = await sql<Omit<AttemptRecord, 'sequence' | 'startedAtMs'> & { sequence: string; startedAt: Date }>`
+  const { rows } = await sql<
+    Omit<AttemptRecord, 'sequence' | 'startedAtMs'> & { sequence: string; startedAt: Date }
+  >`
     select sequence, attempt, started_at as "startedAt", duration_ms as "durationMs", status, outcome, failure,
            failure_message as "failureMessage", response_body as "responseBody"
       from delivery_attempts

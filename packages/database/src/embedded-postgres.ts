@@ -3,30 +3,29 @@
  *
  * - It runs in a session of its own, so that Ctrl-C in a terminal reaches only us; who starts it
  *   stops it last, after its clients are drained.
- * - It does not outlive us. A guard (one `sh`, asleep on a pipe that we hold) sees our end, however
- *   it comes, and asks Postgres to stop once its clients have left.
+ * - It does not outlive us. A guard sees our end, however it comes, and asks Postgres to stop once
+ *   its clients have left.
  * - A server that is nevertheless still there is stopped at the next start, and a new one started.
  *
- * Settings: `postgres-settings.ts`. Data: `postgres-cluster.ts`. Account: `postgres-account.ts`.
+ * Process and guard: `postgres-server.ts`. Settings: `postgres-settings.ts`. Data:
+ * `postgres-cluster.ts`. Account: `postgres-account.ts`. Programs: `postgres-binaries.ts`.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { open, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { AppError } from '@sluice/domain/errors';
 import pg from 'pg';
-import { chooseServerAccount, SERVER_ENVIRONMENT, type ServerAccount } from './postgres-account.ts';
+import { chooseServerAccount } from './postgres-account.ts';
 import { locatePostgresBinaries } from './postgres-binaries.ts';
-import { dataLink, EMBEDDED_USER, lastLines, prepareCluster, removeCluster } from './postgres-cluster.ts';
-import { postgresSettings, type Durability } from './postgres-settings.ts';
+import { dataLink, EMBEDDED_USER, prepareCluster, removeCluster } from './postgres-cluster.ts';
+import { spawnPostgres, type PostgresServer } from './postgres-server.ts';
+import type { Durability } from './postgres-settings.ts';
 import { stopStaleServer } from './postgres-stale.ts';
 
 /** Recovery after a crash replays at most `max_wal_size`: seconds. Beyond this something is wrong. */
 const READY_DEADLINE_MS = 120_000;
 const POLL_INTERVAL_MS = 20;
-const FAST_STOP_DEADLINE_MS = 15_000;
-const LOG_SIZE_BYTES_MAX = 8_388_608;
 /** Another process may take the free port between our asking and Postgres' binding. */
 const PORT_ATTEMPTS_MAX = 3;
 
@@ -54,11 +53,19 @@ export interface EmbeddedPostgres {
 }
 
 /** @throws AppError DATABASE_START_FAILED with Postgres' own last words; DATA_DIRECTORY_HELD. */
-export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres(
+  options: EmbeddedPostgresOptions,
+): Promise<EmbeddedPostgres> {
   const { directory, durability, onProgress } = options;
   const account = await chooseServerAccount(dataLink(directory));
   const binaries = await locatePostgresBinaries(account, onProgress);
-  const { dataPath, password } = await prepareCluster({ directory, account, durability, onProgress, initdb: binaries.initdb });
+  const { dataPath, password } = await prepareCluster({
+    directory,
+    account,
+    durability,
+    onProgress,
+    initdb: binaries.initdb,
+  });
   await stopStaleServer({ dataPath, account, pgCtl: binaries.pgCtl, onProgress });
 
   const portFile = join(directory, 'postgres-port');
@@ -69,9 +76,20 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const wantedPort = Number(await readFile(portFile, 'utf8').catch(() => '0'));
   for (let attempt = 1; ; attempt++) {
     const port = await findFreePort(attempt === 1 ? wantedPort : 0);
-    const server = await spawnServer({ ...binaries, directory, dataPath, account, logFile, port, durability });
+    const server = await spawnPostgres({
+      ...binaries,
+      directory,
+      dataPath,
+      account,
+      logFile,
+      port,
+      durability,
+    });
     const giveUp = new AbortController();
-    const words = await Promise.race([waitUntilReady(urlOn(port, 'postgres'), giveUp.signal, onProgress), server.ended]);
+    const words = await Promise.race([
+      waitUntilReady(urlOn(port, 'postgres'), giveUp.signal, onProgress),
+      server.ended,
+    ]);
     giveUp.abort();
     if (words === undefined) {
       await writeFile(portFile, String(port));
@@ -80,11 +98,14 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     await server.stop();
     const isPortTaken = words.includes('Address already in use');
     if (!isPortTaken || attempt === PORT_ATTEMPTS_MAX) {
-      throw new AppError('DATABASE_START_FAILED', `Postgres did not start (log: ${logFile}):\n${words}`);
+      throw new AppError(
+        'DATABASE_START_FAILED',
+        `Postgres did not start (log: ${logFile}):\n${words}`,
+      );
     }
   }
 
-  function describe(server: RunningServer, port: number): EmbeddedPostgres {
+  function describe(server: PostgresServer, port: number): EmbeddedPostgres {
     return {
       port,
       logFile,
@@ -100,78 +121,6 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-interface RunningServer {
-  readonly ended: Promise<string>;
-  readonly stop: () => Promise<void>;
-}
-
-async function spawnServer(options: {
-  readonly postgres: string;
-  readonly directory: string;
-  readonly dataPath: string;
-  readonly account: ServerAccount;
-  readonly logFile: string;
-  readonly port: number;
-  readonly durability: Durability;
-}): Promise<RunningServer> {
-  const { dataPath, logFile, durability } = options;
-  const size = await stat(logFile).then((found) => found.size, () => 0);
-  if (size > LOG_SIZE_BYTES_MAX) await rename(logFile, `${logFile}.1`);
-  // A file, not a pipe to us: the server's last words outlive us, and reading them costs nothing.
-  const log = await open(logFile, 'a', 0o600);
-  const wordsFrom = (await log.stat()).size;
-  const settings = Object.entries(postgresSettings(options.port, durability));
-  const child = spawn(options.postgres, ['-D', dataPath, ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])], {
-    cwd: '/',
-    env: SERVER_ENVIRONMENT,
-    detached: true,
-    stdio: ['ignore', log.fd, log.fd],
-    ...options.account,
-  });
-  const exited = new Promise<string>((resolve) => {
-    child.once('exit', () => resolve(''));
-    child.once('error', (error) => resolve(error.message));
-  });
-  await log.close();
-  const worthless = durability === 'none' ? [dataPath, options.directory] : [];
-  const guard = child.pid === undefined ? undefined : spawnGuard(child.pid, worthless);
-  const ended = exited.then(async (reason) => {
-    guard?.kill('SIGKILL');
-    const words = (await readFile(logFile)).subarray(wordsFrom).toString();
-    return lastLines(`${words}${reason}`);
-  });
-  return { ended, stop: () => stopServer(child, ended) };
-}
-
-/**
- * SIGTERM lets clients finish and then ends: our services drain over connections that they have.
- * Where nothing was meant to last, nobody is waited for, and the `worthless` folders are removed too.
- */
-function spawnGuard(postmasterPid: number, worthless: readonly string[]): ChildProcess {
-  const untilWeEnd = 'while read -r _; do :; done; pid=$1; shift;';
-  const stop =
-    worthless.length === 0
-      ? 'kill -TERM "$pid"'
-      : 'kill -INT "$pid"; for _ in 1 2 3 4 5 6 7 8 9; do kill -0 "$pid" && sleep 0.1; done; rm -rf "$@"';
-  const guard = spawn('/bin/sh', ['-c', `${untilWeEnd} ${stop}`, 'sh', String(postmasterPid), ...worthless], {
-    cwd: '/',
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
-  guard.on('error', () => {});
-  guard.unref();
-  return guard;
-}
-
-async function stopServer(child: ChildProcess, ended: Promise<string>): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null || child.pid === undefined) return void (await ended);
-  // SIGINT: "fast" shutdown, clients are cut off. SIGQUIT: at once, recovered at the next start.
-  child.kill('SIGINT');
-  const deadline = setTimeout(() => child.kill('SIGQUIT'), FAST_STOP_DEADLINE_MS);
-  await ended;
-  clearTimeout(deadline);
-}
-
 /** Resolves to nothing when the server answers, or to what it said last when it never did. */
 async function waitUntilReady(
   url: string,
@@ -183,11 +132,15 @@ async function waitUntilReady(
   for (;;) {
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
     client.on('error', () => {});
-    const refusal = await client.connect().then(() => undefined, (error: Error) => error.message);
+    const refusal = await client.connect().then(
+      () => undefined,
+      (error: Error) => error.message,
+    );
     await client.end().catch(() => {});
     const nowMs = performance.now();
     if (refusal === undefined || giveUp.aborted) return refusal;
-    if (nowMs - startedAtMs > READY_DEADLINE_MS) return `no answer for ${READY_DEADLINE_MS / 1000} s: ${refusal}`;
+    if (nowMs - startedAtMs > READY_DEADLINE_MS)
+      return `no answer for ${READY_DEADLINE_MS / 1000} s: ${refusal}`;
     if (nowMs - saidAtMs > 2_000) {
       saidAtMs = nowMs;
       onProgress(`waiting for Postgres: ${refusal}`);
@@ -200,7 +153,10 @@ async function waitUntilReady(
 async function findFreePort(wanted: number): Promise<number> {
   const listener = createServer();
   listener.listen(wanted, '127.0.0.1');
-  const isFree = await once(listener, 'listening').then(() => true, () => false);
+  const isFree = await once(listener, 'listening').then(
+    () => true,
+    () => false,
+  );
   if (!isFree) return findFreePort(0);
   const { port } = listener.address() as AddressInfo;
   listener.close();

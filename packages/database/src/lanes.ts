@@ -66,7 +66,9 @@ export async function claimLane(
        and not is_paused and last_sequence > cursor_sequence
        and (lease_until is null or lease_until <= clock_timestamp())
        and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)})
-    returning ${SNAPSHOT}, webhooks.endpoint, webhooks.signing_key as "signingKey"`.execute(database);
+    returning ${SNAPSHOT}, webhooks.endpoint, webhooks.signing_key as "signingKey"`.execute(
+    database,
+  );
   const [row] = rows;
   return row && { ...snapshotOf(row), endpoint: row.endpoint, signingKey: row.signingKey };
 }
@@ -78,11 +80,16 @@ export interface LaneReport extends LaneSnapshot {
 }
 
 /** A lane as it stands, for those who only look. */
-export async function findLane(database: DatabaseOrTransaction, lane: LaneKey): Promise<LaneReport | undefined> {
+export async function findLane(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+): Promise<LaneReport | undefined> {
   const { rows } = await sql<LaneRow & { isPaused: boolean; isHeld: boolean }>`
     select ${SNAPSHOT}, is_paused as "isPaused", coalesce(lease_until > clock_timestamp(), false) as "isHeld"
       from lanes
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(database);
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
+    database,
+  );
   const [row] = rows;
   return row && { ...snapshotOf(row), isPaused: row.isPaused, isHeld: row.isHeld };
 }
@@ -135,7 +142,12 @@ export async function recordProgress(
   const { snapshot, attempts } = progress;
   const nextProbeAt = snapshot.nextProbeAtMs === null ? null : new Date(snapshot.nextProbeAtMs);
   const { rows } = await sql<
-    LaneTarget & { lastSequence: string; isPaused: boolean; nextProbeAt: Date | null; leaseLeftMs: number | null }
+    LaneTarget & {
+      lastSequence: string;
+      isPaused: boolean;
+      nextProbeAt: Date | null;
+      leaseLeftMs: number | null;
+    }
   >`
     with lane as (
       update lanes

@@ -70,10 +70,15 @@ function findPackage(): { directory: string; native: string; version: string } {
 
 /** npm packages carry no symbolic links; the package makes them in a postinstall step that may have been refused. */
 async function createMissingLinks(packageDirectory: string): Promise<void> {
-  const list = await readFile(join(packageDirectory, 'native', 'pg-symlinks.json'), 'utf8').catch(() => '[]');
+  const list = await readFile(join(packageDirectory, 'native', 'pg-symlinks.json'), 'utf8').catch(
+    () => '[]',
+  );
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
     const link = join(packageDirectory, target);
-    const isThere = await lstat(link).then(() => true, () => false);
+    const isThere = await lstat(link).then(
+      () => true,
+      () => false,
+    );
     // Another process may make the same link at this moment; what counts is asked by `isRunnable`.
     if (!isThere) await symlink(basename(source), link).catch(() => {});
   }
@@ -89,7 +94,11 @@ const binariesIn = (native: string): PostgresBinaries => ({
 async function isRunnable(native: string, account: ServerAccount): Promise<boolean> {
   const postgres = await runAs(account, binariesIn(native).postgres, ['--version']);
   if (postgres.exitCode !== 0) return false;
-  const share = await runAs(account, '/bin/sh', ['-c', 'test -r "$0" && test -x "$0"', join(native, 'share')]);
+  const share = await runAs(account, '/bin/sh', [
+    '-c',
+    'test -r "$0" && test -x "$0"',
+    join(native, 'share'),
+  ]);
   return share.exitCode === 0;
 }
 

@@ -7,7 +7,18 @@
  * `PG_VERSION` comes first, not last, so that is no sign of a whole cluster.)
  */
 import { randomBytes } from 'node:crypto';
-import { chown, cp, lstat, mkdir, readFile, realpath, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  chown,
+  cp,
+  lstat,
+  mkdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError } from '@sluice/domain/errors';
 import { canReach, runAs, type ServerAccount } from './postgres-account.ts';
@@ -57,7 +68,9 @@ export async function prepareCluster(options: ClusterOptions): Promise<Cluster> 
 
   // The checkout was moved to where the account cannot follow. Its data goes outside and stays its own.
   const outside = await createOutside(directory, account);
-  options.onProgress(`moving the data to ${outside}, because its account cannot enter this folder any more`);
+  options.onProgress(
+    `moving the data to ${outside}, because its account cannot enter this folder any more`,
+  );
   await cp(dataPath, outside, { recursive: true, preserveTimestamps: true });
   await runAs(undefined, '/bin/chown', ['-R', `${account?.uid}:${account?.gid}`, outside]);
   await rename(dataPath, `${link}.moved`);
@@ -92,12 +105,31 @@ async function createCluster(options: ClusterOptions): Promise<string> {
     if (account) await chown(lentFile, account.uid, account.gid);
     options.onProgress('creating the database files');
     const { exitCode, output } = await runAs(account, options.initdb, [
-      ...['--pgdata', dataPath, '--username', EMBEDDED_USER, '--pwfile', lentFile, '--auth', 'scram-sha-256'],
+      ...[
+        '--pgdata',
+        dataPath,
+        '--username',
+        EMBEDDED_USER,
+        '--pwfile',
+        lentFile,
+        '--auth',
+        'scram-sha-256',
+      ],
       // Postgres' own Unicode rules: the same order on every machine, and no locale that a bare one lacks.
-      ...['--encoding', 'UTF8', '--locale', 'C', '--locale-provider', 'builtin', '--builtin-locale', 'C.UTF-8'],
+      ...[
+        '--encoding',
+        'UTF8',
+        '--locale',
+        'C',
+        '--locale-provider',
+        'builtin',
+        '--builtin-locale',
+        'C.UTF-8',
+      ],
       ...['--no-instructions', ...(durability === 'none' ? ['--no-sync'] : [])],
     ]);
-    if (exitCode !== 0) throw new AppError('DATABASE_START_FAILED', `initdb failed:\n${lastLines(output)}`);
+    if (exitCode !== 0)
+      throw new AppError('DATABASE_START_FAILED', `initdb failed:\n${lastLines(output)}`);
   } catch (error) {
     await removeFollowing(unfinished);
     throw error;
@@ -154,5 +186,10 @@ async function removeFollowing(path: string): Promise<void> {
 
 /** The end of a program's output: its own last words. */
 export function lastLines(output: string, count = 15): string {
-  return output.trimEnd().split('\n').slice(-count).map((line) => `  ${line}`).join('\n');
+  return output
+    .trimEnd()
+    .split('\n')
+    .slice(-count)
+    .map((line) => `  ${line}`)
+    .join('\n');
 }

@@ -3,7 +3,10 @@
 /** `full`: what is committed survives a power cut. `none`: for tests, nothing survives a crash. */
 export type Durability = 'full' | 'none';
 
-export function postgresSettings(port: number, durability: Durability): Readonly<Record<string, string>> {
+export function postgresSettings(
+  port: number,
+  durability: Durability,
+): Readonly<Record<string, string>> {
   return {
     port: String(port),
     // Reached from this machine only; a password guards it from the machine's other users.

@@ -34,10 +34,22 @@ export async function stopStaleServer(options: StaleServerOptions): Promise<void
   }
   onProgress(`stopping a Postgres (process ${pid}) that an earlier run left behind`);
   for (const mode of ['fast', 'immediate']) {
-    const { exitCode } = await runAs(account, pgCtl, ['stop', '-D', dataPath, '-m', mode, '-w', '-t', '15']);
+    const { exitCode } = await runAs(account, pgCtl, [
+      'stop',
+      '-D',
+      dataPath,
+      '-m',
+      mode,
+      '-w',
+      '-t',
+      '15',
+    ]);
     if (exitCode === 0) return;
   }
-  throw new AppError('DATABASE_START_FAILED', `a Postgres (process ${pid}) of an earlier run does not stop; kill it`);
+  throw new AppError(
+    'DATABASE_START_FAILED',
+    `a Postgres (process ${pid}) of an earlier run does not stop; kill it`,
+  );
 }
 
 async function ownPid(): Promise<string> {

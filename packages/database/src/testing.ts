@@ -37,7 +37,9 @@ const created = new Set<TestDatabase>();
 /** A migrated, empty database of this file's own; about 50 ms. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
-  await onServer((client) => client.query(`create database ${name} template ${inject('testTemplateName')}`));
+  await onServer((client) =>
+    client.query(`create database ${name} template ${inject('testTemplateName')}`),
+  );
   const url = new URL(inject('testServerUrl'));
   url.pathname = `/${name}`;
   const unexpected: Error[] = [];
@@ -57,7 +59,8 @@ export async function createTestDatabase(): Promise<TestDatabase> {
       const leaked = await waitForClients(name);
       await onServer((client) => client.query(`drop database if exists ${name} with (force)`));
       if (leaked.length > 0) throw new Error(`clients that were not closed: ${leaked.join(', ')}`);
-      if (unexpected.length > 0) throw new AggregateError(unexpected, 'connections of the test broke');
+      if (unexpected.length > 0)
+        throw new AggregateError(unexpected, 'connections of the test broke');
     },
   };
   created.add(testDatabase);

@@ -51,7 +51,10 @@ export async function insertWebhook(
 }
 
 /** All webhooks of a workspace, oldest first. */
-export async function listWebhooks(database: DatabaseOrTransaction, environmentId: number): Promise<Webhook[]> {
+export async function listWebhooks(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+): Promise<Webhook[]> {
   const { rows } = await sql<Webhook>`
     select ${COLUMNS} from webhooks
      where environment_id = ${environmentId} and deleted_at is null
@@ -67,7 +70,9 @@ export async function findWebhook(
 ): Promise<Webhook | undefined> {
   const { rows } = await sql<Webhook>`
     select ${COLUMNS} from webhooks
-     where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null`.execute(database);
+     where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null`.execute(
+    database,
+  );
   return rows[0];
 }
 
@@ -111,7 +116,9 @@ export async function updateWebhook(
        where lanes.environment_id = changed.environment_id and lanes.webhook_id = changed.webhook_id
       returning lanes.webhook_id, not is_paused and last_sequence > cursor_sequence as must_wake
     )
-    select ${COLUMNS}, must_wake as "mustWake" from changed join lane using (webhook_id)`.execute(database);
+    select ${COLUMNS}, must_wake as "mustWake" from changed join lane using (webhook_id)`.execute(
+    database,
+  );
   const [row] = rows;
   if (!row) return undefined;
   const { mustWake, ...webhook } = row;
@@ -143,7 +150,10 @@ export async function deleteWebhook(
  *
  * @returns true where there may be more to clear.
  */
-export async function clearDeletedWebhook(database: DatabaseOrTransaction, limit: number): Promise<boolean> {
+export async function clearDeletedWebhook(
+  database: DatabaseOrTransaction,
+  limit: number,
+): Promise<boolean> {
   const { rows } = await sql`
     with target as (
       select environment_id, webhook_id from webhooks

@@ -13,9 +13,11 @@ export const FAILURE_CLASSES = {
   misbehaving_server: 'What the endpoint sent is not an HTTP/1.1 response.',
   connection_refused: 'Nothing listens at the address and port.',
   connection_reset: 'The endpoint reset the connection.',
-  tls_verification: 'The certificate is expired, is for another name, or is not signed by a known authority.',
+  tls_verification:
+    'The certificate is expired, is for another name, or is not signed by a known authority.',
   tls_handshake: 'No TLS connection (1.2 or newer) could be agreed on.',
-  timeout: 'No complete answer in time, counted from the name look-up to the last byte of the body.',
+  timeout:
+    'No complete answer in time, counted from the name look-up to the last byte of the body.',
   name_not_resolved: 'The name of the endpoint has no address.',
   unreachable: 'There is no route to the address.',
   address_refused: 'The endpoint is at an address that this installation does not send to.',
@@ -31,7 +33,9 @@ export interface DeliveryFailure {
   readonly status: number | null;
 }
 
-const LISTED_STATUSES: ReadonlySet<number> = new Set([400, 401, 402, 403, 404, 405, 410, 429, 500, 502, 521]);
+const LISTED_STATUSES: ReadonlySet<number> = new Set([
+  400, 401, 402, 403, 404, 405, 410, 429, 500, 502, 521,
+]);
 
 const LISTED_CLASSES: ReadonlySet<FailureClass> = new Set<FailureClass>([
   'end_of_file',
@@ -48,6 +52,7 @@ export function isSuccessStatus(status: number): boolean {
 
 /** True where `ingestion-webhooks.md` §7 says to wait one hour. */
 export function isListedFailure(failure: DeliveryFailure): boolean {
-  if (failure.failure === 'status') return failure.status !== null && LISTED_STATUSES.has(failure.status);
+  if (failure.failure === 'status')
+    return failure.status !== null && LISTED_STATUSES.has(failure.status);
   return LISTED_CLASSES.has(failure.failure);
 }

@@ -4,7 +4,7 @@
  * Some clients put a device's attributes flat beside its id, some under `attributes`; both are
  * attributes here, the latter winning. `_last_status` is the service's own and cannot be written.
  */
-import { mergeAttributes, readAttributes } from './read-attributes.ts';
+import { joinAttributes, readAttributes } from './read-attributes.ts';
 import { readRequiredText } from './identifiers.ts';
 import { isJsonObject, type JsonObject } from './json.ts';
 import { DEVICE_TOKEN_SIZE_BYTES_MAX } from './limits.ts';
@@ -37,7 +37,7 @@ export function takeTrackDevice(
   const nested = device.attributes;
   let attributes = flat;
   if (isJsonObject(nested)) {
-    attributes = mergeAttributes(
+    attributes = joinAttributes(
       flat,
       readAttributes(draft, nested, 'device.attributes', ATTRIBUTE_CONTROL_KEYS, 'other'),
     );

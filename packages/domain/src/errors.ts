@@ -12,6 +12,7 @@ export const ERRORS = {
   PORT_TAKEN: 'Another process listens on the port. Stop it, or choose another port in the setting named.',
   DATA_DIRECTORY_HELD: 'Another process runs on the same data directory. Stop it first.',
   DATABASE_START_FAILED: 'The embedded Postgres did not start; its own words follow.',
+  SERVICE_START_FAILED: 'A service ended, or did not become ready, while everything was being started; its own words follow.',
   BUG: 'Something that cannot happen did. Please report it with the log.',
 } as const;
 

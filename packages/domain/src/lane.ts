@@ -158,7 +158,12 @@ export class LaneRun<Delivery extends LaneDelivery> {
   }
 
   /** The delivery in flight failed. `chance` as for `judgeFailure`. */
-  fail(sequence: number, attempt: FailedAttempt, endedAtMs: number, chance: number): 'retrying' | 'abandoned' {
+  fail(
+    sequence: number,
+    attempt: FailedAttempt,
+    endedAtMs: number,
+    chance: number,
+  ): 'retrying' | 'abandoned' {
     const entry = this.#started(sequence);
     const verdict = judgeFailure(entry.retry, attempt, endedAtMs, this.#policy, chance);
     entry.retry = verdict.retry;
@@ -227,7 +232,8 @@ export class LaneRun<Delivery extends LaneDelivery> {
 
   #started(sequence: number): Entry<Delivery> {
     const entry = this.#entries.get(sequence);
-    if (entry?.state !== 'in_flight') throw new AppError('BUG', `lane: delivery ${sequence} is not in flight`);
+    if (entry?.state !== 'in_flight')
+      throw new AppError('BUG', `lane: delivery ${sequence} is not in flight`);
     return entry;
   }
 }

@@ -117,7 +117,9 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
 type Bits = string;
 
 function judgeBits(bits: Bits, policy: AddressPolicy): AddressVerdict {
-  const rule = PARSED_RULES.find(({ parsed }) => parsed.length === bits.length && bits.startsWith(parsed.prefix));
+  const rule = PARSED_RULES.find(
+    ({ parsed }) => parsed.length === bits.length && bits.startsWith(parsed.prefix),
+  );
   if (!rule) {
     const isPublic = bits.length === 32 || bits.startsWith(GLOBAL_UNICAST.prefix);
     return isPublic ? { outcome: 'allowed' } : refused('reserved');

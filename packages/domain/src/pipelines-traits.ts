@@ -23,7 +23,7 @@ import {
   requireSomebody,
 } from './pipelines-call.ts';
 import {
-  mergeAttributes,
+  joinAttributes,
   OBJECT_CONTROL_KEYS,
   readAttributes,
   readOptionalAttributes,
@@ -85,7 +85,7 @@ export function readGroup(draft: CallDraft, call: JsonObject): void {
   const relationships = person
     ? [{ person, attributes: readRelationshipAttributes(draft, traits) }]
     : [];
-  const attributes = nested === undefined ? own : mergeAttributes(nested, own);
+  const attributes = nested === undefined ? own : joinAttributes(nested, own);
   takeIdentifyObject(draft, { objectTypeId, objectId }, attributes, relationships, undefined);
 }
 

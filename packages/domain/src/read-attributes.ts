@@ -85,7 +85,7 @@ export function readAttributes(
 }
 
 /** Both in one object; the second wins. */
-export function mergeAttributes(first: JsonObject, second: JsonObject): JsonObject {
+export function joinAttributes(first: JsonObject, second: JsonObject): JsonObject {
   const merged: JsonObject = {};
   for (const key in first) setKey(merged, key, first[key] as Json);
   for (const key in second) setKey(merged, key, second[key] as Json);
@@ -187,9 +187,4 @@ function refuseValue(
     `the value of ${path} is ${sizeBytes} bytes long; the bound is ${ATTRIBUTE_VALUE_SIZE_BYTES_MAX}`,
     value,
   );
-}
-
-/** Null and the empty string remove what they are given for (`ingestion-conventions.md` §1.2). */
-export function isRemoval(value: Json | undefined): boolean {
-  return value === null || value === '';
 }

@@ -10,7 +10,7 @@
  * `clicked_content`), as Track v2's actions of those names do: it is about no delivery, and no reporting
  * webhook knows it, so a metric would be a fact that nobody could read.
  */
-import { mergeAttributes, readOptionalAttributes } from './read-attributes.ts';
+import { joinAttributes, readOptionalAttributes } from './read-attributes.ts';
 import { takeMetric } from './delivery-metrics.ts';
 import {
   platformOf,
@@ -210,7 +210,7 @@ function readDeviceAttributes(
     'context.device',
   );
   const given = readOptionalAttributes(draft, without(properties, ['_last_status']), 'properties');
-  return mergeAttributes(own, given);
+  return joinAttributes(own, given);
 }
 
 function readObject(draft: CallDraft, properties: JsonObject): ObjectIdentifier | undefined {

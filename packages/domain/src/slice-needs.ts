@@ -83,6 +83,7 @@ class NeedsDraft {
   releasesIdentifiers = false;
   #newNumbersMax = 0;
   readonly #identifiers = new Map<string, NeededIdentifier>();
+  readonly #links: { readonly person: string; readonly anonymousId: string }[] = [];
   readonly #objectNames = new Map<string, ObjectName>();
   readonly #messageDeliveries = new Map<string, MessageDeliveryKey>();
   readonly #events = new Map<string, EventKey>();
@@ -105,6 +106,15 @@ class NeedsDraft {
     else if (needsPerson) known.needsPerson = true;
   }
 
+  /** An event gives a person an anonymous id, under which a later operation may mean them. */
+  link(environmentId: number, { kind, value }: PersonIdentifier, anonymousId: string): void {
+    if (kind === 'svc_id') return;
+    this.#links.push({
+      person: identifierText(environmentId, kind, storedValue(kind, value)),
+      anonymousId: identifierText(environmentId, 'anonymous_id', anonymousId),
+    });
+  }
+
   object(environmentId: number, object: ObjectIdentifier): void {
     this.#newNumbersMax++;
     if ('svcObjectId' in object) {
@@ -125,6 +135,10 @@ class NeedsDraft {
   }
 
   finish(): SliceNeeds {
+    for (const { person, anonymousId } of this.#links) {
+      const named = this.#identifiers.get(person);
+      if (named && this.#identifiers.get(anonymousId)?.needsPerson === true) named.needsPerson = true;
+    }
     return {
       identifiers: [...this.#identifiers.values()],
       people: this.people,
@@ -147,7 +161,10 @@ function collect(draft: NeedsDraft, operation: Operation): void {
     case 'event.track':
       draft.event(environmentId, operation.eventId);
       if (operation.person) draft.person(environmentId, operation.person, false);
-      if (operation.anonymousId !== undefined) draft.identifier(environmentId, 'anonymous_id', operation.anonymousId, false);
+      if (operation.anonymousId !== undefined) {
+        draft.identifier(environmentId, 'anonymous_id', operation.anonymousId, false);
+        if (operation.person) draft.link(environmentId, operation.person, operation.anonymousId);
+      }
       return;
     case 'person.identify':
       draft.person(environmentId, operation.person, true);

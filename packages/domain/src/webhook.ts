@@ -22,7 +22,8 @@ export function deliveryBody(event: ReportingEvent, withContent: boolean): strin
     object_type: event.objectType,
     metric: event.metric,
     timestamp: Math.floor(event.occurredAtMs / 1000),
-    data: withContent && event.content !== undefined ? { ...event.data, ...event.content } : event.data,
+    data:
+      withContent && event.content !== undefined ? { ...event.data, ...event.content } : event.data,
   });
 }
 

@@ -152,27 +152,6 @@ export class WorkingSet {
       this.#attachedAnonymousIds.add(text);
       this.#attachments.push({ environmentId, personId: person.personId, anonymousId, sinceMs, processedAtMs, person });
     }
-    const waiting = this.#anonymousEvents.get(text);
-    if (waiting) waiting.push(pending);
-    else this.#anonymousEvents.set(text, [pending]);
-  }
-
-  /** Adds an entry of our own to the person's history. */
-  addActivity(person: PersonState, operation: Operation, kind: ActivityKind, name: string | null, data: JsonObject): void {
-    const { environmentId, receivedAtMs } = operation;
-    const eventId = this.effects.newId();
-    const times = { occurredAtMs: receivedAtMs, receivedAtMs };
-    this.addEvent({ environmentId, eventId, kind, anonymousId: null, name, data, ...times }, person);
-  }
-
-  /** Gives the person the events that waited under an anonymous id; true where there may be any. */
-  attachEvents(person: PersonState, anonymousId: string, atMs: number): boolean {
-    const { environmentId } = person;
-    const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
-    const isStored = this.directory.isStoredAnonymousId(environmentId, anonymousId);
-    const processedAtMs = this.effects.nowMs;
-    if (isStored) this.#attachments.push({ environmentId, personId: person.personId, anonymousId, sinceMs, processedAtMs, person });
-    const text = eventText(environmentId, anonymousId);
     const waiting = this.#anonymousEvents.get(text) ?? [];
     for (const event of waiting) {
       if (event.occurredAtMs < sinceMs) continue;
@@ -245,15 +224,18 @@ export class WorkingSet {
     const deleted: PersonKey[] = [];
     const removedPeople: PersonKey[] = [];
     const suppressedPeople: PersonKey[] = [];
+    // Somebody who was made and is gone again may have been given stored rows in between.
+    const heirs = new Set(this.#moves.map(({ from }) => followMerges(from)));
     for (const person of this.directory.people()) {
       if (person.fate === 'present') {
         if (person.stored === 'nothing') inserted.push(person.row as PersonRow);
         else if (person.row !== person.loadedRow) updated.push(person.row as PersonRow);
-      } else if (person.stored !== 'nothing') {
-        if (person.stored === 'person') deleted.push(person);
-        if (person.fate === 'removed') removedPeople.push(person);
-        if (person.fate === 'suppressed' && person.stored === 'person') suppressedPeople.push(person);
+        continue;
       }
+      const hasRows = person.stored === 'person' || heirs.has(person);
+      if (hasRows) deleted.push(person);
+      if (person.fate === 'removed' && (hasRows || person.stored === 'suppression')) removedPeople.push(person);
+      if (person.fate === 'suppressed' && hasRows) suppressedPeople.push(person);
     }
     return { people: { inserted, updated, deleted }, removedPeople, suppressedPeople };
   }

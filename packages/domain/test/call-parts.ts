@@ -4,8 +4,8 @@ import type { ObjectIdentifier, PersonIdentifier } from '@sluice/domain/operatio
 import fc from 'fast-check';
 
 export const id = fc.stringMatching(/^[a-z][a-z0-9-]{0,20}$/);
-export const email = id.map((local) => `${local}@example.com`);
-export const svcId = fc.stringMatching(/^a3[0-9a-f]{6}$/);
+const email = id.map((local) => `${local}@example.com`);
+const svcId = fc.stringMatching(/^a3[0-9a-f]{6}$/);
 export const person: fc.Arbitrary<PersonIdentifier> = fc.oneof(
   fc.record({ kind: fc.constant('id' as const), value: id }),
   fc.record({ kind: fc.constant('email' as const), value: email }),

@@ -1,10 +1,17 @@
-import { FAILURE_CLASSES, isListedFailure, isSuccessStatus, type FailureClass } from '@sluice/domain/delivery-failure';
+import {
+  FAILURE_CLASSES,
+  isListedFailure,
+  isSuccessStatus,
+  type FailureClass,
+} from '@sluice/domain/delivery-failure';
 import { expect, test } from 'vitest';
 
 const STATUSES = Array.from({ length: 900 }, (_, index) => index + 100);
 
 test('2xx and nothing else is a success', () => {
-  expect(STATUSES.filter(isSuccessStatus)).toEqual(Array.from({ length: 100 }, (_, index) => index + 200));
+  expect(STATUSES.filter(isSuccessStatus)).toEqual(
+    Array.from({ length: 100 }, (_, index) => index + 200),
+  );
 });
 
 test('the statuses that wait an hour are those of the spec', () => {

@@ -44,7 +44,9 @@ function* always(failure: DeliveryFailure): Generator<DeliveryFailure> {
 
 describe('the waits', () => {
   test('after a listed failure: one hour exactly, then exponential', () => {
-    expect(waitsOf([notFound, notFound, notFound, notFound, refused])).toEqual([3600, 10, 20, 40, 80]);
+    expect(waitsOf([notFound, notFound, notFound, notFound, refused])).toEqual([
+      3600, 10, 20, 40, 80,
+    ]);
   });
 
   test('after any other failure: exponential straight away, up to the cap', () => {
@@ -54,7 +56,9 @@ describe('the waits', () => {
   });
 
   test('a listed failure waits its hour also when others came before it, once', () => {
-    expect(waitsOf([unavailable, unavailable, refused, notFound, unavailable])).toEqual([10, 20, 3600, 40, 80]);
+    expect(waitsOf([unavailable, unavailable, refused, notFound, unavailable])).toEqual([
+      10, 20, 3600, 40, 80,
+    ]);
   });
 
   test('the listed hour is exact, whatever the chance', () => {
@@ -63,20 +67,32 @@ describe('the waits', () => {
 
   test('chance shortens an exponential wait by at most half, and waits never get shorter', () => {
     fc.assert(
-      fc.property(fc.array(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), { minLength: 12, maxLength: 12 }), (chances) => {
-        const waits = chances.map((chance, index) => backoffMs(index + 1, policy, chance));
-        waits.forEach((waitMs, index) => {
-          const fullMs = Math.min(10_000 * 2 ** index, HOUR_MS);
-          expect(waitMs).toBeGreaterThanOrEqual(fullMs / 2);
-          expect(waitMs).toBeLessThanOrEqual(fullMs);
-          if (fullMs < HOUR_MS) expect(waitMs).toBeGreaterThanOrEqual(waits[index - 1] ?? 0);
-        });
-      }),
+      fc.property(
+        fc.array(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }), {
+          minLength: 12,
+          maxLength: 12,
+        }),
+        (chances) => {
+          const waits = chances.map((chance, index) => backoffMs(index + 1, policy, chance));
+          waits.forEach((waitMs, index) => {
+            const fullMs = Math.min(10_000 * 2 ** index, HOUR_MS);
+            expect(waitMs).toBeGreaterThanOrEqual(fullMs / 2);
+            expect(waitMs).toBeLessThanOrEqual(fullMs);
+            if (fullMs < HOUR_MS) expect(waitMs).toBeGreaterThanOrEqual(waits[index - 1] ?? 0);
+          });
+        },
+      ),
     );
   });
 
   test('count from the end of the attempt', () => {
-    const verdict = judgeFailure(NEVER_ATTEMPTED, { ...notFound, startedAtMs: 1_000 }, 5_000, policy, 0);
+    const verdict = judgeFailure(
+      NEVER_ATTEMPTED,
+      { ...notFound, startedAtMs: 1_000 },
+      5_000,
+      policy,
+      0,
+    );
     expect(verdict).toMatchObject({ outcome: 'retrying', nextAttemptAtMs: 5_000 + HOUR_MS });
   });
 });
@@ -85,18 +101,32 @@ describe('giving up', () => {
   test.each([
     ['a listed failure', notFound],
     ['any other failure', unavailable],
-  ])('after %s: seven days from the first attempt, with a last attempt at the end', (_, failure) => {
-    const totalSeconds = waitsOf(always(failure)).reduce((sum, wait) => sum + wait, 0);
-    expect(totalSeconds).toBe(7 * 24 * 3600);
-  });
+  ])(
+    'after %s: seven days from the first attempt, with a last attempt at the end',
+    (_, failure) => {
+      const totalSeconds = waitsOf(always(failure)).reduce((sum, wait) => sum + wait, 0);
+      expect(totalSeconds).toBe(7 * 24 * 3600);
+    },
+  );
 
   test('never happens before seven days, and always at the first failure after them', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 8 * DAY_MS }), fc.nat(5), (ageMs, steps) => {
         const firstAttemptAtMs = 1_700_000_000_000;
-        const retry = { attempts: steps + 1, firstAttemptAtMs, hasWaitedListed: true, backoffSteps: steps };
+        const retry = {
+          attempts: steps + 1,
+          firstAttemptAtMs,
+          hasWaitedListed: true,
+          backoffSteps: steps,
+        };
         const endedAtMs = firstAttemptAtMs + ageMs;
-        const verdict = judgeFailure(retry, { ...refused, startedAtMs: endedAtMs - 1 }, endedAtMs, policy, 0.5);
+        const verdict = judgeFailure(
+          retry,
+          { ...refused, startedAtMs: endedAtMs - 1 },
+          endedAtMs,
+          policy,
+          0.5,
+        );
         expect(verdict.outcome).toBe(ageMs >= 7 * DAY_MS ? 'abandoned' : 'retrying');
         if (verdict.outcome === 'retrying') {
           expect(verdict.nextAttemptAtMs).toBeGreaterThan(endedAtMs);
@@ -108,7 +138,18 @@ describe('giving up', () => {
 
   test('counts from the first attempt, not from the latest', () => {
     const first = judgeFailure(NEVER_ATTEMPTED, { ...refused, startedAtMs: 0 }, 100, policy, 0);
-    const second = judgeFailure(first.retry, { ...refused, startedAtMs: HOUR_MS }, HOUR_MS, policy, 0);
-    expect(second.retry).toEqual({ attempts: 2, firstAttemptAtMs: 0, hasWaitedListed: true, backoffSteps: 1 });
+    const second = judgeFailure(
+      first.retry,
+      { ...refused, startedAtMs: HOUR_MS },
+      HOUR_MS,
+      policy,
+      0,
+    );
+    expect(second.retry).toEqual({
+      attempts: 2,
+      firstAttemptAtMs: 0,
+      hasWaitedListed: true,
+      backoffSteps: 1,
+    });
   });
 });

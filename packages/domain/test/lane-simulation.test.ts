@@ -5,7 +5,12 @@
  */
 import type { FailureClass } from '@sluice/domain/delivery-failure';
 import { addFailure, NEVER_ATTEMPTED, type RetryState } from '@sluice/domain/delivery-schedule';
-import { LaneRun, type LaneDelivery, type LanePolicy, type LaneSnapshot } from '@sluice/domain/lane';
+import {
+  LaneRun,
+  type LaneDelivery,
+  type LanePolicy,
+  type LaneSnapshot,
+} from '@sluice/domain/lane';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 
@@ -113,13 +118,22 @@ function live(seed: number): Life {
   let logged = 0;
   let era = 0;
   let run: LaneRun<LaneDelivery> | undefined;
-  let kept: LaneSnapshot = { state: 'healthy', cursor: 0, attemptedThrough: 0, nextProbeAtMs: null, window: 1 };
+  let kept: LaneSnapshot = {
+    state: 'healthy',
+    cursor: 0,
+    attemptedThrough: 0,
+    nextProbeAtMs: null,
+    window: 1,
+  };
   const outages = makeOutages(random);
 
   const answer = (): Answer => {
     if (agenda.nowMs >= RECOVERED_AT_MS) return OK;
-    const outage = outages.find(({ fromMs, toMs }) => agenda.nowMs >= fromMs && agenda.nowMs < toMs);
-    if (outage && random() < outage.density) return FAILURES[Math.floor(random() * outage.variety)] as Answer;
+    const outage = outages.find(
+      ({ fromMs, toMs }) => agenda.nowMs >= fromMs && agenda.nowMs < toMs,
+    );
+    if (outage && random() < outage.density)
+      return FAILURES[Math.floor(random() * outage.variety)] as Answer;
     return { ...OK, latencyMs: 1 + Math.floor(random() * random() * 3_000) };
   };
 
@@ -133,7 +147,8 @@ function live(seed: number): Life {
   const work = (): void => {
     run ??= new LaneRun<LaneDelivery>(kept, policy);
     run.load(readLog(run.loadedThrough, logged, bySequence));
-    for (let next = run.start(agenda.nowMs); next; next = run.start(agenda.nowMs)) send(next.sequence);
+    for (let next = run.start(agenda.nowMs); next; next = run.start(agenda.nowMs))
+      send(next.sequence);
     const { nextProbeAtMs } = run.snapshot();
     if (run.inFlight > 0) return;
     keep();
@@ -143,11 +158,20 @@ function live(seed: number): Life {
   const send = (sequence: number): void => {
     const given = answer();
     const startedAtMs = agenda.nowMs;
-    const attempt: Attempt = { ...given, sequence, startedAtMs, endedAtMs: startedAtMs + given.latencyMs, chance: random(), era, isKept: false };
+    const attempt: Attempt = {
+      ...given,
+      sequence,
+      startedAtMs,
+      endedAtMs: startedAtMs + given.latencyMs,
+      chance: random(),
+      era,
+      isKept: false,
+    };
     attempts.push(attempt);
     bySequence.set(sequence, [...(bySequence.get(sequence) ?? []), attempt]);
     happenings.push({ kind: 'started', attempt });
-    if (random() < 0.01 && crashesLeft-- > 0) agenda.at(startedAtMs + random() * 2 * given.latencyMs, crash);
+    if (random() < 0.01 && crashesLeft-- > 0)
+      agenda.at(startedAtMs + random() * 2 * given.latencyMs, crash);
     agenda.at(attempt.endedAtMs, () => {
       if (attempt.era !== era || !run) return;
       if (given.failure === null) {
@@ -180,11 +204,21 @@ function live(seed: number): Life {
   }
   agenda.at(LIFE_MS, work);
   agenda.runAll();
-  return { attempts, happenings, logged, crashes: era, finalCursor: run ? (run as LaneRun<LaneDelivery>).snapshot().cursor : kept.cursor };
+  return {
+    attempts,
+    happenings,
+    logged,
+    crashes: era,
+    finalCursor: run ? (run as LaneRun<LaneDelivery>).snapshot().cursor : kept.cursor,
+  };
 }
 
 /** As the database gives it: the log, with what the kept attempts came to. */
-function readLog(after: number, through: number, attempts: ReadonlyMap<number, readonly Attempt[]>): LaneDelivery[] {
+function readLog(
+  after: number,
+  through: number,
+  attempts: ReadonlyMap<number, readonly Attempt[]>,
+): LaneDelivery[] {
   const page: LaneDelivery[] = [];
   for (let sequence = after + 1; sequence <= through; sequence++) {
     let retry: RetryState = NEVER_ATTEMPTED;
@@ -192,7 +226,8 @@ function readLog(after: number, through: number, attempts: ReadonlyMap<number, r
     for (const attempt of attempts.get(sequence) ?? []) {
       if (!attempt.isKept) continue;
       isFinished = attempt.verdict !== 'retrying';
-      if (attempt.failure !== null) retry = addFailure(retry, { ...attempt, failure: attempt.failure });
+      if (attempt.failure !== null)
+        retry = addFailure(retry, { ...attempt, failure: attempt.failure });
     }
     page.push({ sequence, retry, isFinished });
   }
@@ -211,7 +246,12 @@ function makeOutages(random: () => number): Outage[] {
   return Array.from({ length: Math.floor(random() * 8) }, () => {
     const fromMs = random() * RECOVERED_AT_MS;
     const lengthMs = random() < 0.3 ? random() * 12 * DAY_MS : random() * 6 * HOUR_MS;
-    return { fromMs, toMs: fromMs + lengthMs, density: random() < 0.5 ? 1 : random(), variety: 1 + Math.floor(random() * FAILURES.length) };
+    return {
+      fromMs,
+      toMs: fromMs + lengthMs,
+      density: random() < 0.5 ? 1 : random(),
+      variety: 1 + Math.floor(random() * FAILURES.length),
+    };
   });
 }
 
@@ -233,7 +273,9 @@ function judge({ attempts, happenings, logged, crashes, finalCursor }: Life): vo
   expect(finalCursor).toBe(logged);
   for (let sequence = 1; sequence <= logged; sequence++) {
     const own = bySequence.get(sequence) ?? [];
-    expect(own.some((attempt) => attempt.verdict === 'delivered' || attempt.verdict === 'abandoned')).toBe(true);
+    expect(
+      own.some((attempt) => attempt.verdict === 'delivered' || attempt.verdict === 'abandoned'),
+    ).toBe(true);
   }
 
   // None overtakes what is held back: from a failure until the earliest failed is finished, that one
@@ -279,13 +321,20 @@ function judge({ attempts, happenings, logged, crashes, finalCursor }: Life): vo
       const finished = before.find((earlier) => earlier.verdict && earlier.verdict !== 'retrying');
       if (finished) expect(finished.era).toBeLessThan(attempt.era);
       // Nor is anything that was kept, crash or not.
-      expect(before.some((earlier) => earlier.isKept && earlier.verdict !== 'retrying')).toBe(false);
+      expect(before.some((earlier) => earlier.isKept && earlier.verdict !== 'retrying')).toBe(
+        false,
+      );
 
       // What the rules knew when it failed: nothing of what a crash took.
-      const known = before.filter((earlier) => earlier.verdict === 'retrying' && (earlier.isKept || earlier.era === attempt.era));
+      const known = before.filter(
+        (earlier) =>
+          earlier.verdict === 'retrying' && (earlier.isKept || earlier.era === attempt.era),
+      );
       const firstAtMs = (known[0] ?? attempt).startedAtMs;
-      if (attempt.verdict === 'abandoned') expect(attempt.endedAtMs).toBeGreaterThanOrEqual(firstAtMs + 7 * DAY_MS);
-      if (attempt.verdict === 'retrying') expect(attempt.endedAtMs).toBeLessThan(firstAtMs + 7 * DAY_MS);
+      if (attempt.verdict === 'abandoned')
+        expect(attempt.endedAtMs).toBeGreaterThanOrEqual(firstAtMs + 7 * DAY_MS);
+      if (attempt.verdict === 'retrying')
+        expect(attempt.endedAtMs).toBeLessThan(firstAtMs + 7 * DAY_MS);
 
       // The schedule of the head is exact.
       const next = own[index + 1];
@@ -307,7 +356,9 @@ test('the histories have what the promises are about', () => {
   const lives = Array.from({ length: 40 }, (_, seed) => live(seed));
   const attempts = lives.flatMap((life) => life.attempts);
   expect(attempts.filter((attempt) => attempt.verdict === 'abandoned').length).toBeGreaterThan(5);
-  expect(attempts.filter((attempt) => attempt.verdict === 'retrying').length).toBeGreaterThan(1_000);
+  expect(attempts.filter((attempt) => attempt.verdict === 'retrying').length).toBeGreaterThan(
+    1_000,
+  );
   expect(attempts.filter((attempt) => attempt.verdict === undefined).length).toBeGreaterThan(3);
   expect(lives.reduce((sum, life) => sum + life.crashes, 0)).toBeGreaterThan(50);
 });

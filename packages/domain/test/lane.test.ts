@@ -1,5 +1,10 @@
 import { NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
-import { LaneRun, type LaneDelivery, type LanePolicy, type LaneSnapshot } from '@sluice/domain/lane';
+import {
+  LaneRun,
+  type LaneDelivery,
+  type LanePolicy,
+  type LaneSnapshot,
+} from '@sluice/domain/lane';
 import { describe, expect, test } from 'vitest';
 
 const HOUR_MS = 3_600_000;
@@ -10,8 +15,15 @@ const policy: LanePolicy = {
   giveUpAfterMs: 168 * HOUR_MS,
   windowMax: 4,
 };
-const healthy: LaneSnapshot = { state: 'healthy', cursor: 0, attemptedThrough: 0, nextProbeAtMs: null, window: 4 };
-const refusedAt = (startedAtMs: number) => ({ failure: 'connection_refused', status: null, startedAtMs }) as const;
+const healthy: LaneSnapshot = {
+  state: 'healthy',
+  cursor: 0,
+  attemptedThrough: 0,
+  nextProbeAtMs: null,
+  window: 4,
+};
+const refusedAt = (startedAtMs: number) =>
+  ({ failure: 'connection_refused', status: null, startedAtMs }) as const;
 
 function delivery(sequence: number, isFinished = false): LaneDelivery {
   return { sequence, retry: NEVER_ATTEMPTED, isFinished };
@@ -84,7 +96,11 @@ describe('the first failure', () => {
     run.fail(4, refusedAt(0), 300, 0);
     run.succeed(3);
     run.succeed(2);
-    expect(run.snapshot()).toMatchObject({ state: 'failing', cursor: 0, nextProbeAtMs: 100 + HOUR_MS });
+    expect(run.snapshot()).toMatchObject({
+      state: 'failing',
+      cursor: 0,
+      nextProbeAtMs: 100 + HOUR_MS,
+    });
     startAll(run, 100 + HOUR_MS);
     run.succeed(1);
     expect(run.snapshot()).toMatchObject({ state: 'healthy', cursor: 3 });
@@ -92,14 +108,23 @@ describe('the first failure', () => {
 
   test('is not forgotten when a later delivery is given up beside it', () => {
     const run = new LaneRun(healthy, policy);
-    const old = { attempts: 9, firstAttemptAtMs: -policy.giveUpAfterMs, hasWaitedListed: true, backoffSteps: 8 };
+    const old = {
+      attempts: 9,
+      firstAttemptAtMs: -policy.giveUpAfterMs,
+      hasWaitedListed: true,
+      backoffSteps: 8,
+    };
     run.load([delivery(1), { ...delivery(2), retry: old }, delivery(3)]);
     startAll(run);
     run.fail(1, refusedAt(0), 100, 0);
     expect(run.fail(2, refusedAt(0), 100, 0)).toBe('abandoned');
     run.succeed(3);
     expect(startAll(run, 200)).toEqual([]);
-    expect(run.snapshot()).toMatchObject({ state: 'failing', cursor: 0, nextProbeAtMs: 100 + HOUR_MS });
+    expect(run.snapshot()).toMatchObject({
+      state: 'failing',
+      cursor: 0,
+      nextProbeAtMs: 100 + HOUR_MS,
+    });
   });
 
   test('is in the snapshot at once, so that a crash does not shorten the wait', () => {
@@ -111,7 +136,13 @@ describe('the first failure', () => {
 });
 
 describe('a failing lane', () => {
-  const failing: LaneSnapshot = { ...healthy, state: 'failing', nextProbeAtMs: 5_000, cursor: 6, attemptedThrough: 9 };
+  const failing: LaneSnapshot = {
+    ...healthy,
+    state: 'failing',
+    nextProbeAtMs: 5_000,
+    cursor: 6,
+    attemptedThrough: 9,
+  };
 
   test('probes with the head alone, not before its time', () => {
     const run = laneOf(9, failing);
@@ -123,13 +154,24 @@ describe('a failing lane', () => {
     const run = laneOf(9, failing);
     startAll(run, 5_000);
     run.succeed(7);
-    expect(run.snapshot()).toMatchObject({ state: 'healthy', cursor: 7, nextProbeAtMs: null, window: 1 });
+    expect(run.snapshot()).toMatchObject({
+      state: 'healthy',
+      cursor: 7,
+      nextProbeAtMs: null,
+      window: 1,
+    });
     expect(startAll(run, 5_000)).toEqual([8]);
   });
 
   test('resumes in order when the head is abandoned', () => {
     const run = new LaneRun(failing, policy);
-    run.load([{ ...delivery(7), retry: { attempts: 9, firstAttemptAtMs: 0, hasWaitedListed: true, backoffSteps: 8 } }, delivery(8)]);
+    run.load([
+      {
+        ...delivery(7),
+        retry: { attempts: 9, firstAttemptAtMs: 0, hasWaitedListed: true, backoffSteps: 8 },
+      },
+      delivery(8),
+    ]);
     startAll(run, 5_000);
     expect(run.fail(7, refusedAt(5_000), policy.giveUpAfterMs, 0)).toBe('abandoned');
     expect(startAll(run, 5_000)).toEqual([8]);

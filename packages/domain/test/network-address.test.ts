@@ -1,4 +1,9 @@
-import { ADDRESS_KINDS, ADDRESS_RULES, judgeAddress, type AddressKind } from '@sluice/domain/network-address';
+import {
+  ADDRESS_KINDS,
+  ADDRESS_RULES,
+  judgeAddress,
+  type AddressKind,
+} from '@sluice/domain/network-address';
 import { describe, expect, test } from 'vitest';
 
 /** Address as URL parsing and name look-ups give it → what it is; null: may be sent to. */
@@ -178,12 +183,17 @@ describe('by default', () => {
   test('the address that a rule begins with is refused, whichever rule is narrower', () => {
     for (const { range } of ADDRESS_RULES) {
       const [address = ''] = range.split('/');
-      expect({ range, ...judgeAddress(address, { allowPrivate: false }) }).toMatchObject({ range, outcome: 'refused' });
+      expect({ range, ...judgeAddress(address, { allowPrivate: false }) }).toMatchObject({
+        range,
+        outcome: 'refused',
+      });
     }
   });
 
   test('the table above has a case of every kind', () => {
-    expect(new Set(Object.values(ADDRESSES))).toEqual(new Set([null, ...Object.keys(ADDRESS_KINDS)]));
+    expect(new Set(Object.values(ADDRESSES))).toEqual(
+      new Set([null, ...Object.keys(ADDRESS_KINDS)]),
+    );
   });
 });
 
@@ -223,17 +233,33 @@ describe('where private addresses are allowed', () => {
     for (const [address, kind] of Object.entries(ADDRESSES)) {
       const verdict = judgeAddress(address, { allowPrivate: true });
       if (kind === null) expect(verdict).toEqual({ outcome: 'allowed' });
-      else if (ADDRESS_KINDS[kind] === 'never') expect(verdict).toEqual({ outcome: 'refused', kind });
+      else if (ADDRESS_KINDS[kind] === 'never')
+        expect(verdict).toEqual({ outcome: 'refused', kind });
     }
-    for (const address of ['127.0.0.1', '10.0.0.1', '::1', 'fd12::1', '100.64.0.1', '::ffff:127.0.0.1', '64:ff9b::a00:1', '2002:a00:1::1']) {
+    for (const address of [
+      '127.0.0.1',
+      '10.0.0.1',
+      '::1',
+      'fd12::1',
+      '100.64.0.1',
+      '::ffff:127.0.0.1',
+      '64:ff9b::a00:1',
+      '2002:a00:1::1',
+    ]) {
       expect(judgeAddress(address, { allowPrivate: true })).toEqual({ outcome: 'allowed' });
     }
   });
 
-  test.each(['::ffff:169.254.169.254', '::ffff:a9fe:a9fe', '64:ff9b::a9fe:a9fe', '2002:a9fe:a9fe::1', '::169.254.169.254'])(
-    'metadata stays closed, also as %s',
-    (address) => {
-      expect(judgeAddress(address, { allowPrivate: true })).toEqual({ outcome: 'refused', kind: 'metadata' });
-    },
-  );
+  test.each([
+    '::ffff:169.254.169.254',
+    '::ffff:a9fe:a9fe',
+    '64:ff9b::a9fe:a9fe',
+    '2002:a9fe:a9fe::1',
+    '::169.254.169.254',
+  ])('metadata stays closed, also as %s', (address) => {
+    expect(judgeAddress(address, { allowPrivate: true })).toEqual({
+      outcome: 'refused',
+      kind: 'metadata',
+    });
+  });
 });

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@sluice/domain/json';
 import type { Parsed } from '@sluice/domain/parse';
 import { parsePipelines } from '@sluice/domain/pipelines';
-import { parseIdentify } from '@sluice/domain/track-v1';
+import { parseAddDevice, parseIdentify } from '@sluice/domain/track-v1';
 import { parseEntity } from '@sluice/domain/track-v2';
 import { describe, expect, test } from 'vitest';
 import { CONTEXT, nested, onlyIssue, operationOf, refusals, warnings } from './parsing.ts';
@@ -74,20 +74,22 @@ describe('on every interface', () => {
     expect(attributesOf(v1({ ...theirs, ...ours }))).toEqual(ours);
   });
 
-  test('__proto__ and constructor are ordinary keys and change no prototype', () => {
-    const text =
-      '{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}},"cio_email_tracking_consent":1}';
+  test.each([
+    '{"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}},"cio_email_tracking_consent":1}',
+    '{"cio_email_tracking_consent":1,"__proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}',
+  ])('__proto__ and constructor in %s are ordinary keys and change no prototype', (text) => {
     const sent: unknown = JSON.parse(text);
     for (const parsed of [v1(sent), traits(sent)]) {
       const attributes = attributesOf(parsed);
-      expect(Object.keys(attributes)).toEqual([
-        '__proto__',
-        'constructor',
-        'svc_email_tracking_consent',
-      ]);
       expect(Object.getPrototypeOf(attributes)).toBe(Object.prototype);
       expect(JSON.stringify(attributes)).toBe(text.replace('cio_', 'svc_'));
     }
+    const device = { id: 't', platform: 'ios', x: 1, attributes: sent };
+    const added = operationOf(parseAddDevice('u1', { device }, CONTEXT), 'device.add').attributes;
+    expect(Object.getPrototypeOf(added)).toBe(Object.prototype);
+    expect(Object.keys(added).toSorted()).toEqual(
+      ['__proto__', 'constructor', 'svc_email_tracking_consent', 'x'].toSorted(),
+    );
     expect(({} as { admin?: boolean }).admin).toBeUndefined();
   });
 

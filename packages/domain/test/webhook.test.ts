@@ -10,13 +10,19 @@ const event: ReportingEvent = {
   objectType: 'customer',
   metric: 'subscribed',
   occurredAtMs: 1_692_633_432_999,
-  data: { customer_id: '42', email_address: 'a@example.com', identifiers: { id: '42', email: 'a@example.com', svc_id: 'a3000001' } },
+  data: {
+    customer_id: '42',
+    email_address: 'a@example.com',
+    identifiers: { id: '42', email: 'a@example.com', svc_id: 'a3000001' },
+  },
 };
 
 describe('what is signed', () => {
   test('is the published vector when the key is used as text', () => {
     const key = '755781b5e03a973f3405a85474d5a032a60fd56fabaad66039b12eadd83955fa';
-    const signature = createHmac('sha256', key).update(stringToSign(1_692_633_432, '{"key": "value"}')).digest('hex');
+    const signature = createHmac('sha256', key)
+      .update(stringToSign(1_692_633_432, '{"key": "value"}'))
+      .digest('hex');
     expect(signature).toBe('d7c655389bb364d3e8bdbb6ec18a7f1b6cf91f39bba647554ada78aa61de37b9');
   });
 });
@@ -36,7 +42,9 @@ describe('the body of a delivery', () => {
     const withContent: ReportingEvent = { ...event, content: { content: 'Hello' } };
     expect(JSON.parse(deliveryBody(withContent, false))).toMatchObject({ data: event.data });
     expect(JSON.parse(deliveryBody(withContent, false))).not.toHaveProperty('data.content');
-    expect(JSON.parse(deliveryBody(withContent, true))).toMatchObject({ data: { ...event.data, content: 'Hello' } });
+    expect(JSON.parse(deliveryBody(withContent, true))).toMatchObject({
+      data: { ...event.data, content: 'Hello' },
+    });
   });
 
   test('can be kept as text whatever a client sent', () => {

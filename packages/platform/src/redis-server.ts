@@ -103,7 +103,7 @@ async function startFailure(child: ChildProcess, port: number, words: () => stri
   });
   child.once('exit', (code) => (failure ??= `redis-server ended with ${code}:\n${words()}`));
   const deadlineMs = performance.now() + READY_DEADLINE_MS;
-  while (failure === undefined && !(await isAnswering(port))) {
+  while (failure === undefined && !(await isAnswering(port, child.pid ?? 0))) {
     if (performance.now() > deadlineMs) {
       child.kill('SIGKILL');
       failure = `redis-server did not answer on port ${port}:\n${words()}`;
@@ -113,14 +113,22 @@ async function startFailure(child: ChildProcess, port: number, words: () => stri
   if (failure !== undefined) throw new AppError('BROKER_UNAVAILABLE', failure);
 }
 
-/** Asks as a client would: while it still loads its file it answers `-LOADING`. */
-async function isAnswering(port: number): Promise<boolean> {
+/**
+ * Asks as a client would: while it still loads its file it answers `-LOADING`. And asks whose
+ * answer it is: on a port that was taken another Redis would answer for ours, which is ending.
+ */
+async function isAnswering(port: number, pid: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   try {
     socket.setTimeout(1_000, () => socket.destroy(new Error('timeout')));
-    socket.write('PING\r\n');
-    const [reply] = (await once(socket, 'data')) as [Buffer];
-    return reply.toString().startsWith('+PONG');
+    socket.write('INFO server\r\nPING\r\n');
+    let reply = '';
+    for await (const chunk of socket) {
+      reply += String(chunk);
+      if (reply.includes('+PONG\r\n')) return reply.includes(`process_id:${pid}\r\n`);
+      if (reply.includes('-LOADING')) return false;
+    }
+    return false;
   } catch {
     return false;
   } finally {
@@ -130,10 +138,14 @@ async function isAnswering(port: number): Promise<boolean> {
 
 /** Ends the server when we end in any way, `kill -9` included: the pipe that we hold closes. */
 function spawnGuard(pid: number): ChildProcess {
-  const guard = spawn('/bin/sh', ['-c', 'while read -r _; do :; done; kill -TERM "$0"', String(pid)], {
-    detached: true,
-    stdio: ['pipe', 'ignore', 'ignore'],
-  });
+  const guard = spawn(
+    '/bin/sh',
+    ['-c', 'while read -r _; do :; done; kill -TERM "$0"', String(pid)],
+    {
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
+    },
+  );
   guard.on('error', () => {});
   guard.unref();
   return guard;

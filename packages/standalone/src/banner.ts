@@ -45,10 +45,13 @@ ${demoCommands(intake, api)
 }
 
 /** A person comes in; a webhook is set up; the person is read back. Each is one line for a shell. */
-export function demoCommands(intake: string, api: string): string[] {
+function demoCommands(intake: string, api: string): string[] {
   const json = `-H 'Content-Type: application/json'`;
   const bearer = `-H 'Authorization: Bearer ${DEMO.appKey}'`;
-  const person = JSON.stringify({ userId: 'ada', traits: { email: 'ada@example.com', plan: 'pro' } });
+  const person = JSON.stringify({
+    userId: 'ada',
+    traits: { email: 'ada@example.com', plan: 'pro' },
+  });
   const webhook = JSON.stringify({
     name: 'My receiver',
     endpoint: 'http://127.0.0.1:9000/hook',

@@ -38,7 +38,9 @@ export async function holdDataDirectory(wantedPath: string): Promise<DataDirecto
     lock.exec('pragma locking_mode = exclusive; begin exclusive');
   } catch (cause) {
     lock.close();
-    throw new AppError('DATA_DIRECTORY_HELD', describeHolder(path, await readHolder(holderFile)), { cause });
+    throw new AppError('DATA_DIRECTORY_HELD', describeHolder(path, await readHolder(holderFile)), {
+      cause,
+    });
   }
   return {
     path,

@@ -23,7 +23,10 @@ export interface KeptPostgres {
 }
 
 /** @throws AppError as `startEmbeddedPostgres` does, for the first start only. */
-export async function keepPostgres(databaseName: string, options: KeepPostgresOptions): Promise<KeptPostgres> {
+export async function keepPostgres(
+  databaseName: string,
+  options: KeepPostgresOptions,
+): Promise<KeptPostgres> {
   const { directory, onProgress, onNote } = options;
   const start = (): Promise<EmbeddedPostgres> =>
     startEmbeddedPostgres({ directory, durability: 'full', onProgress });
@@ -48,9 +51,14 @@ export async function keepPostgres(databaseName: string, options: KeepPostgresOp
       await pause(pauseMs, stopping.signal);
       pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
       if (stopping.signal.aborted) return;
-      server = await start().catch((error: Error) => void onNote(error.message));
+      server = await start().catch((error: Error) => {
+        onNote(error.message);
+        return undefined;
+      });
       if (server && server.port !== first.port) {
-        onNote(`Postgres' port ${first.port} was taken; the services look for it there, so it is tried again`);
+        onNote(
+          `Postgres' port ${first.port} was taken; the services look for it there, so it is tried again`,
+        );
         await server.stop();
         server = undefined;
       }

@@ -25,7 +25,9 @@ export async function awaitLeftoverServices(options: LeftoverOptions): Promise<v
       const waitedMs = performance.now() - startedAtMs;
       if (waitedMs > NOTE_AFTER_MS && !isNoted) {
         isNoted = true;
-        options.onProgress('waiting for the services of an earlier run, which was killed, to finish');
+        options.onProgress(
+          'waiting for the services of an earlier run, which was killed, to finish',
+        );
       }
       if (waitedMs > options.deadlineMs) options.kill(pid);
       await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));

@@ -7,10 +7,19 @@ export function renderLogLine(format: LogFormat, service: string, line: string):
   const entry = parseEntry(line);
   if (format === 'json') return entry ? line : JSON.stringify({ level: 50, service, msg: line });
   if (!entry) return `${' '.repeat(8)} ${service.padEnd(7)} ${line}`;
-  const { level, time, msg, service: _service, pid: _pid, hostname: _hostname, error, ...rest } = entry;
+  const {
+    level,
+    time,
+    msg,
+    service: _service,
+    pid: _pid,
+    hostname: _hostname,
+    error,
+    ...rest
+  } = entry;
   const clock = typeof time === 'string' ? time.slice(11, 19) : ' '.repeat(8);
   const detail = Object.entries(rest).map(([name, value]) => ` ${name}=${renderValue(value)}`);
-  return `${clock} ${service.padEnd(7)} ${levelName(level)}${String(msg ?? '')}${detail.join('')}${renderError(error)}`;
+  return `${clock} ${service.padEnd(7)} ${levelName(level)}${renderValue(msg ?? '')}${detail.join('')}${renderError(error)}`;
 }
 
 function parseEntry(line: string): Record<string, unknown> | undefined {
@@ -30,12 +39,13 @@ function levelName(level: unknown): string {
   return '';
 }
 
-const renderValue = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
+const renderValue = (value: unknown): string =>
+  typeof value === 'string' ? value : JSON.stringify(value);
 
 /** The stack only: pino puts the causes into it. */
 function renderError(error: unknown): string {
   if (error === undefined) return '';
   if (typeof error !== 'object' || error === null) return ` error=${renderValue(error)}`;
   const { stack, message } = error as { stack?: unknown; message?: unknown };
-  return `\n    ${String(stack ?? message ?? JSON.stringify(error)).replaceAll('\n', '\n    ')}`;
+  return `\n    ${renderValue(stack ?? message ?? error).replaceAll('\n', '\n    ')}`;
 }

@@ -5,7 +5,7 @@ import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { renderLogLine, type LogFormat } from './log-lines.ts';
-import type { Service } from './service.ts';
+import type { Service } from './service-process.ts';
 import { HELP, standaloneSettings } from './settings.ts';
 import { startStandalone } from './start-standalone.ts';
 
@@ -39,7 +39,9 @@ try {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       if (stoppingSinceMs === undefined) {
-        say('\nstopping: intake, worker, API, Postgres; what is in hand is finished (again to force)');
+        say(
+          '\nstopping: intake, worker, API, Postgres; what is in hand is finished (again to force)',
+        );
         void stop(0).then(() => undefined);
       } else if (performance.now() - stoppingSinceMs > SAME_WISH_MS) {
         say('ending at once');
@@ -58,7 +60,8 @@ try {
         root: fileURLToPath(new URL('../../..', import.meta.url)),
         lifecycle,
         kill: (pid) => void process.kill(pid, 'SIGKILL'),
-        onServiceLine: (service, line) => process.stderr.write(`${renderLogLine(logFormat, service, line)}\n`),
+        onServiceLine: (service, line) =>
+          process.stderr.write(`${renderLogLine(logFormat, service, line)}\n`),
         onNote: say,
       },
       services,

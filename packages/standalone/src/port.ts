@@ -19,7 +19,11 @@ export async function requireFreePort({ setting, host, port }: WantedPort): Prom
   } catch (cause) {
     const reason = explain((cause as NodeJS.ErrnoException).code, host, port);
     const example = port > 50_000 ? port - 10_000 : port + 10_000;
-    throw new AppError('PORT_TAKEN', `${reason}; choose another port: ${setting}=${example} npm start`, { cause });
+    throw new AppError(
+      'PORT_TAKEN',
+      `${reason}; choose another port: ${setting}=${example} npm start`,
+      { cause },
+    );
   }
   listener.close();
   await once(listener, 'close');
@@ -28,6 +32,7 @@ export async function requireFreePort({ setting, host, port }: WantedPort): Prom
 function explain(code: string | undefined, host: string, port: number): string {
   if (code === 'EADDRINUSE') return `another process listens on ${host}:${port}`;
   if (code === 'EACCES') return `this user may not listen on ${host}:${port}`;
-  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') return `${host} is no address of this machine`;
+  if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND')
+    return `${host} is no address of this machine`;
   return `${host}:${port} cannot be listened on (${code})`;
 }

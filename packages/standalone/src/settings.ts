@@ -28,7 +28,8 @@ const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/;
 export function demoRefusal(settings: StandaloneSettings): string | undefined {
   if (settings.NODE_ENV === 'production') return 'NODE_ENV is production';
   for (const name of ['INTAKE_HOST', 'API_HOST'] as const) {
-    if (!LOOPBACK.test(settings[name])) return `${name} is ${settings[name]}, which others can reach`;
+    if (!LOOPBACK.test(settings[name]))
+      return `${name} is ${settings[name]}, which others can reach`;
   }
   return undefined;
 }

@@ -3,7 +3,7 @@
  * Each step registers its undoing where it succeeds, so a stop at any time undoes what there is, in
  * reverse: intake first, so that nothing new comes in, then worker and API, Postgres last.
  */
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
 import { keepPostgres } from './keep-postgres.ts';
@@ -11,7 +11,7 @@ import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
 import { requireFreePort } from './port.ts';
 import { prepareDatabase } from './prepare-database.ts';
-import { startService, type Service } from './service.ts';
+import { startService, type Service } from './service-process.ts';
 import { addressOf, demoRefusal, type StandaloneSettings } from './settings.ts';
 
 const DATABASE_NAME = 'sluice';
@@ -48,7 +48,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   const api = addressOf(settings.API_HOST, settings.API_PORT);
   const worker = addressOf(settings.WORKER_HOST, settings.WORKER_PORT);
 
-  const directory = await holdDataDirectory(join(deps.root, settings.SLUICE_DIRECTORY));
+  const directory = await holdDataDirectory(resolve(deps.root, settings.SLUICE_DIRECTORY));
   lifecycle.defer('data directory', () => directory.release());
   await awaitLeftoverServices({
     holder: directory.earlierHolder,
@@ -57,16 +57,22 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     onProgress: onNote,
   });
   for (const name of ['INTAKE', 'API', 'WORKER'] as const) {
-    await requireFreePort({ setting: `${name}_PORT`, host: settings[`${name}_HOST`], port: settings[`${name}_PORT`] });
+    await requireFreePort({
+      setting: `${name}_PORT`,
+      host: settings[`${name}_HOST`],
+      port: settings[`${name}_PORT`],
+    });
   }
 
-  const postgres = settings.DATABASE_URL === undefined ? await startDatabase(deps, directory) : undefined;
-  const databaseUrl = postgres?.url ?? (settings.DATABASE_URL as string);
-  await prepareDatabase(databaseUrl, refusal === undefined);
+  const database =
+    settings.DATABASE_URL === undefined
+      ? await startDatabase(deps, directory)
+      : { url: settings.DATABASE_URL, description: 'as DATABASE_URL says' };
+  await prepareDatabase(database.url, refusal === undefined);
 
-  const environment = serviceEnvironment(deps, databaseUrl);
+  const environment = serviceEnvironment(deps, database.url);
   const tellWhoHolds = async (): Promise<void> => {
-    const pids = services.flatMap(({ name, pid }) => ({ name, pid: pid() }));
+    const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));
     await directory.describe({
       pid: deps.pid,
       since,
@@ -76,11 +82,18 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   };
   const since = new Date().toISOString();
   // The last of these is the first to be stopped.
-  for (const [name, address] of [['api', api], ['worker', worker], ['intake', intake]] as const) {
+  for (const [name, address] of [
+    ['api', api],
+    ['worker', worker],
+    ['intake', intake],
+  ] as const) {
     const service = startService({
       name,
       execPath: deps.execPath,
-      args: ['--disable-warning=ExperimentalWarning', join(deps.root, 'packages', name, 'src', 'main.ts')],
+      args: [
+        '--disable-warning=ExperimentalWarning',
+        join(deps.root, 'packages', name, 'src', 'main.ts'),
+      ],
       environment,
       readyUrl: `${address}/readyz`,
       stopDeadlineMs: settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
@@ -98,7 +111,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     intake,
     api,
     worker,
-    postgres: postgres ? `127.0.0.1:${postgres.port}, database ${DATABASE_NAME} (embedded)` : 'as DATABASE_URL says',
+    postgres: database.description,
     queues: settings.REDIS_URL === undefined ? 'in Postgres' : 'in Redis, as REDIS_URL says',
     directory: directory.path,
     startedInMs: performance.now() - startedAtMs,
@@ -109,10 +122,15 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
 async function startDatabase(
   { lifecycle, onNote }: StandaloneDeps,
   directory: DataDirectory,
-): Promise<{ url: string; port: number }> {
-  const postgres = await keepPostgres(DATABASE_NAME, { directory: directory.path, onProgress: onNote, onNote });
+): Promise<{ url: string; description: string }> {
+  const postgres = await keepPostgres(DATABASE_NAME, {
+    directory: directory.path,
+    onProgress: onNote,
+    onNote,
+  });
   lifecycle.defer('postgres', () => postgres.stop());
-  return postgres;
+  const description = `127.0.0.1:${postgres.port}, database ${DATABASE_NAME} (embedded)`;
+  return { url: postgres.url, description };
 }
 
 function serviceEnvironment({ environment, settings }: StandaloneDeps, databaseUrl: string) {

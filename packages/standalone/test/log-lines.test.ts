@@ -10,7 +10,9 @@ const ENTRY = JSON.stringify({
 });
 
 test('a log entry is one line with the time, the service, the level where it matters, and its fields', () => {
-  expect(renderLogLine('pretty', 'intake', ENTRY)).toBe('20:04:13 intake  warning: a warning port=8080');
+  expect(renderLogLine('pretty', 'intake', ENTRY)).toBe(
+    '20:04:13 intake  warning: a warning port=8080',
+  );
 });
 
 test('for machines an entry stays as it was written, and what is no entry becomes one', () => {
@@ -27,6 +29,12 @@ test('what a service says that is no log entry is shown as it is, with its name'
 });
 
 test("an error's stack is shown below its line", () => {
-  const entry = JSON.stringify({ level: 50, msg: 'failed', error: { message: 'x', stack: 'Error: x\n    at y' } });
-  expect(renderLogLine('pretty', 'api', entry)).toBe('         api     ERROR failed\n    Error: x\n        at y');
+  const entry = JSON.stringify({
+    level: 50,
+    msg: 'failed',
+    error: { message: 'x', stack: 'Error: x\n    at y' },
+  });
+  expect(renderLogLine('pretty', 'api', entry)).toBe(
+    '         api     ERROR failed\n    Error: x\n        at y',
+  );
 });

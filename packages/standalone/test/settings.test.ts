@@ -30,7 +30,14 @@ test('an address that means every interface is reached by loopback', () => {
 });
 
 test('the help names every setting that only npm start has', () => {
-  for (const name of ['SLUICE_DIRECTORY', 'LOG_FORMAT', 'INTAKE_PORT', 'API_PORT', 'WORKER_PORT', 'SHARD_COUNT']) {
+  for (const name of [
+    'SLUICE_DIRECTORY',
+    'LOG_FORMAT',
+    'INTAKE_PORT',
+    'API_PORT',
+    'WORKER_PORT',
+    'SHARD_COUNT',
+  ]) {
     expect(HELP).toContain(name);
   }
 });

@@ -52,7 +52,9 @@ export function classifyFailure(error: Error, context: FailureContext): Classifi
   // Several addresses were tried: Node gives the first one's code to the whole, and no message.
   const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : error;
   return {
-    failure: context.isCertificateBad ? 'tls_verification' : classOf(error, message, context.hasHead),
+    failure: context.isCertificateBad
+      ? 'tls_verification'
+      : classOf(error, message, context.hasHead),
     message: message.slice(0, MESSAGE_LENGTH_MAX),
   };
 }
@@ -60,11 +62,14 @@ export function classifyFailure(error: Error, context: FailureContext): Classifi
 function classOf(error: NodeJS.ErrnoException, message: string, hasHead: boolean): FailureClass {
   const { name, code = '' } = error;
   // undici says "bad response" and "bad upgrade" of a response nobody asked for, else "closed".
-  if (code === 'UND_ERR_SOCKET') return message.startsWith('bad ') ? 'misbehaving_server' : 'end_of_file';
+  if (code === 'UND_ERR_SOCKET')
+    return message.startsWith('bad ') ? 'misbehaving_server' : 'end_of_file';
   // It says this of every parse error after a length was read: in the body it means too few bytes.
-  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return hasHead ? 'end_of_file' : 'misbehaving_server';
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH')
+    return hasHead ? 'end_of_file' : 'misbehaving_server';
   // These have no code of their own in undici 8.12.
-  if (name === 'HTTPParserError') return /\bEOF\b/.test(message) ? 'end_of_file' : 'misbehaving_server';
+  if (name === 'HTTPParserError')
+    return /\bEOF\b/.test(message) ? 'end_of_file' : 'misbehaving_server';
   const exact = CLASS_BY_CODE[code];
   if (exact) return exact;
   return CLASS_BY_PREFIX.find(([prefix]) => code.startsWith(prefix))?.[1] ?? 'other';

@@ -98,7 +98,9 @@ const KEEP_RETRY_DELAY_MS = 250;
 export async function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome> {
   const claimedAtMs = deps.monotonicNow();
   const claimed = await claimLane(deps.database, lane, deps.leases.leaseMs, deps.now());
-  const outcome = claimed ? await new LaneDrain(deps, lane, claimed, claimedAtMs).run() : await whyNot(deps, lane);
+  const outcome = claimed
+    ? await new LaneDrain(deps, lane, claimed, claimedAtMs).run()
+    : await whyNot(deps, lane);
   try {
     if (outcome.outcome === 'more') await deps.wakeLane(lane);
     else if (outcome.outcome === 'waiting') await deps.wakeLaneAt(lane, outcome.untilMs);
@@ -119,7 +121,12 @@ async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome
 
 /** What follows for a lane that nobody holds. */
 function afterRelease(
-  lane: { readonly isPaused: boolean; readonly nextProbeAtMs: number | null; readonly lastSequence: number; readonly cursor: number },
+  lane: {
+    readonly isPaused: boolean;
+    readonly nextProbeAtMs: number | null;
+    readonly lastSequence: number;
+    readonly cursor: number;
+  },
   nowMs: number,
 ): LaneOutcome {
   if (lane.isPaused) return { outcome: 'paused' };
@@ -168,7 +175,9 @@ class LaneDrain {
         const hasEnded = this.#run.inFlight === 0 && !this.#mayLoad();
         if (hasEnded) {
           const after = await this.#keep(true);
-          return after ? afterRelease({ ...after, cursor: this.#run.snapshot().cursor }, this.#deps.now()) : { outcome: 'fenced' };
+          return after
+            ? afterRelease({ ...after, cursor: this.#run.snapshot().cursor }, this.#deps.now())
+            : { outcome: 'fenced' };
         }
         const isFenced = await this.#keepAndLoad(ending);
         if (isFenced) return { outcome: 'fenced' };
@@ -217,8 +226,15 @@ class LaneDrain {
     // A failing lane needs its head only.
     const limit = this.#run.nextProbeAtMs === null ? PAGE_SIZE : 1;
     const after = this.#run.loadedThrough;
-    const page = await listDeliveriesAfter(this.#deps.database, this.#lane, after, this.#attemptedBefore, limit);
-    if (page.length === 0) throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
+    const page = await listDeliveriesAfter(
+      this.#deps.database,
+      this.#lane,
+      after,
+      this.#attemptedBefore,
+      limit,
+    );
+    if (page.length === 0)
+      throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
     this.#run.load(page);
   }
 
@@ -244,11 +260,23 @@ class LaneDrain {
       });
   }
 
-  #end(delivery: LoggedDelivery, startedAtMs: number, endpoint: string, outcome: HttpOutcome): void {
+  #end(
+    delivery: LoggedDelivery,
+    startedAtMs: number,
+    endpoint: string,
+    outcome: HttpOutcome,
+  ): void {
     const { sequence } = delivery;
     const attempt = this.#run.attempts(sequence) + 1;
     const { status, durationMs } = outcome;
-    const record = { sequence, attempt, startedAtMs, durationMs, status, responseBody: outcome.body || null };
+    const record = {
+      sequence,
+      attempt,
+      startedAtMs,
+      durationMs,
+      status,
+      responseBody: outcome.body || null,
+    };
     if (outcome.outcome === 'response' && isSuccessStatus(outcome.status)) {
       this.#run.succeed(sequence);
       this.#ended.push({ ...record, outcome: 'delivered', failure: null, failureMessage: null });
@@ -256,7 +284,12 @@ class LaneDrain {
       const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
       const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
       const endedAtMs = startedAtMs + durationMs;
-      const verdict = this.#run.fail(sequence, { startedAtMs, status, failure }, endedAtMs, this.#deps.random());
+      const verdict = this.#run.fail(
+        sequence,
+        { startedAtMs, status, failure },
+        endedAtMs,
+        this.#deps.random(),
+      );
       this.#ended.push({ ...record, outcome: verdict, failure, failureMessage });
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
@@ -278,10 +311,20 @@ class LaneDrain {
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
       try {
-        const after = await recordProgress(database, this.#lane, this.#fencing, progress, leases.leaseMs, this.#deps.now());
+        const after = await recordProgress(
+          database,
+          this.#lane,
+          this.#fencing,
+          progress,
+          leases.leaseMs,
+          this.#deps.now(),
+        );
         if (!after) {
           this.#isStopped = true;
-          this.#deps.logger.warn({ ...this.#lane, attempts: progress.attempts.length }, 'a lane was taken over; its attempts are not kept');
+          this.#deps.logger.warn(
+            { ...this.#lane, attempts: progress.attempts.length },
+            'a lane was taken over; its attempts are not kept',
+          );
           return undefined;
         }
         this.#leaseEndsAtMs = askedAtMs + after.leaseLeftMs;
@@ -292,7 +335,10 @@ class LaneDrain {
         // What is not kept is sent again, so it is worth trying for as long as the lane is ours.
         this.#isKeepFailing = true;
         if (this.#deps.monotonicNow() + KEEP_RETRY_DELAY_MS >= this.#leaseEndsAtMs) throw error;
-        this.#deps.logger.warn({ error, ...this.#lane }, 'progress of a lane is not kept yet; trying again');
+        this.#deps.logger.warn(
+          { error, ...this.#lane },
+          'progress of a lane is not kept yet; trying again',
+        );
         await this.#deps.pause(KEEP_RETRY_DELAY_MS);
       }
     }

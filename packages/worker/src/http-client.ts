@@ -24,7 +24,11 @@ import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery-fail
 import { toStorableText } from '@sluice/domain/storable-text';
 import { Client, type Dispatcher } from 'undici';
 import { classifyFailure, isConnectionLoss } from './classify-failure.ts';
-import { createVettedConnector, type ResolveName, type VettedConnector } from './vetted-connection.ts';
+import {
+  createVettedConnector,
+  type ResolveName,
+  type VettedConnector,
+} from './vetted-connection.ts';
 
 export interface HttpPost {
   readonly endpoint: string;
@@ -40,7 +44,11 @@ export type HttpOutcome = {
   readonly durationMs: number;
 } & (
   | { readonly outcome: 'response'; readonly status: number }
-  | { readonly outcome: 'failure'; readonly failure: Exclude<FailureClass, 'status'>; readonly message: string }
+  | {
+      readonly outcome: 'failure';
+      readonly failure: Exclude<FailureClass, 'status'>;
+      readonly message: string;
+    }
 );
 
 export interface HttpClientOptions {
@@ -80,7 +88,14 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       const isUsable = url !== null && (url.protocol === 'https:' || url.protocol === 'http:');
       if (!isUsable) {
         const message = 'not an http or https URL';
-        return Promise.resolve({ outcome: 'failure', failure: 'unusable_endpoint', message, status: null, body: '', durationMs: 0 });
+        return Promise.resolve({
+          outcome: 'failure',
+          failure: 'unusable_endpoint',
+          message,
+          status: null,
+          body: '',
+          durationMs: 0,
+        });
       }
       return new Promise((resolve) => {
         new Attempt(connections, url, request, options.timeoutMs, resolve).send();
@@ -100,7 +115,11 @@ class Connection {
   /** Answers that came whole over the present socket. */
   answers = 0;
 
-  constructor(origin: string, connector: VettedConnector, onClosed: (connection: Connection) => void) {
+  constructor(
+    origin: string,
+    connector: VettedConnector,
+    onClosed: (connection: Connection) => void,
+  ) {
     this.origin = origin;
     this.client = new Client(origin, {
       connect: (target, callback) => {
@@ -276,7 +295,10 @@ class Attempt implements Dispatcher.DispatchHandler {
       return;
     }
     const socket = this.#connection.socket as Partial<TLSSocket> | undefined;
-    const context = { isCertificateBad: Boolean(socket?.authorizationError), hasHead: this.#status !== null };
+    const context = {
+      isCertificateBad: Boolean(socket?.authorizationError),
+      hasHead: this.#status !== null,
+    };
     const { failure, message } = classifyFailure(error, context);
     this.#fail(failure === 'status' ? 'other' : failure, message);
   }
@@ -299,7 +321,12 @@ class Attempt implements Dispatcher.DispatchHandler {
   #end(
     ending:
       | { outcome: 'response'; status: number }
-      | { outcome: 'failure'; failure: Exclude<FailureClass, 'status'>; message: string; status: number | null },
+      | {
+          outcome: 'failure';
+          failure: Exclude<FailureClass, 'status'>;
+          message: string;
+          status: number | null;
+        },
     keepConnection: () => void = () => this.#connections.discard(this.#connection),
   ): void {
     if (this.#isOver) return;
@@ -307,7 +334,11 @@ class Attempt implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer);
     keepConnection();
     const body = Buffer.concat(this.#chunks).subarray(0, BODY_KEPT_BYTES_MAX).toString('utf8');
-    this.#resolve({ ...ending, body: toStorableText(body), durationMs: Math.round(performance.now() - this.#startedAtMs) });
+    this.#resolve({
+      ...ending,
+      body: toStorableText(body),
+      durationMs: Math.round(performance.now() - this.#startedAtMs),
+    });
   }
 }
 

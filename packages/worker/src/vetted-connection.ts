@@ -38,7 +38,10 @@ export interface VettedConnector {
 const TLS_OPTIONS = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
 
 /** @param resolve - for tests; the system's by default. */
-export function createVettedConnector(policy: AddressPolicy, resolve: ResolveName = resolveBySystem): VettedConnector {
+export function createVettedConnector(
+  policy: AddressPolicy,
+  resolve: ResolveName = resolveBySystem,
+): VettedConnector {
   const underWay = new Map<string, Promise<LookupAddress[]>>();
 
   function resolveOnce(hostname: string): Promise<LookupAddress[]> {
@@ -51,8 +54,15 @@ export function createVettedConnector(policy: AddressPolicy, resolve: ResolveNam
 
   async function resolveVetted(hostname: string): Promise<LookupAddress[]> {
     const addresses = await resolveOnce(hostname);
-    const allowed = addresses.filter(({ address }) => judgeAddress(address, policy).outcome === 'allowed');
-    if (allowed.length === 0) throw refusal(hostname, addresses.map(({ address }) => address), policy);
+    const allowed = addresses.filter(
+      ({ address }) => judgeAddress(address, policy).outcome === 'allowed',
+    );
+    if (allowed.length === 0)
+      throw refusal(
+        hostname,
+        addresses.map(({ address }) => address),
+        policy,
+      );
     return allowed;
   }
 
@@ -102,12 +112,18 @@ function resolveBySystem(hostname: string): Promise<LookupAddress[]> {
   });
 }
 
-function refusal(hostname: string, addresses: readonly string[], policy: AddressPolicy): NodeJS.ErrnoException {
+function refusal(
+  hostname: string,
+  addresses: readonly string[],
+  policy: AddressPolicy,
+): NodeJS.ErrnoException {
   const kinds = addresses.map((address) => {
     const verdict = judgeAddress(address, policy);
     return verdict.outcome === 'refused' ? verdict.kind : 'allowed';
   });
-  const error: NodeJS.ErrnoException = new Error(`${hostname}: refused address (${[...new Set(kinds)].join(', ')})`);
+  const error: NodeJS.ErrnoException = new Error(
+    `${hostname}: refused address (${[...new Set(kinds)].join(', ')})`,
+  );
   error.code = ADDRESS_REFUSED;
   return error;
 }

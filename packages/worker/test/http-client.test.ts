@@ -4,7 +4,12 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createHttpClient, type HttpClient, type HttpClientOptions, type HttpOutcome } from '../src/http-client.ts';
+import {
+  createHttpClient,
+  type HttpClient,
+  type HttpClientOptions,
+  type HttpOutcome,
+} from '../src/http-client.ts';
 import {
   AUTHORITY_CERTIFICATE,
   EXPIRED_CERTIFICATE,
@@ -25,24 +30,36 @@ afterEach(async () => {
 });
 
 function clientOf(options: Partial<HttpClientOptions> = {}): HttpClient {
-  const client = createHttpClient({ timeoutMs: TIMEOUT_MS, allowPrivateAddresses: true, ...options });
+  const client = createHttpClient({
+    timeoutMs: TIMEOUT_MS,
+    allowPrivateAddresses: true,
+    ...options,
+  });
   closes.push(() => client.close());
   return client;
 }
 
-async function receiverOf(...[onRequest, tls]: Parameters<typeof startReceiver>): Promise<Receiver> {
+async function receiverOf(
+  ...[onRequest, tls]: Parameters<typeof startReceiver>
+): Promise<Receiver> {
   const receiver = await startReceiver(onRequest, tls);
   closes.push(() => receiver.close());
   return receiver;
 }
 
 const post = (client: HttpClient, endpoint: string): Promise<HttpOutcome> =>
-  client.post({ endpoint, headers: { 'content-type': 'application/json' }, body: '{"text":"Grüße"}' });
+  client.post({
+    endpoint,
+    headers: { 'content-type': 'application/json' },
+    body: '{"text":"Grüße"}',
+  });
 
 const respond = (text: string) => (request: ReceivedRequest) => void request.socket.write(text);
 
 /** Sends once to a receiver that behaves so. */
-async function sendTo(onRequest: (request: ReceivedRequest) => void): Promise<HttpOutcome & { receiver: Receiver }> {
+async function sendTo(
+  onRequest: (request: ReceivedRequest) => void,
+): Promise<HttpOutcome & { receiver: Receiver }> {
   const receiver = await receiverOf(onRequest);
   return { ...(await post(clientOf(), receiver.url)), receiver };
 }
@@ -66,9 +83,12 @@ describe('an answer', () => {
     expect(request).toMatch(/\r\n\r\n\{"text":"Grüße"\}$/);
   });
 
-  test.each([200, 204, 299, 304, 400, 404, 429, 500, 503, 521, 599])('of status %i is an answer', async (status) => {
-    expect(await sendTo(respond(answer(status)))).toMatchObject({ outcome: 'response', status });
-  });
+  test.each([200, 204, 299, 304, 400, 404, 429, 500, 503, 521, 599])(
+    'of status %i is an answer',
+    async (status) => {
+      expect(await sendTo(respond(answer(status)))).toMatchObject({ outcome: 'response', status });
+    },
+  );
 
   test('that redirects is not followed', async () => {
     const target = await receiverOf(respond(answer(200)));
@@ -78,9 +98,12 @@ describe('an answer', () => {
   });
 
   test('in chunks, or until the connection closes, is read whole', async () => {
-    const chunked = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n';
+    const chunked =
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n';
     expect(await sendTo(respond(chunked))).toMatchObject({ outcome: 'response', body: 'abcde' });
-    const untilClose = await sendTo(({ socket }) => void socket.end('HTTP/1.1 200 OK\r\n\r\nabcde'));
+    const untilClose = await sendTo(
+      ({ socket }) => void socket.end('HTTP/1.1 200 OK\r\n\r\nabcde'),
+    );
     expect(untilClose).toMatchObject({ outcome: 'response', status: 200, body: 'abcde' });
   });
 
@@ -101,19 +124,32 @@ describe('an answer', () => {
   test('that is compressed is not unpacked', async () => {
     const bomb = gzipSync(Buffer.alloc(5_000_000));
     const head = `HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${bomb.length}\r\n\r\n`;
-    const sent = await sendTo(({ socket }) => void socket.write(Buffer.concat([Buffer.from(head), bomb])));
+    const sent = await sendTo(
+      ({ socket }) => void socket.write(Buffer.concat([Buffer.from(head), bomb])),
+    );
     expect(sent).toMatchObject({ outcome: 'response', status: 200 });
     expect(sent.body.length).toBeLessThanOrEqual(1024);
   });
 
   test('can be kept as text whatever its bytes', async () => {
-    const sent = await sendTo(({ socket }) => void socket.write(Buffer.concat([Buffer.from(answer(200, 'xxxx').slice(0, -4)), Buffer.from([0x61, 0, 0xff, 0x62])])));
+    const sent = await sendTo(
+      ({ socket }) =>
+        void socket.write(
+          Buffer.concat([
+            Buffer.from(answer(200, 'xxxx').slice(0, -4)),
+            Buffer.from([0x61, 0, 0xff, 0x62]),
+          ]),
+        ),
+    );
     expect(sent.body).toBe('a\ufffd\ufffdb');
   });
 
   test('after informational ones is the answer', async () => {
     const early = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n';
-    expect(await sendTo(respond(early + answer(201)))).toMatchObject({ outcome: 'response', status: 201 });
+    expect(await sendTo(respond(early + answer(201)))).toMatchObject({
+      outcome: 'response',
+      status: 201,
+    });
   });
 });
 
@@ -130,7 +166,9 @@ describe('the deadline', () => {
   });
 
   test('lets an answer through that comes just before it', async () => {
-    const sent = await sendTo(({ socket }) => void setTimeout(() => socket.write(answer(200)), TIMEOUT_MS * 0.7));
+    const sent = await sendTo(
+      ({ socket }) => void setTimeout(() => socket.write(answer(200)), TIMEOUT_MS * 0.7),
+    );
     expect(sent).toMatchObject({ outcome: 'response', status: 200 });
   });
 
@@ -153,9 +191,14 @@ describe('the deadline', () => {
     const server = createServer().listen(0, '127.0.0.1');
     const sockets: Socket[] = [];
     server.on('connection', (socket) => sockets.push(socket.on('error', () => {})));
-    closes.push(() => new Promise((resolve) => server.close(resolve)), () => sockets.forEach((socket) => socket.destroy()));
+    closes.push(
+      () => new Promise((resolve) => server.close(resolve)),
+      () => sockets.forEach((socket) => socket.destroy()),
+    );
     await new Promise((resolve) => server.once('listening', resolve));
-    expectTimeout(await post(clientOf(), `https://127.0.0.1:${(server.address() as AddressInfo).port}/`));
+    expectTimeout(
+      await post(clientOf(), `https://127.0.0.1:${(server.address() as AddressInfo).port}/`),
+    );
   });
 
   test('is of the whole: a head that drips is no progress', async () => {
@@ -196,7 +239,10 @@ describe('a connection that fails is', () => {
       { address: '127.0.0.3', family: 4 },
     ];
     const sent = await post(clientOf({ resolve }), 'http://receiver.test:9/');
-    expect(sent).toMatchObject({ failure: 'connection_refused', message: expect.stringContaining('ECONNREFUSED') });
+    expect(sent).toMatchObject({
+      failure: 'connection_refused',
+      message: expect.stringContaining('ECONNREFUSED'),
+    });
   });
 
   test.each<[string, string]>([
@@ -204,7 +250,9 @@ describe('a connection that fails is', () => {
     ['during the head', 'HTTP/1.1 20'],
     ['after the head', 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc'],
   ])('reset, %s', async (_, text) => {
-    const sent = await sendTo(({ socket }) => socket.write(text, () => setTimeout(() => socket.resetAndDestroy(), 20)));
+    const sent = await sendTo(({ socket }) =>
+      socket.write(text, () => setTimeout(() => socket.resetAndDestroy(), 20)),
+    );
     expect(sent).toMatchObject({ outcome: 'failure', failure: 'connection_reset' });
     expect(sent.receiver.requests).toHaveLength(1);
   });
@@ -215,7 +263,10 @@ describe('a connection that fails is', () => {
     ['in the body', 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc'],
     ['in a chunked body', 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nab'],
     ['in the last body', 'HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 10\r\n\r\nabc'],
-    ['in the last chunked body', 'HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n5\r\nab'],
+    [
+      'in the last chunked body',
+      'HTTP/1.1 200 OK\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n5\r\nab',
+    ],
   ])('at its end, %s', async (_, text) => {
     const sent = await sendTo(({ socket }) => void socket.end(text));
     expect(sent).toMatchObject({ outcome: 'failure', failure: 'end_of_file' });
@@ -223,7 +274,9 @@ describe('a connection that fails is', () => {
   });
 
   test('an answer all the same where an error status came before', async () => {
-    const sent = await sendTo(({ socket }) => void socket.end('HTTP/1.1 502 Bad\r\ncontent-length: 10\r\n\r\nabc'));
+    const sent = await sendTo(
+      ({ socket }) => void socket.end('HTTP/1.1 502 Bad\r\ncontent-length: 10\r\n\r\nabc'),
+    );
     expect(sent).toMatchObject({ outcome: 'response', status: 502, body: 'abc' });
   });
 
@@ -234,11 +287,17 @@ describe('a connection that fails is', () => {
     ['a status that is none', 'HTTP/1.1 OK OK\r\n\r\n'],
     ['a head without end', `HTTP/1.1 200 OK\r\nx: ${'y'.repeat(64 * 1024)}\r\n\r\n`],
     ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 3\r\ncontent-length: 5\r\n\r\nabc'],
-    ['an upgrade nobody asked for', 'HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'],
+    [
+      'an upgrade nobody asked for',
+      'HTTP/1.1 101 Switching\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
+    ],
     ['a flood of early hints', 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(5_000)],
     ['a flood of continues', 'HTTP/1.1 100 Continue\r\n\r\n'.repeat(5_000)],
   ])('a misbehaving server that sends %s', async (_, text) => {
-    expect(await sendTo(respond(text))).toMatchObject({ outcome: 'failure', failure: 'misbehaving_server' });
+    expect(await sendTo(respond(text))).toMatchObject({
+      outcome: 'failure',
+      failure: 'misbehaving_server',
+    });
   });
 
   test('a name without an address', async () => {
@@ -246,11 +305,25 @@ describe('a connection that fails is', () => {
       throw Object.assign(new Error('getaddrinfo ENOTFOUND receiver.test'), { code: 'ENOTFOUND' });
     };
     const sent = await post(clientOf({ resolve }), 'http://receiver.test/');
-    expect(sent).toMatchObject({ outcome: 'failure', failure: 'name_not_resolved', message: 'getaddrinfo ENOTFOUND receiver.test' });
+    expect(sent).toMatchObject({
+      outcome: 'failure',
+      failure: 'name_not_resolved',
+      message: 'getaddrinfo ENOTFOUND receiver.test',
+    });
   });
 
-  test.each(['', 'receiver.test', 'ftp://receiver.test/', 'http://', 'file:///etc/passwd', 'http://a b/'])('no endpoint: %j', async (endpoint) => {
-    expect(await post(clientOf(), endpoint)).toMatchObject({ outcome: 'failure', failure: 'unusable_endpoint' });
+  test.each([
+    '',
+    'receiver.test',
+    'ftp://receiver.test/',
+    'http://',
+    'file:///etc/passwd',
+    'http://a b/',
+  ])('no endpoint: %j', async (endpoint) => {
+    expect(await post(clientOf(), endpoint)).toMatchObject({
+      outcome: 'failure',
+      failure: 'unusable_endpoint',
+    });
   });
 });
 
@@ -263,8 +336,16 @@ describe('TLS', () => {
 
   const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
 
-  async function sendOverTls(cert: string, name = 'receiver.test', options = {}): Promise<HttpOutcome> {
-    const receiver = await receiverOf(respond(answer(200)), { key: RECEIVER_KEY, cert, ...options });
+  async function sendOverTls(
+    cert: string,
+    name = 'receiver.test',
+    options = {},
+  ): Promise<HttpOutcome> {
+    const receiver = await receiverOf(respond(answer(200)), {
+      key: RECEIVER_KEY,
+      cert,
+      ...options,
+    });
     return post(clientOf({ resolve }), `https://${name}:${receiver.port}/`);
   }
 
@@ -278,12 +359,18 @@ describe('TLS', () => {
     ['signed by itself', SELF_SIGNED_CERTIFICATE, 'receiver.test'],
     ['for a name, at an address', GOOD_CERTIFICATE, '127.0.0.1'],
   ])('with a certificate that is %s fails verification', async (_, certificate, name) => {
-    expect(await sendOverTls(certificate, name)).toMatchObject({ outcome: 'failure', failure: 'tls_verification' });
+    expect(await sendOverTls(certificate, name)).toMatchObject({
+      outcome: 'failure',
+      failure: 'tls_verification',
+    });
   });
 
   test('older than 1.2 fails the handshake', async () => {
     const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' };
-    expect(await sendOverTls(GOOD_CERTIFICATE, 'receiver.test', old)).toMatchObject({ outcome: 'failure', failure: 'tls_handshake' });
+    expect(await sendOverTls(GOOD_CERTIFICATE, 'receiver.test', old)).toMatchObject({
+      outcome: 'failure',
+      failure: 'tls_handshake',
+    });
   });
 
   test('to a receiver that does not speak it fails the handshake', async () => {
@@ -294,12 +381,19 @@ describe('TLS', () => {
     plain.listen(0, '127.0.0.1');
     closes.push(() => void plain.close());
     await new Promise((done) => plain.once('listening', done));
-    const sent = await post(clientOf({ resolve }), `https://receiver.test:${(plain.address() as AddressInfo).port}/`);
+    const sent = await post(
+      clientOf({ resolve }),
+      `https://receiver.test:${(plain.address() as AddressInfo).port}/`,
+    );
     expect(sent).toMatchObject({ outcome: 'failure', failure: 'tls_handshake' });
   });
 
   test('offers HTTP/1.1 only', async () => {
-    const receiver = await receiverOf(respond(answer(200)), { key: RECEIVER_KEY, cert: GOOD_CERTIFICATE, ALPNProtocols: ['h2', 'http/1.1'] });
+    const receiver = await receiverOf(respond(answer(200)), {
+      key: RECEIVER_KEY,
+      cert: GOOD_CERTIFICATE,
+      ALPNProtocols: ['h2', 'http/1.1'],
+    });
     await post(clientOf({ resolve }), `https://receiver.test:${receiver.port}/`);
     expect(receiver.requests[0]).toContain(' HTTP/1.1\r\n');
   });
@@ -309,22 +403,28 @@ describe('a connection that is kept', () => {
   test('is used again', async () => {
     const receiver = await receiverOf(respond(answer(200)));
     const client = clientOf();
-    for (let count = 0; count < 3; count++) expect(await post(client, receiver.url)).toMatchObject({ status: 200 });
+    for (let count = 0; count < 3; count++)
+      expect(await post(client, receiver.url)).toMatchObject({ status: 200 });
     expect(receiver.connectionCount()).toBe(1);
     expect(client.idleConnections()).toBe(1);
   });
 
   test('is not shared between two requests at the same time', async () => {
-    const receiver = await receiverOf(({ socket }) => void setTimeout(() => socket.write(answer(200)), 30));
+    const receiver = await receiverOf(
+      ({ socket }) => void setTimeout(() => socket.write(answer(200)), 30),
+    );
     const client = clientOf();
     await Promise.all([post(client, receiver.url), post(client, receiver.url)]);
     expect(receiver.connectionCount()).toBe(2);
   });
 
   test('is given up when the answer says so', async () => {
-    const receiver = await receiverOf(({ socket }) => void socket.end(answer(200, '', 'connection: close\r\n')));
+    const receiver = await receiverOf(
+      ({ socket }) => void socket.end(answer(200, '', 'connection: close\r\n')),
+    );
     const client = clientOf();
-    for (let count = 0; count < 3; count++) expect(await post(client, receiver.url)).toMatchObject({ status: 200 });
+    for (let count = 0; count < 3; count++)
+      expect(await post(client, receiver.url)).toMatchObject({ status: 200 });
     await until(() => client.idleConnections() === 0);
   });
 
@@ -343,17 +443,20 @@ describe('a connection that is kept', () => {
   test.each<[string, (socket: Socket) => void]>([
     ['reset', (socket) => void socket.resetAndDestroy()],
     ['closed', (socket) => void socket.end()],
-  ])('and %s at the very moment of its next use costs nothing: the request goes over a fresh one', async (_, breakIt) => {
-    const receiver = await receiverOf(({ socket, ordinal }) => {
-      if (ordinal === 1) socket.write(answer(200));
-      else breakIt(socket);
-    });
-    const client = clientOf();
-    await post(client, receiver.url);
-    expect(await post(client, receiver.url)).toMatchObject({ outcome: 'response', status: 200 });
-    expect(receiver.connectionCount()).toBe(2);
-    expect(receiver.requests).toHaveLength(3);
-  });
+  ])(
+    'and %s at the very moment of its next use costs nothing: the request goes over a fresh one',
+    async (_, breakIt) => {
+      const receiver = await receiverOf(({ socket, ordinal }) => {
+        if (ordinal === 1) socket.write(answer(200));
+        else breakIt(socket);
+      });
+      const client = clientOf();
+      await post(client, receiver.url);
+      expect(await post(client, receiver.url)).toMatchObject({ outcome: 'response', status: 200 });
+      expect(receiver.connectionCount()).toBe(2);
+      expect(receiver.requests).toHaveLength(3);
+    },
+  );
 
   test('is the only one for which a request is sent twice, and twice at most', async () => {
     let isBroken = false;
@@ -404,7 +507,9 @@ describe('a connection that is kept', () => {
   });
 
   test('is one of a bounded number; the longest idle goes first', async () => {
-    const receivers = await Promise.all(Array.from({ length: 5 }, () => receiverOf(respond(answer(200)))));
+    const receivers = await Promise.all(
+      Array.from({ length: 5 }, () => receiverOf(respond(answer(200)))),
+    );
     const client = clientOf({ idleConnectionsMax: 2 });
     for (const receiver of receivers) await post(client, receiver.url);
     expect(client.idleConnections()).toBe(2);
@@ -415,17 +520,27 @@ describe('a connection that is kept', () => {
 describe('addresses', () => {
   const closed = { allowPrivateAddresses: false };
 
-  test.each(['127.0.0.1', 'localhost', '127.1', '0x7f000001', '2130706433'])('%s is not connected to', async (host) => {
-    const receiver = await receiverOf(respond(answer(200)));
-    const sent = await post(clientOf(closed), `http://${host}:${receiver.port}/`);
-    expect(sent).toMatchObject({ outcome: 'failure', failure: 'address_refused', message: expect.stringContaining('loopback') });
-    expect(receiver.connectionCount()).toBe(0);
-  });
+  test.each(['127.0.0.1', 'localhost', '127.1', '0x7f000001', '2130706433'])(
+    '%s is not connected to',
+    async (host) => {
+      const receiver = await receiverOf(respond(answer(200)));
+      const sent = await post(clientOf(closed), `http://${host}:${receiver.port}/`);
+      expect(sent).toMatchObject({
+        outcome: 'failure',
+        failure: 'address_refused',
+        message: expect.stringContaining('loopback'),
+      });
+      expect(receiver.connectionCount()).toBe(0);
+    },
+  );
 
   test('a name is judged by what it resolves to', async () => {
     const receiver = await receiverOf(respond(answer(200)));
     const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
-    const sent = await post(clientOf({ ...closed, resolve }), `http://public.example:${receiver.port}/`);
+    const sent = await post(
+      clientOf({ ...closed, resolve }),
+      `http://public.example:${receiver.port}/`,
+    );
     expect(sent).toMatchObject({ failure: 'address_refused' });
     expect(receiver.connectionCount()).toBe(0);
   });
@@ -443,7 +558,9 @@ describe('addresses', () => {
   test('a name that changes its answer is connected to at the address that was judged', async () => {
     const receiver = await receiverOf(respond(answer(200)));
     let lookups = 0;
-    const resolve = async () => [{ address: ++lookups === 1 ? '127.0.0.1' : '169.254.169.254', family: 4 }];
+    const resolve = async () => [
+      { address: ++lookups === 1 ? '127.0.0.1' : '169.254.169.254', family: 4 },
+    ];
     const client = clientOf({ resolve });
     const url = `http://rebinding.example:${receiver.port}/`;
     expect(await post(client, url)).toMatchObject({ status: 200 });
@@ -462,14 +579,18 @@ describe('addresses', () => {
       return [{ address: '127.0.0.1', family: 4 }];
     };
     const client = clientOf({ resolve });
-    await Promise.all(Array.from({ length: 10 }, () => post(client, `http://busy.example:${receiver.port}/`)));
+    await Promise.all(
+      Array.from({ length: 10 }, () => post(client, `http://busy.example:${receiver.port}/`)),
+    );
     expect(lookups).toBe(1);
   });
 
   test('user and password of the endpoint become an Authorization header', async () => {
     const receiver = await receiverOf(respond(answer(200)));
     await post(clientOf(), receiver.url.replace('//', '//us%40er:p%3Ass@'));
-    expect(receiver.requests[0]).toContain(`authorization: Basic ${Buffer.from('us@er:p:ss').toString('base64')}\r\n`);
+    expect(receiver.requests[0]).toContain(
+      `authorization: Basic ${Buffer.from('us@er:p:ss').toString('base64')}\r\n`,
+    );
   });
 });
 
@@ -486,7 +607,9 @@ async function startDeafListener(): Promise<number> {
   const script = `require('node:net').createServer().listen({port: 0, host: '127.0.0.1', backlog: 1}, function () { console.log(this.address().port) })`;
   const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
   closes.push(() => child.kill('SIGKILL'));
-  const port = await new Promise<number>((resolve) => child.stdout.once('data', (text: Buffer) => resolve(Number(text))));
+  const port = await new Promise<number>((resolve) =>
+    child.stdout.once('data', (text: Buffer) => resolve(Number(text))),
+  );
   child.kill('SIGSTOP');
   const fillers = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}));
   closes.push(() => fillers.forEach((socket) => socket.destroy()));

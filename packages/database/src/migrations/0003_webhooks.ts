@@ -34,7 +34,9 @@ export const webhooks: Migration = {
         primary key (environment_id, webhook_id)
       )`.execute(database);
     await sql`
-      create index webhooks_deleted on webhooks (deleted_at) where deleted_at is not null`.execute(database);
+      create index webhooks_deleted on webhooks (deleted_at) where deleted_at is not null`.execute(
+      database,
+    );
 
     await sql`
       create table lanes (
@@ -63,9 +65,13 @@ export const webhooks: Migration = {
         foreign key (environment_id, webhook_id) references webhooks on delete cascade,
         check (cursor_sequence <= last_sequence),
         check ((state = 'failing') = (next_probe_at is not null))
-      ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`.execute(database);
+      ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`.execute(
+      database,
+    );
     // listLanesToWake. Not by tenant: the sweep is the installation's, not a workspace's.
-    await sql`create index lanes_to_wake on lanes (wake_at) where wake_at is not null`.execute(database);
+    await sql`create index lanes_to_wake on lanes (wake_at) where wake_at is not null`.execute(
+      database,
+    );
 
     // No foreign key to lanes: it would look the lane up once a row, in the envelope's transaction.
     await sql`

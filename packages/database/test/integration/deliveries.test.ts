@@ -32,7 +32,10 @@ async function makeEnvironment(): Promise<number> {
   return id;
 }
 
-async function makeWebhook(settings: Partial<WebhookSettings> = {}, environment = environmentId): Promise<number> {
+async function makeWebhook(
+  settings: Partial<WebhookSettings> = {},
+  environment = environmentId,
+): Promise<number> {
   const webhook = await insertWebhook(database, environment, {
     name: 'Hook',
     endpoint: 'http://receiver.test/',
@@ -68,7 +71,9 @@ interface LogRow {
 async function readLog(webhookId: number, environment = environmentId): Promise<LogRow[]> {
   const { rows } = await sql<LogRow>`
     select sequence::int, event_id, body from delivery_log
-     where environment_id = ${environment} and webhook_id = ${webhookId} order by sequence`.execute(database);
+     where environment_id = ${environment} and webhook_id = ${webhookId} order by sequence`.execute(
+    database,
+  );
   return rows;
 }
 
@@ -104,12 +109,18 @@ describe('an event', () => {
     const dataOf = async (webhookId: number) =>
       (await readLog(webhookId)).map((row) => (JSON.parse(row.body) as { data: unknown }).data);
     expect(await dataOf(plain)).toEqual([{ customer_id: '1' }, { customer_id: '1' }]);
-    expect(await dataOf(full)).toEqual([{ customer_id: '1', content: 'Hello' }, { customer_id: '1' }]);
+    expect(await dataOf(full)).toEqual([
+      { customer_id: '1', content: 'Hello' },
+      { customer_id: '1' },
+    ]);
   });
 
   test('is kept with any text that JSON can say', async () => {
     const webhookId = await makeWebhook();
-    const data = { 'quo"te': 'back\\slash {brace}, NULL \u0000 \ud800 ümlaut 🎉', list: ['{}', 'null', ''] };
+    const data = {
+      'quo"te': 'back\\slash {brace}, NULL \u0000 \ud800 ümlaut 🎉',
+      list: ['{}', 'null', ''],
+    };
     await appendDeliveries(database, [reportOf({ data })]);
     const [row] = await readLog(webhookId);
     expect((JSON.parse(row?.body ?? '') as { data: unknown }).data).toEqual(data);
@@ -127,10 +138,19 @@ test('what happens while a webhook is disabled is never logged for it', async ()
   await appendDeliveries(database, [before]);
   await updateWebhook(database, environmentId, webhookId, { disabled: true }, Date.now());
   await appendDeliveries(database, [meanwhile]);
-  const enabled = await updateWebhook(database, environmentId, webhookId, { disabled: false }, Date.now());
+  const enabled = await updateWebhook(
+    database,
+    environmentId,
+    webhookId,
+    { disabled: false },
+    Date.now(),
+  );
   expect(enabled).toMatchObject({ mustWake: true, webhook: { disabled: false } });
   await appendDeliveries(database, [after]);
-  expect((await readLog(webhookId)).map((row) => row.event_id)).toEqual([before.eventId, after.eventId]);
+  expect((await readLog(webhookId)).map((row) => row.event_id)).toEqual([
+    before.eventId,
+    after.eventId,
+  ]);
 });
 
 test('a lane that waits for a probe is not to be woken by new events', async () => {
@@ -140,7 +160,10 @@ test('a lane that waits for a probe is not to be woken by new events', async () 
     update lanes set state = 'failing', next_probe_at = now() + interval '1 hour'
      where environment_id = ${environmentId} and webhook_id = ${webhookId}`.execute(database);
   expect(await appendDeliveries(database, [reportOf()])).toEqual([]);
-  expect(await findLane(database, { environmentId, webhookId })).toMatchObject({ lastSequence: 2, cursor: 0 });
+  expect(await findLane(database, { environmentId, webhookId })).toMatchObject({
+    lastSequence: 2,
+    cursor: 0,
+  });
 });
 
 test('the number of statements does not grow with the number of events and webhooks', async () => {
@@ -152,20 +175,29 @@ test('the number of statements does not grow with the number of events and webho
     log: (event) => void (event.level === 'query' && statements++),
   });
   try {
-    const lanes = await appendDeliveries(counting, Array.from({ length: 500 }, () => reportOf()));
+    const lanes = await appendDeliveries(
+      counting,
+      Array.from({ length: 500 }, () => reportOf()),
+    );
     expect(lanes).toHaveLength(20);
     expect(statements).toBe(1);
   } finally {
     await counting.destroy();
   }
   const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from delivery_log where environment_id = ${environmentId}`.execute(database);
+    select count(*)::int as count from delivery_log where environment_id = ${environmentId}`.execute(
+    database,
+  );
   expect(rows).toEqual([{ count: 10_000 }]);
 });
 
 test('envelopes at the same time leave no gap, keep their own order, and never wait for each other in a circle', async () => {
   const elsewhere = await makeEnvironment();
-  const types: readonly ReportingEventType[] = ['customer_subscribed', 'customer_unsubscribed', 'email_opened'];
+  const types: readonly ReportingEventType[] = [
+    'customer_subscribed',
+    'customer_unsubscribed',
+    'email_opened',
+  ];
   const webhooks = [
     { environment: environmentId, webhookId: await makeWebhook({ events: [...types] }) },
     { environment: environmentId, webhookId: await makeWebhook({ events: ['email_opened'] }) },
@@ -202,7 +234,9 @@ test('envelopes at the same time leave no gap, keep their own order, and never w
   for (const { environment, webhookId } of webhooks) {
     const log = await readLog(webhookId, environment);
     expect(log.map((row) => row.sequence)).toEqual(log.map((_, index) => index + 1));
-    expect(await findLane(database, { environmentId: environment, webhookId })).toMatchObject({ lastSequence: log.length });
+    expect(await findLane(database, { environmentId: environment, webhookId })).toMatchObject({
+      lastSequence: log.length,
+    });
     const places = new Map<string, number[]>();
     for (const { event_id: eventId } of log) {
       seen.add(eventId);
@@ -219,11 +253,20 @@ test('envelopes at the same time leave no gap, keep their own order, and never w
 test('deliveries are listed newest first, page by page, of this webhook only', async () => {
   const webhookId = await makeWebhook();
   await makeWebhook();
-  await appendDeliveries(database, Array.from({ length: 5 }, () => reportOf()));
+  await appendDeliveries(
+    database,
+    Array.from({ length: 5 }, () => reportOf()),
+  );
   const lane = { environmentId, webhookId };
   const first = await listDeliveries(database, lane, 3);
   expect(first.map((delivery) => delivery.sequence)).toEqual([5, 4, 3]);
-  expect(first[0]).toMatchObject({ state: 'pending', attempts: 0, eventType: 'customer_subscribed' });
-  expect((await listDeliveries(database, lane, 3, 3)).map((delivery) => delivery.sequence)).toEqual([2, 1]);
+  expect(first[0]).toMatchObject({
+    state: 'pending',
+    attempts: 0,
+    eventType: 'customer_subscribed',
+  });
+  expect((await listDeliveries(database, lane, 3, 3)).map((delivery) => delivery.sequence)).toEqual(
+    [2, 1],
+  );
   expect(await listDeliveries(database, { environmentId: 999_999, webhookId }, 3)).toEqual([]);
 });

@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, chmod, lstat, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import {
+  appendFile,
+  chmod,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readFile,
+  realpath,
+  rm,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -30,7 +40,11 @@ afterEach(async () => {
 });
 
 async function start(folder = directory): Promise<EmbeddedPostgres> {
-  const server = await startEmbeddedPostgres({ directory: folder, durability: 'none', onProgress: () => {} });
+  const server = await startEmbeddedPostgres({
+    directory: folder,
+    durability: 'none',
+    onProgress: () => {},
+  });
   started.push(server);
   return server;
 }
@@ -46,88 +60,128 @@ async function query<Row extends pg.QueryResultRow>(url: string, text: string): 
 }
 
 async function postmasterPid(folder = directory): Promise<number> {
-  return Number((await readFile(join(folder, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')[0]);
+  return Number(
+    (await readFile(join(folder, 'postgres', 'postmaster.pid'), 'utf8')).split('\n')[0],
+  );
 }
 
 async function untilGone(pid: number): Promise<void> {
   await expect.poll(() => commandOfProcess(pid), { timeout: 15_000 }).toBeUndefined();
 }
 
-test('what was written is there after a restart, on the same port', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const first = await start();
-  await first.createDatabase('kept');
-  await first.createDatabase('kept');
-  await query(first.url('kept'), 'create table notes as select 1 as id');
-  await first.stop();
-  const second = await start();
-  expect(second.port).toBe(first.port);
-  expect(await query(second.url('kept'), 'select id from notes')).toEqual([{ id: 1 }]);
-});
+test(
+  'what was written is there after a restart, on the same port',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const first = await start();
+    await first.createDatabase('kept');
+    await first.createDatabase('kept');
+    await query(first.url('kept'), 'create table notes as select 1 as id');
+    await first.stop();
+    const second = await start();
+    expect(second.port).toBe(first.port);
+    expect(await query(second.url('kept'), 'select id from notes')).toEqual([{ id: 1 }]);
+  },
+);
 
-test('it is a Postgres 18 that asks for its password and sorts the same on every machine', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const server = await start();
-  const wrong = server.url('postgres').replace(/:[^:@]+@/, ':wrong@');
-  await expect(query(wrong, 'select 1')).rejects.toThrow('password authentication failed');
-  const [found] = await query<{ version: string; locale: string; provider: string }>(
-    server.url('postgres'),
-    `select current_setting('server_version') as version, datlocale as locale, datlocprovider as provider
+test(
+  'it is a Postgres 18 that asks for its password and sorts the same on every machine',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const server = await start();
+    const wrong = server.url('postgres').replace(/:[^:@]+@/, ':wrong@');
+    await expect(query(wrong, 'select 1')).rejects.toThrow('password authentication failed');
+    const [found] = await query<{ version: string; locale: string; provider: string }>(
+      server.url('postgres'),
+      `select current_setting('server_version') as version, datlocale as locale, datlocprovider as provider
      from pg_database where datname = 'postgres'`,
-  );
-  expect(found).toMatchObject({ version: expect.stringMatching(/^18\./), locale: 'C.UTF-8', provider: 'b' });
-});
+    );
+    expect(found).toMatchObject({
+      version: expect.stringMatching(/^18\./),
+      locale: 'C.UTF-8',
+      provider: 'b',
+    });
+  },
+);
 
-test('it works in a folder that only we can enter, and leaves nothing behind when removed', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const closed = join(directory, 'closed');
-  await mkdir(closed, { mode: 0o700 });
-  const server = await start(closed);
-  expect(await query(server.url('postgres'), 'select 1 as one')).toEqual([{ one: 1 }]);
-  const dataPath = await realpath(join(closed, 'postgres'));
-  await server.remove();
-  await expect(lstat(dataPath)).rejects.toThrow('ENOENT');
-});
+test(
+  'it works in a folder that only we can enter, and leaves nothing behind when removed',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const closed = join(directory, 'closed');
+    await mkdir(closed, { mode: 0o700 });
+    const server = await start(closed);
+    expect(await query(server.url('postgres'), 'select 1 as one')).toEqual([{ one: 1 }]);
+    const dataPath = await realpath(join(closed, 'postgres'));
+    await server.remove();
+    await expect(lstat(dataPath)).rejects.toThrow('ENOENT');
+  },
+);
 
-test('a server that an earlier run left behind is stopped, and a new one started on its data', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const leftBehind = await start();
-  await query(leftBehind.url('postgres'), 'create table notes as select 1 as id');
-  const server = await start();
-  await leftBehind.ended;
-  expect(await query(server.url('postgres'), 'select id from notes')).toEqual([{ id: 1 }]);
-});
+test(
+  'a server that an earlier run left behind is stopped, and a new one started on its data',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const leftBehind = await start();
+    await query(leftBehind.url('postgres'), 'create table notes as select 1 as id');
+    const server = await start();
+    await leftBehind.ended;
+    expect(await query(server.url('postgres'), 'select id from notes')).toEqual([{ id: 1 }]);
+  },
+);
 
-test('a process that has the id of a server of before does not keep it from starting', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const first = await start();
-  const lockFile = join(directory, 'postgres', 'postmaster.pid');
-  const lock = await readFile(lockFile, 'utf8');
-  await first.stop();
-  await writeFile(lockFile, lock.replace(/^\d+/, String(process.pid)));
-  const second = await start();
-  expect(await query(second.url('postgres'), 'select 1 as one')).toEqual([{ one: 1 }]);
-});
+test(
+  'a process that has the id of a server of before does not keep it from starting',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const first = await start();
+    const lockFile = join(directory, 'postgres', 'postmaster.pid');
+    const lock = await readFile(lockFile, 'utf8');
+    await first.stop();
+    await writeFile(lockFile, lock.replace(/^\d+/, String(process.pid)));
+    const second = await start();
+    expect(await query(second.url('postgres'), 'select 1 as one')).toEqual([{ one: 1 }]);
+  },
+);
 
-test('files of a creation that was cut short are replaced', { timeout: TEST_TIMEOUT_MS }, async () => {
-  await mkdir(join(directory, 'postgres.new'));
-  await writeFile(join(directory, 'postgres.new', 'PG_VERSION'), '18\n');
-  const server = await start();
-  expect(await query(server.url('postgres'), 'select 1 as one')).toEqual([{ one: 1 }]);
-});
+test(
+  'files of a creation that was cut short are replaced',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    await mkdir(join(directory, 'postgres.new'));
+    await writeFile(join(directory, 'postgres.new', 'PG_VERSION'), '18\n');
+    const server = await start();
+    expect(await query(server.url('postgres'), 'select 1 as one')).toEqual([{ one: 1 }]);
+  },
+);
 
-test('when it does not start, the error says so in its own words', { timeout: TEST_TIMEOUT_MS }, async () => {
-  await (await start()).stop();
-  await appendFile(join(directory, 'postgres', 'postgresql.conf'), '\nshared_bufers = 1\n');
-  await expect(start()).rejects.toMatchObject({
-    code: 'DATABASE_START_FAILED',
-    message: expect.stringContaining('unrecognized configuration parameter "shared_bufers"'),
-  });
-});
+test(
+  'when it does not start, the error says so in its own words',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    await (await start()).stop();
+    await appendFile(join(directory, 'postgres', 'postgresql.conf'), '\nshared_bufers = 1\n');
+    await expect(start()).rejects.toMatchObject({
+      code: 'DATABASE_START_FAILED',
+      message: expect.stringContaining('unrecognized configuration parameter "shared_bufers"'),
+    });
+  },
+);
 
-test('it ends when the process that started it is killed', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const supervisor = spawn(process.execPath, [PROGRAM, directory], { stdio: ['ignore', 'pipe', 'inherit'] });
-  await once(supervisor.stdout, 'data');
-  const pid = await postmasterPid();
-  expect(await commandOfProcess(pid)).toContain('postgres');
-  supervisor.kill('SIGKILL');
-  await untilGone(pid);
-});
+test(
+  'it ends when the process that started it is killed',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const supervisor = spawn(process.execPath, [PROGRAM, directory], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(supervisor.stdout, 'data');
+    const pid = await postmasterPid();
+    expect(await commandOfProcess(pid)).toContain('postgres');
+    supervisor.kill('SIGKILL');
+    await untilGone(pid);
+  },
+);
 
 test('Ctrl-C in the terminal does not reach it', { timeout: TEST_TIMEOUT_MS }, async () => {
   // In a terminal every process of the foreground group gets the signal; the supervisor here ignores its own.

@@ -7,11 +7,12 @@ const server = await startEmbeddedPostgres({
   durability: 'none',
   onProgress: () => {},
 });
-process.on('SIGINT', async () => {
+async function answer(): Promise<void> {
   const client = new pg.Client({ connectionString: server.url('postgres') });
   await client.connect();
   await client.query('select 1');
   await client.end();
   process.stdout.write('interrupted; still answering\n');
-});
+}
+process.on('SIGINT', () => void answer());
 process.stdout.write('up\n');

@@ -56,13 +56,18 @@ async function log(environmentId: number, count: number): Promise<void> {
 }
 
 describe('a webhook', () => {
-  test('is found as it was made, with an empty lane and its workspace\'s key', async () => {
+  test("is found as it was made, with an empty lane and its workspace's key", async () => {
     const webhook = await make();
     expect(webhook).toMatchObject(settings);
     expect(await findWebhook(database, 1, webhook.webhookId)).toEqual(webhook);
     expect(await listWebhooks(database, 1)).toContainEqual(webhook);
-    expect(await findLane(database, { environmentId: 1, webhookId: webhook.webhookId })).toMatchObject({ lastSequence: 0, state: 'healthy' });
-    const { rows } = await sql`select signing_key from webhooks where webhook_id = ${webhook.webhookId}`.execute(database);
+    expect(
+      await findLane(database, { environmentId: 1, webhookId: webhook.webhookId }),
+    ).toMatchObject({ lastSequence: 0, state: 'healthy' });
+    const { rows } =
+      await sql`select signing_key from webhooks where webhook_id = ${webhook.webhookId}`.execute(
+        database,
+      );
     expect(rows).toEqual([{ signing_key: 'key of one' }]);
   });
 
@@ -70,7 +75,7 @@ describe('a webhook', () => {
     expect(await insertWebhook(database, 999, settings)).toBeUndefined();
   });
 
-  test('is nobody else\'s to see, change or delete', async () => {
+  test("is nobody else's to see, change or delete", async () => {
     const { webhookId } = await make();
     expect(await findWebhook(database, 2, webhookId)).toBeUndefined();
     expect(await updateWebhook(database, 2, webhookId, { name: 'Mine' }, 0)).toBeUndefined();
@@ -88,17 +93,30 @@ describe('a webhook', () => {
   test('changes in what is given only', async () => {
     const { webhookId } = await make();
     const nowMs = Date.now() + 5_000;
-    const changed = await updateWebhook(database, 1, webhookId, { name: 'New', withContent: false, events: ['sms_sent'] }, nowMs);
+    const changed = await updateWebhook(
+      database,
+      1,
+      webhookId,
+      { name: 'New', withContent: false, events: ['sms_sent'] },
+      nowMs,
+    );
     expect(changed).toMatchObject({
       mustWake: false,
-      webhook: { ...settings, name: 'New', withContent: false, events: ['sms_sent'], updatedAt: new Date(nowMs) },
+      webhook: {
+        ...settings,
+        name: 'New',
+        withContent: false,
+        events: ['sms_sent'],
+        updatedAt: new Date(nowMs),
+      },
     });
     expect(await findWebhook(database, 1, webhookId)).toEqual(changed?.webhook);
   });
 });
 
 describe('a failing lane', () => {
-  const probeAt = async (webhookId: number) => (await findLane(database, { environmentId: 1, webhookId }))?.nextProbeAtMs;
+  const probeAt = async (webhookId: number) =>
+    (await findLane(database, { environmentId: 1, webhookId }))?.nextProbeAtMs;
   const nowMs = 1_800_000_000_000;
   const laterMs = nowMs + 3_600_000;
 
@@ -116,9 +134,12 @@ describe('a failing lane', () => {
     ['it is disabled and enabled again', { disabled: false }],
   ])('probes at once when %s', async (_, changes) => {
     const webhookId = await makeFailing();
-    if (changes.disabled === false) await updateWebhook(database, 1, webhookId, { disabled: true }, nowMs);
+    if (changes.disabled === false)
+      await updateWebhook(database, 1, webhookId, { disabled: true }, nowMs);
     expect(await probeAt(webhookId)).toBe(laterMs);
-    expect(await updateWebhook(database, 1, webhookId, changes, nowMs)).toMatchObject({ mustWake: true });
+    expect(await updateWebhook(database, 1, webhookId, changes, nowMs)).toMatchObject({
+      mustWake: true,
+    });
     expect(await probeAt(webhookId)).toBe(nowMs);
   });
 
@@ -130,8 +151,13 @@ describe('a failing lane', () => {
 
   test('is held, and not to be woken, while its webhook is disabled', async () => {
     const webhookId = await makeFailing();
-    expect(await updateWebhook(database, 1, webhookId, { disabled: true }, nowMs)).toMatchObject({ mustWake: false });
-    expect(await findLane(database, { environmentId: 1, webhookId })).toMatchObject({ isPaused: true, lastSequence: 1 });
+    expect(await updateWebhook(database, 1, webhookId, { disabled: true }, nowMs)).toMatchObject({
+      mustWake: false,
+    });
+    expect(await findLane(database, { environmentId: 1, webhookId })).toMatchObject({
+      isPaused: true,
+      lastSequence: 1,
+    });
   });
 });
 
@@ -141,7 +167,9 @@ test('a deleted webhook is gone at once, and what it left is cleared in steps', 
   await log(2, 25);
   await sql`
     insert into delivery_attempts (environment_id, webhook_id, sequence, attempt, duration_ms, started_at, outcome)
-    values (2, ${webhookId}, 1, 1, 5, now(), 'delivered'), (2, ${kept.webhookId}, 1, 1, 5, now(), 'delivered')`.execute(database);
+    values (2, ${webhookId}, 1, 1, 5, now(), 'delivered'), (2, ${kept.webhookId}, 1, 1, 5, now(), 'delivered')`.execute(
+    database,
+  );
 
   expect(await deleteWebhook(database, 2, webhookId)).toBe(true);
   expect(await deleteWebhook(database, 2, webhookId)).toBe(false);
@@ -155,6 +183,8 @@ test('a deleted webhook is gone at once, and what it left is cleared in steps', 
   const { rows } = await sql`
     select (select count(*)::int from webhooks where environment_id = 2) as webhooks,
            (select count(*)::int from delivery_log where environment_id = 2) as log,
-           (select count(*)::int from delivery_attempts where environment_id = 2) as attempts`.execute(database);
+           (select count(*)::int from delivery_attempts where environment_id = 2) as attempts`.execute(
+    database,
+  );
   expect(rows).toEqual([{ webhooks: 1, log: 25, attempts: 1 }]);
 });

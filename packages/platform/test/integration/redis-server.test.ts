@@ -18,7 +18,10 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-async function withClient<Result>(url: string, use: (client: Redis) => Promise<Result>): Promise<Result> {
+async function withClient<Result>(
+  url: string,
+  use: (client: Redis) => Promise<Result>,
+): Promise<Result> {
   const client = new Redis(url, { lazyConnect: true });
   client.on('error', () => {});
   try {
@@ -46,7 +49,9 @@ test('it is set so that an acknowledgement is on disk', async () => {
 
 test('one that cannot start says why, in its own words', async () => {
   server = await startRedisServer({ directory });
-  await expect(startRedisServer({ directory: join(directory, 'b'), port: server.port })).rejects.toMatchObject({
+  await expect(
+    startRedisServer({ directory: join(directory, 'b'), port: server.port }),
+  ).rejects.toMatchObject({
     code: 'BROKER_UNAVAILABLE',
     message: expect.stringContaining('Address already in use'),
   });

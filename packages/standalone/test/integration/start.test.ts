@@ -3,14 +3,13 @@ import { once } from 'node:events';
 import { chmod, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { commandOfProcess } from '@sluice/database/process-command';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-const ROOT = fileURLToPath(new URL('../../../..', import.meta.url));
 const FLAGS = ['--disable-warning=ExperimentalWarning'];
 /** A start is about two seconds, on a busy machine many more. */
 const TEST_TIMEOUT_MS = 90_000;
@@ -26,7 +25,7 @@ beforeAll(async () => {
   environment = {
     ...process.env,
     NODE_ENV: 'test',
-    SLUICE_DIRECTORY: relative(ROOT, directory),
+    SLUICE_DIRECTORY: directory,
     INTAKE_PORT: String(intake),
     API_PORT: String(api),
     WORKER_PORT: String(worker),
@@ -80,96 +79,145 @@ async function processIds(): Promise<number[]> {
   const holder = JSON.parse(await readFile(join(directory, 'held-by.json'), 'utf8')) as {
     services: { pid: number }[];
   };
-  const [postmaster] = (await readFile(join(directory, 'postgres', 'postmaster.pid'), 'utf8')).split('\n');
+  const [postmaster] = (
+    await readFile(join(directory, 'postgres', 'postmaster.pid'), 'utf8')
+  ).split('\n');
   const ids = [...holder.services.map(({ pid }) => pid), Number(postmaster)];
   expect(ids).toHaveLength(4);
   return ids;
 }
 
 async function expectGone(ids: number[]): Promise<void> {
-  for (const id of ids) await expect.poll(() => commandOfProcess(id), { timeout: 20_000 }).toBeUndefined();
+  for (const id of ids)
+    await expect.poll(() => commandOfProcess(id), { timeout: 20_000 }).toBeUndefined();
 }
 
 /** Pastes a line into a shell whose `curl` says what it was given, and sends just that: machines without curl can test too. */
 async function paste(line: string): Promise<{ status: number; body: unknown }> {
-  const { stdout } = await promisify(execFile)('/bin/sh', ['-c', `curl() { printf '%s\\0' "$@"; }; ${line}`]);
+  const { stdout } = await promisify(execFile)('/bin/sh', [
+    '-c',
+    `curl() { printf '%s\\0' "$@"; }; ${line}`,
+  ]);
   const words = stdout.split('\0').slice(0, -1);
   const headers = new Headers();
   let url = '';
   let body: string | undefined;
   for (let word = words.shift(); word !== undefined; word = words.shift()) {
-    if (word === '-u') headers.set('authorization', `Basic ${Buffer.from(words.shift() ?? '').toString('base64')}`);
+    if (word === '-u')
+      headers.set('authorization', `Basic ${Buffer.from(words.shift() ?? '').toString('base64')}`);
     else if (word === '-H') headers.set(...((words.shift() ?? '').split(': ') as [string, string]));
     else if (word === '-d') body = words.shift();
     else url = word;
   }
-  const answer = await fetch(url, body === undefined ? { headers } : { method: 'POST', headers, body });
+  const answer = await fetch(
+    url,
+    body === undefined ? { headers } : { method: 'POST', headers, body },
+  );
   return { status: answer.status, body: await answer.json() };
 }
 
-test('a start prints three lines that work when pasted, keeps the data to itself, and stops without a trace', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const first = start();
-  const banner = await first.says('v1/customers?email');
-  const lines = banner.split('\n').flatMap((line) => (line.startsWith('  curl ') ? [line.trim()] : []));
-  expect(lines).toHaveLength(3);
-  const [identify, createWebhook, findPerson] = lines as [string, string, string];
-  expect(await paste(identify)).toMatchObject({ status: 200 });
-  expect(await paste(createWebhook)).toMatchObject({ status: 200, body: { id: 1, name: 'My receiver' } });
-  await expect
-    .poll(() => paste(findPerson), { timeout: 10_000 })
-    .toMatchObject({ status: 200, body: { results: [{ id: 'ada', email: 'ada@example.com' }] } });
+test(
+  'a start prints three lines that work when pasted, keeps the data to itself, and stops without a trace',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const first = start();
+    const banner = await first.says('v1/customers?email');
+    const lines = banner
+      .split('\n')
+      .flatMap((line) => (line.startsWith('  curl ') ? [line.trim()] : []));
+    expect(lines).toHaveLength(3);
+    const [identify, createWebhook, findPerson] = lines as [string, string, string];
+    expect(await paste(identify)).toMatchObject({ status: 200 });
+    expect(await paste(createWebhook)).toMatchObject({
+      status: 200,
+      body: { id: 1, name: 'My receiver' },
+    });
+    await expect
+      .poll(() => paste(findPerson), { timeout: 10_000 })
+      .toMatchObject({ status: 200, body: { results: [{ id: 'ada', email: 'ada@example.com' }] } });
 
-  const second = start();
-  await second.says(`DATA_DIRECTORY_HELD: ${await realpath(directory)} is held by process ${first.child.pid} since `);
-  expect(second.output()).toContain(`http://127.0.0.1:${environment['INTAKE_PORT']}`);
+    const second = start();
+    await second.says(
+      `DATA_DIRECTORY_HELD: ${await realpath(directory)} is held by process ${first.child.pid} since `,
+    );
+    expect(second.output()).toContain(`http://127.0.0.1:${environment['INTAKE_PORT']}`);
 
-  const ids = await processIds();
-  first.child.kill('SIGINT');
-  await once(first.child, 'close');
-  expect(first.child.exitCode).toBe(0);
-  await expectGone(ids);
-});
+    const ids = await processIds();
+    first.child.kill('SIGINT');
+    await once(first.child, 'close');
+    expect(first.child.exitCode).toBe(0);
+    await expectGone(ids);
+  },
+);
 
-test('after kill -9 nothing is left running, and the next start has the data', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const killed = start();
-  await killed.says('v1/customers?email');
-  const ids = await processIds();
-  killed.child.kill('SIGKILL');
+test(
+  'after kill -9 nothing is left running, and the next start has the data',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const killed = start();
+    await killed.says('v1/customers?email');
+    const ids = await processIds();
+    killed.child.kill('SIGKILL');
 
-  const next = start();
-  const banner = await next.says('v1/customers?email');
-  await expectGone(ids);
-  const findPerson = banner.split('\n').findLast((line) => line.startsWith('  curl ')) as string;
-  expect(await paste(findPerson)).toMatchObject({ body: { results: [{ id: 'ada' }] } });
+    const next = start();
+    const banner = await next.says('v1/customers?email');
+    await expectGone(ids);
+    const findPerson = banner.split('\n').findLast((line) => line.startsWith('  curl ')) as string;
+    expect(await paste(findPerson)).toMatchObject({ body: { results: [{ id: 'ada' }] } });
 
-  const [worker] = (await processIds()).slice(1, 2) as [number];
-  process.kill(worker, 'SIGKILL');
-  await next.says('worker died (SIGKILL)');
-  await next.says('worker is back');
+    const [worker] = (await processIds()).slice(1, 2) as [number];
+    process.kill(worker, 'SIGKILL');
+    await next.says('worker died (SIGKILL)');
+    await next.says('worker is back');
 
-  const nextIds = await processIds();
-  next.child.kill('SIGTERM');
-  await once(next.child, 'close');
-  await expectGone(nextIds);
-});
+    const nextIds = await processIds();
+    next.child.kill('SIGTERM');
+    await once(next.child, 'close');
+    await expectGone(nextIds);
+  },
+);
 
-test('a taken port is one line that names the setting to change', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  const { port } = taken.address() as AddressInfo;
-  const refused = start({ API_PORT: String(port) });
-  await once(refused.child, 'close');
-  taken.close();
-  expect(refused.child.exitCode).toBe(1);
-  expect(refused.output()).toMatch(/^PORT_TAKEN: another process listens on 127\.0\.0\.1:\d+; .*API_PORT=\d+ npm start\n$/);
-});
+test(
+  'a taken port is one line that names the setting to change',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const taken = createServer().listen(0, '127.0.0.1');
+    await once(taken, 'listening');
+    const { port } = taken.address() as AddressInfo;
+    const refused = start({ API_PORT: String(port) });
+    await once(refused.child, 'close');
+    taken.close();
+    expect(refused.child.exitCode).toBe(1);
+    expect(refused.output()).toMatch(
+      /^PORT_TAKEN: another process listens on 127\.0\.0\.1:\d+; .*API_PORT=\d+ npm start\n$/,
+    );
+  },
+);
 
-test('a setting that cannot be used is named before anything is started', { timeout: TEST_TIMEOUT_MS }, async () => {
-  const refused = start({ INTAKE_PORT: 'eight' });
-  await once(refused.child, 'close');
-  expect(refused.child.exitCode).toBe(1);
-  expect(refused.output()).toContain('INTAKE_PORT');
-});
+test(
+  'a setting that cannot be used is named before anything is started',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const refused = start({ INTAKE_PORT: 'eight' });
+    await once(refused.child, 'close');
+    expect(refused.child.exitCode).toBe(1);
+    expect(refused.output()).toContain('INTAKE_PORT');
+  },
+);
+
+test(
+  'a service that cannot start ends the start with its own words, and what was started before',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const failed = start({ WEBHOOK_TIMEOUT_MS: 'long' });
+    await once(failed.child, 'close');
+    expect(failed.child.exitCode).toBe(1);
+    expect(failed.output()).toMatch(
+      /SERVICE_START_FAILED: worker did not start[^]*WEBHOOK_TIMEOUT_MS/,
+    );
+    await expect(readFile(join(directory, 'postgres', 'postmaster.pid'))).rejects.toThrow('ENOENT');
+  },
+);
 
 // Security: the demo keys are public knowledge.
 test('no demo key is open where others can reach it', { timeout: TEST_TIMEOUT_MS }, async () => {

@@ -4,7 +4,12 @@
  */
 import type { Database } from '@sluice/database/connection';
 import { appendDeliveries, listAttempts } from '@sluice/database/deliveries';
-import { findLane, type AttemptRecord, type LaneKey, type LaneReport } from '@sluice/database/lanes';
+import {
+  findLane,
+  type AttemptRecord,
+  type LaneKey,
+  type LaneReport,
+} from '@sluice/database/lanes';
 import { insertWebhook, type WebhookSettings } from '@sluice/database/webhooks';
 import type { LanePolicy } from '@sluice/domain/lane';
 import { createLogger } from '@sluice/platform/logger';
@@ -27,8 +32,20 @@ export const POLICY: LanePolicy = {
 export type Behave = (request: HttpPost, eventId: string) => HttpOutcome | Promise<HttpOutcome>;
 
 export const OK: HttpOutcome = { outcome: 'response', status: 200, body: '', durationMs: 3 };
-export const status = (code: number): HttpOutcome => ({ outcome: 'response', status: code, body: `said ${code}`, durationMs: 3 });
-export const TIMEOUT: HttpOutcome = { outcome: 'failure', failure: 'timeout', message: 'no answer', status: null, body: '', durationMs: 4_000 };
+export const status = (code: number): HttpOutcome => ({
+  outcome: 'response',
+  status: code,
+  body: `said ${code}`,
+  durationMs: 3,
+});
+export const TIMEOUT: HttpOutcome = {
+  outcome: 'failure',
+  failure: 'timeout',
+  message: 'no answer',
+  status: null,
+  body: '',
+  durationMs: 4_000,
+};
 
 export interface LaneWorld extends LaneKey {
   readonly database: Database;
@@ -50,9 +67,14 @@ export interface LaneWorld extends LaneKey {
 const logger = createLogger('test', 'silent');
 let lastEnvironmentId = 0;
 
-export async function createLaneWorld(database: Database, settings: Partial<WebhookSettings> = {}): Promise<LaneWorld> {
+export async function createLaneWorld(
+  database: Database,
+  settings: Partial<WebhookSettings> = {},
+): Promise<LaneWorld> {
   const environmentId = ++lastEnvironmentId;
-  await sql`insert into accounts (account_id, name) values (1, 'Test') on conflict do nothing`.execute(database);
+  await sql`insert into accounts (account_id, name) values (1, 'Test') on conflict do nothing`.execute(
+    database,
+  );
   await sql`
     insert into environments (account_id, environment_id, name, webhook_signing_key)
     values (1, ${environmentId}, 'Test', ${SIGNING_KEY})`.execute(database);

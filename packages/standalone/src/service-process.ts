@@ -10,6 +10,7 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { AppError } from '@sluice/domain/errors';
 
 const PAUSE_MS_MIN = 500;
 const PAUSE_MS_MAX = 30_000;
@@ -53,7 +54,11 @@ export function startService(options: ServiceOptions): Service {
   let pauseMs = PAUSE_MS_MIN;
   let restart: NodeJS.Timeout | undefined;
   let stopped: Promise<void> | undefined;
-  const { promise: ready, resolve: becomeReady, reject: failStart } = Promise.withResolvers<void>();
+  const { promise: ready, resolve: becomeReady, reject } = Promise.withResolvers<void>();
+  // It may fail before anyone waits for it.
+  ready.catch(() => {});
+  const failStart = (message: string): void =>
+    reject(new AppError('SERVICE_START_FAILED', message));
 
   const start = (): void => {
     const startedAtMs = performance.now();
@@ -73,13 +78,17 @@ export function startService(options: ServiceOptions): Service {
       gone.abort();
       end.resolve();
       if (isStopping) return;
-      const reason = `${signal ?? `exit ${code}`}${summarize(lastWords)}`;
+      const ending = signal ?? `exit ${code}`;
       if (!wasReady) {
-        failStart(new Error(`${options.name} did not start (${reason})`));
+        failStart(
+          `${options.name} did not start (${ending}):\n${lastWords.filter(isNoFrame).join('\n')}`,
+        );
         return;
       }
       if (performance.now() - startedAtMs > STABLE_AFTER_MS) pauseMs = PAUSE_MS_MIN;
-      options.onNote(`${options.name} died (${reason}); starting it again in ${pauseMs / 1000} s`);
+      options.onNote(
+        `${options.name} died (${ending}${summarize(lastWords)}); starting it again in ${pauseMs / 1000} s`,
+      );
       restart = setTimeout(start, pauseMs);
       pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
     });
@@ -87,7 +96,8 @@ export function startService(options: ServiceOptions): Service {
     void untilReady(options.readyUrl, gone.signal).then((isReady) => {
       if (gone.signal.aborted || isStopping) return;
       if (!isReady) {
-        if (!wasReady) failStart(new Error(`${options.name} is not ready: ${options.readyUrl} does not answer 200`));
+        if (!wasReady)
+          failStart(`${options.name} is not ready: ${options.readyUrl} does not answer 200`);
         return;
       }
       if (wasReady) options.onNote(`${options.name} is back`);
@@ -136,7 +146,10 @@ function spawnService(options: ServiceOptions, onLine: (line: string) => void): 
 async function untilReady(url: string, gone: AbortSignal): Promise<boolean> {
   const deadlineMs = performance.now() + READY_DEADLINE_MS;
   while (!gone.aborted && performance.now() < deadlineMs) {
-    const isReady = await fetch(url, { headers: { connection: 'close' }, signal: AbortSignal.timeout(5_000) }).then(
+    const isReady = await fetch(url, {
+      headers: { connection: 'close' },
+      signal: AbortSignal.timeout(5_000),
+    }).then(
       (answer) => answer.arrayBuffer().then(() => answer.ok),
       () => false,
     );
@@ -146,11 +159,14 @@ async function untilReady(url: string, gone: AbortSignal): Promise<boolean> {
   return false;
 }
 
+/** A stack's places are in the log; here they would push the reason out of sight. */
+const isNoFrame = (line: string): boolean => !/^\s+at /.test(line);
+
 /** The line that most likely says why: an error's first, or the last that is not of the log. */
 function summarize(lastWords: readonly string[]): string {
   const isEntry = (line: string): boolean => line.startsWith('{"level":');
   const line =
-    lastWords.find((words) => (isEntry(words) ? /^{"level":[56]0/.test(words) : /error/i.test(words))) ??
-    lastWords.findLast((words) => !isEntry(words) && words.trim() !== '');
+    lastWords.find((words) => /^{"level":[56]0|^(Uncaught )?\w*Error\b/.test(words)) ??
+    lastWords.findLast((words) => !isEntry(words) && isNoFrame(words) && words.trim() !== '');
   return line === undefined ? '' : `: ${line.trim().slice(0, 300)}`;
 }

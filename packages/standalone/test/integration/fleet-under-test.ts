@@ -1,0 +1,83 @@
+/** Intake, API and worker as the processes that operators run, on one fresh database. */
+import { fileURLToPath } from 'node:url';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing';
+import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { APIClient } from 'customerio-node';
+import { expect, vi } from 'vitest';
+
+const mainOf = (service: string) =>
+  fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
+
+/** How long what was sent may take to be readable. */
+export const WAIT = { timeout: 15_000, interval: 50 };
+
+export interface Activity {
+  readonly type: string;
+  readonly name: string;
+  readonly timestamp: number;
+  readonly data: Record<string, unknown>;
+}
+
+interface Customer {
+  readonly attributes: Record<string, string>;
+  readonly unsubscribed: boolean;
+  readonly devices: unknown[];
+}
+
+/** The services, and what was made of the calls: read back over the app API with its own client. */
+export interface Fleet {
+  readonly intake: ServiceUnderTest;
+  readonly api: ServiceUnderTest;
+  readonly app: APIClient;
+  customer(id: string): Promise<Customer>;
+  /** Events, pages and screens. */
+  events(id: string): Promise<Activity[]>;
+  /** The one event of that name, once it is there. */
+  event(id: string, name: string): Promise<Activity>;
+  /** As text, to look for names in. */
+  relationships(id: string): Promise<string>;
+  close(): Promise<void>;
+}
+
+export async function startFleet(): Promise<Fleet> {
+  const { database, url } = await createTestDatabase();
+  await seedDemoWorkspace(database);
+  const settings = {
+    DATABASE_URL: url,
+    REDIS_URL: testRedisUrl(),
+    QUEUE_PREFIX: uniquePrefix(),
+    SHARD_COUNT: '2',
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+  };
+  const [intake, api, worker] = await Promise.all([
+    startServiceUnderTest(mainOf('intake'), { ...settings, INTAKE_PORT: '0' }),
+    startServiceUnderTest(mainOf('api'), { ...settings, API_PORT: '0' }),
+    startServiceUnderTest(mainOf('worker'), { ...settings, WORKER_PORT: '0' }),
+  ]);
+  const app = new APIClient(DEMO.appKey, { url: `${api.url}/v1` });
+  const events = async (id: string): Promise<Activity[]> => {
+    const { activities } = (await app.getCustomerActivities(id, { limit: 100 })) as {
+      activities: Activity[];
+    };
+    return activities.filter(({ type }) => ['event', 'page', 'screen'].includes(type));
+  };
+  return {
+    intake,
+    api,
+    app,
+    customer: async (id) => ((await app.getAttributes(id)) as { customer: Customer }).customer,
+    events,
+    event: (id, name) =>
+      vi.waitFor(async () => {
+        const found = (await events(id)).filter((event) => event.name === name);
+        expect(found).toHaveLength(1);
+        return found[0] as Activity;
+      }, WAIT),
+    relationships: async (id) => JSON.stringify(await app.getCustomerRelationships(id)),
+    async close() {
+      await Promise.all([intake, api, worker].map((service) => service.kill('SIGKILL')));
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import { parseSettings } from '@sluice/platform/config';
+import { expect, test } from 'vitest';
+import { webhookOptions, webhookSettings } from '../src/webhook-settings.ts';
+
+test('without settings the numbers are those of the spec', () => {
+  expect(webhookOptions(parseSettings(webhookSettings, {}))).toEqual({
+    timeoutMs: 4_000,
+    allowPrivateAddresses: false,
+    lanes: {
+      listedFailureWaitMs: 3_600_000,
+      giveUpAfterMs: 604_800_000,
+      backoffBaseMs: 10_000,
+      backoffCapMs: 3_600_000,
+      windowMax: 64,
+    },
+  });
+});
+
+test('every number can be set', () => {
+  const options = webhookOptions(
+    parseSettings(webhookSettings, {
+      WEBHOOK_TIMEOUT_MS: '1',
+      WEBHOOK_LISTED_FAILURE_WAIT_MS: '2',
+      WEBHOOK_BACKOFF_BASE_MS: '3',
+      WEBHOOK_BACKOFF_CAP_MS: '4',
+      WEBHOOK_GIVE_UP_AFTER_MS: '5',
+      WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+      WEBHOOK_WINDOW_MAX: '6',
+    }),
+  );
+  expect(options).toEqual({
+    timeoutMs: 1,
+    allowPrivateAddresses: true,
+    lanes: {
+      listedFailureWaitMs: 2,
+      backoffBaseMs: 3,
+      backoffCapMs: 4,
+      giveUpAfterMs: 5,
+      windowMax: 6,
+    },
+  });
+});
