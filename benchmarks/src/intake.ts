@@ -9,7 +9,7 @@
  * machine's cores, the load generator too, as it does for whoever tries it out.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -21,7 +21,13 @@ import { migrateQueues } from '@sluice/platform/queue';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { Redis } from 'ioredis';
 import { cpuSecondsOf, startChildServer, type ChildServer } from './child-server.ts';
-import { isWrkInstalled, loadWithAutocannon, loadWithWrk, type Load, type LoadResult } from './load.ts';
+import {
+  isWrkInstalled,
+  loadWithAutocannon,
+  loadWithWrk,
+  type Load,
+  type LoadResult,
+} from './load.ts';
 import { median, publish } from './report.ts';
 
 const SHARD_COUNT = 4;
@@ -50,9 +56,12 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
   });
   const durationSeconds = Number(values.seconds);
   const rounds = Number(values.rounds);
-  if (!(await isWrkInstalled())) throw new Error('wrk is needed for the ratios: apt-get install wrk');
+  if (!(await isWrkInstalled()))
+    throw new Error('wrk is needed for the ratios: apt-get install wrk');
 
   const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
+  // Postgres does not run as root; its own account must reach its folder.
+  await chmod(directory, 0o711);
   const postgres = await startEmbeddedPostgres({
     directory: join(directory, 'postgres'),
     durability: 'none',
@@ -60,7 +69,12 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
   });
   await postgres.createDatabase('sluice');
   const databaseUrl = postgres.url('sluice');
-  const database = createDatabase({ url: databaseUrl, poolMax: 2, applicationName: 'bench', onError: () => undefined });
+  const database = createDatabase({
+    url: databaseUrl,
+    poolMax: 2,
+    applicationName: 'bench',
+    onError: () => undefined,
+  });
   await migrate(database);
   await migrateQueues(databaseUrl);
   await seedDemoWorkspace(database);
@@ -73,7 +87,12 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
   const redis = new Redis(redisServer.url);
 
   const servers: Record<Contender, ChildServer> = {
-    floor: await startChildServer(join(import.meta.dirname, 'intake-floor-server.ts'), { PORT: '18081' }, 'http://127.0.0.1:18081', '/'),
+    floor: await startChildServer(
+      join(import.meta.dirname, 'intake-floor-server.ts'),
+      { PORT: '18081' },
+      'http://127.0.0.1:18081',
+      '/',
+    ),
     ours: await startChildServer(
       join(import.meta.dirname, '../../packages/intake/src/main.ts'),
       {
@@ -116,9 +135,13 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
     for (let round = 1; round <= rounds; round++) {
       for (const contender of CONTENDERS) {
         await redis.flushall();
-        const before = [await servers.ours.cpuSeconds(), await cpuSecondsOf(redisServer.pid)] as const;
+        const before = [
+          await servers.ours.cpuSeconds(),
+          await cpuSecondsOf(redisServer.pid),
+        ] as const;
         const result = await loadWithWrk(loadOn(contender, durationSeconds));
-        if (result.failures > 0) throw new Error(`${contender}: ${result.failures} failed requests`);
+        if (result.failures > 0)
+          throw new Error(`${contender}: ${result.failures} failed requests`);
         results[contender].push(result);
         if (contender === 'ours') {
           memoryBytes = Math.max(memoryBytes, await servers.ours.residentBytes());
@@ -135,18 +158,29 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
       console.log(describe('autocannon', contender, result));
     }
 
-    const rate = (contender: Contender) => median(results[contender].map((result) => result.requestsPerSecond));
+    const rate = (contender: Contender) =>
+      median(results[contender].map((result) => result.requestsPerSecond));
     const redisVersion = /redis_version:(\S+)/.exec(await redis.info('server'))?.[1] ?? 'unknown';
     await publish({
       bench: 'intake',
       ratios: {
-        'ours/floor': median(results.ours.map((result, i) => result.requestsPerSecond / (results.floor[i]?.requestsPerSecond ?? NaN))),
-        'ours/fastify-bullmq': median(
-          results.ours.map((result, i) => result.requestsPerSecond / (results['fastify-bullmq'][i]?.requestsPerSecond ?? NaN)),
+        'ours/floor': median(
+          results.ours.map(
+            (result, i) => result.requestsPerSecond / (results.floor[i]?.requestsPerSecond ?? NaN),
+          ),
         ),
-        'autocannon ours/floor': (autocannon.ours?.requestsPerSecond ?? NaN) / (autocannon.floor?.requestsPerSecond ?? NaN),
+        'ours/fastify-bullmq': median(
+          results.ours.map(
+            (result, i) =>
+              result.requestsPerSecond / (results['fastify-bullmq'][i]?.requestsPerSecond ?? NaN),
+          ),
+        ),
+        'autocannon ours/floor':
+          (autocannon.ours?.requestsPerSecond ?? NaN) /
+          (autocannon.floor?.requestsPerSecond ?? NaN),
         'autocannon ours/fastify-bullmq':
-          (autocannon.ours?.requestsPerSecond ?? NaN) / (autocannon['fastify-bullmq']?.requestsPerSecond ?? NaN),
+          (autocannon.ours?.requestsPerSecond ?? NaN) /
+          (autocannon['fastify-bullmq']?.requestsPerSecond ?? NaN),
       },
       rates: Object.fromEntries(CONTENDERS.map((contender) => [contender, rate(contender)])),
       latencyMs: Object.fromEntries(
@@ -162,8 +196,15 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
         ours_resident_mb: Math.round(memoryBytes / 2 ** 20),
         ours_cpu: cpu,
         client_cpu: {
-          wrk: Object.fromEntries(CONTENDERS.map((name) => [name, median(results[name].map((result) => result.clientCpu))])),
-          autocannon: Object.fromEntries(CONTENDERS.map((name) => [name, autocannon[name]?.clientCpu])),
+          wrk: Object.fromEntries(
+            CONTENDERS.map((name) => [
+              name,
+              median(results[name].map((result) => result.clientCpu)),
+            ]),
+          ),
+          autocannon: Object.fromEntries(
+            CONTENDERS.map((name) => [name, autocannon[name]?.clientCpu]),
+          ),
         },
         redis: 'appendonly yes, appendfsync always',
       },
@@ -173,7 +214,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
     redis.disconnect();
     for (const server of Object.values(servers)) await server.stop();
     await redisServer.stop();
-    await postgres.stop();
+    await postgres.remove();
     await rm(directory, { recursive: true, force: true });
   }
 }
@@ -196,7 +237,9 @@ async function checkCorrectness(url: string, redis: Redis): Promise<void> {
   for (const key of await redis.keys('*events-*:*')) {
     if ((await redis.type(key)) !== 'hash') continue;
     const data = await redis.hget(key, 'data');
-    found += data?.split(`"name":"${marker}"`).length ? data.split(`"name":"${marker}"`).length - 1 : 0;
+    found += data?.split(`"name":"${marker}"`).length
+      ? data.split(`"name":"${marker}"`).length - 1
+      : 0;
   }
   if (found !== 500) throw new Error(`500 events acknowledged, ${found} in Redis`);
 }

@@ -43,7 +43,9 @@ export async function loadWithWrk(load: Load): Promise<LoadResult> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-wrk-'));
   const script = join(directory, 'load.lua');
   const quoted = load.bodies.map((body) => `[==[${body}]==]`).join(',\n');
-  const headers = Object.entries(load.headers).map(([name, value]) => `wrk.headers[${JSON.stringify(name)}] = [==[${value}]==]`);
+  const headers = Object.entries(load.headers).map(
+    ([name, value]) => `wrk.headers[${JSON.stringify(name)}] = [==[${value}]==]`,
+  );
   await writeFile(
     script,
     `wrk.method = "${load.method}"
@@ -68,7 +70,10 @@ end`,
   child.stderr.setEncoding('utf8').on('data', (text: string) => (report += text));
   const clientCpu = watchCpu(child.pid as number, load.durationSeconds);
   await new Promise((resolve) => child.once('exit', resolve));
-  const found = JSON.parse(report) as Record<'requests' | 'us' | 'p50' | 'p99' | 'max' | 'failures', number>;
+  const found = JSON.parse(report) as Record<
+    'requests' | 'us' | 'p50' | 'p99' | 'max' | 'failures',
+    number
+  >;
   return {
     requestsPerSecond: found.requests / (found.us / 1e6),
     p50Ms: found.p50 / 1000,
@@ -82,7 +87,10 @@ end`,
 /** autocannon's own command, in its own process. */
 export async function loadWithAutocannon(load: Load): Promise<LoadResult> {
   const program = createRequire(import.meta.url).resolve('autocannon/autocannon.js');
-  const headers = Object.entries(load.headers).flatMap(([name, value]) => ['-H', `${name}=${value}`]);
+  const headers = Object.entries(load.headers).flatMap(([name, value]) => [
+    '-H',
+    `${name}=${value}`,
+  ]);
   const child = spawn(
     process.execPath,
     [
@@ -117,7 +125,8 @@ export async function loadWithAutocannon(load: Load): Promise<LoadResult> {
 
 /** Share of a core between 20 % and 90 % of the run, so that start and end do not count. */
 async function watchCpu(pid: number, durationSeconds: number): Promise<number> {
-  const wait = (share: number) => new Promise((resolve) => setTimeout(resolve, durationSeconds * share * 1000));
+  const wait = (share: number) =>
+    new Promise((resolve) => setTimeout(resolve, durationSeconds * share * 1000));
   await wait(0.2);
   const before = await cpuSecondsOf(pid);
   await wait(0.7);

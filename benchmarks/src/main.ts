@@ -1,12 +1,14 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchIntake } from './intake.ts';
 
-const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> = {
-  intake: {
-    about: 'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
-    run: benchIntake,
-  },
-};
+const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
+  {
+    intake: {
+      about:
+        'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
+      run: benchIntake,
+    },
+  };
 
 const [name, ...rest] = process.argv.slice(2);
 const chosen = name === undefined ? undefined : BENCHMARKS[name];
@@ -14,7 +16,10 @@ if (chosen) {
   await chosen.run(rest);
 } else {
   console.log('npm run bench -- <name>\n');
-  for (const [known, { about }] of Object.entries(BENCHMARKS)) console.log(`  ${known.padEnd(10)} ${about}`);
-  console.log('\nEach takes --seconds N (a measured round) and --rounds N. One at a time: they share the cores.');
+  for (const [known, { about }] of Object.entries(BENCHMARKS))
+    console.log(`  ${known.padEnd(10)} ${about}`);
+  console.log(
+    '\nEach takes --seconds N (a measured round) and --rounds N. One at a time: they share the cores.',
+  );
   process.exitCode = name === undefined || name === '--help' ? 0 : 1;
 }

@@ -33,7 +33,11 @@ export async function publish(report: Report): Promise<void> {
     rates: rounded(report.rates),
     latency_ms: rounded(report.latencyMs),
     ...(report.details ? { details: report.details } : {}),
-    machine: { cpu: cpu?.model ?? 'unknown', cores: cpus().length, memory_gb: Math.round(totalmem() / 2 ** 30) },
+    machine: {
+      cpu: cpu?.model ?? 'unknown',
+      cores: cpus().length,
+      memory_gb: Math.round(totalmem() / 2 ** 30),
+    },
     versions: { node: process.version, ...report.versions },
     commit: isDirty ? `${commit}+changes` : commit,
     at: new Date().toISOString(),
@@ -51,4 +55,6 @@ export function median(values: readonly number[]): number {
 }
 
 const rounded = (values: Record<string, number>): Record<string, number> =>
-  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, Number(value.toPrecision(4))]));
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, Number(value.toPrecision(4))]),
+  );

@@ -11,10 +11,18 @@
  * has to be the one that is expected.
  */
 
-const TYPE_OIDS = { boolean: 16, bigint: 20, integer: 23, text: 25, timestamptz: 1184, jsonb: 3802 } as const;
+const TYPE_OIDS = {
+  boolean: 16,
+  bigint: 20,
+  integer: 23,
+  text: 25,
+  timestamptz: 1184,
+  jsonb: 3802,
+} as const;
 
 /** Postgres counts microseconds from 2000-01-01. */
 const EPOCH_MS = 946_684_800_000;
+const MICROSECONDS = 1_000;
 const HEADER_SIZE_BYTES = 20;
 const NULL_SIZE = -1;
 const TWO_POW_32 = 2 ** 32;
@@ -32,7 +40,10 @@ export function integerColumn<Row>(rows: readonly Row[], valueOf: (row: Row) => 
 }
 
 /** Cast to `boolean[]`. */
-export function booleanColumn<Row>(rows: readonly Row[], valueOf: (row: Row) => boolean | null): Buffer {
+export function booleanColumn<Row>(
+  rows: readonly Row[],
+  valueOf: (row: Row) => boolean | null,
+): Buffer {
   const column = start(TYPE_OIDS.boolean, rows.length, rows.length * 5);
   let at = HEADER_SIZE_BYTES;
   for (const row of rows) {
@@ -45,20 +56,30 @@ export function booleanColumn<Row>(rows: readonly Row[], valueOf: (row: Row) => 
 }
 
 /** Cast to `bigint[]`. Numbers up to 2^53. */
-export function bigintColumn<Row>(rows: readonly Row[], valueOf: (row: Row) => number | null): Buffer {
-  return eightByteColumn(TYPE_OIDS.bigint, rows, valueOf);
+export function bigintColumn<Row>(
+  rows: readonly Row[],
+  valueOf: (row: Row) => number | null,
+): Buffer {
+  return eightByteColumn(TYPE_OIDS.bigint, rows, valueOf, 1);
 }
 
-/** Cast to `timestamptz[]`. Unix milliseconds, whole. */
-export function timestampColumn<Row>(rows: readonly Row[], valueMsOf: (row: Row) => number | null): Buffer {
-  return eightByteColumn(TYPE_OIDS.timestamptz, rows, (row) => {
+/** Cast to `timestamptz[]`. Unix milliseconds, rounded to whole ones. */
+export function timestampColumn<Row>(
+  rows: readonly Row[],
+  valueMsOf: (row: Row) => number | null,
+): Buffer {
+  const sinceEpoch = (row: Row): number | null => {
     const valueMs = valueMsOf(row);
-    return valueMs === null ? null : (valueMs - EPOCH_MS) * 1000;
-  });
+    return valueMs === null ? null : Math.round(valueMs) - EPOCH_MS;
+  };
+  return eightByteColumn(TYPE_OIDS.timestamptz, rows, sinceEpoch, MICROSECONDS);
 }
 
 /** Cast to `text[]`. */
-export function textColumn<Row>(rows: readonly Row[], valueOf: (row: Row) => string | null): Buffer {
+export function textColumn<Row>(
+  rows: readonly Row[],
+  valueOf: (row: Row) => string | null,
+): Buffer {
   return variableColumn(TYPE_OIDS.text, rows, valueOf);
 }
 
@@ -67,7 +88,12 @@ export function jsonColumn<Row>(rows: readonly Row[], valueOf: (row: Row) => obj
   return variableColumn(TYPE_OIDS.jsonb, rows, (row) => JSON.stringify(valueOf(row)));
 }
 
-function eightByteColumn<Row>(typeOid: number, rows: readonly Row[], valueOf: (row: Row) => number | null): Buffer {
+function eightByteColumn<Row>(
+  typeOid: number,
+  rows: readonly Row[],
+  valueOf: (row: Row) => number | null,
+  unit: number,
+): Buffer {
   const column = start(typeOid, rows.length, rows.length * 12);
   let at = HEADER_SIZE_BYTES;
   for (const row of rows) {
@@ -75,9 +101,14 @@ function eightByteColumn<Row>(typeOid: number, rows: readonly Row[], valueOf: (r
     column.writeInt32BE(value === null ? NULL_SIZE : 8, at);
     at += 4;
     if (value === null) continue;
-    const high = Math.floor(value / TWO_POW_32);
-    column.writeInt32BE(high, at);
-    column.writeUInt32BE(value - high * TWO_POW_32, at + 4);
+    if (Number.isSafeInteger(value * unit)) {
+      const high = Math.floor((value * unit) / TWO_POW_32);
+      column.writeInt32BE(high, at);
+      column.writeUInt32BE(value * unit - high * TWO_POW_32, at + 4);
+    } else {
+      // Times after the year 2285.
+      column.writeBigInt64BE(BigInt(value) * BigInt(unit), at);
+    }
     at += 8;
   }
   return column.subarray(0, at);
@@ -86,7 +117,11 @@ function eightByteColumn<Row>(typeOid: number, rows: readonly Row[], valueOf: (r
 /** The first byte of a binary jsonb is its version. */
 const JSONB_VERSION = 1;
 
-function variableColumn<Row>(typeOid: number, rows: readonly Row[], valueOf: (row: Row) => string | null): Buffer {
+function variableColumn<Row>(
+  typeOid: number,
+  rows: readonly Row[],
+  valueOf: (row: Row) => string | null,
+): Buffer {
   const prefixSizeBytes = typeOid === TYPE_OIDS.jsonb ? 1 : 0;
   const values: (string | null)[] = [];
   let sizeBytesMax = 0;

@@ -18,7 +18,10 @@ interface StoredDevice {
 }
 
 /** All devices of these people. By the primary key. */
-export async function listDevicesOf(database: DatabaseOrTransaction, people: readonly PersonKey[]): Promise<DeviceRow[]> {
+export async function listDevicesOf(
+  database: DatabaseOrTransaction,
+  people: readonly PersonKey[],
+): Promise<DeviceRow[]> {
   if (people.length === 0) return [];
   const { rows } = await sql<StoredDevice>`
     select d.environment_id as "environmentId", d.person_id as "personId", d.token, d.platform,
@@ -49,7 +52,9 @@ export async function writeDevices(
         ${bigintColumn(deleted, (row) => row.personId)}::bigint[],
         ${textColumn(deleted, (row) => row.token)}::text[]
       ) as k (environment_id, person_id, token)
-      where d.environment_id = k.environment_id and d.person_id = k.person_id and d.token = k.token`.execute(transaction);
+      where d.environment_id = k.environment_id and d.person_id = k.person_id and d.token = k.token`.execute(
+      transaction,
+    );
   }
   if (inserted.length > 0) {
     await sql`
@@ -61,7 +66,9 @@ export async function writeDevices(
       update devices d
       set platform = f.platform, last_used_at = f.last_used_at, attributes = f.attributes, updated_at = f.updated_at
       from ${fullRows(updated)}
-      where d.environment_id = f.environment_id and d.person_id = f.person_id and d.token = f.token`.execute(transaction);
+      where d.environment_id = f.environment_id and d.person_id = f.person_id and d.token = f.token`.execute(
+      transaction,
+    );
   }
 }
 

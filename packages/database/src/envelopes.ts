@@ -8,6 +8,11 @@ import type { DatabaseOrTransaction } from './connection.ts';
 /**
  * Claims the envelope for this transaction; false where another has claimed it for good. Waits for a
  * transaction that has claimed it and has not ended. By the primary key.
+ *
+ * Also tells the planner, for this transaction, that all its statements look keys up by index: a
+ * set of keys comes from `unnest`, of which it knows too little. Left alone, it read all of 200,000
+ * identifiers to find 2,000 of them (109 ms instead of 14) and all people to update 1,000 (50 ms
+ * instead of 8). Settings are part of this statement, so that they cost no round trip.
  */
 export async function claimEnvelope(
   transaction: DatabaseOrTransaction,
@@ -15,7 +20,12 @@ export async function claimEnvelope(
   operationCount: number,
 ): Promise<boolean> {
   const { numAffectedRows } = await sql`
-    insert into envelopes (envelope_id, operation_count) values (${envelopeId}, ${operationCount})
+    insert into envelopes (envelope_id, operation_count)
+    select ${envelopeId}::text, ${operationCount}::int
+    from (
+      select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+             set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
+    ) as planner
     on conflict (envelope_id) do nothing`.execute(transaction);
   return numAffectedRows === 1n;
 }

@@ -10,7 +10,10 @@ import type { DatabaseOrTransaction } from './connection.ts';
  *
  * @param keys - each once.
  */
-export async function claimEventIds(transaction: DatabaseOrTransaction, keys: readonly EventKey[]): Promise<EventKey[]> {
+export async function claimEventIds(
+  transaction: DatabaseOrTransaction,
+  keys: readonly EventKey[],
+): Promise<EventKey[]> {
   if (keys.length === 0) return [];
   const { rows } = await sql<EventKey>`
     with offered as materialized (
@@ -24,9 +27,8 @@ export async function claimEventIds(transaction: DatabaseOrTransaction, keys: re
       on conflict (environment_id, event_id) do nothing
       returning environment_id, event_id
     )
-    select o.environment_id as "environmentId", o.event_id as "eventId"
-    from offered o
-    where not exists (
-      select from claimed c where c.environment_id = o.environment_id and c.event_id = o.event_id)`.execute(transaction);
+    select environment_id as "environmentId", event_id as "eventId" from offered
+    except
+    select environment_id, event_id from claimed`.execute(transaction);
   return rows;
 }

@@ -8,7 +8,10 @@ import { bigintColumn, integerColumn, jsonColumn, textColumn, timestampColumn } 
 import type { DatabaseOrTransaction } from './connection.ts';
 
 /** Inserts events. Their ids are claimed before (`event-ids.ts`), or made by us. */
-export async function insertEvents(transaction: DatabaseOrTransaction, events: readonly EventRow[]): Promise<void> {
+export async function insertEvents(
+  transaction: DatabaseOrTransaction,
+  events: readonly EventRow[],
+): Promise<void> {
   if (events.length === 0) return;
   await sql`
     insert into events (environment_id, person_id, anonymous_id, event_id, kind, name, data, occurred_at, received_at, processed_at)
@@ -46,7 +49,9 @@ export async function attachAnonymousEvents(
       ${timestampColumn(attachments, (attachment) => attachment.processedAtMs)}::timestamptz[]
     ) as a (environment_id, anonymous_id, person_id, since, processed_at)
     where e.environment_id = a.environment_id and e.anonymous_id = a.anonymous_id and e.person_id is null
-      and e.occurred_at >= a.since and e.received_at >= a.since and e.received_at >= ${oldest}`.execute(transaction);
+      and e.occurred_at >= a.since and e.received_at >= a.since and e.received_at >= ${oldest}`.execute(
+    transaction,
+  );
 }
 
 /**
@@ -55,7 +60,10 @@ export async function attachAnonymousEvents(
  *
  * @returns how many were made.
  */
-export async function makeEventPartitions(database: DatabaseOrTransaction, monthCount: number): Promise<number> {
+export async function makeEventPartitions(
+  database: DatabaseOrTransaction,
+  monthCount: number,
+): Promise<number> {
   const { rows } = await sql<{ made: number }>`
     select make_event_partitions(now()::date, ${monthCount}::int) as made`.execute(database);
   return rows[0]?.made ?? 0;

@@ -30,7 +30,10 @@ interface CountedIssue {
  * Adds to the log. In order of the primary key, whose rows are locked until the end of the
  * transaction, so call it late.
  */
-export async function recordIssues(transaction: DatabaseOrTransaction, issues: readonly IssueRow[]): Promise<void> {
+export async function recordIssues(
+  transaction: DatabaseOrTransaction,
+  issues: readonly IssueRow[],
+): Promise<void> {
   if (issues.length === 0) return;
   const counted = countIssues(issues);
   await sql`
@@ -76,7 +79,18 @@ function countIssues(issues: readonly IssueRow[]): CountedIssue[] {
       known.sample = sample;
     } else {
       const { code } = issue;
-      counted.set(key, { environmentId, dayMs, code, source, field, count, firstAtMs: atMs, lastAtMs: atMs, message, sample });
+      counted.set(key, {
+        environmentId,
+        dayMs,
+        code,
+        source,
+        field,
+        count,
+        firstAtMs: atMs,
+        lastAtMs: atMs,
+        message,
+        sample,
+      });
     }
   }
   return [...counted.values()];

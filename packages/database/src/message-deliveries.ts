@@ -43,13 +43,17 @@ export async function writeMessageDeliveries(
   if (inserted.length > 0) {
     await sql`
       insert into message_deliveries (environment_id, delivery_id, channel, recipient, person_id, created_at)
-      select * from ${fullRows(inserted)} order by environment_id, delivery_id collate "C"`.execute(transaction);
+      select * from ${fullRows(inserted)} order by environment_id, delivery_id collate "C"`.execute(
+      transaction,
+    );
   }
   if (updated.length > 0) {
     await sql`
       update message_deliveries m set channel = f.channel, recipient = f.recipient, person_id = f.person_id
       from ${fullRows(updated)}
-      where m.environment_id = f.environment_id and m.delivery_id = f.delivery_id`.execute(transaction);
+      where m.environment_id = f.environment_id and m.delivery_id = f.delivery_id`.execute(
+      transaction,
+    );
   }
 }
 

@@ -29,7 +29,9 @@ export async function migrate(database: Database): Promise<string[]> {
     const failed = results?.find((result) => result.status === 'Error');
     throw new AppError(
       'MIGRATION_MISMATCH',
-      failed ? `migration ${failed.migrationName} failed` : 'the database is not one this version can use',
+      failed
+        ? `migration ${failed.migrationName} failed`
+        : 'the database is not one this version can use',
       { cause: error },
     );
   }

@@ -26,7 +26,9 @@ export class NumberStock {
     while (this.available < count) {
       const blockCount = Math.ceil((count - this.available) / BLOCK_SIZE);
       const { rows } = await sql<{ block: string }>`
-        select nextval('number_blocks') as block from generate_series(1, ${blockCount}::int)`.execute(database);
+        select nextval('number_blocks') as block from generate_series(1, ${blockCount}::int)`.execute(
+        database,
+      );
       for (const row of rows) {
         const end = Number(row.block) * BLOCK_SIZE + 1;
         this.#blocks.push({ next: end - BLOCK_SIZE, end });

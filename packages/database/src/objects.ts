@@ -63,18 +63,24 @@ export async function writeObjects(
       deleted_relationships as (
         delete from relationships r using gone k where r.environment_id = k.environment_id and r.object_number = k.object_number)
       delete from objects o using gone k
-      where o.environment_id = k.environment_id and o.object_number = k.object_number`.execute(transaction);
+      where o.environment_id = k.environment_id and o.object_number = k.object_number`.execute(
+      transaction,
+    );
   }
   if (inserted.length > 0) {
     await sql`
       insert into objects (environment_id, object_number, object_type_id, object_id, attributes, attributes_at, created_at, updated_at)
-      select * from ${fullRows(inserted)} order by environment_id, object_type_id, object_id collate "C"`.execute(transaction);
+      select * from ${fullRows(inserted)} order by environment_id, object_type_id, object_id collate "C"`.execute(
+      transaction,
+    );
   }
   if (updated.length > 0) {
     await sql`
       update objects o set attributes = f.attributes, attributes_at = f.attributes_at, updated_at = f.updated_at
       from ${fullRows(updated)}
-      where o.environment_id = f.environment_id and o.object_number = f.object_number`.execute(transaction);
+      where o.environment_id = f.environment_id and o.object_number = f.object_number`.execute(
+      transaction,
+    );
   }
 }
 

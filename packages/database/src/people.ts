@@ -2,7 +2,14 @@
 import type { JsonObject } from '@sluice/domain/json';
 import type { PersonKey, PersonMove, PersonRow } from '@sluice/domain/slice';
 import { sql } from 'kysely';
-import { bigintColumn, booleanColumn, integerColumn, jsonColumn, textColumn, timestampColumn } from './columns.ts';
+import {
+  bigintColumn,
+  booleanColumn,
+  integerColumn,
+  jsonColumn,
+  textColumn,
+  timestampColumn,
+} from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 
 interface StoredPerson {
@@ -25,7 +32,10 @@ interface StoredPerson {
  *
  * @param keys - each once.
  */
-export async function lockPeople(transaction: DatabaseOrTransaction, keys: readonly PersonKey[]): Promise<PersonRow[]> {
+export async function lockPeople(
+  transaction: DatabaseOrTransaction,
+  keys: readonly PersonKey[],
+): Promise<PersonRow[]> {
   if (keys.length === 0) return [];
   const { rows } = await sql<StoredPerson>`
     select p.environment_id as "environmentId", p.person_id as "personId", p.id, p.email, p.phone, p.attributes,
@@ -44,7 +54,10 @@ export async function lockPeople(transaction: DatabaseOrTransaction, keys: reado
 }
 
 /** Inserts people whose numbers are new. */
-export async function insertPeople(transaction: DatabaseOrTransaction, people: readonly PersonRow[]): Promise<void> {
+export async function insertPeople(
+  transaction: DatabaseOrTransaction,
+  people: readonly PersonRow[],
+): Promise<void> {
   if (people.length === 0) return;
   await sql`
     insert into people (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, created_at, updated_at)
@@ -52,7 +65,10 @@ export async function insertPeople(transaction: DatabaseOrTransaction, people: r
 }
 
 /** Writes locked people anew. By the primary key. */
-export async function updatePeople(transaction: DatabaseOrTransaction, people: readonly PersonRow[]): Promise<void> {
+export async function updatePeople(
+  transaction: DatabaseOrTransaction,
+  people: readonly PersonRow[],
+): Promise<void> {
   if (people.length === 0) return;
   await sql`
     update people p
@@ -67,7 +83,10 @@ export async function updatePeople(transaction: DatabaseOrTransaction, people: r
  * Their history and their identifiers are not touched. By the primary keys and, for the last two,
  * `segment_members_by_person` and `message_deliveries_by_person`.
  */
-export async function deletePeople(transaction: DatabaseOrTransaction, keys: readonly PersonKey[]): Promise<void> {
+export async function deletePeople(
+  transaction: DatabaseOrTransaction,
+  keys: readonly PersonKey[],
+): Promise<void> {
   if (keys.length === 0) return;
   await sql`
     with gone as materialized (select * from ${keyRows(keys)}),
@@ -92,7 +111,10 @@ export async function deletePeople(transaction: DatabaseOrTransaction, keys: rea
  *
  * @param moves - `toPersonId` is final: nobody who is moved to is moved.
  */
-export async function movePeople(transaction: DatabaseOrTransaction, moves: readonly PersonMove[]): Promise<void> {
+export async function movePeople(
+  transaction: DatabaseOrTransaction,
+  moves: readonly PersonMove[],
+): Promise<void> {
   if (moves.length === 0) return;
   const oldest = new Date(Math.min(...moves.map((move) => move.sinceMs)));
   await sql`
@@ -112,7 +134,9 @@ export async function movePeople(transaction: DatabaseOrTransaction, moves: read
     )
     update events e set person_id = m.to_person_id from moves m
     where e.environment_id = m.environment_id and e.person_id = m.from_person_id
-      and e.occurred_at >= m.since and e.received_at >= m.since and e.received_at >= ${oldest}`.execute(transaction);
+      and e.occurred_at >= m.since and e.received_at >= m.since and e.received_at >= ${oldest}`.execute(
+    transaction,
+  );
 }
 
 const keyRows = (keys: readonly PersonKey[]) => sql`

@@ -5,7 +5,13 @@
  * envelopes of different shards wait in line and not in a circle. A new identifier that two make at
  * once is a unique violation for the second, who starts again and finds it.
  */
-import type { IdentifierKey, IdentifierRow, PersonKey, RowChanges, StoredIdentifierKind } from '@sluice/domain/slice';
+import type {
+  IdentifierKey,
+  IdentifierRow,
+  PersonKey,
+  RowChanges,
+  StoredIdentifierKind,
+} from '@sluice/domain/slice';
 import { sql } from 'kysely';
 import { bigintColumn, booleanColumn, integerColumn, textColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
@@ -31,7 +37,10 @@ export async function lockIdentifiers(
     join person_identifiers i using (environment_id, kind, value)
     order by i.environment_id, i.kind, i.value
     for update of i`.execute(transaction);
-  return rows.map((row) => ({ ...row, personId: row.personId === null ? null : Number(row.personId) }));
+  return rows.map((row) => ({
+    ...row,
+    personId: row.personId === null ? null : Number(row.personId),
+  }));
 }
 
 /**
@@ -62,24 +71,33 @@ export async function writeIdentifiers(
   if (deleted.length > 0) {
     await sql`
       delete from person_identifiers i using ${keyRows(deleted)}
-      where i.environment_id = k.environment_id and i.kind = k.kind and i.value = k.value`.execute(transaction);
+      where i.environment_id = k.environment_id and i.kind = k.kind and i.value = k.value`.execute(
+      transaction,
+    );
   }
   if (updated.length > 0) {
     await sql`
       insert into person_identifiers (environment_id, kind, value, person_id, suppressed)
       select * from ${fullRows(updated)} order by environment_id, kind collate "C", value collate "C"
       on conflict (environment_id, kind, value)
-        do update set person_id = excluded.person_id, suppressed = excluded.suppressed`.execute(transaction);
+        do update set person_id = excluded.person_id, suppressed = excluded.suppressed`.execute(
+      transaction,
+    );
   }
   if (inserted.length > 0) {
     await sql`
       insert into person_identifiers (environment_id, kind, value, person_id, suppressed)
-      select * from ${fullRows(inserted)} order by environment_id, kind collate "C", value collate "C"`.execute(transaction);
+      select * from ${fullRows(inserted)} order by environment_id, kind collate "C", value collate "C"`.execute(
+      transaction,
+    );
   }
 }
 
 /** Blocks all identifiers of people. By `person_identifiers_by_person`. */
-export async function suppressIdentifiersOf(transaction: DatabaseOrTransaction, people: readonly PersonKey[]): Promise<void> {
+export async function suppressIdentifiersOf(
+  transaction: DatabaseOrTransaction,
+  people: readonly PersonKey[],
+): Promise<void> {
   if (people.length === 0) return;
   await sql`
     update person_identifiers i set suppressed = true from ${personRows(people)}
@@ -87,7 +105,10 @@ export async function suppressIdentifiersOf(transaction: DatabaseOrTransaction, 
 }
 
 /** Frees all identifiers of people. By `person_identifiers_by_person`. */
-export async function deleteIdentifiersOf(transaction: DatabaseOrTransaction, people: readonly PersonKey[]): Promise<void> {
+export async function deleteIdentifiersOf(
+  transaction: DatabaseOrTransaction,
+  people: readonly PersonKey[],
+): Promise<void> {
   if (people.length === 0) return;
   await sql`
     delete from person_identifiers i using ${personRows(people)}

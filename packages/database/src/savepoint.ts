@@ -8,7 +8,10 @@ import { isRefusedData } from './statement-failure.ts';
  * transaction goes on and the error is the caller's; any other error is the transaction's end. May
  * be nested.
  */
-export async function inSavepoint<Result>(transaction: DatabaseOrTransaction, work: () => Promise<Result>): Promise<Result> {
+export async function inSavepoint<Result>(
+  transaction: DatabaseOrTransaction,
+  work: () => Promise<Result>,
+): Promise<Result> {
   await sql`savepoint part`.execute(transaction);
   try {
     const result = await work();

@@ -25,7 +25,11 @@ export async function listSegmentMembersOf(
       ${bigintColumn(people, (person) => person.personId)}::bigint[]
     ) as p (environment_id, person_id)
     join segment_members m using (environment_id, person_id)`.execute(database);
-  return rows.map(({ personId, addedAt, ...row }) => ({ ...row, personId: Number(personId), addedAtMs: addedAt.getTime() }));
+  return rows.map(({ personId, addedAt, ...row }) => ({
+    ...row,
+    personId: Number(personId),
+    addedAtMs: addedAt.getTime(),
+  }));
 }
 
 /** Writes who joined and who left. By the primary key. */

@@ -16,9 +16,14 @@ export function isConflict(error: unknown): boolean {
  */
 export function isRefusedData(error: unknown): error is Error {
   const sqlState = sqlStateOf(error);
-  return error instanceof RangeError || (REFUSED_SQLSTATE.test(sqlState) && !CONFLICT_SQLSTATES.has(sqlState));
+  return (
+    error instanceof RangeError ||
+    (REFUSED_SQLSTATE.test(sqlState) && !CONFLICT_SQLSTATES.has(sqlState))
+  );
 }
 
 function sqlStateOf(error: unknown): string {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : '';
 }

@@ -6,12 +6,22 @@
  * so folding them together gives the same rows as folding them one envelope after the other.
  */
 import { addDevice, deleteDevice } from './change-devices.ts';
-import { changeObjectsOfPerson, changePeopleOfObject, findObject, findOrCreateObject } from './change-relationships.ts';
+import {
+  changeObjectsOfPerson,
+  changePeopleOfObject,
+  findObject,
+  findOrCreateObject,
+} from './change-relationships.ts';
 import { changeSegment } from './change-segment.ts';
 import { deleteObject, identifyObject } from './upsert-object.ts';
-import { findOrCreatePerson, findPerson, identifyPerson } from './upsert-person.ts';
+import { findOrCreatePerson, findPerson } from './find-person.ts';
+import { identifyPerson } from './upsert-person.ts';
 import { mergePeople } from './merge-people.ts';
-import type { ChangeObjectRelationships, ChangePersonRelationships, Operation } from './operation.ts';
+import type {
+  ChangeObjectRelationships,
+  ChangePersonRelationships,
+  Operation,
+} from './operation.ts';
 import { deletePerson, suppressPerson, unsuppressPerson } from './remove-person.ts';
 import { reportMetric, unsubscribeDelivery } from './report-metric.ts';
 import type { Slice, SliceChanges } from './slice.ts';
@@ -20,7 +30,11 @@ import { trackEvent } from './track-event.ts';
 import { WorkingSet, type FoldEffects } from './working-set.ts';
 
 /** Folds operations into a slice that holds all that `findSliceNeeds` asked for. */
-export function applyOperations(slice: Slice, operations: readonly Operation[], effects: FoldEffects): SliceChanges {
+export function applyOperations(
+  slice: Slice,
+  operations: readonly Operation[],
+  effects: FoldEffects,
+): SliceChanges {
   const set = new WorkingSet(slice, effects);
   for (const operation of operations) apply(set, operation);
   return set.changes();
@@ -71,7 +85,8 @@ function apply(set: WorkingSet, operation: Operation): void {
 function changePersonRelationships(set: WorkingSet, operation: ChangePersonRelationships): void {
   const find = operation.action === 'add' ? findOrCreatePerson : findPerson;
   const resolution = find(set, operation, operation.person);
-  if (resolution.outcome === 'found') changeObjectsOfPerson(set, operation, resolution.person, operation.action, operation.entries);
+  if (resolution.outcome === 'found')
+    changeObjectsOfPerson(set, operation, resolution.person, operation.action, operation.entries);
 }
 
 function changeObjectRelationships(set: WorkingSet, operation: ChangeObjectRelationships): void {

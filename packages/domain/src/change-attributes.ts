@@ -12,7 +12,12 @@ import { setKey, type Json, type JsonObject } from './json.ts';
 import type { Operation } from './operation.ts';
 import type { LoadedPerson } from './person-directory.ts';
 import { reportPreferences, reportSubscription } from './person-report.ts';
-import { isTruthy, mergePreferences, namesPreferences, PREFERENCES_ATTRIBUTE } from './subscription.ts';
+import {
+  isTruthy,
+  mergePreferences,
+  namesPreferences,
+  PREFERENCES_ATTRIBUTE,
+} from './subscription.ts';
 import type { MessageChannel } from './reporting-event.ts';
 import type { WorkingSet } from './working-set.ts';
 
@@ -41,7 +46,8 @@ export function changeAttributes(
   let noted = changes;
   for (const name in attributes) {
     const value = attributes[name] as Json;
-    if (isIdentifierOf(person, name)) noted = changeIdentifier(set, operation, person, name, value, mayReplaceIdentifiers, noted);
+    if (isIdentifierOf(person, name))
+      noted = changeIdentifier(set, operation, person, name, value, mayReplaceIdentifiers, noted);
     else if (name === 'unsubscribed') unsubscribed = isRemoval(value) ? null : isTruthy(value);
     else if (namesPreferences(name)) preferences = mergePreferences(preferences, name, value);
     else if (!IGNORED.has(name)) setKey(patch, name, value);
@@ -53,30 +59,51 @@ export function changeAttributes(
   if (merge.refused.length > 0) refuseExcess(set, operation, person, merge.refused);
   if (merge.changes) noted = { ...noted, ...merge.changes };
   const unsubscribedBefore = person.row.unsubscribed;
-  if (unsubscribed !== unsubscribedBefore) noted = noteChange(noted, 'unsubscribed', unsubscribedBefore, unsubscribed);
+  if (unsubscribed !== unsubscribedBefore)
+    noted = noteChange(noted, 'unsubscribed', unsubscribedBefore, unsubscribed);
   if (merge.changes || unsubscribed !== unsubscribedBefore) {
-    person.row = { ...person.row, attributes: merge.attributes, unsubscribed, updatedAtMs: operation.receivedAtMs };
+    person.row = {
+      ...person.row,
+      attributes: merge.attributes,
+      unsubscribed,
+      updatedAtMs: operation.receivedAtMs,
+    };
   }
   reportSubscription(set, operation, person, unsubscribedBefore, 'customer');
-  if (hasNewPreferences && !merge.refused.includes(PREFERENCES_ATTRIBUTE)) reportPreferences(set, operation, person, preferences);
+  if (hasNewPreferences && !merge.refused.includes(PREFERENCES_ATTRIBUTE))
+    reportPreferences(set, operation, person, preferences);
   return noted;
 }
 
 /** Sets the flag alone, for the person behind a message of a channel. */
-export function unsubscribe(set: WorkingSet, operation: Operation, person: LoadedPerson, channel: MessageChannel | 'customer'): void {
+export function unsubscribe(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  channel: MessageChannel | 'customer',
+): void {
   const before = person.row.unsubscribed;
   if (before === true) return;
   person.row = { ...person.row, unsubscribed: true, updatedAtMs: operation.receivedAtMs };
-  set.addActivity(person, operation, 'attribute_change', null, { unsubscribed: { from: before, to: true } });
+  set.addActivity(person, operation, 'attribute_change', null, {
+    unsubscribed: { from: before, to: true },
+  });
   reportSubscription(set, operation, person, before, channel);
 }
 
 function preferencesOf(person: LoadedPerson): Json | undefined {
   const { attributes } = person.row;
-  return Object.hasOwn(attributes, PREFERENCES_ATTRIBUTE) ? attributes[PREFERENCES_ATTRIBUTE] : undefined;
+  return Object.hasOwn(attributes, PREFERENCES_ATTRIBUTE)
+    ? attributes[PREFERENCES_ATTRIBUTE]
+    : undefined;
 }
 
-function refuseExcess(set: WorkingSet, operation: Operation, person: LoadedPerson, refused: readonly string[]): void {
+function refuseExcess(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  refused: readonly string[],
+): void {
   const [first = ''] = refused;
   set.addIssue(operation, {
     code: 'too_large',
@@ -84,5 +111,8 @@ function refuseExcess(set: WorkingSet, operation: Operation, person: LoadedPerso
     message: `The person has 300 attributes, the most there can be: ${refused.length} new ones were left out, the first is "${first}".`,
     sample: first,
   });
-  set.addActivity(person, operation, 'failed_attribute_change', first, { attributes: [...refused], reason: 'too_large' });
+  set.addActivity(person, operation, 'failed_attribute_change', first, {
+    attributes: [...refused],
+    reason: 'too_large',
+  });
 }

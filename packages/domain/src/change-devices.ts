@@ -1,6 +1,6 @@
 /** Devices of a person (`ingestion-conventions.md` §1.6). Adding one again lays its attributes over. */
 import { mergeAttributes } from './merge-attributes.ts';
-import { findOrCreatePerson, findPerson } from './upsert-person.ts';
+import { findOrCreatePerson, findPerson } from './find-person.ts';
 import type { AddDevice, DeleteDevice } from './operation.ts';
 import { deviceText, type WorkingSet } from './working-set.ts';
 

@@ -17,7 +17,11 @@ export type NamedKind = 'id' | 'email' | 'phone';
 
 /** A phone identifies only those who came in under it; anybody else's is an ordinary attribute. */
 export function isIdentifierOf(person: LoadedPerson, attribute: string): attribute is NamedKind {
-  return attribute === 'id' || attribute === 'email' || (attribute === 'phone' && person.row.phone !== null);
+  return (
+    attribute === 'id' ||
+    attribute === 'email' ||
+    (attribute === 'phone' && person.row.phone !== null)
+  );
 }
 
 /**
@@ -73,10 +77,20 @@ export function giveIdentifier(
 }
 
 function refuseShape(set: WorkingSet, operation: Operation, kind: NamedKind): void {
-  set.addIssue(operation, { code: 'invalid', field: kind, message: `The ${kind} is neither text nor a number; it was left out.` });
+  set.addIssue(operation, {
+    code: 'invalid',
+    field: kind,
+    message: `The ${kind} is neither text nor a number; it was left out.`,
+  });
 }
 
-function refuseReplacement(set: WorkingSet, operation: Operation, person: LoadedPerson, kind: NamedKind, value: string): void {
+function refuseReplacement(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  kind: NamedKind,
+  value: string,
+): void {
   const wish = value === '' ? 'removes it' : `replaces it with "${value}"`;
   set.addIssue(operation, {
     code: 'identifier_conflict',
@@ -112,7 +126,11 @@ function addFailure(
   value: string,
   detail: JsonObject,
 ): void {
-  set.addActivity(person, operation, 'failed_attribute_change', kind, { [kind]: value, reason: 'identifier_conflict', ...detail });
+  set.addActivity(person, operation, 'failed_attribute_change', kind, {
+    [kind]: value,
+    reason: 'identifier_conflict',
+    ...detail,
+  });
 }
 
 function capitalized(text: string): string {
@@ -123,10 +141,16 @@ function capitalized(text: string): string {
  * Makes an anonymous id the person's and gives them its events. One that is somebody else's stays
  * theirs and is recorded; one whose owner is suppressed stays blocked.
  */
-export function attachAnonymousId(set: WorkingSet, operation: Operation, person: PersonState, anonymousId: string): void {
+export function attachAnonymousId(
+  set: WorkingSet,
+  operation: Operation,
+  person: PersonState,
+  anonymousId: string,
+): void {
   const { environmentId, receivedAtMs } = operation;
   const owner = set.directory.resolveStored(environmentId, 'anonymous_id', anonymousId);
-  if (owner.outcome === 'suppressed' || (owner.outcome === 'found' && owner.person === person)) return;
+  if (owner.outcome === 'suppressed' || (owner.outcome === 'found' && owner.person === person))
+    return;
   if (owner.outcome === 'found') {
     set.addIssue(operation, {
       code: 'identifier_conflict',
@@ -138,5 +162,6 @@ export function attachAnonymousId(set: WorkingSet, operation: Operation, person:
   }
   const hasEvents = set.attachEvents(person, anonymousId, receivedAtMs);
   set.directory.assign(environmentId, 'anonymous_id', anonymousId, person);
-  if (hasEvents) set.addActivity(person, operation, 'anon_merge', anonymousId, { anonymous_id: anonymousId });
+  if (hasEvents)
+    set.addActivity(person, operation, 'anon_merge', anonymousId, { anonymous_id: anonymousId });
 }

@@ -6,9 +6,14 @@
  * lays the attributes over those there are.
  */
 import { mergeAttributes } from './merge-attributes.ts';
-import { findOrCreatePerson, findPerson } from './upsert-person.ts';
+import { findOrCreatePerson, findPerson } from './find-person.ts';
 import type { JsonObject } from './json.ts';
-import type { ObjectIdentifier, ObjectRelationship, Operation, PersonRelationship } from './operation.ts';
+import type {
+  ObjectIdentifier,
+  ObjectRelationship,
+  Operation,
+  PersonRelationship,
+} from './operation.ts';
 import type { PersonState } from './person-directory.ts';
 import type { ActivityKind, ObjectRow } from './slice.ts';
 import { svcObjectId } from './svc-id.ts';
@@ -23,7 +28,10 @@ export function changeObjectsOfPerson(
   entries: readonly ObjectRelationship[],
 ): void {
   for (const entry of entries) {
-    const object = action === 'add' ? findOrCreateObject(set, operation, entry.object) : findObject(set, operation, entry.object);
+    const object =
+      action === 'add'
+        ? findOrCreateObject(set, operation, entry.object)
+        : findObject(set, operation, entry.object);
     if (object) changeRelationship(set, operation, action, person, object, entry.attributes);
   }
 }
@@ -39,12 +47,17 @@ export function changePeopleOfObject(
   for (const entry of entries) {
     const find = action === 'add' ? findOrCreatePerson : findPerson;
     const resolution = find(set, operation, entry.person);
-    if (resolution.outcome === 'found') changeRelationship(set, operation, action, resolution.person, object, entry.attributes);
+    if (resolution.outcome === 'found')
+      changeRelationship(set, operation, action, resolution.person, object, entry.attributes);
   }
 }
 
 /** The object, made where it is not there; undefined, and recorded, for a svc object id that nothing has. */
-export function findOrCreateObject(set: WorkingSet, operation: Operation, identifier: ObjectIdentifier): ObjectRow | undefined {
+export function findOrCreateObject(
+  set: WorkingSet,
+  operation: Operation,
+  identifier: ObjectIdentifier,
+): ObjectRow | undefined {
   const { environmentId, receivedAtMs } = operation;
   if ('svcObjectId' in identifier) return findObject(set, operation, identifier);
   const known = set.findObject(environmentId, identifier);
@@ -64,7 +77,11 @@ export function findOrCreateObject(set: WorkingSet, operation: Operation, identi
 }
 
 /** The object; recorded where there is none. */
-export function findObject(set: WorkingSet, operation: Operation, identifier: ObjectIdentifier): ObjectRow | undefined {
+export function findObject(
+  set: WorkingSet,
+  operation: Operation,
+  identifier: ObjectIdentifier,
+): ObjectRow | undefined {
   const object = set.findObject(operation.environmentId, identifier);
   if (!object) recordNotFound(set, operation, identifier);
   return object;
@@ -72,7 +89,9 @@ export function findObject(set: WorkingSet, operation: Operation, identifier: Ob
 
 function recordNotFound(set: WorkingSet, operation: Operation, identifier: ObjectIdentifier): void {
   const isSvcId = 'svcObjectId' in identifier;
-  const name = isSvcId ? `svc_object_id "${identifier.svcObjectId}"` : `object_id "${identifier.objectId}" of type ${identifier.objectTypeId}`;
+  const name = isSvcId
+    ? `svc_object_id "${identifier.svcObjectId}"`
+    : `object_id "${identifier.objectId}" of type ${identifier.objectTypeId}`;
   set.addIssue(operation, {
     code: 'object_not_found',
     field: isSvcId ? 'svc_object_id' : 'object_id',
@@ -104,7 +123,13 @@ function changeRelationship(
   if (current && !merge.changes) return;
   const createdAtMs = current?.createdAtMs ?? receivedAtMs;
   const times = { createdAtMs, updatedAtMs: receivedAtMs };
-  set.relationships.set({ environmentId, personId, objectNumber, attributes: merge.attributes, ...times });
+  set.relationships.set({
+    environmentId,
+    personId,
+    objectNumber,
+    attributes: merge.attributes,
+    ...times,
+  });
   if (!current) addActivity(set, operation, person, 'add_relationship', object, merge.attributes);
 }
 

@@ -8,7 +8,12 @@ export function changeSegment(set: WorkingSet, operation: ChangeSegment): void {
   for (const identifier of operation.people) {
     const resolution = set.directory.resolve(environmentId, identifier);
     if (resolution.outcome !== 'found') continue;
-    const member = { environmentId, segmentId, personId: resolution.person.personId, addedAtMs: receivedAtMs };
+    const member = {
+      environmentId,
+      segmentId,
+      personId: resolution.person.personId,
+      addedAtMs: receivedAtMs,
+    };
     if (operation.action === 'add') set.segmentMembers.set(member);
     else set.segmentMembers.deleteUnseen(member);
   }

@@ -5,14 +5,19 @@
 
 /** code → what it means and what to do next, for operators. */
 export const ERRORS = {
-  CONFIG_INVALID: 'A setting is missing or malformed; every problem is listed. Correct it and start again.',
-  BROKER_UNAVAILABLE: 'The broker (Redis, or Postgres where it carries the queues) did not confirm in time.',
+  CONFIG_INVALID:
+    'A setting is missing or malformed; every problem is listed. Correct it and start again.',
+  BROKER_UNAVAILABLE:
+    'The broker (Redis, or Postgres where it carries the queues) did not confirm in time.',
   ENVELOPE_INVALID: 'A queued envelope cannot be read. It was written by an incompatible version.',
-  MIGRATION_MISMATCH: 'The database schema is not the one this version needs. Run the migrations, or the newer version.',
-  PORT_TAKEN: 'Another process listens on the port. Stop it, or choose another port in the setting named.',
+  MIGRATION_MISMATCH:
+    'The database schema is not the one this version needs. Run the migrations, or the newer version.',
+  PORT_TAKEN:
+    'Another process listens on the port. Stop it, or choose another port in the setting named.',
   DATA_DIRECTORY_HELD: 'Another process runs on the same data directory. Stop it first.',
   DATABASE_START_FAILED: 'The embedded Postgres did not start; its own words follow.',
-  SERVICE_START_FAILED: 'A service ended, or did not become ready, while everything was being started; its own words follow.',
+  SERVICE_START_FAILED:
+    'A service ended, or did not become ready, while everything was being started; its own words follow.',
   BUG: 'Something that cannot happen did. Please report it with the log.',
 } as const;
 

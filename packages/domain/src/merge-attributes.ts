@@ -53,7 +53,12 @@ export function mergeAttributes(current: JsonObject, patch: JsonObject): Attribu
 }
 
 /** Adds one name's change to those of the same call. */
-export function noteChange(changes: JsonObject | undefined, name: string, from: Json, to: Json): JsonObject {
+export function noteChange(
+  changes: JsonObject | undefined,
+  name: string,
+  from: Json,
+  to: Json,
+): JsonObject {
   const noted = changes ?? {};
   setKey(noted, name, { from, to });
   return noted;
@@ -62,7 +67,8 @@ export function noteChange(changes: JsonObject | undefined, name: string, from: 
 /** True for equal values; the order of an object's names does not count, as in `jsonb`. */
 export function isSameJson(left: Json, right: Json): boolean {
   if (left === right) return true;
-  if (typeof left !== 'object' || typeof right !== 'object' || left === null || right === null) return false;
+  if (typeof left !== 'object' || typeof right !== 'object' || left === null || right === null)
+    return false;
   if (Array.isArray(left) || Array.isArray(right)) {
     if (!Array.isArray(left) || !Array.isArray(right) || left.length !== right.length) return false;
     return left.every((item, index) => isSameJson(item, right[index] as Json));
@@ -70,7 +76,9 @@ export function isSameJson(left: Json, right: Json): boolean {
   if (!isJsonObject(left) || !isJsonObject(right)) return false;
   const names = Object.keys(left);
   if (names.length !== Object.keys(right).length) return false;
-  return names.every((name) => Object.hasOwn(right, name) && isSameJson(left[name] as Json, right[name] as Json));
+  return names.every(
+    (name) => Object.hasOwn(right, name) && isSameJson(left[name] as Json, right[name] as Json),
+  );
 }
 
 /** Null and the empty string remove what they are given for (`ingestion-conventions.md` §1.2). */

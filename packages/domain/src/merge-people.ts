@@ -8,7 +8,7 @@
 import { STORED_ATTRIBUTE_COUNT_MAX } from './merge-attributes.ts';
 import { attachAnonymousId, type NamedKind } from './change-identifiers.ts';
 import { setKey, type Json, type JsonObject } from './json.ts';
-import { findPerson } from './upsert-person.ts';
+import { findPerson } from './find-person.ts';
 import type { MergePeople } from './operation.ts';
 import { loaded, type LoadedPerson } from './person-directory.ts';
 import { identifiersOf, reportSubscription } from './person-report.ts';
@@ -23,15 +23,23 @@ export function mergePeople(set: WorkingSet, operation: MergePeople): void {
   if (operation.secondary.kind === 'anonymous_id') {
     const owner = set.directory.resolve(operation.environmentId, operation.secondary);
     // Nobody's yet: the events under it are all there is to merge.
-    if (owner.outcome === 'unknown') return attachAnonymousId(set, operation, primary.person, operation.secondary.value);
+    if (owner.outcome === 'unknown')
+      return attachAnonymousId(set, operation, primary.person, operation.secondary.value);
   }
   const secondary = findPerson(set, operation, operation.secondary);
   if (secondary.outcome !== 'found' || secondary.person === primary.person) return;
   merge(set, operation, loaded(primary.person), loaded(secondary.person));
 }
 
-function merge(set: WorkingSet, operation: MergePeople, primary: LoadedPerson, secondary: LoadedPerson): void {
-  set.addActivity(primary, operation, 'profile_merge', null, { secondary: identifiersOf(secondary.row) });
+function merge(
+  set: WorkingSet,
+  operation: MergePeople,
+  primary: LoadedPerson,
+  secondary: LoadedPerson,
+): void {
+  set.addActivity(primary, operation, 'profile_merge', null, {
+    secondary: identifiersOf(secondary.row),
+  });
   moveDevices(set, primary, secondary);
   moveRelationships(set, primary, secondary);
   moveSegments(set, primary, secondary);
@@ -51,7 +59,12 @@ function merge(set: WorkingSet, operation: MergePeople, primary: LoadedPerson, s
   reportSubscription(set, operation, primary, before.unsubscribed, 'customer');
 }
 
-function moveIdentifier(set: WorkingSet, primary: LoadedPerson, value: string | null, kind: NamedKind): void {
+function moveIdentifier(
+  set: WorkingSet,
+  primary: LoadedPerson,
+  value: string | null,
+  kind: NamedKind,
+): void {
   if (value === null) return;
   const isTaken = primary.row[kind] === null;
   set.directory.assign(primary.environmentId, kind, value, isTaken ? primary : undefined);
@@ -73,7 +86,8 @@ function moveDevices(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPe
   for (const device of [...set.devices.rows()]) {
     if (device.personId !== secondary.personId) continue;
     set.devices.delete(device);
-    if (!set.devices.get(deviceText(primary, device.token))) set.devices.set({ ...device, personId: primary.personId });
+    if (!set.devices.get(deviceText(primary, device.token)))
+      set.devices.set({ ...device, personId: primary.personId });
   }
 }
 
@@ -83,7 +97,8 @@ function moveRelationships(set: WorkingSet, primary: LoadedPerson, secondary: Lo
     if (relationship.personId !== secondary.personId) continue;
     set.relationships.delete(relationship);
     const { objectNumber } = relationship;
-    if (!set.relationships.get(relationshipText({ personId, objectNumber }))) set.relationships.set({ ...relationship, personId });
+    if (!set.relationships.get(relationshipText({ personId, objectNumber })))
+      set.relationships.set({ ...relationship, personId });
   }
 }
 

@@ -60,21 +60,31 @@ export class PersonDirectory {
   constructor(identifiers: readonly IdentifierRow[], people: readonly PersonRow[]) {
     for (const row of people) this.#addPerson(row, row, 'person');
     for (const row of identifiers) {
-      const owner = row.personId === null ? undefined : (this.#people.get(row.personId) ?? this.#addUnloaded(row, row.personId));
-      this.#entries.set(identifierText(row.environmentId, row.kind, row.value), { key: row, stored: row, owner });
+      const owner =
+        row.personId === null
+          ? undefined
+          : (this.#people.get(row.personId) ?? this.#addUnloaded(row, row.personId));
+      this.#entries.set(identifierText(row.environmentId, row.kind, row.value), {
+        key: row,
+        stored: row,
+        owner,
+      });
     }
   }
 
   /** Whom an identifier means by now. */
   resolve(environmentId: number, identifier: PersonIdentifier): Resolution {
-    if (identifier.kind !== 'svc_id') return this.resolveStored(environmentId, identifier.kind, identifier.value);
+    if (identifier.kind !== 'svc_id')
+      return this.resolveStored(environmentId, identifier.kind, identifier.value);
     const personId = personIdOf(identifier.value);
     const person = personId === undefined ? undefined : this.#people.get(personId);
     return person?.environmentId === environmentId ? resolutionOf(person) : UNKNOWN;
   }
 
   resolveStored(environmentId: number, kind: StoredIdentifierKind, value: string): Resolution {
-    const owner = this.#entries.get(identifierText(environmentId, kind, storedValue(kind, value)))?.owner;
+    const owner = this.#entries.get(
+      identifierText(environmentId, kind, storedValue(kind, value)),
+    )?.owner;
     return owner ? resolutionOf(owner) : UNKNOWN;
   }
 
@@ -82,7 +92,9 @@ export class PersonDirectory {
   find(environmentId: number, personId: number): PersonState | undefined {
     const known = this.#people.get(personId);
     const person = known && followMerges(known);
-    return person?.environmentId === environmentId && person.fate === 'present' ? person : undefined;
+    return person?.environmentId === environmentId && person.fate === 'present'
+      ? person
+      : undefined;
   }
 
   /** A new person without identifiers. */
@@ -91,7 +103,12 @@ export class PersonDirectory {
   }
 
   /** Makes the identifier this person's, whosever it was; nobody's where `owner` is undefined. */
-  assign(environmentId: number, kind: StoredIdentifierKind, given: string, owner: PersonState | undefined): void {
+  assign(
+    environmentId: number,
+    kind: StoredIdentifierKind,
+    given: string,
+    owner: PersonState | undefined,
+  ): void {
     const entry = this.#entryOf(environmentId, kind, given);
     entry.owner = owner;
     this.#touched.add(entry);
@@ -125,9 +142,16 @@ export class PersonDirectory {
         continue;
       }
       const { environmentId, kind, value } = key;
-      const row = { environmentId, kind, value, personId: owner?.personId ?? null, suppressed: owner?.fate === 'suppressed' };
+      const row = {
+        environmentId,
+        kind,
+        value,
+        personId: owner?.personId ?? null,
+        suppressed: owner?.fate === 'suppressed',
+      };
       if (!stored) inserted.push(row);
-      else if (stored.personId !== row.personId || stored.suppressed !== row.suppressed) updated.push(row);
+      else if (stored.personId !== row.personId || stored.suppressed !== row.suppressed)
+        updated.push(row);
     }
     return { inserted, updated, deleted };
   }
@@ -143,9 +167,21 @@ export class PersonDirectory {
     return entry;
   }
 
-  #addPerson(row: PersonRow, loadedRow: PersonRow | undefined, stored: PersonState['stored']): PersonState {
+  #addPerson(
+    row: PersonRow,
+    loadedRow: PersonRow | undefined,
+    stored: PersonState['stored'],
+  ): PersonState {
     const { environmentId, personId } = row;
-    const person: PersonState = { environmentId, personId, row, loadedRow, stored, fate: 'present', mergedInto: undefined };
+    const person: PersonState = {
+      environmentId,
+      personId,
+      row,
+      loadedRow,
+      stored,
+      fate: 'present',
+      mergedInto: undefined,
+    };
     this.#people.set(personId, person);
     // The identifiers of a stored person are stored too, whether or not an operation names them.
     if (loadedRow) {
@@ -155,7 +191,11 @@ export class PersonDirectory {
         const value = storedValue(kind, given);
         const key = { environmentId, kind, value };
         const text = identifierText(environmentId, kind, value);
-        this.#entries.set(text, { key, stored: { ...key, personId, suppressed: false }, owner: person });
+        this.#entries.set(text, {
+          key,
+          stored: { ...key, personId, suppressed: false },
+          owner: person,
+        });
       }
     }
     return person;
@@ -185,7 +225,8 @@ export function followMerges(person: PersonState): PersonState {
 
 /** Insists on the row; its absence means that `slice-needs.ts` forgot to ask for it. */
 export function loaded(person: PersonState): LoadedPerson {
-  if (!person.row) throw new AppError('BUG', `person ${svcId(person.personId)} was needed and not loaded`);
+  if (!person.row)
+    throw new AppError('BUG', `person ${svcId(person.personId)} was needed and not loaded`);
   return person as LoadedPerson;
 }
 
@@ -195,7 +236,9 @@ export function describePerson(person: PersonState): string {
     person.row?.id != null ? `id "${person.row.id}"` : '',
     person.row?.email != null ? `email "${person.row.email}"` : '',
   ].filter((name) => name !== '');
-  return names.length === 0 ? `person ${svcId(person.personId)}` : `person ${svcId(person.personId)} (${names.join(', ')})`;
+  return names.length === 0
+    ? `person ${svcId(person.personId)}`
+    : `person ${svcId(person.personId)} (${names.join(', ')})`;
 }
 
 function resolutionOf(owner: PersonState): Resolution {

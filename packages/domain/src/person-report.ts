@@ -23,15 +23,29 @@ export function reportSubscription(
   const { unsubscribed } = person.row;
   if (unsubscribed === before) return;
   if (unsubscribed === true) {
-    report(set, operation, person, { eventType: 'customer_unsubscribed', objectType, metric: 'unsubscribed' });
+    report(set, operation, person, {
+      eventType: 'customer_unsubscribed',
+      objectType,
+      metric: 'unsubscribed',
+    });
   } else if (before === true || unsubscribed === false) {
-    report(set, operation, person, { eventType: 'customer_subscribed', objectType, metric: 'subscribed' });
+    report(set, operation, person, {
+      eventType: 'customer_subscribed',
+      objectType,
+      metric: 'subscribed',
+    });
   }
 }
 
 /** Reports the preferences as they are after a change. */
-export function reportPreferences(set: WorkingSet, operation: Operation, person: LoadedPerson, preferences: Json | undefined): void {
-  const topics = isJsonObject(preferences) && Object.hasOwn(preferences, 'topics') ? preferences['topics'] : {};
+export function reportPreferences(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  preferences: Json | undefined,
+): void {
+  const topics =
+    isJsonObject(preferences) && Object.hasOwn(preferences, 'topics') ? preferences['topics'] : {};
   report(set, operation, person, {
     eventType: 'customer_subscription_preferences_changed',
     objectType: 'customer',
@@ -53,6 +67,10 @@ function report(
     eventId: set.effects.newId(),
     occurredAtMs: operation.receivedAtMs,
     personId: row.personId,
-    data: { customer_id: row.id ?? '', email_address: row.email ?? '', identifiers: identifiersOf(row) },
+    data: {
+      customer_id: row.id ?? '',
+      email_address: row.email ?? '',
+      identifiers: identifiersOf(row),
+    },
   });
 }

@@ -37,15 +37,19 @@ export function problemBody(problem: Problem): Record<string, unknown> {
     detail: message,
     code,
     message,
-    errors: (details.length > 0 ? details : [{ field: null, reason: code, message }]).map((detail) => ({
-      ...('batchIndex' in detail && detail.batchIndex !== undefined ? { batch_index: detail.batchIndex } : {}),
-      field: detail.field,
-      reason: detail.reason,
-      message: detail.message,
-      detail: detail.message,
-      status: String(status),
-      ...('source' in detail && detail.source !== undefined ? { source: detail.source } : {}),
-    })),
+    errors: (details.length > 0 ? details : [{ field: null, reason: code, message }]).map(
+      (detail) => ({
+        ...('batchIndex' in detail && detail.batchIndex !== undefined
+          ? { batch_index: detail.batchIndex }
+          : {}),
+        field: detail.field,
+        reason: detail.reason,
+        message: detail.message,
+        detail: detail.message,
+        status: String(status),
+        ...('source' in detail && detail.source !== undefined ? { source: detail.source } : {}),
+      }),
+    ),
     meta: {
       error: message,
       errors: texts,

@@ -5,7 +5,7 @@
  * that the person had, until one of them is unsuppressed; what was deleted does not come back. The
  * history stays under the person's number, which nobody gets again, until retention drops it.
  */
-import { findPerson } from './upsert-person.ts';
+import { findPerson } from './find-person.ts';
 import type { DeletePerson, SuppressPerson, UnsuppressPerson } from './operation.ts';
 import type { WorkingSet } from './working-set.ts';
 

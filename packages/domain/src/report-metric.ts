@@ -16,7 +16,14 @@ import { eventText } from './slice-needs.ts';
 import { takeEventOnce } from './track-event.ts';
 import type { WorkingSet } from './working-set.ts';
 
-const FAILURES: ReadonlySet<string> = new Set(['attempted', 'bounced', 'deferred', 'dropped', 'failed', 'undeliverable']);
+const FAILURES: ReadonlySet<string> = new Set([
+  'attempted',
+  'bounced',
+  'deferred',
+  'dropped',
+  'failed',
+  'undeliverable',
+]);
 
 /** Applies one reported metric; recorded where the channel has no such metric. */
 export function reportMetric(set: WorkingSet, operation: ReportMetric): void {
@@ -39,7 +46,14 @@ export function reportMetric(set: WorkingSet, operation: ReportMetric): void {
   const personId = person?.personId ?? null;
   if (!known || known.recipient !== recipient || known.personId !== personId) {
     const createdAtMs = known?.createdAtMs ?? receivedAtMs;
-    set.messageDeliveries.set({ environmentId, deliveryId, channel, recipient, personId, createdAtMs });
+    set.messageDeliveries.set({
+      environmentId,
+      deliveryId,
+      channel,
+      recipient,
+      personId,
+      createdAtMs,
+    });
   }
   set.addReport({
     environmentId,
@@ -57,7 +71,8 @@ export function reportMetric(set: WorkingSet, operation: ReportMetric): void {
 export function unsubscribeDelivery(set: WorkingSet, operation: UnsubscribeDelivery): void {
   const { environmentId, deliveryId } = operation;
   const known = set.messageDeliveries.get(eventText(environmentId, deliveryId));
-  const person = known?.personId == null ? undefined : set.directory.find(environmentId, known.personId);
+  const person =
+    known?.personId == null ? undefined : set.directory.find(environmentId, known.personId);
   if (known && person) {
     unsubscribe(set, operation, loaded(person), channelOf(known.channel));
   } else {
@@ -74,9 +89,14 @@ function channelOf(channel: string | undefined): MessageChannel {
   return channel !== undefined && isMessageChannel(channel) ? channel : 'email';
 }
 
-function personBehind(set: WorkingSet, operation: ReportMetric, known: MessageDeliveryRow | undefined): LoadedPerson | undefined {
+function personBehind(
+  set: WorkingSet,
+  operation: ReportMetric,
+  known: MessageDeliveryRow | undefined,
+): LoadedPerson | undefined {
   const { environmentId, recipient } = operation;
-  const behind = known?.personId == null ? undefined : set.directory.find(environmentId, known.personId);
+  const behind =
+    known?.personId == null ? undefined : set.directory.find(environmentId, known.personId);
   if (behind) return loaded(behind);
   if (!recipient?.includes('@')) return undefined;
   const owner = set.directory.resolveStored(environmentId, 'email', recipient);
@@ -84,7 +104,12 @@ function personBehind(set: WorkingSet, operation: ReportMetric, known: MessageDe
 }
 
 /** The members of `ingestion-conventions.md` §4.3 and §4.4 that a metric call can tell. */
-function dataOf(operation: ReportMetric, channel: MessageChannel, recipient: string | null, person: LoadedPerson | undefined): JsonObject {
+function dataOf(
+  operation: ReportMetric,
+  channel: MessageChannel,
+  recipient: string | null,
+  person: LoadedPerson | undefined,
+): JsonObject {
   const { metric, deliveryId, reason, href, deviceToken } = operation;
   const data: JsonObject = {
     delivery_id: deliveryId,

@@ -65,7 +65,16 @@ const SUFFIXES = {
     'undeliverable',
     'replied',
   ],
-  in_app: ['drafted', 'attempted', 'sent', 'opened', 'clicked', 'converted', 'failed', 'undeliverable'],
+  in_app: [
+    'drafted',
+    'attempted',
+    'sent',
+    'opened',
+    'clicked',
+    'converted',
+    'failed',
+    'undeliverable',
+  ],
   slack: ['drafted', 'attempted', 'sent', 'clicked', 'converted', 'failed'],
   webhook: ['drafted', 'attempted', 'sent', 'clicked', 'converted', 'failed', 'undeliverable'],
 } as const;

@@ -8,7 +8,14 @@
 import { personIdOf, objectNumberOf } from './svc-id.ts';
 import type { Json } from './json.ts';
 import type { ObjectIdentifier, Operation, PersonIdentifier } from './operation.ts';
-import type { EventKey, IdentifierKey, MessageDeliveryKey, ObjectKey, PersonKey, StoredIdentifierKind } from './slice.ts';
+import type {
+  EventKey,
+  IdentifierKey,
+  MessageDeliveryKey,
+  ObjectKey,
+  PersonKey,
+  StoredIdentifierKind,
+} from './slice.ts';
 
 export interface NeededIdentifier extends IdentifierKey {
   /** False where only events name it: they need to know who it is, not how they are. */
@@ -42,7 +49,11 @@ export interface SliceNeeds {
 }
 
 /** The one text for an identifier, for maps. */
-export function identifierText(environmentId: number, kind: StoredIdentifierKind, value: string): string {
+export function identifierText(
+  environmentId: number,
+  kind: StoredIdentifierKind,
+  value: string,
+): string {
   return `${environmentId} ${kind} ${value}`;
 }
 
@@ -97,7 +108,12 @@ class NeedsDraft {
     }
   }
 
-  identifier(environmentId: number, kind: StoredIdentifierKind, given: string, needsPerson: boolean): void {
+  identifier(
+    environmentId: number,
+    kind: StoredIdentifierKind,
+    given: string,
+    needsPerson: boolean,
+  ): void {
     this.#newNumbersMax++;
     const value = storedValue(kind, given);
     const text = identifierText(environmentId, kind, value);
@@ -122,7 +138,11 @@ class NeedsDraft {
       if (objectNumber !== undefined) this.objects.push({ environmentId, objectNumber });
     } else {
       const { objectTypeId, objectId } = object;
-      this.#objectNames.set(objectText(environmentId, objectTypeId, objectId), { environmentId, objectTypeId, objectId });
+      this.#objectNames.set(objectText(environmentId, objectTypeId, objectId), {
+        environmentId,
+        objectTypeId,
+        objectId,
+      });
     }
   }
 
@@ -131,13 +151,17 @@ class NeedsDraft {
   }
 
   messageDelivery(environmentId: number, deliveryId: string): void {
-    this.#messageDeliveries.set(eventText(environmentId, deliveryId), { environmentId, deliveryId });
+    this.#messageDeliveries.set(eventText(environmentId, deliveryId), {
+      environmentId,
+      deliveryId,
+    });
   }
 
   finish(): SliceNeeds {
     for (const { person, anonymousId } of this.#links) {
       const named = this.#identifiers.get(person);
-      if (named && this.#identifiers.get(anonymousId)?.needsPerson === true) named.needsPerson = true;
+      if (named && this.#identifiers.get(anonymousId)?.needsPerson === true)
+        named.needsPerson = true;
     }
     return {
       identifiers: [...this.#identifiers.values()],
@@ -169,8 +193,10 @@ function collect(draft: NeedsDraft, operation: Operation): void {
     case 'person.identify':
       draft.person(environmentId, operation.person, true);
       collectAttributes(draft, environmentId, operation.attributes);
-      if (operation.anonymousId !== undefined) draft.identifier(environmentId, 'anonymous_id', operation.anonymousId, true);
-      if (operation.relationships) collectObjects(draft, environmentId, operation.relationships.entries);
+      if (operation.anonymousId !== undefined)
+        draft.identifier(environmentId, 'anonymous_id', operation.anonymousId, true);
+      if (operation.relationships)
+        collectObjects(draft, environmentId, operation.relationships.entries);
       if (operation.person.kind === 'svc_id') draft.releasesIdentifiers = true;
       return;
     case 'person.relationships':
@@ -208,7 +234,8 @@ function collect(draft: NeedsDraft, operation: Operation): void {
     case 'metric.report':
       draft.event(environmentId, operation.eventId);
       draft.messageDelivery(environmentId, operation.deliveryId);
-      if (operation.recipient?.includes('@')) draft.identifier(environmentId, 'email', operation.recipient, true);
+      if (operation.recipient?.includes('@'))
+        draft.identifier(environmentId, 'email', operation.recipient, true);
       return;
     case 'delivery.unsubscribe':
       draft.messageDelivery(environmentId, operation.deliveryId);
@@ -227,19 +254,31 @@ function collect(draft: NeedsDraft, operation: Operation): void {
   }
 }
 
-function collectAttributes(draft: NeedsDraft, environmentId: number, attributes: Readonly<Record<string, Json>>): void {
+function collectAttributes(
+  draft: NeedsDraft,
+  environmentId: number,
+  attributes: Readonly<Record<string, Json>>,
+): void {
   for (const kind of ['id', 'email', 'phone', 'anonymous_id'] as const) {
     const value = Object.hasOwn(attributes, kind) ? identifierIn(attributes[kind]) : undefined;
     if (value !== undefined) draft.identifier(environmentId, kind, value, true);
   }
 }
 
-function collectObjects(draft: NeedsDraft, environmentId: number, entries: readonly { object: ObjectIdentifier }[]): void {
+function collectObjects(
+  draft: NeedsDraft,
+  environmentId: number,
+  entries: readonly { object: ObjectIdentifier }[],
+): void {
   draft.changesRelationships = true;
   for (const { object } of entries) draft.object(environmentId, object);
 }
 
-function collectPeople(draft: NeedsDraft, environmentId: number, entries: readonly { person: PersonIdentifier }[]): void {
+function collectPeople(
+  draft: NeedsDraft,
+  environmentId: number,
+  entries: readonly { person: PersonIdentifier }[],
+): void {
   if (entries.length > 0) draft.changesRelationships = true;
   for (const { person } of entries) draft.person(environmentId, person, true);
 }

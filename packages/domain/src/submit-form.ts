@@ -6,6 +6,10 @@ import type { WorkingSet } from './working-set.ts';
 /** Applies one submitted form; the person is made on first sight. */
 export function submitForm(set: WorkingSet, operation: SubmitForm): void {
   const { person: identifier, fields, formId } = operation;
-  const person = identifyPerson(set, operation, { person: identifier, attributes: fields, mayCreate: true });
+  const person = identifyPerson(set, operation, {
+    person: identifier,
+    attributes: fields,
+    mayCreate: true,
+  });
   if (person) set.addActivity(person, operation, 'form', formId, fields);
 }

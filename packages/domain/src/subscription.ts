@@ -13,12 +13,20 @@ const PREFERENCES_PREFIX = `${PREFERENCES_ATTRIBUTE}.`;
 
 /** "true" in any letter case, true, 1 and "1"; anything else is false (`ingestion-conventions.md` §1.3). */
 export function isTruthy(value: Json): boolean {
-  return value === true || value === 1 || value === '1' || (typeof value === 'string' && value.toLowerCase() === 'true');
+  return (
+    value === true ||
+    value === 1 ||
+    value === '1' ||
+    (typeof value === 'string' && value.toLowerCase() === 'true')
+  );
 }
 
 /** True for the attribute names that this module owns. */
 export function namesPreferences(attribute: string): boolean {
-  return attribute.startsWith(PREFERENCES_ATTRIBUTE) && (attribute.length === PREFERENCES_ATTRIBUTE.length || attribute.startsWith(PREFERENCES_PREFIX));
+  return (
+    attribute.startsWith(PREFERENCES_ATTRIBUTE) &&
+    (attribute.length === PREFERENCES_ATTRIBUTE.length || attribute.startsWith(PREFERENCES_PREFIX))
+  );
 }
 
 /**
@@ -26,11 +34,19 @@ export function namesPreferences(attribute: string): boolean {
  * value, the group or all that they are given for. What is neither a group nor a yes or no inside
  * one is left out.
  */
-export function mergePreferences(current: Json | undefined, attribute: string, value: Json): JsonObject | undefined {
-  const path = attribute.length === PREFERENCES_ATTRIBUTE.length ? [] : attribute.slice(PREFERENCES_PREFIX.length).split('.');
+export function mergePreferences(
+  current: Json | undefined,
+  attribute: string,
+  value: Json,
+): JsonObject | undefined {
+  const path =
+    attribute.length === PREFERENCES_ATTRIBUTE.length
+      ? []
+      : attribute.slice(PREFERENCES_PREFIX.length).split('.');
   const [group, ...rest] = path;
   const kept = isJsonObject(current) ? current : {};
-  if (group === undefined) return isRemoval(value) ? undefined : mergeGroups(kept, isJsonObject(value) ? value : {});
+  if (group === undefined)
+    return isRemoval(value) ? undefined : mergeGroups(kept, isJsonObject(value) ? value : {});
   // A name may itself hold dots: only the group is split off.
   const patch = rest.length === 0 ? value : { [rest.join('.')]: value };
   return mergeGroups(kept, { [group]: patch });
@@ -40,7 +56,9 @@ function mergeGroups(current: JsonObject, patch: JsonObject): JsonObject | undef
   const merged = { ...current };
   for (const [group, values] of Object.entries(patch)) {
     const currentGroup = Object.hasOwn(merged, group) ? merged[group] : undefined;
-    const next = isJsonObject(values) ? mergeValues(isJsonObject(currentGroup) ? currentGroup : {}, values) : undefined;
+    const next = isJsonObject(values)
+      ? mergeValues(isJsonObject(currentGroup) ? currentGroup : {}, values)
+      : undefined;
     if (next !== undefined) setKey(merged, group, next);
     else if (isRemoval(values) || isJsonObject(values)) delete merged[group];
   }

@@ -34,7 +34,8 @@ export function objectNumberOf(text: string): number | undefined {
 /** Only the one spelling that we write is read, so that two texts are never the same person. */
 function numberOf(prefix: string, text: string): number | undefined {
   const digits = text.slice(prefix.length);
-  if (!text.startsWith(prefix) || digits.length > DIGIT_COUNT_MAX || !/^[0-9a-f]+$/.test(digits)) return undefined;
+  if (!text.startsWith(prefix) || digits.length > DIGIT_COUNT_MAX || !/^[0-9a-f]+$/.test(digits))
+    return undefined;
   const number = Number.parseInt(digits, 16);
   const isCanonical = number > 0 && digits === number.toString(16).padStart(DIGIT_COUNT_MIN, '0');
   return isCanonical ? number : undefined;

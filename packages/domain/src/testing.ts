@@ -16,16 +16,31 @@ const BASE = { environmentId: 1, receivedAtMs: NOW_MS };
 let lastEvent = 0;
 
 /** `id:5`, `email:a@x`, `svc_id:a3000001`, `anonymous_id:z`, `phone:+1`. */
-export function person(text: string): PersonIdentifier {
+function person(text: string): PersonIdentifier {
   const colon = text.indexOf(':');
   return { kind: text.slice(0, colon) as PersonIdentifierKind, value: text.slice(colon + 1) };
 }
 
-export function identify(who: string, attributes: JsonObject = {}, more: Partial<IdentifyPerson> = {}): IdentifyPerson {
-  return { ...BASE, type: 'person.identify', person: person(who), attributes, mayCreate: true, ...more };
+export function identify(
+  who: string,
+  attributes: JsonObject = {},
+  more: Partial<IdentifyPerson> = {},
+): IdentifyPerson {
+  return {
+    ...BASE,
+    type: 'person.identify',
+    person: person(who),
+    attributes,
+    mayCreate: true,
+    ...more,
+  };
 }
 
-export function track(who: string | null, name: string, more: Partial<TrackEvent> = {}): TrackEvent {
+export function track(
+  who: string | null,
+  name: string,
+  more: Partial<TrackEvent> = {},
+): TrackEvent {
   return {
     ...BASE,
     type: 'event.track',
@@ -55,18 +70,45 @@ export function merge(primary: string, secondary: string): Operation {
   return { ...BASE, type: 'person.merge', primary: person(primary), secondary: person(secondary) };
 }
 
-export function relate(who: string, objectId: string, attributes: JsonObject = {}, action: 'add' | 'delete' = 'add'): Operation {
+export function relate(
+  who: string,
+  objectId: string,
+  attributes: JsonObject = {},
+  action: 'add' | 'delete' = 'add',
+): Operation {
   const entries = [{ object: { objectTypeId: 1, objectId }, attributes }];
   return { ...BASE, type: 'person.relationships', person: person(who), action, entries };
 }
 
-export function relateObject(objectId: string, who: string, attributes: JsonObject = {}, action: 'add' | 'delete' = 'add'): Operation {
+export function relateObject(
+  objectId: string,
+  who: string,
+  attributes: JsonObject = {},
+  action: 'add' | 'delete' = 'add',
+): Operation {
   const entries = [{ person: person(who), attributes }];
-  return { ...BASE, type: 'object.relationships', object: { objectTypeId: 1, objectId }, action, entries };
+  return {
+    ...BASE,
+    type: 'object.relationships',
+    object: { objectTypeId: 1, objectId },
+    action,
+    entries,
+  };
 }
 
-export function identifyObject(objectId: string, attributes: JsonObject = {}, more: Partial<IdentifyObject> = {}): IdentifyObject {
-  return { ...BASE, type: 'object.identify', object: { objectTypeId: 1, objectId }, attributes, relationships: [], ...more };
+export function identifyObject(
+  objectId: string,
+  attributes: JsonObject = {},
+  more: Partial<IdentifyObject> = {},
+): IdentifyObject {
+  return {
+    ...BASE,
+    type: 'object.identify',
+    object: { objectTypeId: 1, objectId },
+    attributes,
+    relationships: [],
+    ...more,
+  };
 }
 
 export function deleteObject(objectId: string): Operation {
@@ -81,13 +123,29 @@ export function deleteDevice(who: string, token: string): Operation {
   return { ...BASE, type: 'device.delete', person: person(who), token };
 }
 
-export function segment(action: 'add' | 'remove', segmentId: number, ...people: string[]): Operation {
+export function segment(
+  action: 'add' | 'remove',
+  segmentId: number,
+  ...people: string[]
+): Operation {
   return { ...BASE, type: 'segment.change', action, segmentId, people: people.map(person) };
 }
 
-export function metric(deliveryId: string, name: string, more: Partial<ReportMetric> = {}): ReportMetric {
+export function metric(
+  deliveryId: string,
+  name: string,
+  more: Partial<ReportMetric> = {},
+): ReportMetric {
   const eventId = `event-${++lastEvent}`;
-  return { ...BASE, type: 'metric.report', deliveryId, metric: name, occurredAtMs: NOW_MS, eventId, ...more };
+  return {
+    ...BASE,
+    type: 'metric.report',
+    deliveryId,
+    metric: name,
+    occurredAtMs: NOW_MS,
+    eventId,
+    ...more,
+  };
 }
 
 export function unsubscribeDelivery(deliveryId: string): Operation {

@@ -4,7 +4,7 @@
  * identify names that id; an invite (nobody, no anonymous id) waits for nobody.
  */
 import { attachAnonymousId } from './change-identifiers.ts';
-import { findOrCreatePerson } from './upsert-person.ts';
+import { findOrCreatePerson } from './find-person.ts';
 import type { Operation, TrackEvent } from './operation.ts';
 import type { PersonState } from './person-directory.ts';
 import type { WorkingSet } from './working-set.ts';
@@ -19,10 +19,12 @@ export function trackEvent(set: WorkingSet, operation: TrackEvent): void {
     addAnonymousEvent(set, operation, identifier.value);
   } else {
     const found = set.directory.resolve(environmentId, identifier);
-    const resolution = found.outcome === 'found' ? found : findOrCreatePerson(set, operation, identifier);
+    const resolution =
+      found.outcome === 'found' ? found : findOrCreatePerson(set, operation, identifier);
     if (resolution.outcome !== 'found') return;
     addEvent(set, operation, operation.anonymousId ?? null, resolution.person);
-    if (operation.anonymousId !== undefined) attachAnonymousId(set, operation, resolution.person, operation.anonymousId);
+    if (operation.anonymousId !== undefined)
+      attachAnonymousId(set, operation, resolution.person, operation.anonymousId);
   }
 }
 
@@ -52,10 +54,19 @@ function addAnonymousEvent(set: WorkingSet, operation: TrackEvent, anonymousId: 
   const person = owner.outcome === 'found' ? owner.person : undefined;
   addEvent(set, operation, anonymousId, person);
   // Held from now on, so that whoever is given the id meets this event.
-  if (!person) set.directory.assign(operation.environmentId, 'anonymous_id', anonymousId, undefined);
+  if (!person)
+    set.directory.assign(operation.environmentId, 'anonymous_id', anonymousId, undefined);
 }
 
-function addEvent(set: WorkingSet, operation: TrackEvent, anonymousId: string | null, person: PersonState | undefined): void {
+function addEvent(
+  set: WorkingSet,
+  operation: TrackEvent,
+  anonymousId: string | null,
+  person: PersonState | undefined,
+): void {
   const { environmentId, eventId, kind, name, data, occurredAtMs, receivedAtMs } = operation;
-  set.addEvent({ environmentId, eventId, kind, anonymousId, name, data, occurredAtMs, receivedAtMs }, person);
+  set.addEvent(
+    { environmentId, eventId, kind, anonymousId, name, data, occurredAtMs, receivedAtMs },
+    person,
+  );
 }

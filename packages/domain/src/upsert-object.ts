@@ -9,7 +9,13 @@ import type { WorkingSet } from './working-set.ts';
 export function identifyObject(set: WorkingSet, operation: IdentifyObject): void {
   const object = findOrCreateObject(set, operation, operation.object);
   if (!object) return;
-  changePeopleOfObject(set, operation, changeAttributes(set, operation, object), 'add', operation.relationships);
+  changePeopleOfObject(
+    set,
+    operation,
+    changeAttributes(set, operation, object),
+    'add',
+    operation.relationships,
+  );
 }
 
 /** Deletes an object; recorded where there is none. */
@@ -18,9 +24,17 @@ export function deleteObject(set: WorkingSet, operation: DeleteObject): void {
   if (object) set.deleteObject(object);
 }
 
-function changeAttributes(set: WorkingSet, operation: IdentifyObject, object: ObjectRow): ObjectRow {
+function changeAttributes(
+  set: WorkingSet,
+  operation: IdentifyObject,
+  object: ObjectRow,
+): ObjectRow {
   const { attributesAtMs, receivedAtMs } = operation;
-  if (attributesAtMs !== undefined && object.attributesAtMs !== null && attributesAtMs < object.attributesAtMs) {
+  if (
+    attributesAtMs !== undefined &&
+    object.attributesAtMs !== null &&
+    attributesAtMs < object.attributesAtMs
+  ) {
     set.addIssue(operation, {
       code: 'skipped_update',
       field: 'timestamp',

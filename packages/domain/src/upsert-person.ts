@@ -20,7 +20,8 @@ import { attachAnonymousId, giveIdentifier, type NamedKind } from './change-iden
 import { changeObjectsOfPerson } from './change-relationships.ts';
 import type { JsonObject } from './json.ts';
 import type { IdentifyPerson, Operation, PersonIdentifier } from './operation.ts';
-import { loaded, type LoadedPerson, type Resolution } from './person-directory.ts';
+import { createPerson, recordNotFound, recordSuppressed } from './find-person.ts';
+import { loaded, type LoadedPerson } from './person-directory.ts';
 import { identifierIn } from './slice-needs.ts';
 import type { WorkingSet } from './working-set.ts';
 
@@ -34,7 +35,11 @@ interface Target {
 }
 
 /** Applies an identify; undefined where it was not applied to anybody. */
-export function identifyPerson(set: WorkingSet, operation: Operation, call: Identification): LoadedPerson | undefined {
+export function identifyPerson(
+  set: WorkingSet,
+  operation: Operation,
+  call: Identification,
+): LoadedPerson | undefined {
   if (namesSuppressed(set, operation, call)) return undefined;
   const target = findTarget(set, operation, call);
   if (!target) return undefined;
@@ -46,76 +51,22 @@ export function identifyPerson(set: WorkingSet, operation: Operation, call: Iden
   } else {
     const mayReplace = call.person.kind === 'svc_id';
     changes = changeAttributes(set, operation, person, call.attributes, mayReplace, changes);
-    if (call.attributesAtMs !== undefined) person.row = { ...person.row, attributesAtMs: call.attributesAtMs };
+    if (call.attributesAtMs !== undefined)
+      person.row = { ...person.row, attributesAtMs: call.attributesAtMs };
   }
   if (isNew) set.addActivity(person, operation, 'profile_create', null, changes ?? {});
   else if (changes) set.addActivity(person, operation, 'attribute_change', null, changes);
 
   const anonymousId = call.anonymousId ?? identifierIn(call.attributes['anonymous_id']);
   if (anonymousId !== undefined) attachAnonymousId(set, operation, person, anonymousId);
-  if (call.relationships) changeObjectsOfPerson(set, operation, person, call.relationships.action, call.relationships.entries);
-  return person;
-}
-
-/**
- * The person that an operation means, made where they are not there; undefined, and recorded, where
- * the identifier is suppressed or cannot make anybody (a svc_id, an anonymous id).
- */
-export function findOrCreatePerson(set: WorkingSet, operation: Operation, identifier: PersonIdentifier): Resolution {
-  const resolution = set.directory.resolve(operation.environmentId, identifier);
-  if (resolution.outcome === 'suppressed') recordSuppressed(set, operation, identifier);
-  if (resolution.outcome !== 'unknown') return resolution;
-  const { kind, value } = identifier;
-  if (kind === 'svc_id' || kind === 'anonymous_id') {
-    recordNotFound(set, operation, identifier);
-    return resolution;
-  }
-  const person = createPerson(set, operation, kind, value);
-  set.addActivity(person, operation, 'profile_create', null, noteChange(undefined, kind, null, value));
-  return { outcome: 'found', person };
-}
-
-/** The person that an operation means; recorded where there is none. */
-export function findPerson(set: WorkingSet, operation: Operation, identifier: PersonIdentifier): Resolution {
-  const resolution = set.directory.resolve(operation.environmentId, identifier);
-  if (resolution.outcome === 'suppressed') recordSuppressed(set, operation, identifier);
-  if (resolution.outcome === 'unknown') recordNotFound(set, operation, identifier);
-  return resolution;
-}
-
-function recordSuppressed(set: WorkingSet, operation: Operation, { kind, value }: PersonIdentifier): void {
-  set.addIssue(operation, {
-    code: 'suppressed',
-    field: kind,
-    message: `The ${kind} "${value}" is suppressed; the call was ignored.`,
-    sample: value,
-  });
-}
-
-function recordNotFound(set: WorkingSet, operation: Operation, { kind, value }: PersonIdentifier): void {
-  set.addIssue(operation, {
-    code: 'person_not_found',
-    field: kind,
-    message: `Nobody has the ${kind} "${value}"; nothing was done.`,
-    sample: value,
-  });
-}
-
-function createPerson(set: WorkingSet, operation: Operation, kind: NamedKind, value: string): LoadedPerson {
-  const { environmentId, receivedAtMs } = operation;
-  const person = set.directory.create({
-    environmentId,
-    personId: set.effects.newPersonId(),
-    id: null,
-    email: null,
-    phone: null,
-    attributes: kind === 'phone' ? { phone: value } : {},
-    unsubscribed: null,
-    attributesAtMs: null,
-    createdAtMs: receivedAtMs,
-    updatedAtMs: receivedAtMs,
-  });
-  giveIdentifier(set, operation, person, kind, value, undefined);
+  if (call.relationships)
+    changeObjectsOfPerson(
+      set,
+      operation,
+      person,
+      call.relationships.action,
+      call.relationships.entries,
+    );
   return person;
 }
 
@@ -131,17 +82,23 @@ function namedIdentifiers(call: Identification): PersonIdentifier[] {
 
 function namesSuppressed(set: WorkingSet, operation: Operation, call: Identification): boolean {
   for (const identifier of namedIdentifiers(call)) {
-    if (set.directory.resolve(operation.environmentId, identifier).outcome !== 'suppressed') continue;
+    if (set.directory.resolve(operation.environmentId, identifier).outcome !== 'suppressed')
+      continue;
     recordSuppressed(set, operation, identifier);
     return true;
   }
   return false;
 }
 
-function findTarget(set: WorkingSet, operation: Operation, call: Identification): Target | undefined {
+function findTarget(
+  set: WorkingSet,
+  operation: Operation,
+  call: Identification,
+): Target | undefined {
   const { environmentId } = operation;
   const known = set.directory.resolve(environmentId, call.person);
-  if (known.outcome === 'found') return { person: loaded(known.person), isNew: false, changes: undefined };
+  if (known.outcome === 'found')
+    return { person: loaded(known.person), isNew: false, changes: undefined };
   if (call.person.kind === 'svc_id') {
     recordNotFound(set, operation, call.person);
     return undefined;
@@ -150,7 +107,11 @@ function findTarget(set: WorkingSet, operation: Operation, call: Identification)
   const receiver = findReceiver(set, environmentId, call, kind);
   if (receiver) {
     if (kind !== 'anonymous_id') {
-      return { person: receiver, isNew: false, changes: giveIdentifier(set, operation, receiver, kind, value, undefined) };
+      return {
+        person: receiver,
+        isNew: false,
+        changes: giveIdentifier(set, operation, receiver, kind, value, undefined),
+      };
     }
     attachAnonymousId(set, operation, receiver, value);
     return { person: receiver, isNew: false, changes: undefined };
@@ -186,7 +147,12 @@ function findReceiver(
  * An anonymous id makes nobody by itself: the body's id or email does. Where it names neither, the
  * traits wait with the anonymous events and become part of the history of whoever it turns out to be.
  */
-function createForAnonymous(set: WorkingSet, operation: Operation, call: Identification, anonymousId: string): Target | undefined {
+function createForAnonymous(
+  set: WorkingSet,
+  operation: Operation,
+  call: Identification,
+  anonymousId: string,
+): Target | undefined {
   const named = namedIdentifiers(call)[1];
   if (!named) {
     keepAnonymousTraits(set, operation, call, anonymousId);
@@ -198,17 +164,31 @@ function createForAnonymous(set: WorkingSet, operation: Operation, call: Identif
   return { person, isNew: true, changes: noteChange(undefined, kind, null, named.value) };
 }
 
-function keepAnonymousTraits(set: WorkingSet, operation: Operation, call: Identification, anonymousId: string): void {
+function keepAnonymousTraits(
+  set: WorkingSet,
+  operation: Operation,
+  call: Identification,
+  anonymousId: string,
+): void {
   const { environmentId, receivedAtMs } = operation;
   const changes: JsonObject = {};
-  for (const [name, value] of Object.entries(call.attributes)) noteChange(changes, name, null, value);
-  const event = { environmentId, eventId: set.effects.newId(), kind: 'attribute_change', anonymousId, name: null, data: changes } as const;
+  for (const [name, value] of Object.entries(call.attributes))
+    noteChange(changes, name, null, value);
+  const event = {
+    environmentId,
+    eventId: set.effects.newId(),
+    kind: 'attribute_change',
+    anonymousId,
+    name: null,
+    data: changes,
+  } as const;
   set.addEvent({ ...event, occurredAtMs: receivedAtMs, receivedAtMs }, undefined);
   set.directory.assign(environmentId, 'anonymous_id', anonymousId, undefined);
   set.addIssue(operation, {
     code: 'person_not_found',
     field: 'anonymous_id',
-    message: 'An anonymous id alone makes no person: the attributes are kept in its history until it is somebody\'s.',
+    message:
+      "An anonymous id alone makes no person: the attributes are kept in its history until it is somebody's.",
     sample: anonymousId,
   });
 }
@@ -218,7 +198,12 @@ function isOlder(person: LoadedPerson, call: Identification): boolean {
   return call.attributesAtMs !== undefined && stored !== null && call.attributesAtMs < stored;
 }
 
-function skipAttributes(set: WorkingSet, operation: Operation, person: LoadedPerson, call: Identification): void {
+function skipAttributes(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  call: Identification,
+): void {
   const names = Object.keys(call.attributes);
   set.addActivity(person, operation, 'skipped_update', null, { attributes: names });
   set.addIssue(operation, {

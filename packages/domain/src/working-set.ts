@@ -9,12 +9,11 @@ import type { Issue } from './issue.ts';
 import type { JsonObject } from './json.ts';
 import type { ObjectIdentifier, Operation } from './operation.ts';
 import { followMerges, PersonDirectory, type PersonState } from './person-directory.ts';
+import { ATTACHED_AGE_MS_MAX, PendingEvents, type NewEvent } from './pending-events.ts';
 import type { ReportingEvent } from './reporting-event.ts';
 import type {
   ActivityKind,
-  AnonymousAttachment,
   DeviceRow,
-  EventRow,
   IssueRow,
   MessageDeliveryRow,
   ObjectRow,
@@ -41,14 +40,6 @@ export interface FoldEffects {
   readonly nowMs: number;
 }
 
-/** Anonymous events of so long ago still become the person's (`ingestion-conventions.md` §1.4). */
-export const ATTACHED_AGE_MS_MAX = 30 * 24 * 60 * 60 * 1000;
-
-interface PendingEvent extends Omit<EventRow, 'personId'> {
-  person: PersonState | undefined;
-  processedAtMs: number | null;
-}
-
 export class WorkingSet {
   readonly effects: FoldEffects;
   readonly directory: PersonDirectory;
@@ -60,10 +51,7 @@ export class WorkingSet {
   readonly #objectsByName = new Map<string, ObjectRow>();
   readonly #deletedObjects = new Set<number>();
   readonly #takenEvents: Set<string>;
-  readonly #events: PendingEvent[] = [];
-  readonly #anonymousEvents = new Map<string, PendingEvent[]>();
-  readonly #attachedAnonymousIds = new Set<string>();
-  readonly #attachments: (AnonymousAttachment & { person: PersonState })[] = [];
+  readonly #events = new PendingEvents();
   readonly #moves: { from: PersonState; sinceMs: number }[] = [];
   readonly #reports: ReportingEvent[] = [];
   readonly #issues: IssueRow[] = [];
@@ -73,11 +61,19 @@ export class WorkingSet {
     this.directory = new PersonDirectory(slice.identifiers, slice.people);
     this.relationships = new TrackedRows(relationshipText, slice.relationships);
     this.devices = new TrackedRows((row) => deviceText(row, row.token), slice.devices);
-    this.segmentMembers = new TrackedRows((row) => `${row.segmentId} ${row.personId}`, slice.segmentMembers);
-    this.messageDeliveries = new TrackedRows((row) => eventText(row.environmentId, row.deliveryId), slice.messageDeliveries);
+    this.segmentMembers = new TrackedRows(
+      (row) => `${row.segmentId} ${row.personId}`,
+      slice.segmentMembers,
+    );
+    this.messageDeliveries = new TrackedRows(
+      (row) => eventText(row.environmentId, row.deliveryId),
+      slice.messageDeliveries,
+    );
     this.#objects = new TrackedRows((row) => String(row.objectNumber), slice.objects);
     for (const row of slice.objects) this.#objectsByName.set(nameOf(row), row);
-    this.#takenEvents = new Set(slice.takenEvents.map((key) => eventText(key.environmentId, key.eventId)));
+    this.#takenEvents = new Set(
+      slice.takenEvents.map((key) => eventText(key.environmentId, key.eventId)),
+    );
   }
 
   /** Takes an event id; false where it is already taken. */
@@ -89,7 +85,10 @@ export class WorkingSet {
   }
 
   findObject(environmentId: number, object: ObjectIdentifier): ObjectRow | undefined {
-    if ('objectTypeId' in object) return this.#objectsByName.get(objectText(environmentId, object.objectTypeId, object.objectId));
+    if ('objectTypeId' in object)
+      return this.#objectsByName.get(
+        objectText(environmentId, object.objectTypeId, object.objectId),
+      );
     const objectNumber = objectNumberOf(object.svcObjectId);
     const row = objectNumber === undefined ? undefined : this.#objects.get(String(objectNumber));
     return row?.environmentId === environmentId ? row : undefined;
@@ -111,66 +110,39 @@ export class WorkingSet {
   }
 
   /** Adds a client's event. Without a person it waits under its anonymous id, if it has one. */
-  addEvent(event: Omit<EventRow, 'personId' | 'processedAtMs'>, person: PersonState | undefined): void {
-    const pending: PendingEvent = {
-      environmentId: event.environmentId,
-      eventId: event.eventId,
-      kind: event.kind,
-      anonymousId: event.anonymousId,
-      name: event.name,
-      data: event.data,
-      occurredAtMs: event.occurredAtMs,
-      receivedAtMs: event.receivedAtMs,
-      processedAtMs: person ? this.effects.nowMs : null,
-      person,
-    };
-    this.#events.push(pending);
-    if (person || event.anonymousId === null) return;
-    const text = eventText(event.environmentId, event.anonymousId);
-    const waiting = this.#anonymousEvents.get(text);
-    if (waiting) waiting.push(pending);
-    else this.#anonymousEvents.set(text, [pending]);
+  addEvent(event: NewEvent, person: PersonState | undefined): void {
+    this.#events.add(event, person, this.effects.nowMs);
   }
 
   /** Adds an entry of our own to the person's history. */
-  addActivity(person: PersonState, operation: Operation, kind: ActivityKind, name: string | null, data: JsonObject): void {
+  addActivity(
+    person: PersonState,
+    operation: Operation,
+    kind: ActivityKind,
+    name: string | null,
+    data: JsonObject,
+  ): void {
     const { environmentId, receivedAtMs } = operation;
     const eventId = this.effects.newId();
     const times = { occurredAtMs: receivedAtMs, receivedAtMs };
-    this.addEvent({ environmentId, eventId, kind, anonymousId: null, name, data, ...times }, person);
+    this.addEvent(
+      { environmentId, eventId, kind, anonymousId: null, name, data, ...times },
+      person,
+    );
   }
 
   /** Gives the person the events that waited under an anonymous id; true where there may be any. */
   attachEvents(person: PersonState, anonymousId: string, atMs: number): boolean {
-    const { environmentId } = person;
+    const isStored = this.directory.isStoredAnonymousId(person.environmentId, anonymousId);
     const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
-    const text = eventText(environmentId, anonymousId);
-    // Stored events are given away once; an id that comes free again has none left.
-    const isStored = this.directory.isStoredAnonymousId(environmentId, anonymousId) && !this.#attachedAnonymousIds.has(text);
-    const processedAtMs = this.effects.nowMs;
-    if (isStored) {
-      this.#attachedAnonymousIds.add(text);
-      this.#attachments.push({ environmentId, personId: person.personId, anonymousId, sinceMs, processedAtMs, person });
-    }
-    const waiting = this.#anonymousEvents.get(text) ?? [];
-    for (const event of waiting) {
-      if (event.occurredAtMs < sinceMs) continue;
-      event.person = person;
-      event.processedAtMs = processedAtMs;
-    }
-    this.#anonymousEvents.delete(text);
-    return isStored || waiting.length > 0;
+    return this.#events.attach(person, anonymousId, isStored, sinceMs, this.effects.nowMs);
   }
 
   /** The person's recent events, messages and identifiers go to whom they are about to be merged into. */
   addMove(from: PersonState, atMs: number): void {
     const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
     if (from.stored === 'person') this.#moves.push({ from, sinceMs });
-    const before: PersonState = { ...from };
-    for (const event of this.#events) {
-      const isOld = event.occurredAtMs < sinceMs || event.receivedAtMs < sinceMs;
-      if (isOld && event.person && followMerges(event.person) === from) event.person = before;
-    }
+    this.#events.leaveBehind(from, sinceMs);
   }
 
   addReport(report: ReportingEvent): void {
@@ -178,7 +150,13 @@ export class WorkingSet {
   }
 
   addIssue(operation: Operation, issue: Issue, source: string = operation.type, count = 1): void {
-    this.#issues.push({ environmentId: operation.environmentId, source, issue, count, atMs: operation.receivedAtMs });
+    this.#issues.push({
+      environmentId: operation.environmentId,
+      source,
+      issue,
+      count,
+      atMs: operation.receivedAtMs,
+    });
   }
 
   changes(): SliceChanges {
@@ -194,15 +172,14 @@ export class WorkingSet {
       })),
       identifiers: this.directory.identifierChanges(),
       objects: this.#objects.changes(() => false),
-      relationships: this.relationships.changes((row) => isOfGone(row) || this.#deletedObjects.has(row.objectNumber)),
+      relationships: this.relationships.changes(
+        (row) => isOfGone(row) || this.#deletedObjects.has(row.objectNumber),
+      ),
       devices: this.devices.changes(isOfGone),
       segmentMembers: this.segmentMembers.changes(isOfGone),
       messageDeliveries: this.#messageDeliveryChanges(),
-      attachments: this.#attachments.map(({ person, ...attachment }) => ({
-        ...attachment,
-        personId: followMerges(person).personId,
-      })),
-      events: this.#events.map(toRow),
+      attachments: this.#events.attachments(),
+      events: this.#events.rows(),
       reports: this.#reports,
       issues: this.#issues,
     };
@@ -213,7 +190,10 @@ export class WorkingSet {
     const { inserted, updated, deleted } = this.messageDeliveries.changes(() => false);
     const mend = (row: MessageDeliveryRow): MessageDeliveryRow => ({
       ...row,
-      personId: row.personId === null ? null : (this.directory.find(row.environmentId, row.personId)?.personId ?? null),
+      personId:
+        row.personId === null
+          ? null
+          : (this.directory.find(row.environmentId, row.personId)?.personId ?? null),
     });
     return { inserted: inserted.map(mend), updated: updated.map(mend), deleted };
   }
@@ -234,7 +214,8 @@ export class WorkingSet {
       }
       const hasRows = person.stored === 'person' || heirs.has(person);
       if (hasRows) deleted.push(person);
-      if (person.fate === 'removed' && (hasRows || person.stored === 'suppression')) removedPeople.push(person);
+      if (person.fate === 'removed' && (hasRows || person.stored === 'suppression'))
+        removedPeople.push(person);
       if (person.fate === 'suppressed' && hasRows) suppressedPeople.push(person);
     }
     return { people: { inserted, updated, deleted }, removedPeople, suppressedPeople };
@@ -242,7 +223,10 @@ export class WorkingSet {
 }
 
 /** The key of a relationship; numbers of people and objects are never given twice. */
-export function relationshipText(key: { readonly personId: number; readonly objectNumber: number }): string {
+export function relationshipText(key: {
+  readonly personId: number;
+  readonly objectNumber: number;
+}): string {
   return `${key.personId} ${key.objectNumber}`;
 }
 
@@ -253,19 +237,4 @@ export function deviceText(person: PersonKey, token: string): string {
 
 function nameOf(row: ObjectRow): string {
   return objectText(row.environmentId, row.objectTypeId, row.objectId);
-}
-
-function toRow(event: PendingEvent): EventRow {
-  return {
-    environmentId: event.environmentId,
-    eventId: event.eventId,
-    kind: event.kind,
-    anonymousId: event.anonymousId,
-    name: event.name,
-    data: event.data,
-    occurredAtMs: event.occurredAtMs,
-    receivedAtMs: event.receivedAtMs,
-    processedAtMs: event.processedAtMs,
-    personId: event.person ? followMerges(event.person).personId : null,
-  };
 }

@@ -50,7 +50,7 @@ describe('the waits', () => {
   });
 
   test('after any other failure: exponential straight away, up to the cap', () => {
-    expect(waitsOf(Array<DeliveryFailure>(11).fill(unavailable))).toEqual([
+    expect(waitsOf(Array.from({ length: 11 }, () => unavailable))).toEqual([
       10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600,
     ]);
   });

@@ -29,7 +29,8 @@ beforeEach(() => {
 
 const codes = (changes: SliceChanges): string[] => changes.issues.map((row) => row.issue.code);
 const named = (name: string) => store.events.find((event) => event.name === name);
-const personIdOf = (id: string): number | undefined => store.people.find((row) => row.id === id)?.personId;
+const personIdOf = (id: string): number | undefined =>
+  store.people.find((row) => row.id === id)?.personId;
 
 /** Both ways of sending must end the same: in one envelope, and each in its own. */
 function applyEach(isTogether: boolean, ...operations: Operation[]): void {
@@ -50,8 +51,16 @@ describe('events', () => {
 
   it.each(WAYS)('counts an event id once, %s, and once in each workspace', (_, isTogether) => {
     const event = track('id:1', 'first', { eventId: 'x' });
-    applyEach(isTogether, event, { ...event, name: 'second' }, { ...event, name: 'elsewhere', environmentId: 2 });
-    expect(store.events.filter((row) => row.kind === 'event').map((row) => row.name)).toEqual(['first', 'elsewhere']);
+    applyEach(
+      isTogether,
+      event,
+      { ...event, name: 'second' },
+      { ...event, name: 'elsewhere', environmentId: 2 },
+    );
+    expect(store.events.filter((row) => row.kind === 'event').map((row) => row.name)).toEqual([
+      'first',
+      'elsewhere',
+    ]);
   });
 
   it('records the duplicate', () => {
@@ -67,7 +76,12 @@ describe('events', () => {
 
   it('keeps an invite without a person, an anonymous id or a processing time', () => {
     store.apply(track(null, 'invite', { data: { recipient: 'a@x' } }));
-    expect(named('invite')).toMatchObject({ personId: null, anonymousId: null, processedAtMs: null, data: { recipient: 'a@x' } });
+    expect(named('invite')).toMatchObject({
+      personId: null,
+      anonymousId: null,
+      processedAtMs: null,
+      data: { recipient: 'a@x' },
+    });
   });
 });
 
@@ -89,26 +103,41 @@ describe('anonymous ids', () => {
   });
 
   it.each(WAYS)('attaches them when an event names both, %s', (_, isTogether) => {
-    applyEach(isTogether, track('anonymous_id:z', 'before'), track('id:1', 'both', { anonymousId: 'z' }));
+    applyEach(
+      isTogether,
+      track('anonymous_id:z', 'before'),
+      track('id:1', 'both', { anonymousId: 'z' }),
+    );
     expect(named('before')).toMatchObject({ personId: 1 });
   });
 
   it('never gives an anonymous id to a second person', () => {
     store.apply(identify('id:1', {}, { anonymousId: 'z' }));
     const changes = store.apply(identify('id:2', { anonymous_id: 'z' }));
-    expect(changes.issues.map((row) => row.issue)).toMatchObject([{ code: 'identifier_conflict', field: 'anonymous_id' }]);
+    expect(changes.issues.map((row) => row.issue)).toMatchObject([
+      { code: 'identifier_conflict', field: 'anonymous_id' },
+    ]);
     store.apply(track('anonymous_id:z', 'whose'));
     expect(named('whose')?.personId).toBe(1);
   });
 
   it('finds by anonymous id whom it belongs to, and makes nobody of an anonymous id alone', () => {
-    store.apply(identify('id:1', {}, { anonymousId: 'z' }), identify('anonymous_id:z', { plan: 'pro' }));
+    store.apply(
+      identify('id:1', {}, { anonymousId: 'z' }),
+      identify('anonymous_id:z', { plan: 'pro' }),
+    );
     expect(store.people).toMatchObject([{ id: '1', attributes: { plan: 'pro' } }]);
-    expect(codes(store.apply(identify('anonymous_id:y', { plan: 'free' })))).toEqual(['person_not_found']);
+    expect(codes(store.apply(identify('anonymous_id:y', { plan: 'free' })))).toEqual([
+      'person_not_found',
+    ]);
     expect(store.people).toHaveLength(1);
     store.apply(identify('id:2', {}, { anonymousId: 'y' }));
     const kept = store.events.find((row) => row.anonymousId === 'y');
-    expect(kept).toMatchObject({ kind: 'attribute_change', personId: personIdOf('2'), data: { plan: { from: null, to: 'free' } } });
+    expect(kept).toMatchObject({
+      kind: 'attribute_change',
+      personId: personIdOf('2'),
+      data: { plan: { from: null, to: 'free' } },
+    });
   });
 
   it('makes a person of an anonymous id with an email', () => {
@@ -125,43 +154,67 @@ describe('anonymous ids', () => {
 });
 
 describe('merging', () => {
-  it.each(WAYS)('fills what the primary lacks and moves what the secondary has, %s', (_, isTogether) => {
-    applyEach(
-      isTogether,
-      identify('id:1', { plan: 'pro', both: 'primary' }),
-      identify('id:2', { email: 'b@x', both: 'secondary', extra: 1, unsubscribed: true }, { anonymousId: 'z' }),
-      track('id:2', 'recent'),
-      track('id:2', 'long ago', { occurredAtMs: NOW_MS - 31 * DAY_MS, receivedAtMs: NOW_MS - 31 * DAY_MS }),
-      addDevice('id:2', 't'),
-      relate('id:2', 'acme', { role: 'boss' }),
-      segment('add', 7, 'id:2'),
-      metric('d1', 'sent', { recipient: 'b@x' }),
-      merge('id:1', 'id:2'),
-      track('anonymous_id:z', 'later'),
-      unsubscribeDelivery('d1'),
-    );
-    const [primary] = store.people;
-    expect(store.people).toHaveLength(1);
-    expect(primary).toMatchObject({
-      id: '1',
-      email: 'b@x',
-      unsubscribed: true,
-      attributes: { plan: 'pro', both: 'primary', extra: 1 },
-    });
-    const personId = primary?.personId;
-    expect(named('recent')?.personId).toBe(personId);
-    expect(named('later')?.personId).toBe(personId);
-    for (const rows of [store.devices, store.relationships, store.segmentMembers, store.messageDeliveries]) {
-      expect(rows).toMatchObject([{ personId }]);
-    }
-    expect(store.identifiers.map((row) => `${row.kind}:${row.value}`).toSorted()).toEqual(['anonymous_id:z', 'email:b@x', 'id:1']);
-    store.apply(identify('id:2'));
-    expect(store.people).toHaveLength(2);
-  });
+  it.each(WAYS)(
+    'fills what the primary lacks and moves what the secondary has, %s',
+    (_, isTogether) => {
+      applyEach(
+        isTogether,
+        identify('id:1', { plan: 'pro', both: 'primary' }),
+        identify(
+          'id:2',
+          { email: 'b@x', both: 'secondary', extra: 1, unsubscribed: true },
+          { anonymousId: 'z' },
+        ),
+        track('id:2', 'recent'),
+        track('id:2', 'long ago', {
+          occurredAtMs: NOW_MS - 31 * DAY_MS,
+          receivedAtMs: NOW_MS - 31 * DAY_MS,
+        }),
+        addDevice('id:2', 't'),
+        relate('id:2', 'acme', { role: 'boss' }),
+        segment('add', 7, 'id:2'),
+        metric('d1', 'sent', { recipient: 'b@x' }),
+        merge('id:1', 'id:2'),
+        track('anonymous_id:z', 'later'),
+        unsubscribeDelivery('d1'),
+      );
+      const [primary] = store.people;
+      expect(store.people).toHaveLength(1);
+      expect(primary).toMatchObject({
+        id: '1',
+        email: 'b@x',
+        unsubscribed: true,
+        attributes: { plan: 'pro', both: 'primary', extra: 1 },
+      });
+      const personId = primary?.personId;
+      expect(named('recent')?.personId).toBe(personId);
+      expect(named('later')?.personId).toBe(personId);
+      for (const rows of [
+        store.devices,
+        store.relationships,
+        store.segmentMembers,
+        store.messageDeliveries,
+      ]) {
+        expect(rows).toMatchObject([{ personId }]);
+      }
+      expect(store.identifiers.map((row) => `${row.kind}:${row.value}`).toSorted()).toEqual([
+        'anonymous_id:z',
+        'email:b@x',
+        'id:1',
+      ]);
+      store.apply(identify('id:2'));
+      expect(store.people).toHaveLength(2);
+    },
+  );
 
   it('leaves stored events of more than 30 days ago where they are', () => {
     store.apply(identify('id:1'), identify('id:2'));
-    store.apply(track('id:2', 'long ago', { occurredAtMs: NOW_MS - 31 * DAY_MS, receivedAtMs: NOW_MS - 31 * DAY_MS }));
+    store.apply(
+      track('id:2', 'long ago', {
+        occurredAtMs: NOW_MS - 31 * DAY_MS,
+        receivedAtMs: NOW_MS - 31 * DAY_MS,
+      }),
+    );
     store.apply(merge('id:1', 'id:2'));
     expect(named('long ago')?.personId).toBe(2);
   });
@@ -189,7 +242,12 @@ describe('merging', () => {
 
 describe('devices', () => {
   it.each(WAYS)('lays a device over itself and deletes it, %s', (_, isTogether) => {
-    applyEach(isTogether, addDevice('id:1', 't', { os: '17', locale: 'de' }), addDevice('id:1', 't', { os: '18', locale: null }), addDevice('id:1', 'u'));
+    applyEach(
+      isTogether,
+      addDevice('id:1', 't', { os: '17', locale: 'de' }),
+      addDevice('id:1', 't', { os: '18', locale: null }),
+      addDevice('id:1', 'u'),
+    );
     expect(store.devices).toMatchObject([{ token: 't', attributes: { os: '18' } }, { token: 'u' }]);
     store.apply(deleteDevice('id:1', 't'));
     expect(store.devices).toMatchObject([{ token: 'u' }]);
@@ -204,18 +262,35 @@ describe('objects and relationships', () => {
       isTogether,
       relate('id:1', 'acme', { role: 'boss' }),
       relateObject('acme', 'email:b@x', { role: 'clerk' }),
-      identifyObject('acme', { size: 3 }, { relationships: [{ person: { kind: 'id', value: '1' }, attributes: { since: 2020 } }] }),
+      identifyObject(
+        'acme',
+        { size: 3 },
+        { relationships: [{ person: { kind: 'id', value: '1' }, attributes: { since: 2020 } }] },
+      ),
     );
-    expect(store.objects).toMatchObject([{ objectTypeId: 1, objectId: 'acme', attributes: { size: 3 } }]);
+    expect(store.objects).toMatchObject([
+      { objectTypeId: 1, objectId: 'acme', attributes: { size: 3 } },
+    ]);
     expect(store.people).toHaveLength(2);
-    expect(store.relationships).toMatchObject([{ attributes: { role: 'boss', since: 2020 } }, { attributes: { role: 'clerk' } }]);
+    expect(store.relationships).toMatchObject([
+      { attributes: { role: 'boss', since: 2020 } },
+      { attributes: { role: 'clerk' } },
+    ]);
     expect(store.events.filter((row) => row.kind === 'add_relationship')).toHaveLength(2);
   });
 
-  it.each(WAYS)('forgets the attributes of a relationship that was deleted and made again, %s', (_, isTogether) => {
-    applyEach(isTogether, relate('id:1', 'acme', { a: 1 }), relate('id:1', 'acme', {}, 'delete'), relateObject('acme', 'id:1', { b: 1 }));
-    expect(store.relationships).toMatchObject([{ attributes: { b: 1 } }]);
-  });
+  it.each(WAYS)(
+    'forgets the attributes of a relationship that was deleted and made again, %s',
+    (_, isTogether) => {
+      applyEach(
+        isTogether,
+        relate('id:1', 'acme', { a: 1 }),
+        relate('id:1', 'acme', {}, 'delete'),
+        relateObject('acme', 'id:1', { b: 1 }),
+      );
+      expect(store.relationships).toMatchObject([{ attributes: { b: 1 } }]);
+    },
+  );
 
   it('deletes an object with its relationships, also of people whom nobody names', () => {
     store.apply(relate('id:1', 'acme'), relate('id:2', 'acme'), relate('id:2', 'other'));
@@ -231,33 +306,54 @@ describe('objects and relationships', () => {
     const object = { svcObjectId: 'ob000001' };
     store.apply({ ...identifyObject('', { a: 1 }), object });
     expect(store.objects).toMatchObject([{ attributes: { a: 1 } }]);
-    expect(codes(store.apply({ ...identifyObject('', { a: 2 }), object, environmentId: 2 }))).toEqual(['object_not_found']);
-    expect(codes(store.apply({ ...identifyObject('', { a: 2 }), object: { svcObjectId: 'ob0000ff' } }))).toEqual(['object_not_found']);
+    expect(
+      codes(store.apply({ ...identifyObject('', { a: 2 }), object, environmentId: 2 })),
+    ).toEqual(['object_not_found']);
+    expect(
+      codes(store.apply({ ...identifyObject('', { a: 2 }), object: { svcObjectId: 'ob0000ff' } })),
+    ).toEqual(['object_not_found']);
   });
 
-  it('relates nobody to an object under an anonymous id that is nobody\'s', () => {
-    expect(codes(store.apply(relateObject('acme', 'anonymous_id:z')))).toEqual(['person_not_found']);
+  it("relates nobody to an object under an anonymous id that is nobody's", () => {
+    expect(codes(store.apply(relateObject('acme', 'anonymous_id:z')))).toEqual([
+      'person_not_found',
+    ]);
     expect(store.relationships).toEqual([]);
   });
 
   it('skips object attributes that are older than the stored ones', () => {
     store.apply(identifyObject('acme', { a: 1 }, { attributesAtMs: 2000 }));
-    expect(codes(store.apply(identifyObject('acme', { a: 2 }, { attributesAtMs: 1999 })))).toEqual(['skipped_update']);
+    expect(codes(store.apply(identifyObject('acme', { a: 2 }, { attributesAtMs: 1999 })))).toEqual([
+      'skipped_update',
+    ]);
     expect(store.objects).toMatchObject([{ attributes: { a: 1 } }]);
   });
 });
 
 describe('segments and forms', () => {
-  it.each(WAYS)('adds and removes members, skipping identifiers that match nobody, %s', (_, isTogether) => {
-    applyEach(isTogether, identify('id:1'), identify('id:2'), segment('add', 7, 'id:1', 'id:2', 'id:3'), segment('remove', 7, 'id:1'), segment('add', 7, 'id:2'));
-    expect(store.segmentMembers).toMatchObject([{ segmentId: 7, personId: 2 }]);
-    expect(store.people).toHaveLength(2);
-  });
+  it.each(WAYS)(
+    'adds and removes members, skipping identifiers that match nobody, %s',
+    (_, isTogether) => {
+      applyEach(
+        isTogether,
+        identify('id:1'),
+        identify('id:2'),
+        segment('add', 7, 'id:1', 'id:2', 'id:3'),
+        segment('remove', 7, 'id:1'),
+        segment('add', 7, 'id:2'),
+      );
+      expect(store.segmentMembers).toMatchObject([{ segmentId: 7, personId: 2 }]);
+      expect(store.people).toHaveLength(2);
+    },
+  );
 
   it('makes a person of a form and notes it', () => {
     store.apply(form('email:a@x', 'contact', { name: 'Ann' }));
     expect(store.people).toMatchObject([{ email: 'a@x', attributes: { name: 'Ann' } }]);
-    expect(store.events).toMatchObject([{ kind: 'profile_create' }, { kind: 'form', name: 'contact', data: { name: 'Ann' } }]);
+    expect(store.events).toMatchObject([
+      { kind: 'profile_create' },
+      { kind: 'form', name: 'contact', data: { name: 'Ann' } },
+    ]);
   });
 });
 
@@ -271,11 +367,19 @@ describe('messages', () => {
 
   it('tells who and what, as far as it is known', () => {
     store.apply(identify('id:1', { email: 'a@x' }));
-    const [report] = store.apply(metric('d1', 'bounced', { recipient: 'A@x', reason: 'full' })).reports;
+    const [report] = store.apply(
+      metric('d1', 'bounced', { recipient: 'A@x', reason: 'full' }),
+    ).reports;
     expect(report).toMatchObject({
       objectType: 'email',
       metric: 'bounced',
-      data: { delivery_id: 'd1', customer_id: '1', identifiers: { email: 'a@x' }, recipient: 'A@x', failure_message: 'full' },
+      data: {
+        delivery_id: 'd1',
+        customer_id: '1',
+        identifiers: { email: 'a@x' },
+        recipient: 'A@x',
+        failure_message: 'full',
+      },
     });
   });
 
@@ -287,7 +391,9 @@ describe('messages', () => {
 
   it('unsubscribes the person behind a message, for the channel that it came by', () => {
     store.apply(identify('id:1', { email: 'a@x' }), metric('d1', 'sent', { recipient: 'a@x' }));
-    expect(store.apply(unsubscribeDelivery('d1')).reports).toMatchObject([{ eventType: 'customer_unsubscribed', objectType: 'email' }]);
+    expect(store.apply(unsubscribeDelivery('d1')).reports).toMatchObject([
+      { eventType: 'customer_unsubscribed', objectType: 'email' },
+    ]);
     expect(store.apply(unsubscribeDelivery('d1')).reports).toEqual([]);
     expect(codes(store.apply(unsubscribeDelivery('d2')))).toEqual(['person_not_found']);
     store.apply(remove('id:1'));

@@ -18,7 +18,9 @@ describe('whom a call means', () => {
   it('creates on first sight and finds again, an email in any letter case', () => {
     store.apply(identify('email:Ann@X.com', { name: 'Ann' }));
     store.apply(identify('email:aNN@x.COM', { age: 3 }));
-    expect(store.people).toMatchObject([{ id: null, email: 'Ann@X.com', attributes: { name: 'Ann', age: 3 } }]);
+    expect(store.people).toMatchObject([
+      { id: null, email: 'Ann@X.com', attributes: { name: 'Ann', age: 3 } },
+    ]);
   });
 
   it('takes ids exactly: another letter case is another person', () => {
@@ -51,7 +53,11 @@ describe('whom a call means', () => {
       { id: null, email: 'b@x', attributes: {} },
     ]);
     expect(changes.issues).toHaveLength(1);
-    expect(changes.issues[0]?.issue).toMatchObject({ code: 'identifier_conflict', field: 'email', sample: 'b@x' });
+    expect(changes.issues[0]?.issue).toMatchObject({
+      code: 'identifier_conflict',
+      field: 'email',
+      sample: 'b@x',
+    });
     expect(changes.issues[0]?.issue.message).toContain('a3000001');
     expect(changes.issues[0]?.issue.message).toContain('a3000002');
     expect(kinds(changes)).toEqual(['failed_attribute_change', 'attribute_change']);
@@ -86,14 +92,21 @@ describe('whom a call means', () => {
 
   it('does nothing for a svc_id that nobody has, nor for one of another workspace', () => {
     store.apply(identify('id:1'));
-    expect(codes(store.apply(identify('svc_id:a3000009', { plan: 'pro' })))).toEqual(['person_not_found']);
-    expect(codes(store.apply({ ...identify('svc_id:a3000001', { plan: 'pro' }), environmentId: 2 }))).toEqual(['person_not_found']);
+    expect(codes(store.apply(identify('svc_id:a3000009', { plan: 'pro' })))).toEqual([
+      'person_not_found',
+    ]);
+    expect(
+      codes(store.apply({ ...identify('svc_id:a3000001', { plan: 'pro' }), environmentId: 2 })),
+    ).toEqual(['person_not_found']);
     expect(codes(store.apply(identify('svc_id:x', { plan: 'pro' })))).toEqual(['person_not_found']);
     expect(store.people).toMatchObject([{ attributes: {} }]);
   });
 
   it('keeps workspaces apart: one id in two is two people', () => {
-    store.apply(identify('id:1', { plan: 'pro' }), { ...identify('id:1', { plan: 'free' }), environmentId: 2 });
+    store.apply(identify('id:1', { plan: 'pro' }), {
+      ...identify('id:1', { plan: 'free' }),
+      environmentId: 2,
+    });
     expect(store.people).toMatchObject([
       { environmentId: 1, attributes: { plan: 'pro' } },
       { environmentId: 2, attributes: { plan: 'free' } },
@@ -101,7 +114,9 @@ describe('whom a call means', () => {
   });
 
   it('with _update changes who is there and makes nobody', () => {
-    expect(codes(store.apply(identify('id:1', { plan: 'pro' }, { mayCreate: false })))).toEqual(['person_not_found']);
+    expect(codes(store.apply(identify('id:1', { plan: 'pro' }, { mayCreate: false })))).toEqual([
+      'person_not_found',
+    ]);
     expect(store.people).toEqual([]);
     store.apply(identify('id:1'), identify('id:1', { plan: 'pro' }, { mayCreate: false }));
     expect(store.people).toMatchObject([{ attributes: { plan: 'pro' } }]);
@@ -113,7 +128,11 @@ describe('whom a call means', () => {
     expect(store.people).toMatchObject([{ id: '1', email: 'a@x', attributes: {} }]);
     store.apply(suppress('id:1'));
     expect(store.people).toEqual([]);
-    for (const operation of [identify('email:a@x'), identify('id:2', { email: 'A@x' }), track('id:1', 'seen')]) {
+    for (const operation of [
+      identify('email:a@x'),
+      identify('id:2', { email: 'A@x' }),
+      track('id:1', 'seen'),
+    ]) {
       expect(codes(store.apply(operation))).toEqual(['suppressed']);
     }
     expect(store.people).toEqual([]);
@@ -134,7 +153,9 @@ describe('whom a call means', () => {
       { id: '1', phone: null, attributes: { phone: '+1' } },
       { id: null, phone: '+1', attributes: { phone: '+1', plan: 'pro' } },
     ]);
-    expect(codes(store.apply(identify('phone:+1', { phone: '+2' })))).toEqual(['identifier_conflict']);
+    expect(codes(store.apply(identify('phone:+1', { phone: '+2' })))).toEqual([
+      'identifier_conflict',
+    ]);
     expect(codes(store.apply(identify('id:1', { phone: '+3' })))).toEqual([]);
   });
 });
@@ -146,15 +167,25 @@ describe('what a call changes', () => {
   };
 
   it('merges one level deep; null and the empty string remove', () => {
-    expect(attributesAfter({ a: 1, b: { c: 1 }, d: 'x', e: 0 }, { a: null, b: { f: 2 }, d: '', e: false })).toEqual({
+    expect(
+      attributesAfter(
+        { a: 1, b: { c: 1 }, d: 'x', e: 0 },
+        { a: null, b: { f: 2 }, d: '', e: false },
+      ),
+    ).toEqual({
       b: { f: 2 },
       e: false,
     });
   });
 
   it('keeps a key named __proto__ an ordinary key', () => {
-    const attributes = attributesAfter(JSON.parse('{"__proto__": {"isAdmin": true}, "a": 1}') as JsonObject, { b: 2 });
-    expect(JSON.parse(JSON.stringify(attributes))).toEqual(JSON.parse('{"__proto__": {"isAdmin": true}, "a": 1, "b": 2}'));
+    const attributes = attributesAfter(
+      JSON.parse('{"__proto__": {"isAdmin": true}, "a": 1}') as JsonObject,
+      { b: 2 },
+    );
+    expect(JSON.parse(JSON.stringify(attributes))).toEqual(
+      JSON.parse('{"__proto__": {"isAdmin": true}, "a": 1, "b": 2}'),
+    );
     expect(({} as { isAdmin?: boolean }).isAdmin).toBeUndefined();
   });
 
@@ -179,15 +210,23 @@ describe('what a call changes', () => {
     store.apply(identify('id:1', { plan: 'same second' }, { attributesAtMs: 2000 }));
     expect(store.people[0]?.attributes).toEqual({ plan: 'same second' });
     // A write without a time is not part of the order.
-    store.apply(identify('id:1', { plan: 'no time' }), identify('id:1', { a: 1 }, { attributesAtMs: 2001 }));
-    expect(store.people[0]).toMatchObject({ attributes: { plan: 'no time', a: 1 }, attributesAtMs: 2001 });
+    store.apply(
+      identify('id:1', { plan: 'no time' }),
+      identify('id:1', { a: 1 }, { attributesAtMs: 2001 }),
+    );
+    expect(store.people[0]).toMatchObject({
+      attributes: { plan: 'no time', a: 1 },
+      attributesAtMs: 2001,
+    });
   });
 
   it('holds 300 attributes a person: more are refused by name, those there can change', () => {
     const many: JsonObject = {};
     for (let index = 0; index < 299; index++) many[`a${index}`] = index;
     store.apply(identify('id:1', many));
-    const changes = store.apply(identify('id:1', { a0: 'changed', fits: 1, over: 1, alsoOver: 1, a1: null }));
+    const changes = store.apply(
+      identify('id:1', { a0: 'changed', fits: 1, over: 1, alsoOver: 1, a1: null }),
+    );
     expect(changes.issues[0]?.issue).toMatchObject({ code: 'too_large', sample: 'over' });
     const attributes = store.people[0]?.attributes ?? {};
     expect(Object.keys(attributes)).toHaveLength(299);
@@ -202,7 +241,8 @@ describe('what a call changes', () => {
 });
 
 describe('the subscription', () => {
-  const reported = (changes: SliceChanges): string[] => changes.reports.map((report) => report.eventType);
+  const reported = (changes: SliceChanges): string[] =>
+    changes.reports.map((report) => report.eventType);
 
   it.each([
     [true, true],
@@ -220,12 +260,20 @@ describe('the subscription', () => {
 
   it('reports each change once and no repetition', () => {
     expect(reported(store.apply(identify('id:1', { plan: 'pro' })))).toEqual([]);
-    expect(reported(store.apply(identify('id:1', { unsubscribed: false })))).toEqual(['customer_subscribed']);
+    expect(reported(store.apply(identify('id:1', { unsubscribed: false })))).toEqual([
+      'customer_subscribed',
+    ]);
     expect(reported(store.apply(identify('id:1', { unsubscribed: 0 })))).toEqual([]);
-    expect(reported(store.apply(identify('id:1', { unsubscribed: true })))).toEqual(['customer_unsubscribed']);
+    expect(reported(store.apply(identify('id:1', { unsubscribed: true })))).toEqual([
+      'customer_unsubscribed',
+    ]);
     expect(reported(store.apply(identify('id:1', { unsubscribed: 'true' })))).toEqual([]);
-    expect(reported(store.apply(identify('id:1', { unsubscribed: null })))).toEqual(['customer_subscribed']);
-    expect(reported(store.apply(identify('id:2', { unsubscribed: true })))).toEqual(['customer_unsubscribed']);
+    expect(reported(store.apply(identify('id:1', { unsubscribed: null })))).toEqual([
+      'customer_subscribed',
+    ]);
+    expect(reported(store.apply(identify('id:2', { unsubscribed: true })))).toEqual([
+      'customer_unsubscribed',
+    ]);
   });
 
   it('reports who, with the identifiers after the change', () => {
@@ -245,7 +293,11 @@ describe('the subscription', () => {
   });
 
   it('merges preferences, whole or one at a time, and reports real changes only', () => {
-    const first = store.apply(identify('id:1', { svc_subscription_preferences: { topics: { topic_1: true, topic_2: 'false' } } }));
+    const first = store.apply(
+      identify('id:1', {
+        svc_subscription_preferences: { topics: { topic_1: true, topic_2: 'false' } },
+      }),
+    );
     expect(first.reports).toMatchObject([
       {
         eventType: 'customer_subscription_preferences_changed',
@@ -253,19 +305,41 @@ describe('the subscription', () => {
         content: { content: '{"topic_1":true,"topic_2":false}' },
       },
     ]);
-    expect(reported(store.apply(identify('id:1', { 'svc_subscription_preferences.topics.topic_1': 'true' })))).toEqual([]);
     expect(
-      reported(store.apply(identify('id:1', { 'svc_subscription_preferences.topics.topic_2': true, 'svc_subscription_preferences.channels.email': 0 }))),
+      reported(
+        store.apply(identify('id:1', { 'svc_subscription_preferences.topics.topic_1': 'true' })),
+      ),
+    ).toEqual([]);
+    expect(
+      reported(
+        store.apply(
+          identify('id:1', {
+            'svc_subscription_preferences.topics.topic_2': true,
+            'svc_subscription_preferences.channels.email': 0,
+          }),
+        ),
+      ),
     ).toEqual(['customer_subscription_preferences_changed']);
     expect(store.people[0]?.attributes).toEqual({
-      svc_subscription_preferences: { topics: { topic_1: true, topic_2: true }, channels: { email: false } },
+      svc_subscription_preferences: {
+        topics: { topic_1: true, topic_2: true },
+        channels: { email: false },
+      },
     });
-    expect(reported(store.apply(identify('id:1', { svc_subscription_preferences: { topics: { topic_3: null } } })))).toEqual([]);
+    expect(
+      reported(
+        store.apply(
+          identify('id:1', { svc_subscription_preferences: { topics: { topic_3: null } } }),
+        ),
+      ),
+    ).toEqual([]);
     store.apply(identify('id:1', { 'svc_subscription_preferences.topics': null }));
-    expect(store.people[0]?.attributes).toEqual({ svc_subscription_preferences: { channels: { email: false } } });
-    expect(reported(store.apply(identify('id:1', { svc_subscription_preferences: null })))).toEqual([
-      'customer_subscription_preferences_changed',
-    ]);
+    expect(store.people[0]?.attributes).toEqual({
+      svc_subscription_preferences: { channels: { email: false } },
+    });
+    expect(reported(store.apply(identify('id:1', { svc_subscription_preferences: null })))).toEqual(
+      ['customer_subscription_preferences_changed'],
+    );
     expect(store.people[0]?.attributes).toEqual({});
   });
 });

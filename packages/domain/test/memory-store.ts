@@ -49,33 +49,53 @@ export class MemoryStore {
   }
 
   #load(needs: SliceNeeds): Slice {
-    const takenEvents = needs.events.filter((key) => this.#eventIds.has(eventText(key.environmentId, key.eventId)));
+    const takenEvents = needs.events.filter((key) =>
+      this.#eventIds.has(eventText(key.environmentId, key.eventId)),
+    );
     for (const key of needs.events) this.#eventIds.add(eventText(key.environmentId, key.eventId));
     const messageDeliveries = this.messageDeliveries.filter((row) =>
-      needs.messageDeliveries.some((key) => key.environmentId === row.environmentId && key.deliveryId === row.deliveryId),
+      needs.messageDeliveries.some(
+        (key) => key.environmentId === row.environmentId && key.deliveryId === row.deliveryId,
+      ),
     );
-    const wanted = new Map(needs.identifiers.map((key) => [identifierText(key.environmentId, key.kind, key.value), key]));
+    const wanted = new Map(
+      needs.identifiers.map((key) => [identifierText(key.environmentId, key.kind, key.value), key]),
+    );
     const named = this.identifiers.filter((row) => wanted.has(textOf(row)));
-    const namedPeople = new Set([...named.map((row) => row.personId), ...needs.people.map((key) => key.personId)]);
+    const namedPeople = new Set([
+      ...named.map((row) => row.personId),
+      ...needs.people.map((key) => key.personId),
+    ]);
     const identifiers = needs.releasesIdentifiers
-      ? this.identifiers.filter((row) => wanted.has(textOf(row)) || (row.personId !== null && namedPeople.has(row.personId)))
+      ? this.identifiers.filter(
+          (row) =>
+            wanted.has(textOf(row)) || (row.personId !== null && namedPeople.has(row.personId)),
+        )
       : named;
     const locked = new Set<number | null>([
       ...needs.people.map((key) => key.personId),
       ...messageDeliveries.map((row) => row.personId),
-      ...named.filter((row) => wanted.get(textOf(row))?.needsPerson === true && !row.suppressed).map((row) => row.personId),
+      ...named
+        .filter((row) => wanted.get(textOf(row))?.needsPerson === true && !row.suppressed)
+        .map((row) => row.personId),
     ]);
     const people = this.people.filter((row) => locked.has(row.personId));
     const objects = this.objects.filter(
       (row) =>
-        needs.objects.some((key) => key.environmentId === row.environmentId && key.objectNumber === row.objectNumber) ||
+        needs.objects.some(
+          (key) => key.environmentId === row.environmentId && key.objectNumber === row.objectNumber,
+        ) ||
         needs.objectNames.some(
           (name) =>
-            name.environmentId === row.environmentId && name.objectTypeId === row.objectTypeId && name.objectId === row.objectId,
+            name.environmentId === row.environmentId &&
+            name.objectTypeId === row.objectTypeId &&
+            name.objectId === row.objectId,
         ),
     );
-    const isOfPeople = (row: { personId: number }): boolean => people.some((person) => person.personId === row.personId);
-    const isOfObjects = (row: RelationshipRow): boolean => objects.some((object) => object.objectNumber === row.objectNumber);
+    const isOfPeople = (row: { personId: number }): boolean =>
+      people.some((person) => person.personId === row.personId);
+    const isOfObjects = (row: RelationshipRow): boolean =>
+      objects.some((object) => object.objectNumber === row.objectNumber);
     const { mergesPeople, changesRelationships, changesDevices } = needs;
     return {
       takenEvents,
@@ -97,7 +117,9 @@ export class MemoryStore {
         row.personId === fromPersonId ? { ...row, personId: toPersonId } : row;
       this.identifiers = this.identifiers.map(move);
       this.messageDeliveries = this.messageDeliveries.map(move);
-      this.events = this.events.map((row) => (row.occurredAtMs >= sinceMs && row.receivedAtMs >= sinceMs ? move(row) : row));
+      this.events = this.events.map((row) =>
+        row.occurredAtMs >= sinceMs && row.receivedAtMs >= sinceMs ? move(row) : row,
+      );
     }
     const suppressed = new Set<number | null>(changes.suppressedPeople.map((key) => key.personId));
     const removed = new Set<number | null>(changes.removedPeople.map((key) => key.personId));
@@ -108,19 +130,37 @@ export class MemoryStore {
     this.devices = this.devices.filter((row) => !gone.has(row.personId));
     this.relationships = this.relationships.filter((row) => !gone.has(row.personId));
     this.segmentMembers = this.segmentMembers.filter((row) => !gone.has(row.personId));
-    this.messageDeliveries = this.messageDeliveries.map((row) => (gone.has(row.personId) ? { ...row, personId: null } : row));
+    this.messageDeliveries = this.messageDeliveries.map((row) =>
+      gone.has(row.personId) ? { ...row, personId: null } : row,
+    );
     this.people = written(this.people, changes.people, (row) => `${row.personId}`);
     this.identifiers = written(this.identifiers, changes.identifiers, textOf, true);
     const deletedObjects = new Set(changes.objects.deleted.map((key) => key.objectNumber));
     this.relationships = this.relationships.filter((row) => !deletedObjects.has(row.objectNumber));
     this.objects = written(this.objects, changes.objects, (row) => `${row.objectNumber}`);
-    this.relationships = written(this.relationships, changes.relationships, (row) => `${row.personId} ${row.objectNumber}`);
+    this.relationships = written(
+      this.relationships,
+      changes.relationships,
+      (row) => `${row.personId} ${row.objectNumber}`,
+    );
     this.devices = written(this.devices, changes.devices, (row) => `${row.personId} ${row.token}`);
-    this.segmentMembers = written(this.segmentMembers, changes.segmentMembers, (row) => `${row.segmentId} ${row.personId}`, true);
-    this.messageDeliveries = written(this.messageDeliveries, changes.messageDeliveries, (row) => row.deliveryId);
+    this.segmentMembers = written(
+      this.segmentMembers,
+      changes.segmentMembers,
+      (row) => `${row.segmentId} ${row.personId}`,
+      true,
+    );
+    this.messageDeliveries = written(
+      this.messageDeliveries,
+      changes.messageDeliveries,
+      (row) => row.deliveryId,
+    );
     for (const { anonymousId, personId, sinceMs, processedAtMs } of changes.attachments) {
       this.events = this.events.map((row) =>
-        row.anonymousId === anonymousId && row.personId === null && row.occurredAtMs >= sinceMs && row.receivedAtMs >= sinceMs
+        row.anonymousId === anonymousId &&
+        row.personId === null &&
+        row.occurredAtMs >= sinceMs &&
+        row.receivedAtMs >= sinceMs
           ? { ...row, personId, processedAtMs }
           : row,
       );
@@ -139,16 +179,22 @@ function written<Row extends Key, Key extends object>(
   const byKey = new Map(rows.map((row) => [textOfRow(row), row]));
   for (const key of deleted) byKey.delete(textOfRow(key));
   for (const row of updated) {
-    if (!isUpsert && !byKey.has(textOfRow(row))) throw new Error(`updated and not there: ${textOfRow(row)}`);
+    if (!isUpsert && !byKey.has(textOfRow(row)))
+      throw new Error(`updated and not there: ${textOfRow(row)}`);
     byKey.set(textOfRow(row), row);
   }
   for (const row of inserted) {
-    if (byKey.has(textOfRow(row)) && !isUpsert) throw new Error(`inserted twice: ${textOfRow(row)}`);
+    if (byKey.has(textOfRow(row)) && !isUpsert)
+      throw new Error(`inserted twice: ${textOfRow(row)}`);
     byKey.set(textOfRow(row), row);
   }
   return [...byKey.values()];
 }
 
-function textOf(key: { environmentId: number; kind: IdentifierRow['kind']; value: string }): string {
+function textOf(key: {
+  environmentId: number;
+  kind: IdentifierRow['kind'];
+  value: string;
+}): string {
   return identifierText(key.environmentId, key.kind, key.value);
 }

@@ -1,7 +1,11 @@
 /** svc_ids and the registry of reporting events. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isMessageChannel, isReportingEventType, REPORTING_EVENT_TYPES } from '../src/reporting-event.ts';
+import {
+  isMessageChannel,
+  isReportingEventType,
+  REPORTING_EVENT_TYPES,
+} from '../src/reporting-event.ts';
 import { objectNumberOf, personIdOf, svcId, svcObjectId } from '../src/svc-id.ts';
 
 describe('svc_id', () => {
@@ -13,7 +17,18 @@ describe('svc_id', () => {
         expect(objectNumberOf(svcObjectId(number))).toBe(number);
       }),
     );
-    for (const text of ['', 'a3', 'a3000000', 'a30000001', 'A3000001', 'a300000A', 'a3-00001', 'a31', 'ob000001', `a3${'f'.repeat(14)}`]) {
+    for (const text of [
+      '',
+      'a3',
+      'a3000000',
+      'a30000001',
+      'A3000001',
+      'a300000A',
+      'a3-00001',
+      'a31',
+      'ob000001',
+      `a3${'f'.repeat(14)}`,
+    ]) {
       expect(personIdOf(text)).toBeUndefined();
     }
   });

@@ -84,6 +84,7 @@ export function acceptCall(
       newId: deps.newId,
       phoneIdentifies: workspace.phoneIdentifies,
       bodySizeBytes: body.sizeBytes,
+      hasEscapes: body.hasEscapes,
     },
     submission.parameters,
   );
@@ -96,8 +97,16 @@ export function acceptCall(
     refuse(deps, submission, workspace, receivedAtMs, issues, answer);
     return;
   }
-  const outcome: Outcome = hasErrors && !isPermissive ? { outcome: 'partly-accepted', issues: issues.filter(isError) } : ACCEPTED;
-  const recorded = recordIssues(call, workspace, receivedAtMs, isPermissive ? issues : issues.filter((issue) => !isError(issue)));
+  const outcome: Outcome =
+    hasErrors && !isPermissive
+      ? { outcome: 'partly-accepted', issues: issues.filter(isError) }
+      : ACCEPTED;
+  const recorded = recordIssues(
+    call,
+    workspace,
+    receivedAtMs,
+    isPermissive ? issues : issues.filter((issue) => !isError(issue)),
+  );
   commit(deps, [...operations, ...recorded], body.sizeBytes, outcome, answer);
 }
 
@@ -105,7 +114,10 @@ function authenticate(keys: KeyRing, { call, authorization, body }: Submission):
   if (call.api === 'track') return keys.authenticateTrack(authorization);
   if (authorization !== '') return keys.authenticatePipelines(authorization);
   const value = body.outcome === 'read' ? body.value : undefined;
-  const writeKey = typeof value === 'object' && value !== null ? (value as { writeKey?: unknown }).writeKey : undefined;
+  const writeKey =
+    typeof value === 'object' && value !== null
+      ? (value as { writeKey?: unknown }).writeKey
+      : undefined;
   return keys.authenticateWriteKey(typeof writeKey === 'string' ? writeKey : '');
 }
 

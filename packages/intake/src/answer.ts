@@ -25,18 +25,32 @@ export function answerOf(call: Call, outcome: Outcome): Answer {
     case 'partly-accepted':
       return {
         status: '207 Multi-Status',
-        body: problem(207, 'partly_accepted', 'some items were refused, the others are taken', outcome.issues),
+        body: problem(
+          207,
+          'partly_accepted',
+          'some items were refused, the others are taken',
+          outcome.issues,
+        ),
       };
     case 'rejected': {
       const [first] = outcome.issues;
       const message =
-        outcome.issues.length === 1 && first ? first.message : `${outcome.issues.length} problems in the request`;
-      return { status: BAD_REQUEST, body: problem(400, first?.code ?? 'invalid', message, outcome.issues) };
+        outcome.issues.length === 1 && first
+          ? first.message
+          : `${outcome.issues.length} problems in the request`;
+      return {
+        status: BAD_REQUEST,
+        body: problem(400, first?.code ?? 'invalid', message, outcome.issues),
+      };
     }
     case 'unauthorized':
       return {
         status: '401 Unauthorized',
-        body: problem(401, 'unauthorized', 'Unauthorized request: the credentials are missing or not in force'),
+        body: problem(
+          401,
+          'unauthorized',
+          'Unauthorized request: the credentials are missing or not in force',
+        ),
         authenticate: true,
       };
     case 'overloaded':
@@ -49,7 +63,12 @@ export function answerOf(call: Call, outcome: Outcome): Answer {
 }
 
 /** For what never reaches the use case: an unknown path, a wrong method, broken framing. */
-export function problem(status: number, code: string, message: string, issues: readonly Issue[] = []): string {
+export function problem(
+  status: number,
+  code: string,
+  message: string,
+  issues: readonly Issue[] = [],
+): string {
   return `${JSON.stringify(
     problemBody({
       status,

@@ -81,7 +81,11 @@ export class KeyRing {
   }
 }
 
-function remember(headers: Map<string, Authentication>, header: string, found: Authentication): Authentication {
+function remember(
+  headers: Map<string, Authentication>,
+  header: string,
+  found: Authentication,
+): Authentication {
   if (found.outcome === 'known') {
     if (headers.size >= REMEMBERED_HEADERS_MAX) headers.clear();
     headers.set(header, found);
@@ -91,7 +95,8 @@ function remember(headers: Map<string, Authentication>, header: string, found: A
 
 const hash = (secret: string): string => createHash('sha256').update(secret).digest('base64');
 
-const keyName = (kind: string, siteId: string, secretHash: string): string => `${kind}:${secretHash}:${siteId}`;
+const keyName = (kind: string, siteId: string, secretHash: string): string =>
+  `${kind}:${secretHash}:${siteId}`;
 
 /** Both alphabets of base64 (some clients send the URL-safe one); undefined where it is not Basic. */
 function readBasic(header: string): [user: string, password: string] | undefined {

@@ -56,7 +56,9 @@ function pipelines(name: PipelinesCall): Call {
     name: `pipelines.${name}`,
     api: 'pipelines',
     sizeBytesMax: isBatch ? PIPELINES_BATCH_SIZE_BYTES_MAX : PIPELINES_REQUEST_SIZE_BYTES_MAX,
-    strictSizeBytesMax: isBatch ? PIPELINES_BATCH_SIZE_BYTES_MAX : PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
+    strictSizeBytesMax: isBatch
+      ? PIPELINES_BATCH_SIZE_BYTES_MAX
+      : PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
     hasItems: false,
     success: 'object',
     parse: (body, context) => parsePipelines(name, body, context),
@@ -76,9 +78,15 @@ function track(name: string, parse: Parse, overrides: Partial<Call> = {}): Call 
   };
 }
 
-const identify = track('v1.identify', (body, context, [identifier = '']) => parseIdentify(identifier, body, context));
-const remove = track('v1.delete', (_, context, [identifier = '']) => parseDeletePerson(identifier, context));
-const suppress = track('v1.suppress', (_, context, [identifier = '']) => parseSuppressPerson(identifier, context));
+const identify = track('v1.identify', (body, context, [identifier = '']) =>
+  parseIdentify(identifier, body, context),
+);
+const remove = track('v1.delete', (_, context, [identifier = '']) =>
+  parseDeletePerson(identifier, context),
+);
+const suppress = track('v1.suppress', (_, context, [identifier = '']) =>
+  parseSuppressPerson(identifier, context),
+);
 const unsuppress = track('v1.unsuppress', (_, context, [identifier = '']) =>
   parseUnsuppressPerson(identifier, context),
 );
@@ -91,13 +99,19 @@ const deleteDevice = track('v1.delete_device', (_, context, [identifier = '', de
 const personEvent = track('v1.event', (body, context, [identifier = '']) =>
   parsePersonEvent(identifier, body, context),
 );
-const anonymousEvent = track('v1.anonymous_event', (body, context) => parseAnonymousEvent(body, context));
+const anonymousEvent = track('v1.anonymous_event', (body, context) =>
+  parseAnonymousEvent(body, context),
+);
 const merge = track('v1.merge', (body, context) => parseMergePeople(body, context));
 const metric = track('v1.metric', (body, context) => parseMetric(body, context));
 const pushEvent = track('v1.push_event', (body, context) => parsePushEvent(body, context));
-const submitForm = track('v1.form', (body, context, [formId = '']) => parseFormSubmission(formId, body, context), {
-  success: 'no-content',
-});
+const submitForm = track(
+  'v1.form',
+  (body, context, [formId = '']) => parseFormSubmission(formId, body, context),
+  {
+    success: 'no-content',
+  },
+);
 const entity = track('v2.entity', (body, context) => parseEntity(body, context));
 const batch = track('v2.batch', (body, context) => parseTrackBatch(body, context), {
   sizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
@@ -106,12 +120,12 @@ const batch = track('v2.batch', (body, context) => parseTrackBatch(body, context
 });
 
 /** The published browser client posts to the first letter of the call. */
-const pipelinesRoutes = (['identify', 'track', 'page', 'screen', 'group', 'alias', 'batch'] as const).flatMap(
-  (name): Route[] => {
-    const call = pipelines(name);
-    return [`/v1/${name}`, `/v1/${name[0]}`].map((pattern) => ({ method: 'post', pattern, call }));
-  },
-);
+const pipelinesRoutes = (
+  ['identify', 'track', 'page', 'screen', 'group', 'alias', 'batch'] as const
+).flatMap((name): Route[] => {
+  const call = pipelines(name);
+  return [`/v1/${name}`, `/v1/${name[0]}`].map((pattern) => ({ method: 'post', pattern, call }));
+});
 
 export const routes: readonly Route[] = [
   ...pipelinesRoutes,

@@ -26,7 +26,9 @@ export function createHealth({ producer, batcher, now }: HealthDependencies): ()
     const isStuck = now() - lastProgressAtMs > STUCK_AFTER_MS;
     const durability = await Promise.race([
       producer.durability().catch(() => undefined),
-      new Promise<undefined>((resolve) => setTimeout(resolve, BROKER_ANSWER_MS_MAX, undefined).unref()),
+      new Promise<undefined>((resolve) =>
+        setTimeout(resolve, BROKER_ANSWER_MS_MAX, undefined).unref(),
+      ),
     ]);
     const isReady = durability !== undefined && !isStuck;
     return {

@@ -81,10 +81,22 @@ const recordUnauthorized = () => {
 const recording = repeat('record refused authentications', 1_000, logger, recordUnauthorized);
 
 const metrics = createMetrics('intake');
-metrics.counter('sluice_intake_flushes_total', 'Group commits sent to the broker', () => batcher.flushCount);
-metrics.counter('sluice_intake_envelopes_total', 'Envelopes sent to the broker', () => batcher.envelopeCount);
+metrics.counter(
+  'sluice_intake_flushes_total',
+  'Group commits sent to the broker',
+  () => batcher.flushCount,
+);
+metrics.counter(
+  'sluice_intake_envelopes_total',
+  'Envelopes sent to the broker',
+  () => batcher.envelopeCount,
+);
 metrics.counter('sluice_intake_operations_total', 'Operations taken', () => batcher.operationCount);
-metrics.gauge('sluice_intake_pending_bytes', 'Request bytes that wait for the broker', () => batcher.pendingSizeBytes);
+metrics.gauge(
+  'sluice_intake_pending_bytes',
+  'Request bytes that wait for the broker',
+  () => batcher.pendingSizeBytes,
+);
 
 const health = createHealth({ producer, batcher, now });
 const server = await startServer({
@@ -106,7 +118,11 @@ const server = await startServer({
   pages: {
     '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
     '/readyz': () => health(),
-    '/metrics': async () => ({ status: '200 OK', contentType: metrics.contentType, body: await metrics.render() }),
+    '/metrics': async () => ({
+      status: '200 OK',
+      contentType: metrics.contentType,
+      body: await metrics.render(),
+    }),
     '/v1/projects/:writeKey/settings': ([writeKey = ''], host) =>
       settingsPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
   },
@@ -128,4 +144,7 @@ const durability = await producer.durability().catch((error: unknown) => ({
   description: `the broker does not answer: ${String(error)}`,
 }));
 logger[durability.isSafe ? 'info' : 'warn']({ broker: producer.kind }, durability.description);
-logger.info({ host: settings.INTAKE_HOST, port: server.port, shards: settings.SHARD_COUNT }, 'intake is listening');
+logger.info(
+  { host: settings.INTAKE_HOST, port: server.port, shards: settings.SHARD_COUNT },
+  'intake is listening',
+);

@@ -8,7 +8,12 @@ import { promisify } from 'node:util';
 import { gunzip, inflate, inflateRaw } from 'node:zlib';
 
 export type Body =
-  | { readonly outcome: 'read'; readonly value: unknown; readonly sizeBytes: number }
+  | {
+      readonly outcome: 'read';
+      readonly value: unknown;
+      readonly sizeBytes: number;
+      readonly hasEscapes: boolean;
+    }
   | { readonly outcome: 'too-large' }
   | { readonly outcome: 'invalid-encoding'; readonly message: string }
   | { readonly outcome: 'invalid-json'; readonly message: string };
@@ -36,7 +41,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 /** Reads a body that is not compressed. An empty one reads as `undefined`: some calls have none. */
 export function readBody(bytes: Uint8Array): Body {
   const sizeBytes = bytes.byteLength;
-  if (sizeBytes === 0) return { outcome: 'read', value: undefined, sizeBytes };
+  if (sizeBytes === 0) return { outcome: 'read', value: undefined, sizeBytes, hasEscapes: false };
   let text: string;
   try {
     text = utf8.decode(bytes);
@@ -44,9 +49,17 @@ export function readBody(bytes: Uint8Array): Body {
     return { outcome: 'invalid-json', message: 'the body is not valid UTF-8' };
   }
   try {
-    return { outcome: 'read', value: JSON.parse(text), sizeBytes };
+    return {
+      outcome: 'read',
+      value: JSON.parse(text),
+      sizeBytes,
+      hasEscapes: text.includes('\\u'),
+    };
   } catch (error) {
-    return { outcome: 'invalid-json', message: `the body is not valid JSON: ${jsonProblem(error)}` };
+    return {
+      outcome: 'invalid-json',
+      message: `the body is not valid JSON: ${jsonProblem(error)}`,
+    };
   }
 }
 
@@ -68,10 +81,17 @@ export async function readCompressedBody(
     ((bytes[0] ?? 0) & 0x0f) === 8 && (((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0)) % 31 === 0;
   let inflated: Uint8Array;
   try {
-    inflated = await inflaters[encoding === 'deflate' && !isWrapped ? 'deflateRaw' : encoding](bytes, options);
+    inflated = await inflaters[encoding === 'deflate' && !isWrapped ? 'deflateRaw' : encoding](
+      bytes,
+      options,
+    );
   } catch (error) {
-    if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE') return { outcome: 'too-large' };
-    return { outcome: 'invalid-encoding', message: `the body is not valid ${encoding}: ${(error as Error).message}` };
+    if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
+      return { outcome: 'too-large' };
+    return {
+      outcome: 'invalid-encoding',
+      message: `the body is not valid ${encoding}: ${(error as Error).message}`,
+    };
   }
   return readBody(inflated);
 }

@@ -42,7 +42,11 @@ function createIntake(options: { isBrokerAway?: boolean; pendingSizeBytesMax?: n
     onCommitFailure: () => undefined,
   });
   const unauthorized = new UnauthorizedRecorder();
-  const submit = (name: string, body: unknown, overrides: Partial<Submission> = {}): Promise<Outcome> => {
+  const submit = (
+    name: string,
+    body: unknown,
+    overrides: Partial<Submission> = {},
+  ): Promise<Outcome> => {
     const call = callNamed(name);
     const submission: Submission = {
       call,
@@ -75,7 +79,9 @@ const issuesOf = (operations: readonly Operation[]) =>
 describe('what is accepted', () => {
   test('is committed under the workspace of its credentials, with the time of intake', async () => {
     const { submit, committed } = createIntake();
-    expect(await submit('pipelines.track', { userId: 'a', event: 'bought' })).toEqual({ outcome: 'accepted' });
+    expect(await submit('pipelines.track', { userId: 'a', event: 'bought' })).toEqual({
+      outcome: 'accepted',
+    });
     expect(await submit('track.v1.event', { name: 'bought' })).toEqual({ outcome: 'accepted' });
     expect(committed).toMatchObject([
       { type: 'event.track', environmentId: 1, receivedAtMs: 1_000, name: 'bought' },
@@ -85,7 +91,11 @@ describe('what is accepted', () => {
 
   test('a write key in the body is as good as the header', async () => {
     const { submit, committed } = createIntake();
-    await submit('pipelines.track', { userId: 'a', event: 'bought', writeKey: 'key' }, { authorization: '' });
+    await submit(
+      'pipelines.track',
+      { userId: 'a', event: 'bought', writeKey: 'key' },
+      { authorization: '' },
+    );
     expect(committed).toHaveLength(1);
   });
 });
@@ -94,16 +104,28 @@ describe('strict mode and the Track API', () => {
   test('what is wrong is told and nothing is taken', async () => {
     const { submit, committed } = createIntake();
     const outcome = await submit('pipelines.track', { userId: 'a' }, { isStrict: true });
-    expect(outcome).toMatchObject({ outcome: 'rejected', issues: [{ code: 'required', field: 'event' }] });
-    expect(await submit('track.v1.event', {})).toMatchObject({ outcome: 'rejected', issues: [{ field: 'name' }] });
+    expect(outcome).toMatchObject({
+      outcome: 'rejected',
+      issues: [{ code: 'required', field: 'event' }],
+    });
+    expect(await submit('track.v1.event', {})).toMatchObject({
+      outcome: 'rejected',
+      issues: [{ field: 'name' }],
+    });
     expect(committed).toEqual([]);
   });
 
   test('a batch with one bad item is refused whole in strict mode', async () => {
     const { submit, committed } = createIntake();
-    const batch = [{ type: 'track', userId: 'a', event: 'x' }, { type: 'track', userId: 'a' }];
+    const batch = [
+      { type: 'track', userId: 'a', event: 'x' },
+      { type: 'track', userId: 'a' },
+    ];
     const outcome = await submit('pipelines.batch', { batch }, { isStrict: true });
-    expect(outcome).toMatchObject({ outcome: 'rejected', issues: [{ batchIndex: 1, field: 'event' }] });
+    expect(outcome).toMatchObject({
+      outcome: 'rejected',
+      issues: [{ batchIndex: 1, field: 'event' }],
+    });
     expect(committed).toEqual([]);
   });
 
@@ -133,9 +155,11 @@ describe('strict mode and the Track API', () => {
   test('wrong credentials are refused, and counted', async () => {
     const { submit, unauthorized } = createIntake();
     const call = { userId: 'a', event: 'x' };
-    expect(await submit('pipelines.track', call, { isStrict: true, authorization: TRACK })).toEqual({
-      outcome: 'unauthorized',
-    });
+    expect(await submit('pipelines.track', call, { isStrict: true, authorization: TRACK })).toEqual(
+      {
+        outcome: 'unauthorized',
+      },
+    );
     for (let n = 0; n < 3; n++) {
       expect(await submit('track.v1.event', { name: 'x' }, { authorization: PIPELINES })).toEqual({
         outcome: 'unauthorized',
@@ -143,7 +167,12 @@ describe('strict mode and the Track API', () => {
     }
     expect(unauthorized.take(5)).toMatchObject([
       { environmentId: 0, source: 'pipelines.track', count: 1 },
-      { environmentId: 0, source: 'track.v1.event', count: 3, issue: { code: 'authentication_failed' } },
+      {
+        environmentId: 0,
+        source: 'track.v1.event',
+        count: 3,
+        issue: { code: 'authentication_failed' },
+      },
     ]);
     expect(unauthorized.take(6)).toEqual([]);
   });
@@ -166,26 +195,36 @@ describe('permissive mode', () => {
   test.each(broken)('a body that is %s is answered as accepted and recorded', async (_, body) => {
     const { submit, committed } = createIntake();
     expect(await submit('pipelines.identify', {}, { body })).toEqual({ outcome: 'accepted' });
-    expect(committed).toMatchObject([{ type: 'issue.record', environmentId: 1, source: 'pipelines.identify' }]);
+    expect(committed).toMatchObject([
+      { type: 'issue.record', environmentId: 1, source: 'pipelines.identify' },
+    ]);
   });
 
   test('a missing field is recorded, and nothing else is stored', async () => {
     const { submit, committed } = createIntake();
     expect(await submit('pipelines.group', { userId: 'a' })).toEqual({ outcome: 'accepted' });
-    expect(committed).toMatchObject([{ type: 'issue.record', issue: { code: 'required', field: 'groupId' } }]);
+    expect(committed).toMatchObject([
+      { type: 'issue.record', issue: { code: 'required', field: 'groupId' } },
+    ]);
   });
 
   test('the good items of a batch are taken and a thousand bad ones of a kind are one record with a count', async () => {
     const { submit, committed } = createIntake();
     const bad = Array.from({ length: 1_000 }, () => ({ type: 'track', userId: 'a' }));
-    await submit('pipelines.batch', { batch: [{ type: 'track', userId: 'a', event: 'x' }, ...bad] });
+    await submit('pipelines.batch', {
+      batch: [{ type: 'track', userId: 'a', event: 'x' }, ...bad],
+    });
     expect(committed).toHaveLength(2);
     expect(issuesOf(committed)).toMatchObject([{ count: 1_000, issue: { code: 'required' } }]);
   });
 
   test('wrong credentials are answered as accepted, store nothing, and are counted', async () => {
     const { submit, committed, unauthorized } = createIntake();
-    const outcome = await submit('pipelines.track', { userId: 'a', event: 'x' }, { authorization: 'Basic eDo=' });
+    const outcome = await submit(
+      'pipelines.track',
+      { userId: 'a', event: 'x' },
+      { authorization: 'Basic eDo=' },
+    );
     expect(outcome).toEqual({ outcome: 'accepted' });
     expect(committed).toEqual([]);
     expect(unauthorized.take(5)).toHaveLength(1);
@@ -198,7 +237,9 @@ describe('a broker that is away, or too much at once', () => {
     const full = createIntake({ pendingSizeBytesMax: 1 });
     for (const intake of [away, full]) {
       for (const isStrict of [true, false]) {
-        expect(await intake.submit('pipelines.track', { userId: 'a', event: 'x' }, { isStrict })).toEqual({
+        expect(
+          await intake.submit('pipelines.track', { userId: 'a', event: 'x' }, { isStrict }),
+        ).toEqual({
           outcome: 'overloaded',
           retryAfterSeconds: 1,
         });

@@ -27,11 +27,21 @@ function ring(...keys: WorkspaceKey[]): KeyRing {
 
 describe('credentials', () => {
   test('a key opens its own workspace, on both APIs, remembered or not', () => {
-    const keys = ring(pipelinesKey('one', 1), pipelinesKey('two', 2), trackKey('site', 'secret', 3));
+    const keys = ring(
+      pipelinesKey('one', 1),
+      pipelinesKey('two', 2),
+      trackKey('site', 'secret', 3),
+    );
     for (let n = 0; n < 2; n++) {
-      expect(keys.authenticatePipelines(basic('one:'))).toMatchObject({ workspace: { environmentId: 1 } });
-      expect(keys.authenticatePipelines(basic('two:'))).toMatchObject({ workspace: { environmentId: 2 } });
-      expect(keys.authenticateTrack(basic('site:secret'))).toMatchObject({ workspace: { environmentId: 3 } });
+      expect(keys.authenticatePipelines(basic('one:'))).toMatchObject({
+        workspace: { environmentId: 1 },
+      });
+      expect(keys.authenticatePipelines(basic('two:'))).toMatchObject({
+        workspace: { environmentId: 2 },
+      });
+      expect(keys.authenticateTrack(basic('site:secret'))).toMatchObject({
+        workspace: { environmentId: 3 },
+      });
     }
   });
 
@@ -45,8 +55,14 @@ describe('credentials', () => {
 
   test('a wrong API key with a known site id says whose site it was, for the issues log', () => {
     const keys = ring(trackKey('site', 'secret', 3));
-    expect(keys.authenticateTrack(basic('site:wrong'))).toEqual({ outcome: 'unknown', siteEnvironmentId: 3 });
-    expect(keys.authenticateTrack(basic('nobody:secret'))).toEqual({ outcome: 'unknown', siteEnvironmentId: undefined });
+    expect(keys.authenticateTrack(basic('site:wrong'))).toEqual({
+      outcome: 'unknown',
+      siteEnvironmentId: 3,
+    });
+    expect(keys.authenticateTrack(basic('nobody:secret'))).toEqual({
+      outcome: 'unknown',
+      siteEnvironmentId: undefined,
+    });
   });
 
   test('URL-safe base64 is understood, with and without padding', () => {
@@ -58,14 +74,19 @@ describe('credentials', () => {
     expect(keys.authenticateTrack(`basic  ${urlSafe}==`).outcome).toBe('known');
   });
 
-  test.each(['', 'Basic', 'Basic ', 'Basic !!!', 'Bearer b25lOg==', 'Basic b25lOg== extra', 'Digest x'])(
-    'the header %j opens nothing',
-    (header) => {
-      const keys = ring(pipelinesKey('one', 1), pipelinesKey('', 2));
-      expect(keys.authenticatePipelines(header).outcome).toBe('unknown');
-      expect(keys.authenticateTrack(header).outcome).toBe('unknown');
-    },
-  );
+  test.each([
+    '',
+    'Basic',
+    'Basic ',
+    'Basic !!!',
+    'Bearer b25lOg==',
+    'Basic b25lOg== extra',
+    'Digest x',
+  ])('the header %j opens nothing', (header) => {
+    const keys = ring(pipelinesKey('one', 1), pipelinesKey('', 2));
+    expect(keys.authenticatePipelines(header).outcome).toBe('unknown');
+    expect(keys.authenticateTrack(header).outcome).toBe('unknown');
+  });
 
   test('a revoked key stops working although its header was remembered', () => {
     const keys = ring(pipelinesKey('one', 1), pipelinesKey('two', 1));
@@ -77,8 +98,12 @@ describe('credentials', () => {
 
   test('a setting of the workspace that changes is in force after the next reading', () => {
     const keys = ring(trackKey('site', 'secret', 3));
-    expect(keys.authenticateTrack(basic('site:secret'))).toMatchObject({ workspace: { phoneIdentifies: false } });
+    expect(keys.authenticateTrack(basic('site:secret'))).toMatchObject({
+      workspace: { phoneIdentifies: false },
+    });
     keys.replace([{ ...trackKey('site', 'secret', 3), phoneIdentifies: true }]);
-    expect(keys.authenticateTrack(basic('site:secret'))).toMatchObject({ workspace: { phoneIdentifies: true } });
+    expect(keys.authenticateTrack(basic('site:secret'))).toMatchObject({
+      workspace: { phoneIdentifies: true },
+    });
   });
 });

@@ -20,7 +20,8 @@ function event(person: string, eventId: string): TrackEvent {
 
 /** A broker whose confirmations the test gives out. */
 function createBroker() {
-  const flushes: { envelopes: readonly ShardEnvelope[]; confirm: () => void; fail: () => void }[] = [];
+  const flushes: { envelopes: readonly ShardEnvelope[]; confirm: () => void; fail: () => void }[] =
+    [];
   const arrivals: (() => void)[] = [];
   return {
     flushes,
@@ -48,7 +49,9 @@ function createBatcher(overrides: Partial<BatcherOptions>): Batcher {
 }
 
 const eventIds = (envelopes: readonly ShardEnvelope[]): string[] =>
-  envelopes.flatMap(({ envelope }) => envelope.operations.map((operation) => (operation as TrackEvent).eventId));
+  envelopes.flatMap(({ envelope }) =>
+    envelope.operations.map((operation) => (operation as TrackEvent).eventId),
+  );
 
 describe('group commit', () => {
   test('a call is answered only after the broker has confirmed it', async () => {
@@ -64,7 +67,7 @@ describe('group commit', () => {
     expect(answers).toEqual(['committed']);
   });
 
-  test('one flush is in flight; what arrives meanwhile is the next one, whole and in order', async () => {
+  test('one flush a shard is in flight; what arrives meanwhile is its next one, whole and in order', async () => {
     const broker = createBroker();
     const batcher = createBatcher({ commit: broker.commit });
     let arrival = broker.arrival();
@@ -81,7 +84,7 @@ describe('group commit', () => {
     expect(broker.flushes).toHaveLength(2);
   });
 
-  test('everything that one call brought is in one flush, each operation on its person’s shard', async () => {
+  test('everything that one call brought is in one transaction, each operation on its person’s shard', async () => {
     const broker = createBroker();
     const batcher = createBatcher({ commit: broker.commit });
     const operations = Array.from({ length: 50 }, (_, n) => event(`person-${n}`, String(n)));
@@ -91,10 +94,49 @@ describe('group commit', () => {
     const envelopes = broker.flushes[0]?.envelopes ?? [];
     expect(eventIds(envelopes)).toHaveLength(50);
     for (const { shard, envelope } of envelopes) {
-      for (const operation of envelope.operations) expect(shardOf(1, shardKeyOf(operation), 4)).toBe(shard);
+      for (const operation of envelope.operations)
+        expect(shardOf(1, shardKeyOf(operation), 4)).toBe(shard);
     }
     broker.flushes[0]?.confirm();
     await batcher.drain();
+  });
+
+  test('a call that spans shards waits for what is in flight, and what comes later does not overtake it', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit });
+    let arrival = broker.arrival();
+    batcher.add([event('a', 'first')], 10, () => undefined);
+    await arrival;
+    const spanning = Array.from({ length: 20 }, (_, n) => event(`person-${n}`, `batch-${n}`));
+    batcher.add(spanning, 10, () => undefined);
+    batcher.add([event('b', 'later')], 10, () => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(broker.flushes).toHaveLength(1);
+    arrival = broker.arrival();
+    broker.flushes[0]?.confirm();
+    await arrival;
+    expect(eventIds(broker.flushes[1]?.envelopes ?? []).toSorted()).toEqual(
+      [...spanning.map(({ eventId }) => eventId), 'later'].toSorted(),
+    );
+    broker.flushes[1]?.confirm();
+    await batcher.drain();
+  });
+
+  test('no shard waits behind busier ones: each gets its turn', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit, shardCount: 8 });
+    const people = Array.from({ length: 100 }, (_, n) => `person-${n}`);
+    for (const person of people) batcher.add([event(person, person)], 10, () => undefined);
+    const flushed = new Set<number>();
+    for (let flush = 0; flush < 8; flush++) {
+      while (!broker.flushes[flush]) await new Promise((resolve) => setImmediate(resolve));
+      for (const { shard } of broker.flushes[flush]?.envelopes ?? []) flushed.add(shard);
+      // The busiest source never pauses.
+      batcher.add([event('person-0', `more-${flush}`)], 10, () => undefined);
+      broker.flushes[flush]?.confirm();
+    }
+    expect(flushed.size).toBe(8);
+    while (broker.flushes.length > 0) broker.flushes.shift()?.confirm();
   });
 
   test('an envelope holds at most 1,000 operations, and keeps their order across envelopes', async () => {
@@ -105,9 +147,15 @@ describe('group commit', () => {
         return Promise.resolve();
       },
     });
-    batcher.add(Array.from({ length: 2_500 }, (_, n) => event('a', String(n))), 10, () => undefined);
+    batcher.add(
+      Array.from({ length: 2_500 }, (_, n) => event('a', String(n))),
+      10,
+      () => undefined,
+    );
     await batcher.drain();
-    expect(committed.map(({ envelope }) => envelope.operations.length)).toEqual([1_000, 1_000, 500]);
+    expect(committed.map(({ envelope }) => envelope.operations.length)).toEqual([
+      1_000, 1_000, 500,
+    ]);
     expect(eventIds(committed)).toEqual(Array.from({ length: 2_500 }, (_, n) => String(n)));
     expect(new Set(committed.map(({ envelope }) => envelope.id)).size).toBe(3);
   });

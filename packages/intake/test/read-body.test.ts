@@ -10,11 +10,25 @@ const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 
 describe('plain bodies', () => {
   test('JSON in UTF-8 is read, with its size in bytes', () => {
-    expect(readBody(bytes('{"name":"Zoë"}'))).toEqual({ outcome: 'read', value: { name: 'Zoë' }, sizeBytes: 15 });
+    expect(readBody(bytes('{"name":"Zoë"}'))).toEqual({
+      outcome: 'read',
+      value: { name: 'Zoë' },
+      sizeBytes: 15,
+      hasEscapes: false,
+    });
+  });
+
+  test('escapes are noticed, since only they can bring in characters that Postgres refuses', () => {
+    expect(readBody(bytes('{"name":"\\ud800"}'))).toMatchObject({ hasEscapes: true });
   });
 
   test('no body is no error: some calls have none', () => {
-    expect(readBody(new Uint8Array())).toEqual({ outcome: 'read', value: undefined, sizeBytes: 0 });
+    expect(readBody(new Uint8Array())).toEqual({
+      outcome: 'read',
+      value: undefined,
+      sizeBytes: 0,
+      hasEscapes: false,
+    });
   });
 
   test.each([
@@ -23,7 +37,10 @@ describe('plain bodies', () => {
     ['a surrogate in UTF-8', new Uint8Array([0x22, 0xed, 0xa0, 0x80, 0x22])],
     ['a cut sequence', new Uint8Array([0x22, 0xe2, 0x82])],
   ])('%s is refused', (_, invalid) => {
-    expect(readBody(invalid)).toEqual({ outcome: 'invalid-json', message: 'the body is not valid UTF-8' });
+    expect(readBody(invalid)).toEqual({
+      outcome: 'invalid-json',
+      message: 'the body is not valid UTF-8',
+    });
   });
 
   test('what is wrong with JSON is told without repeating what was sent', () => {
@@ -54,6 +71,7 @@ describe('compressed bodies', () => {
       outcome: 'read',
       value: JSON.parse(text),
       sizeBytes: text.length,
+      hasEscapes: false,
     });
   });
 
@@ -76,13 +94,7 @@ describe('compressed bodies', () => {
 });
 
 test('content encodings are recognised whatever their case', () => {
-  expect(['', 'identity', 'GZIP', 'x-gzip', ' deflate ', 'br', 'gzip, gzip'].map(readContentEncoding)).toEqual([
-    'identity',
-    'identity',
-    'gzip',
-    'gzip',
-    'deflate',
-    'unsupported',
-    'unsupported',
-  ]);
+  expect(
+    ['', 'identity', 'GZIP', 'x-gzip', ' deflate ', 'br', 'gzip, gzip'].map(readContentEncoding),
+  ).toEqual(['identity', 'identity', 'gzip', 'gzip', 'deflate', 'unsupported', 'unsupported']);
 });

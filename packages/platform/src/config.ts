@@ -24,7 +24,10 @@ export const platformSettings = z.object({
   DATABASE_POOL_MAX: integer(2, 500, 10),
   /** Absent: BullMQ runs on the database. */
   REDIS_URL: z.string().optional(),
-  QUEUE_PREFIX: z.string().regex(/^[a-zA-Z0-9_-]+$/).default('sluice'),
+  QUEUE_PREFIX: z
+    .string()
+    .regex(/^[a-zA-Z0-9_-]+$/)
+    .default('sluice'),
   SHARD_COUNT: integer(1, 256, 16),
   /** A worker that says nothing for so long loses its job to another one, which takes a third of it more. */
   QUEUE_STALLED_AFTER_MS: integer(1_000, 600_000, 15_000),
@@ -43,6 +46,8 @@ export function parseSettings<Schema extends z.ZodType>(
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map((issue) => `  ${issue.path.join('.')}: ${issue.message}`);
+  const problems = parsed.error.issues.map(
+    (issue) => `  ${issue.path.join('.')}: ${issue.message}`,
+  );
   throw new AppError('CONFIG_INVALID', `settings that cannot be used:\n${problems.join('\n')}`);
 }

@@ -10,6 +10,12 @@ export function createLogger(service: string, level: string): Logger {
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
     serializers: { error: pino.stdSerializers.errWithCause },
-    redact: ['authorization', '*.authorization', 'headers.authorization', 'signingKey', '*.signingKey'],
+    redact: [
+      'authorization',
+      '*.authorization',
+      'headers.authorization',
+      'signingKey',
+      '*.signingKey',
+    ],
   });
 }

@@ -51,7 +51,10 @@ export interface Consumers {
 }
 
 /** Starts taking jobs of every shard and of the lanes. Sets each shard's global concurrency to 1 first. */
-export async function startConsumers(options: BrokerOptions, processors: Processors): Promise<Consumers> {
+export async function startConsumers(
+  options: BrokerOptions,
+  processors: Processors,
+): Promise<Consumers> {
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const redis = options.redisUrl ? connectWorker(options.redisUrl) : undefined;
   redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
@@ -77,13 +80,18 @@ export async function startConsumers(options: BrokerOptions, processors: Process
       : { connection: pool as pg.Pool };
     const classes = redis ? { Queue, Worker } : withBackend(createPostgresBackend);
     if (globalConcurrency !== undefined) {
-      const queue = new (classes.Queue as typeof Queue)(name, connection as never);
+      const queue = new (classes.Queue as typeof Queue)(name, connection);
       await queue.setGlobalConcurrency(globalConcurrency);
       await queue.close();
     }
-    const worker = new (classes.Worker as typeof Worker)(name, process, { ...settings, ...connection } as never);
+    const worker = new (classes.Worker as typeof Worker)(name, process, {
+      ...settings,
+      ...connection,
+    });
     worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
-    worker.on('failed', (job, error) => logger.error({ error, queue: name, jobId: job?.id }, 'job failed for good'));
+    worker.on('failed', (job, error) =>
+      logger.error({ error, queue: name, jobId: job?.id }, 'job failed for good'),
+    );
     worker.on('completed', () => void (lastProgressAtMs = processors.now()));
     worker.run().catch((error: unknown) => logger.error({ error, queue: name }, 'worker stopped'));
     return worker;
@@ -91,12 +99,16 @@ export async function startConsumers(options: BrokerOptions, processors: Process
 
   const processShardJob = async (job: Job<Envelope>, token?: string): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
-      const outcome = await processors.processEnvelope(job.data).catch(
-        (error: unknown): JobOutcome => {
+      const outcome = await processors
+        .processEnvelope(job.data)
+        .catch((error: unknown): JobOutcome => {
           logger.error({ error, envelopeId: job.id, attempt }, 'envelope: tried again');
-          return { outcome: 'retry', afterMs: Math.min(50 * 2 ** attempt, RETRY_DELAY_MS_MAX), reason: 'error' };
-        },
-      );
+          return {
+            outcome: 'retry',
+            afterMs: Math.min(50 * 2 ** attempt, RETRY_DELAY_MS_MAX),
+            reason: 'error',
+          };
+        });
       if (outcome.outcome === 'done') return;
       if (outcome.outcome === 'discard') throw new Error(outcome.reason);
       await pause(outcome.afterMs, closing.signal);
@@ -109,7 +121,9 @@ export async function startConsumers(options: BrokerOptions, processors: Process
 
   const shards = await Promise.all(
     Array.from({ length: options.shardCount }, (_, shard) =>
-      open(shardQueueName(shard), 1, 1, (job, token) => processShardJob(job as Job<Envelope>, token)),
+      open(shardQueueName(shard), 1, 1, (job, token) =>
+        processShardJob(job as Job<Envelope>, token),
+      ),
     ),
   );
   const lanes = await open(LANE_QUEUE_NAME, processors.laneConcurrency, undefined, async (job) => {

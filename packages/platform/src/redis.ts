@@ -51,14 +51,20 @@ export async function readRedisDurability(redis: Redis): Promise<Durability> {
       settings.set(name, value);
     }
   } catch {
-    return { isSafe: false, description: 'redis: settings cannot be read; what a crash costs is unknown' };
+    return {
+      isSafe: false,
+      description: 'redis: settings cannot be read; what a crash costs is unknown',
+    };
   }
   const found = [...settings].map(([name, value]) => `${name}=${value}`).join(' ');
   if (settings.get('maxmemory-policy') !== 'noeviction') {
     return { isSafe: false, description: `redis: ${found}: queued envelopes can be evicted` };
   }
   if (settings.get('appendonly') !== 'yes') {
-    return { isSafe: false, description: `redis: ${found}: a crash loses everything since the last snapshot` };
+    return {
+      isSafe: false,
+      description: `redis: ${found}: a crash loses everything since the last snapshot`,
+    };
   }
   if (settings.get('appendfsync') !== 'always') {
     return { isSafe: false, description: `redis: ${found}: a crash loses about the last second` };

@@ -8,7 +8,12 @@ export interface Repetition {
 }
 
 /** Runs `step`, waits `intervalMs` after its end, and so on. A failing step is logged and does not end it. */
-export function repeat(name: string, intervalMs: number, logger: Logger, step: () => Promise<unknown>): Repetition {
+export function repeat(
+  name: string,
+  intervalMs: number,
+  logger: Logger,
+  step: () => Promise<unknown>,
+): Repetition {
   const stopping = new AbortController();
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {

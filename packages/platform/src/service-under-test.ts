@@ -1,6 +1,7 @@
 /** For tests: a service as the real process that operators run, on a free port. */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 
 export interface ServiceUnderTest {
   readonly pid: number;
@@ -29,26 +30,40 @@ export async function startServiceUnderTest(
   const child = spawn(process.execPath, [mainFile], {
     // No setting of the test run's own environment may leak in.
     env: { PATH: process.env['PATH'], LOG_LEVEL: 'info', ...settings },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    // The channel ends with the test, however it ends, and the service with the channel.
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   const logs: Record<string, unknown>[] = [];
-  const ended = new Promise<number | null>((resolve) => child.once('exit', (code) => resolve(code)));
+  const ended = new Promise<number | null>((resolve) =>
+    child.once('exit', (code) => resolve(code)),
+  );
   const port = new Promise<number>((resolve) => {
-    createInterface(child.stdout).on('line', (line) => {
-      const entry = line.startsWith('{') ? (JSON.parse(line) as Record<string, unknown>) : { text: line };
+    createInterface({ input: child.stdout as Readable }).on('line', (line) => {
+      const entry = line.startsWith('{')
+        ? (JSON.parse(line) as Record<string, unknown>)
+        : { text: line };
       logs.push(entry);
       if (typeof entry['port'] === 'number') resolve(entry['port']);
     });
   });
-  createInterface(child.stderr).on('line', (line) => logs.push({ stderr: line }));
+  createInterface({ input: child.stderr as Readable }).on('line', (line) =>
+    logs.push({ stderr: line }),
+  );
   const failure = Promise.race([
     ended.then((code) => `ended with ${code}`),
-    new Promise<string>((resolve) => setTimeout(resolve, START_DEADLINE_MS, 'did not start in time').unref()),
+    new Promise<string>((resolve) =>
+      setTimeout(resolve, START_DEADLINE_MS, 'did not start in time').unref(),
+    ),
   ]);
   const started = await Promise.race([port, failure]);
   if (typeof started === 'string') {
     child.kill('SIGKILL');
-    throw new Error(`${mainFile} ${started}:\n${logs.slice(-20).map((entry) => JSON.stringify(entry)).join('\n')}`);
+    throw new Error(
+      `${mainFile} ${started}:\n${logs
+        .slice(-20)
+        .map((entry) => JSON.stringify(entry))
+        .join('\n')}`,
+    );
   }
   return {
     pid: child.pid as number,

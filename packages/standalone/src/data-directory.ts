@@ -5,7 +5,8 @@
  * after kill -9 and a restart of the machine, so there is no stale lock to judge. What stands beside
  * it, `held-by.json`, is for people and for finding services that outlived their supervisor.
  */
-import { chmod, mkdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { renameSync, writeFileSync } from 'node:fs';
+import { chmod, mkdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/errors';
@@ -26,7 +27,7 @@ export interface DataDirectory {
   /** Who held it before us, when they did not give it back. */
   readonly earlierHolder: Holder | undefined;
   /** Tells others who holds it. */
-  describe(holder: Holder): Promise<void>;
+  describe(holder: Holder): void;
   release(): Promise<void>;
 }
 
@@ -45,7 +46,11 @@ export async function holdDataDirectory(wantedPath: string): Promise<DataDirecto
   return {
     path,
     earlierHolder: await readHolder(holderFile),
-    describe: (holder) => writeFile(holderFile, `${JSON.stringify(holder, undefined, 2)}\n`),
+    describe(holder) {
+      // In one step and one at a time: the next start must be able to read it, whenever we are killed.
+      writeFileSync(`${holderFile}.new`, `${JSON.stringify(holder, undefined, 2)}\n`);
+      renameSync(`${holderFile}.new`, holderFile);
+    },
     async release() {
       await rm(holderFile, { force: true });
       lock.close();

@@ -65,7 +65,7 @@ export function startService(options: ServiceOptions): Service {
     const lastWords: string[] = [];
     const started = spawnService(options, (line) => {
       options.onLine(line);
-      lastWords.push(line);
+      if (isNoFrame(line)) lastWords.push(line);
       if (lastWords.length > LAST_WORDS_MAX) lastWords.shift();
     });
     child = started;
@@ -80,9 +80,7 @@ export function startService(options: ServiceOptions): Service {
       if (isStopping) return;
       const ending = signal ?? `exit ${code}`;
       if (!wasReady) {
-        failStart(
-          `${options.name} did not start (${ending}):\n${lastWords.filter(isNoFrame).join('\n')}`,
-        );
+        failStart(`${options.name} did not start (${ending}):\n${lastWords.join('\n')}`);
         return;
       }
       if (performance.now() - startedAtMs > STABLE_AFTER_MS) pauseMs = PAUSE_MS_MIN;
@@ -160,13 +158,13 @@ async function untilReady(url: string, gone: AbortSignal): Promise<boolean> {
 }
 
 /** A stack's places are in the log; here they would push the reason out of sight. */
-const isNoFrame = (line: string): boolean => !/^\s+at /.test(line);
+const isNoFrame = (line: string): boolean => !/^(\s+at |\s*$|Node\.js v)/.test(line);
 
 /** The line that most likely says why: an error's first, or the last that is not of the log. */
 function summarize(lastWords: readonly string[]): string {
   const isEntry = (line: string): boolean => line.startsWith('{"level":');
   const line =
     lastWords.find((words) => /^{"level":[56]0|^(Uncaught )?\w*Error\b/.test(words)) ??
-    lastWords.findLast((words) => !isEntry(words) && isNoFrame(words) && words.trim() !== '');
+    lastWords.findLast((words) => !isEntry(words));
   return line === undefined ? '' : `: ${line.trim().slice(0, 300)}`;
 }

@@ -71,9 +71,9 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   await prepareDatabase(database.url, refusal === undefined);
 
   const environment = serviceEnvironment(deps, database.url);
-  const tellWhoHolds = async (): Promise<void> => {
+  const tellWhoHolds = (): void => {
     const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));
-    await directory.describe({
+    directory.describe({
       pid: deps.pid,
       since,
       addresses: [intake, api],
@@ -99,12 +99,12 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
       stopDeadlineMs: settings.DRAIN_TIMEOUT_MS + STOP_GRACE_MS,
       onLine: (line) => deps.onServiceLine(name, line),
       onNote,
-      onStarted: () => void tellWhoHolds().catch((error: Error) => onNote(error.message)),
+      onStarted: tellWhoHolds,
     });
     services.push(service);
     lifecycle.defer(name, () => service.stop());
   }
-  await tellWhoHolds();
+  tellWhoHolds();
   await Promise.all(services.map((service) => service.ready));
 
   return renderBanner({

@@ -1,66 +1,23 @@
 /**
- * Drains one lane for a slice of time: sends its log from the cursor on, in order, and keeps what
- * comes of it.
+ * Drains one lane for a slice of time: sends its log from the cursor on, in order, and sees to it
+ * that the lane is woken again when there is more to do.
  *
- *   claim the lease ─▶ load ─▶ send ─▶ keep ─▶ … ─▶ keep and give the lease back
- *                       └──── at the same time ──┘
+ *   claim the lease ─▶ load ─▶ send ─▶ keep ─▶ … ─▶ keep and give the lease back ─▶ wake again
+ *                      └───── `lane-drain.ts` ────┘
  *
- * Which delivery may start is the domain's to say (`domain/src/lane.ts`); this file feeds it the
- * log, sends what it starts, and writes down what ended. Results are kept in groups: while one
- * group is being written the next one gathers, so a busy lane writes few large groups and a quiet
- * one waits for nothing.
- *
- * A request is started only while the lease outlives its timeout, and every write names the lease's
- * fencing number: two workers never send one lane at the same time. What was sent but not kept when
- * a worker dies is sent again (at least once), in order, with the same event id.
+ * What was sent but not kept when a worker dies is sent again (at least once), in order, with the
+ * same event id.
  *
  * Step 11 of the walk. Before: `appendDeliveries` logged what to send, and the queue's wake-up. After:
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/lanes.ts` (step 14).
  */
-import type { Database } from '@sluice/database/connection';
-import { listDeliveriesAfter, type LoggedDelivery } from '@sluice/database/deliveries';
-import {
-  claimLane,
-  findLane,
-  recordProgress,
-  type AttemptRecord,
-  type ClaimedLane,
-  type LaneAfterProgress,
-  type LaneKey,
-} from '@sluice/database/lanes';
-import { isSuccessStatus } from '@sluice/domain/delivery-failure';
-import { AppError } from '@sluice/domain/errors';
-import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
-import { deliveryHeaders } from '@sluice/domain/webhook';
-import type { Logger } from '@sluice/platform/logger';
-import type { HttpOutcome, HttpPost } from './http-client.ts';
-import { signDelivery } from './sign-delivery.ts';
+import { claimLane, findLane, type LaneKey } from '@sluice/database/lanes';
+import { LaneDrain, type LaneDrainDeps, type ReleasedLane } from './lane-drain.ts';
 
-export interface DeliverLaneDeps {
-  readonly database: Database;
-  readonly policy: LanePolicy;
-  readonly leases: LeaseOptions;
-  readonly post: (request: HttpPost) => Promise<HttpOutcome>;
+export interface DeliverLaneDeps extends LaneDrainDeps {
   /** Wakes the lane again at once, after this call has ended. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly wakeLaneAt: (lane: LaneKey, atMs: number) => Promise<void>;
-  /** Unix milliseconds: what timestamps and waits are made of. */
-  readonly now: () => number;
-  /** Never set back: what leases and slices are measured with. */
-  readonly monotonicNow: () => number;
-  readonly pause: (durationMs: number) => Promise<void>;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
-  readonly logger: Logger;
-}
-
-export interface LeaseOptions {
-  /** Longest time of one request. */
-  readonly timeoutMs: number;
-  /** How long a lane waits for a worker that died. Must be well above the timeout. */
-  readonly leaseMs: number;
-  /** After this a lane makes room for others; what is in flight is waited for. */
-  readonly sliceMs: number;
 }
 
 export const LEASE_MS = 15_000;
@@ -82,13 +39,6 @@ export type LaneOutcome =
   /** The lease was lost to another worker, or the webhook was deleted meanwhile; nothing was kept since. */
   | { readonly outcome: 'fenced' };
 
-/** Loaded at a time, and how few are left when the next are loaded. */
-const PAGE_SIZE = 256;
-const AHEAD_MIN = 128;
-/** One delivery that hangs lets so many others pass before it holds them up. */
-const SPAN_MAX = 1_024;
-const KEEP_RETRY_DELAY_MS = 250;
-
 /**
  * Runs one wake-up of a lane. May be called for one lane at the same time anywhere: one drains, the
  * others answer `held`.
@@ -98,9 +48,10 @@ const KEEP_RETRY_DELAY_MS = 250;
 export async function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome> {
   const claimedAtMs = deps.monotonicNow();
   const claimed = await claimLane(deps.database, lane, deps.leases.leaseMs, deps.now());
-  const outcome = claimed
+  const ending = claimed
     ? await new LaneDrain(deps, lane, claimed, claimedAtMs).run()
     : await whyNot(deps, lane);
+  const outcome = ending.outcome === 'kept' ? afterRelease(ending.lane, deps.now()) : ending;
   try {
     if (outcome.outcome === 'more') await deps.wakeLane(lane);
     else if (outcome.outcome === 'waiting') await deps.wakeLaneAt(lane, outcome.untilMs);
@@ -120,240 +71,9 @@ async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome
 }
 
 /** What follows for a lane that nobody holds. */
-function afterRelease(
-  lane: {
-    readonly isPaused: boolean;
-    readonly nextProbeAtMs: number | null;
-    readonly lastSequence: number;
-    readonly cursor: number;
-  },
-  nowMs: number,
-): LaneOutcome {
+function afterRelease(lane: ReleasedLane, nowMs: number): LaneOutcome {
   if (lane.isPaused) return { outcome: 'paused' };
   if (lane.lastSequence <= lane.cursor) return { outcome: 'idle' };
   if (lane.nextProbeAtMs === null || lane.nextProbeAtMs <= nowMs) return { outcome: 'more' };
   return { outcome: 'waiting', untilMs: lane.nextProbeAtMs };
-}
-
-class LaneDrain {
-  readonly #deps: DeliverLaneDeps;
-  readonly #lane: LaneKey;
-  readonly #fencing: number;
-  readonly #run: LaneRun<LoggedDelivery>;
-  /** Attempts of earlier runs are between the cursor and here. */
-  readonly #attemptedBefore: number;
-  readonly #sliceEndsAtMs: number;
-  /** By the monotonic clock, and never later than the database's own time. */
-  #leaseEndsAtMs: number;
-  #target: { readonly endpoint: string; readonly signingKey: string };
-  #lastSequence: number;
-  #isPaused = false;
-  #isStopped = false;
-  #isKeepFailing = false;
-  /** Ended, not kept yet. */
-  #ended: AttemptRecord[] = [];
-  #wakeUp: () => void = () => {};
-  #bug: unknown;
-
-  constructor(deps: DeliverLaneDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
-    this.#deps = deps;
-    this.#lane = lane;
-    this.#fencing = claimed.fencing;
-    this.#run = new LaneRun(claimed, deps.policy);
-    this.#attemptedBefore = claimed.attemptedThrough;
-    this.#sliceEndsAtMs = claimedAtMs + deps.leases.sliceMs;
-    this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
-    this.#target = claimed;
-    this.#lastSequence = claimed.lastSequence;
-  }
-
-  async run(): Promise<LaneOutcome> {
-    try {
-      for (;;) {
-        const ending = this.#nextEnding();
-        this.#startWhatMayStart();
-        const hasEnded = this.#run.inFlight === 0 && !this.#mayLoad();
-        if (hasEnded) {
-          const after = await this.#keep(true);
-          return after
-            ? afterRelease({ ...after, cursor: this.#run.snapshot().cursor }, this.#deps.now())
-            : { outcome: 'fenced' };
-        }
-        const isFenced = await this.#keepAndLoad(ending);
-        if (isFenced) return { outcome: 'fenced' };
-        if (this.#bug) throw this.#bug;
-      }
-    } finally {
-      this.#isStopped = true;
-      while (this.#run.inFlight > 0 && !this.#bug) await this.#nextEnding();
-    }
-  }
-
-  /** Whatever is to be done now, at the same time; where there is nothing, waits for the next ending. */
-  async #keepAndLoad(ending: Promise<void>): Promise<boolean> {
-    if (this.#ended.length === 0 && !this.#mayLoad()) {
-      await ending;
-      return false;
-    }
-    const [kept, loaded] = await Promise.allSettled([
-      this.#ended.length > 0 ? this.#keep(false) : 'nothing',
-      this.#mayLoad() ? this.#load() : undefined,
-    ]);
-    if (kept.status === 'rejected') throw kept.reason;
-    if (loaded.status === 'rejected') throw loaded.reason;
-    return kept.value === undefined;
-  }
-
-  #mayStart(): boolean {
-    const nowMs = this.#deps.monotonicNow();
-    return (
-      !this.#isStopped &&
-      !this.#isPaused &&
-      !this.#isKeepFailing &&
-      nowMs < this.#sliceEndsAtMs &&
-      nowMs + this.#deps.leases.timeoutMs < this.#leaseEndsAtMs
-    );
-  }
-
-  #mayLoad(): boolean {
-    const run = this.#run;
-    if (!this.#mayStart() || run.loadedThrough >= this.#lastSequence) return false;
-    if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
-    return run.ahead < AHEAD_MIN && run.span < SPAN_MAX;
-  }
-
-  async #load(): Promise<void> {
-    // A failing lane needs its head only.
-    const limit = this.#run.nextProbeAtMs === null ? PAGE_SIZE : 1;
-    const after = this.#run.loadedThrough;
-    const page = await listDeliveriesAfter(
-      this.#deps.database,
-      this.#lane,
-      after,
-      this.#attemptedBefore,
-      limit,
-    );
-    if (page.length === 0)
-      throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
-    this.#run.load(page);
-  }
-
-  #startWhatMayStart(): void {
-    while (this.#mayStart()) {
-      const delivery = this.#run.start(this.#deps.now());
-      if (!delivery) return;
-      this.#send(delivery);
-    }
-  }
-
-  #send(delivery: LoggedDelivery): void {
-    const startedAtMs = this.#deps.now();
-    const timestamp = Math.floor(startedAtMs / 1000);
-    const { endpoint, signingKey } = this.#target;
-    const headers = deliveryHeaders(timestamp, signDelivery(signingKey, timestamp, delivery.body));
-    this.#deps
-      .post({ endpoint, headers, body: delivery.body })
-      .then((outcome) => this.#end(delivery, startedAtMs, endpoint, outcome))
-      .catch((error: unknown) => {
-        this.#bug = error;
-        this.#wakeUp();
-      });
-  }
-
-  #end(
-    delivery: LoggedDelivery,
-    startedAtMs: number,
-    endpoint: string,
-    outcome: HttpOutcome,
-  ): void {
-    const { sequence } = delivery;
-    const attempt = this.#run.attempts(sequence) + 1;
-    const { status, durationMs } = outcome;
-    const record = {
-      sequence,
-      attempt,
-      startedAtMs,
-      durationMs,
-      status,
-      responseBody: outcome.body || null,
-    };
-    if (outcome.outcome === 'response' && isSuccessStatus(outcome.status)) {
-      this.#run.succeed(sequence);
-      this.#ended.push({ ...record, outcome: 'delivered', failure: null, failureMessage: null });
-    } else {
-      const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
-      const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
-      const endedAtMs = startedAtMs + durationMs;
-      const verdict = this.#run.fail(
-        sequence,
-        { startedAtMs, status, failure },
-        endedAtMs,
-        this.#deps.random(),
-      );
-      this.#ended.push({ ...record, outcome: verdict, failure, failureMessage });
-      // It went where the webhook no longer is: that says nothing about where it is now.
-      if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
-    }
-    this.#startWhatMayStart();
-    this.#wakeUp();
-  }
-
-  /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
-  async #keep(isLast: boolean): Promise<LaneAfterProgress | undefined> {
-    const { database, leases } = this.#deps;
-    const progress = {
-      snapshot: this.#run.snapshot(),
-      attempts: this.#ended,
-      endpoint: this.#target.endpoint,
-      isLast,
-    };
-    this.#ended = [];
-    for (;;) {
-      const askedAtMs = this.#deps.monotonicNow();
-      try {
-        const after = await recordProgress(
-          database,
-          this.#lane,
-          this.#fencing,
-          progress,
-          leases.leaseMs,
-          this.#deps.now(),
-        );
-        if (!after) {
-          this.#isStopped = true;
-          this.#deps.logger.warn(
-            { ...this.#lane, attempts: progress.attempts.length },
-            'a lane was taken over; its attempts are not kept',
-          );
-          return undefined;
-        }
-        this.#leaseEndsAtMs = askedAtMs + after.leaseLeftMs;
-        this.#isKeepFailing = false;
-        this.#adopt(after);
-        return after;
-      } catch (error) {
-        // What is not kept is sent again, so it is worth trying for as long as the lane is ours.
-        this.#isKeepFailing = true;
-        if (this.#deps.monotonicNow() + KEEP_RETRY_DELAY_MS >= this.#leaseEndsAtMs) throw error;
-        this.#deps.logger.warn(
-          { error, ...this.#lane },
-          'progress of a lane is not kept yet; trying again',
-        );
-        await this.#deps.pause(KEEP_RETRY_DELAY_MS);
-      }
-    }
-  }
-
-  #adopt(after: LaneAfterProgress): void {
-    this.#lastSequence = after.lastSequence;
-    this.#isPaused = after.isPaused;
-    if (after.endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
-    this.#target = after;
-  }
-
-  #nextEnding(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wakeUp = resolve;
-    });
-  }
 }

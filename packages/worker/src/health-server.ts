@@ -27,7 +27,9 @@ export interface HealthServer {
 export async function startHealthServer(options: HealthServerOptions): Promise<HealthServer> {
   const server = createServer((request, response) => {
     const send = (status: number, contentType: string, body: string) => {
-      response.writeHead(status, { 'Content-Type': contentType, 'Cache-Control': 'no-store' }).end(body);
+      response
+        .writeHead(status, { 'Content-Type': contentType, 'Cache-Control': 'no-store' })
+        .end(body);
     };
     const answer = async (): Promise<void> => {
       switch (request.url) {
@@ -35,7 +37,11 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
           return send(200, 'text/plain', 'alive\n');
         case '/readyz': {
           const { isReady, details } = await options.readiness();
-          return send(isReady ? 200 : 503, 'application/json', `${JSON.stringify({ ready: isReady, ...details })}\n`);
+          return send(
+            isReady ? 200 : 503,
+            'application/json',
+            `${JSON.stringify({ ready: isReady, ...details })}\n`,
+          );
         }
         case '/metrics':
           return send(200, options.metrics.contentType, await options.metrics.render());

@@ -3,8 +3,7 @@
  *
  * - One deadline an attempt, from before the name look-up to the last byte of the body.
  * - Only vetted addresses (`vetted-connection.ts`); redirects are answers like any other.
- * - HTTP/1.1, one request a connection at a time; idle connections are kept, at most so many in
- *   all, and the one that is idle longest goes first.
+ * - HTTP/1.1, one request a connection at a time; connections are kept (`connection-pool.ts`).
  * - Of a body the first 16 KB are read, then the connection is cut; nothing is decompressed. So no
  *   answer, however long, takes more memory than that.
  * - A connection that was idle may be closed by the other side at the moment it is used again. When
@@ -24,6 +23,7 @@ import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery-fail
 import { toStorableText } from '@sluice/domain/storable-text';
 import { Client, type Dispatcher } from 'undici';
 import { classifyFailure, isConnectionLoss } from './classify-failure.ts';
+import { ConnectionPool } from './connection-pool.ts';
 import {
   createVettedConnector,
   type ResolveName,
@@ -78,8 +78,12 @@ const IDLE_CONNECTIONS_MAX = 512;
 const KEEP_ALIVE_MS = 15_000;
 
 export function createHttpClient(options: HttpClientOptions): HttpClient {
-  const connections = new ConnectionPool(
-    createVettedConnector({ allowPrivate: options.allowPrivateAddresses }, options.resolve),
+  const connector = createVettedConnector(
+    { allowPrivate: options.allowPrivateAddresses },
+    options.resolve,
+  );
+  const connections = new ConnectionPool<Connection>(
+    (origin, onClosed) => new Connection(origin, connector, onClosed),
     options.idleConnectionsMax ?? IDLE_CONNECTIONS_MAX,
   );
   return {
@@ -146,70 +150,9 @@ class Connection {
   }
 }
 
-/** The idle connections by origin, latest used first, and all of them in the order in which they became idle. */
-class ConnectionPool {
-  readonly #connector: VettedConnector;
-  readonly #idleMax: number;
-  readonly #idle = new Set<Connection>();
-  readonly #idleByOrigin = new Map<string, Connection[]>();
-  readonly #all = new Set<Connection>();
-
-  constructor(connector: VettedConnector, idleMax: number) {
-    this.#connector = connector;
-    this.#idleMax = idleMax;
-  }
-
-  get idleCount(): number {
-    return this.#idle.size;
-  }
-
-  take(origin: string): Connection {
-    const connection = this.#idleByOrigin.get(origin)?.at(-1);
-    if (!connection) return this.open(origin);
-    this.#forgetIdle(connection);
-    return connection;
-  }
-
-  open(origin: string): Connection {
-    const connection = new Connection(origin, this.#connector, (closed) => {
-      if (this.#idle.has(closed)) this.discard(closed);
-    });
-    this.#all.add(connection);
-    return connection;
-  }
-
-  giveBack(connection: Connection): void {
-    this.#idle.add(connection);
-    const sameOrigin = this.#idleByOrigin.get(connection.origin);
-    if (sameOrigin) sameOrigin.push(connection);
-    else this.#idleByOrigin.set(connection.origin, [connection]);
-    if (this.#idle.size > this.#idleMax) {
-      const [longestIdle] = this.#idle;
-      if (longestIdle) this.discard(longestIdle);
-    }
-  }
-
-  discard(connection: Connection): void {
-    this.#forgetIdle(connection);
-    this.#all.delete(connection);
-    connection.destroy();
-  }
-
-  close(): void {
-    for (const connection of this.#all) this.discard(connection);
-  }
-
-  #forgetIdle(connection: Connection): void {
-    if (!this.#idle.delete(connection)) return;
-    const sameOrigin = this.#idleByOrigin.get(connection.origin) ?? [];
-    sameOrigin.splice(sameOrigin.lastIndexOf(connection), 1);
-    if (sameOrigin.length === 0) this.#idleByOrigin.delete(connection.origin);
-  }
-}
-
 /** One request on its way; undici tells it what happens. */
 class Attempt implements Dispatcher.DispatchHandler {
-  readonly #connections: ConnectionPool;
+  readonly #connections: ConnectionPool<Connection>;
   readonly #url: URL;
   readonly #request: HttpPost;
   readonly #resolve: (outcome: HttpOutcome) => void;
@@ -217,7 +160,6 @@ class Attempt implements Dispatcher.DispatchHandler {
   readonly #timer: NodeJS.Timeout;
   #connection: Connection;
   #isOver = false;
-  #isResent = false;
   #wasReused = false;
   #hasAnswerBegun = false;
   #informationalCount = 0;
@@ -226,7 +168,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   #bodySizeBytes = 0;
 
   constructor(
-    connections: ConnectionPool,
+    connections: ConnectionPool<Connection>,
     url: URL,
     request: HttpPost,
     timeoutMs: number,
@@ -287,8 +229,9 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   onResponseError(_controller: Dispatcher.DispatchController | null, error: Error): void {
     if (this.#isOver) return;
-    if (this.#wasReused && !this.#hasAnswerBegun && !this.#isResent && isConnectionLoss(error)) {
-      this.#isResent = true;
+    if (this.#wasReused && !this.#hasAnswerBegun && isConnectionLoss(error)) {
+      // Whatever becomes of the fresh one, there is no third.
+      this.#wasReused = false;
       this.#connections.discard(this.#connection);
       this.#connection = this.#connections.open(this.#url.origin);
       this.send();

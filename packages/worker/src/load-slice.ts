@@ -17,14 +17,26 @@ import { lockPeople } from '@sluice/database/people';
 import { listIdentifiersOf, lockIdentifiers } from '@sluice/database/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/relationships';
 import { listSegmentMembersOf } from '@sluice/database/segment-members';
-import type { IdentifierKey, IdentifierRow, MessageDeliveryRow, PersonKey, Slice } from '@sluice/domain/slice';
+import type {
+  IdentifierKey,
+  IdentifierRow,
+  MessageDeliveryRow,
+  PersonKey,
+  Slice,
+} from '@sluice/domain/slice';
 import { identifierText, type SliceNeeds } from '@sluice/domain/slice-needs';
 
 /** Claims the event ids and loads the rest. What is not found does not exist, and is not locked. */
-export async function loadSlice(transaction: DatabaseOrTransaction, needs: SliceNeeds): Promise<Slice> {
+export async function loadSlice(
+  transaction: DatabaseOrTransaction,
+  needs: SliceNeeds,
+): Promise<Slice> {
   const takenEvents = await claimEventIds(transaction, needs.events);
   const messageDeliveries = await listMessageDeliveries(transaction, needs.messageDeliveries);
-  const identifiers = await lockIdentifiers(transaction, await identifiersToLock(transaction, needs));
+  const identifiers = await lockIdentifiers(
+    transaction,
+    await identifiersToLock(transaction, needs),
+  );
   const people = await lockPeople(transaction, peopleToLock(needs, identifiers, messageDeliveries));
   const objects = await lockObjects(transaction, needs.objectNames, needs.objects);
   const { mergesPeople, changesRelationships, changesDevices } = needs;
@@ -36,7 +48,9 @@ export async function loadSlice(transaction: DatabaseOrTransaction, needs: Slice
     objects,
     // A merge takes all that the secondary has along.
     relationships:
-      mergesPeople || changesRelationships ? await listRelationshipsOf(transaction, people, mergesPeople ? 'all' : objects) : [],
+      mergesPeople || changesRelationships
+        ? await listRelationshipsOf(transaction, people, mergesPeople ? 'all' : objects)
+        : [],
     devices: mergesPeople || changesDevices ? await listDevicesOf(transaction, people) : [],
     segmentMembers: mergesPeople ? await listSegmentMembersOf(transaction, people) : [],
   };
@@ -47,11 +61,15 @@ export async function loadSlice(transaction: DatabaseOrTransaction, needs: Slice
  * shard is waited for here, in order, and not later in a circle. Only the waiting depends on this
  * unlocked look: what is given up is found by person when it is written.
  */
-async function identifiersToLock(transaction: DatabaseOrTransaction, needs: SliceNeeds): Promise<readonly IdentifierKey[]> {
+async function identifiersToLock(
+  transaction: DatabaseOrTransaction,
+  needs: SliceNeeds,
+): Promise<readonly IdentifierKey[]> {
   if (!needs.releasesIdentifiers) return needs.identifiers;
   const keys = new Map<string, IdentifierKey>();
   const all = await listIdentifiersOf(transaction, needs.identifiers, needs.people);
-  for (const key of [...needs.identifiers, ...all]) keys.set(identifierText(key.environmentId, key.kind, key.value), key);
+  for (const key of [...needs.identifiers, ...all])
+    keys.set(identifierText(key.environmentId, key.kind, key.value), key);
   return [...keys.values()];
 }
 
@@ -72,7 +90,8 @@ function peopleToLock(
   }
   if (named.size > 0) {
     for (const { environmentId, kind, value, personId, suppressed } of identifiers) {
-      if (!suppressed && named.has(identifierText(environmentId, kind, value))) add(environmentId, personId);
+      if (!suppressed && named.has(identifierText(environmentId, kind, value)))
+        add(environmentId, personId);
     }
   }
   return [...people.values()];

@@ -117,7 +117,11 @@ lifecycle.defer('cleaning', () => cleaning.stop());
 const metrics = createMetrics('worker');
 metrics.counter('sluice_worker_envelopes_total', 'Envelopes applied', () => appliedCount);
 metrics.counter('sluice_worker_operations_total', 'Operations in them', () => operationCount);
-metrics.counter('sluice_worker_lane_slices_total', 'Times a lane was drained', () => deliveredSliceCount);
+metrics.counter(
+  'sluice_worker_lane_slices_total',
+  'Times a lane was drained',
+  () => deliveredSliceCount,
+);
 metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
   (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
 );
@@ -131,8 +135,14 @@ const health = await startHealthServer({
     const idleMs = now() - consumers.lastProgressAtMs();
     const hasWork = counts?.some((count) => count > 0) ?? false;
     const isStuck = hasWork && idleMs > STUCK_AFTER_MS;
-    return { isReady: counts !== undefined && !isStuck, details: { queued_envelopes: counts ?? null, stuck: isStuck } };
+    return {
+      isReady: counts !== undefined && !isStuck,
+      details: { queued_envelopes: counts ?? null, stuck: isStuck },
+    };
   },
 });
 lifecycle.defer('health server', () => health.close());
-logger.info({ host: settings.WORKER_HOST, port: health.port, shards: settings.SHARD_COUNT }, 'worker is running');
+logger.info(
+  { host: settings.WORKER_HOST, port: health.port, shards: settings.SHARD_COUNT },
+  'worker is running',
+);

@@ -70,7 +70,10 @@ const TRIES_MAX = 10;
  *
  * @throws whatever stops the database; nothing was applied then.
  */
-export async function processEnvelope(deps: ProcessEnvelopeDeps, envelope: Envelope): Promise<ProcessOutcome> {
+export async function processEnvelope(
+  deps: ProcessEnvelopeDeps,
+  envelope: Envelope,
+): Promise<ProcessOutcome> {
   let isIsolating = false;
   for (let tries = 1; ; tries++) {
     try {
@@ -83,7 +86,11 @@ export async function processEnvelope(deps: ProcessEnvelopeDeps, envelope: Envel
   }
 }
 
-function processOnce(deps: ProcessEnvelopeDeps, envelope: Envelope, isIsolating: boolean): Promise<ProcessOutcome> {
+function processOnce(
+  deps: ProcessEnvelopeDeps,
+  envelope: Envelope,
+  isIsolating: boolean,
+): Promise<ProcessOutcome> {
   const { operations } = envelope;
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
     const isClaimed = await claimEnvelope(transaction, envelope.id, operations.length);
@@ -112,7 +119,10 @@ async function applyTogether(
   });
   const lanes = await writeChanges(transaction, changes);
   const { events, reports, issues } = changes;
-  return { lanes, counts: { events: events.length, reports: reports.length, issues: issues.length, refused: 0 } };
+  return {
+    lanes,
+    counts: { events: events.length, reports: reports.length, issues: issues.length, refused: 0 },
+  };
 }
 
 /** Keeps operations that Postgres refuses from taking their neighbours along. Order is kept. */
@@ -126,7 +136,8 @@ async function applyIsolated(
   } catch (error) {
     if (!isRefusedData(error)) throw error;
     const [operation] = operations;
-    if (operation && operations.length === 1) return recordRefusal(deps, transaction, operation, error);
+    if (operation && operations.length === 1)
+      return recordRefusal(deps, transaction, operation, error);
   }
   const middle = Math.ceil(operations.length / 2);
   const first = await applyIsolated(deps, transaction, operations.slice(0, middle));
@@ -170,5 +181,7 @@ function both(first: Applied, second: Applied): Applied {
 }
 
 function eachOnce(lanes: readonly LaneKey[]): LaneKey[] {
-  return [...new Map(lanes.map((lane) => [`${lane.environmentId} ${lane.webhookId}`, lane])).values()];
+  return [
+    ...new Map(lanes.map((lane) => [`${lane.environmentId} ${lane.webhookId}`, lane])).values(),
+  ];
 }

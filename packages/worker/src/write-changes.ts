@@ -16,13 +16,20 @@ import type { LaneKey } from '@sluice/database/lanes';
 import { writeMessageDeliveries } from '@sluice/database/message-deliveries';
 import { writeObjects } from '@sluice/database/objects';
 import { deletePeople, insertPeople, movePeople, updatePeople } from '@sluice/database/people';
-import { deleteIdentifiersOf, suppressIdentifiersOf, writeIdentifiers } from '@sluice/database/person-identifiers';
+import {
+  deleteIdentifiersOf,
+  suppressIdentifiersOf,
+  writeIdentifiers,
+} from '@sluice/database/person-identifiers';
 import { writeRelationships } from '@sluice/database/relationships';
 import { writeSegmentMembers } from '@sluice/database/segment-members';
 import type { SliceChanges } from '@sluice/domain/slice';
 
 /** Writes all changes. @returns lanes to wake after commit. */
-export async function writeChanges(transaction: DatabaseOrTransaction, changes: SliceChanges): Promise<LaneKey[]> {
+export async function writeChanges(
+  transaction: DatabaseOrTransaction,
+  changes: SliceChanges,
+): Promise<LaneKey[]> {
   await movePeople(transaction, changes.moves);
   await suppressIdentifiersOf(transaction, changes.suppressedPeople);
   await deleteIdentifiersOf(transaction, changes.removedPeople);

@@ -22,7 +22,9 @@ export const accounts: Migration = {
         created_at timestamptz not null default now(),
         primary key (account_id, environment_id)
       )`.execute(database);
-    await sql`create unique index environments_by_id on environments (environment_id)`.execute(database);
+    await sql`create unique index environments_by_id on environments (environment_id)`.execute(
+      database,
+    );
 
     // Secrets are kept as SHA-256 only. They are 128 random bits or more, so no slow hash is needed.
     await sql`

@@ -62,7 +62,9 @@ async function createPeople(database: Kysely<unknown>): Promise<void> {
   // All identifiers of one person, when they are deleted, suppressed or merged.
   await sql`
     create index person_identifiers_by_person
-      on person_identifiers (environment_id, person_id) where person_id is not null`.execute(database);
+      on person_identifiers (environment_id, person_id) where person_id is not null`.execute(
+    database,
+  );
 
   await sql`
     create table devices (
@@ -85,7 +87,9 @@ async function createPeople(database: Kysely<unknown>): Promise<void> {
       added_at timestamptz not null,
       primary key (environment_id, segment_id, person_id)
     )`.execute(database);
-  await sql`create index segment_members_by_person on segment_members (environment_id, person_id)`.execute(database);
+  await sql`create index segment_members_by_person on segment_members (environment_id, person_id)`.execute(
+    database,
+  );
 
   // Messages that something was reported about: their channel and the person behind them.
   await sql`
@@ -100,7 +104,9 @@ async function createPeople(database: Kysely<unknown>): Promise<void> {
     )`.execute(database);
   await sql`
     create index message_deliveries_by_person
-      on message_deliveries (environment_id, person_id) where person_id is not null`.execute(database);
+      on message_deliveries (environment_id, person_id) where person_id is not null`.execute(
+    database,
+  );
 }
 
 async function createObjects(database: Kysely<unknown>): Promise<void> {
@@ -129,7 +135,9 @@ async function createObjects(database: Kysely<unknown>): Promise<void> {
       attributes jsonb not null,
       primary key (environment_id, person_id, object_number)
     )`.execute(database);
-  await sql`create index relationships_by_object on relationships (environment_id, object_number)`.execute(database);
+  await sql`create index relationships_by_object on relationships (environment_id, object_number)`.execute(
+    database,
+  );
 }
 
 async function createEvents(database: Kysely<unknown>): Promise<void> {

@@ -72,7 +72,8 @@ export async function startIntakeUnderTest(): Promise<IntakeUnderTest> {
   const deps = {
     keys,
     batcher,
-    recordUnauthorized: (source: string, environmentId?: number) => unauthorized.record(source, environmentId),
+    recordUnauthorized: (source: string, environmentId?: number) =>
+      unauthorized.record(source, environmentId),
     now,
     newId,
   };

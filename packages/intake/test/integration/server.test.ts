@@ -24,14 +24,21 @@ interface ProblemBody {
   meta: { error: string; errors: string[] };
 }
 
-
 type RequestBody = NonNullable<RequestInit['body']>;
 
-function send(path: string, body: RequestBody | null, headers: Record<string, string> = {}, method = 'POST') {
+function send(
+  path: string,
+  body: RequestBody | null,
+  headers: Record<string, string> = {},
+  method = 'POST',
+) {
   return fetch(`${intake.url}${path}`, {
     method,
     body,
-    headers: { Authorization: path.startsWith('/v1') ? PIPELINES_AUTHORIZATION : TRACK_AUTHORIZATION, ...headers },
+    headers: {
+      Authorization: path.startsWith('/v1') ? PIPELINES_AUTHORIZATION : TRACK_AUTHORIZATION,
+      ...headers,
+    },
   });
 }
 
@@ -41,7 +48,11 @@ async function expectUnharmed(): Promise<void> {
   const answer = await send('/v1/track', JSON.stringify({ userId: 'neighbour', event }));
   expect(answer.status).toBe(200);
   await vi.waitFor(() => {
-    expect(intake.operations.some((operation) => operation.type === 'event.track' && operation.name === event)).toBe(true);
+    expect(
+      intake.operations.some(
+        (operation) => operation.type === 'event.track' && operation.name === event,
+      ),
+    ).toBe(true);
   }, 5_000);
 }
 
@@ -67,13 +78,35 @@ describe('the table of ingestion-webhooks.md §7, on every path', () => {
     }
   });
 
-  const cases: [string, (sizeBytesMax: number) => { body: RequestBody; headers?: Record<string, string> }, RegExp][] = [
-    ['truncated gzip', () => ({ body: gzipSync('{"a":1}').subarray(0, 12), headers: { 'Content-Encoding': 'gzip' } }), /gzip/],
-    ['text that is not deflate', () => ({ body: 'plain', headers: { 'Content-Encoding': 'deflate' } }), /deflate/],
-    ['an unknown encoding', () => ({ body: '{}', headers: { 'Content-Encoding': 'br' } }), /encoding/],
+  const cases: [
+    string,
+    (sizeBytesMax: number) => { body: RequestBody; headers?: Record<string, string> },
+    RegExp,
+  ][] = [
+    [
+      'truncated gzip',
+      () => ({
+        body: gzipSync('{"a":1}').subarray(0, 12),
+        headers: { 'Content-Encoding': 'gzip' },
+      }),
+      /gzip/,
+    ],
+    [
+      'text that is not deflate',
+      () => ({ body: 'plain', headers: { 'Content-Encoding': 'deflate' } }),
+      /deflate/,
+    ],
+    [
+      'an unknown encoding',
+      () => ({ body: '{}', headers: { 'Content-Encoding': 'br' } }),
+      /encoding/,
+    ],
     [
       'a gzip bomb',
-      () => ({ body: gzipSync(Buffer.alloc(20_000_000, 32)), headers: { 'Content-Encoding': 'gzip' } }),
+      () => ({
+        body: gzipSync(Buffer.alloc(20_000_000, 32)),
+        headers: { 'Content-Encoding': 'gzip' },
+      }),
       /larger than \d+ KB/,
     ],
     ['an oversized body', (max) => ({ body: `{"a":"${'x'.repeat(max)}"}` }), /larger than \d+ KB/],
@@ -127,7 +160,8 @@ describe('the table of ingestion-webhooks.md §7, on every path', () => {
 });
 
 describe('hostile bodies', () => {
-  const deep = (depth: number) => `{"userId":"a","event":"deep","properties":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}`;
+  const deep = (depth: number) =>
+    `{"userId":"a","event":"deep","properties":{"a":${'['.repeat(depth)}${']'.repeat(depth)}}}`;
 
   test('10,000 levels of nesting are refused with the field named', async () => {
     const answer = await send('/v1/track', deep(10_000), { 'X-Strict-Mode': '1' });
@@ -138,10 +172,13 @@ describe('hostile bodies', () => {
   });
 
   test('__proto__ and constructor keys change no prototype and are ordinary data', async () => {
-    const body = '{"userId":"a","event":"proto","properties":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}';
+    const body =
+      '{"userId":"a","event":"proto","properties":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}';
     expect((await send('/v1/track', body)).status).toBe(200);
     await vi.waitFor(() => {
-      const found = intake.operations.find((operation) => operation.type === 'event.track' && operation.name === 'proto');
+      const found = intake.operations.find(
+        (operation) => operation.type === 'event.track' && operation.name === 'proto',
+      );
       expect(Object.keys((found as TrackEvent).data)).toEqual(['__proto__', 'constructor']);
     }, 5_000);
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
@@ -152,14 +189,25 @@ describe('hostile bodies', () => {
     batch.splice(1_000, 0, { type: 'track', userId: 'a', event: 'the good one' });
     expect((await send('/v1/batch', JSON.stringify({ batch }))).status).toBe(200);
     await vi.waitFor(() => {
-      expect(intake.operations.some((operation) => operation.type === 'event.track' && operation.name === 'the good one')).toBe(true);
+      expect(
+        intake.operations.some(
+          (operation) => operation.type === 'event.track' && operation.name === 'the good one',
+        ),
+      ).toBe(true);
     }, 5_000);
   });
 });
 
 describe('hostile connections', () => {
   const head = (path: string, ...lines: string[]) =>
-    [`POST ${path} HTTP/1.1`, 'Host: x', `Authorization: ${PIPELINES_AUTHORIZATION}`, ...lines, '', ''].join('\r\n');
+    [
+      `POST ${path} HTTP/1.1`,
+      'Host: x',
+      `Authorization: ${PIPELINES_AUTHORIZATION}`,
+      ...lines,
+      '',
+      '',
+    ].join('\r\n');
 
   test('a header of 5 MB is refused and the connection ended', async () => {
     const raw = openRaw(intake.port);
@@ -174,7 +222,11 @@ describe('hostile connections', () => {
   test.each([
     ['two equal lengths', ['Content-Length: 2', 'Content-Length: 2'], '{}'],
     ['two different lengths', ['Content-Length: 2', 'Content-Length: 40'], '{}'],
-    ['a length and chunks', ['Content-Length: 2', 'Transfer-Encoding: chunked'], '2\r\n{}\r\n0\r\n\r\n'],
+    [
+      'a length and chunks',
+      ['Content-Length: 2', 'Transfer-Encoding: chunked'],
+      '2\r\n{}\r\n0\r\n\r\n',
+    ],
     ['an unknown transfer coding', ['Transfer-Encoding: xchunked'], '2\r\n{}\r\n0\r\n\r\n'],
     ['a list of transfer codings', ['Transfer-Encoding: gzip, chunked'], '2\r\n{}\r\n0\r\n\r\n'],
     ['a negative length', ['Content-Length: -1'], '{}'],
@@ -204,7 +256,11 @@ describe('hostile connections', () => {
     await new Promise((resolve) => raw.socket.once('connect', resolve));
     raw.destroy();
     await expectUnharmed();
-    expect(intake.operations.some((operation) => operation.type === 'event.track' && operation.name === 'cut')).toBe(false);
+    expect(
+      intake.operations.some(
+        (operation) => operation.type === 'event.track' && operation.name === 'cut',
+      ),
+    ).toBe(false);
   });
 
   test('a caller that hangs up before the answer harms nobody', async () => {
@@ -256,7 +312,10 @@ describe('paths and methods', () => {
     expect(answer.status).toBe(200);
     await vi.waitFor(() => {
       expect(intake.operations).toContainEqual(
-        expect.objectContaining({ type: 'person.identify', person: { kind: 'id', value: 'u 1+@x/y' } }),
+        expect.objectContaining({
+          type: 'person.identify',
+          person: { kind: 'id', value: 'u 1+@x/y' },
+        }),
       );
     }, 5_000);
     expect((await send('/api/v1/customers/%E0%A4%A', '{}', {}, 'PUT')).status).toBe(400);
@@ -269,19 +328,29 @@ describe('paths and methods', () => {
     });
     expect(preflight.status).toBe(204);
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
-    const call = await send('/v1/t', JSON.stringify({ userId: null, anonymousId: 'b', event: 'x', writeKey: 'write-key' }), {
-      Authorization: '',
-      'Content-Type': 'text/plain',
-    });
+    const call = await send(
+      '/v1/t',
+      JSON.stringify({ userId: null, anonymousId: 'b', event: 'x', writeKey: 'write-key' }),
+      {
+        Authorization: '',
+        Origin: 'https://shop.example',
+        'Content-Type': 'text/plain',
+      },
+    );
     expect(call.status).toBe(200);
     expect(call.headers.get('access-control-allow-origin')).toBe('*');
   });
 
   test('each call type answers with the documented success', async () => {
-    const form = await send('/api/v1/forms/f1/submit', JSON.stringify({ data: { email: 'a@b.example' } }));
+    const form = await send(
+      '/api/v1/forms/f1/submit',
+      JSON.stringify({ data: { email: 'a@b.example' } }),
+    );
     expect(form.status).toBe(204);
-    const entity = await send('/v2/entity', JSON.stringify({ type: 'person', action: 'identify', identifiers: { id: 'a' } }));
+    const entity = await send(
+      '/v2/entity',
+      JSON.stringify({ type: 'person', action: 'identify', identifiers: { id: 'a' } }),
+    );
     expect([entity.status, await entity.text()]).toEqual([200, '{}\n']);
   });
 });
-

@@ -63,13 +63,13 @@ describe('customerio-node: TrackClient', () => {
     for (let n = 0; n < 3; n++) await track().track('t-3', { name: 'once', id });
     await track().track('t-3', { name: 'last' });
     await fleet.event('t-3', 'last');
-    await fleet.event('t-3', 'once');
+    expect(await fleet.event('t-3', 'once')).toMatchObject({ type: 'event' });
   });
 
   test('anonymous events attach when the person is identified', async () => {
     await track().trackAnonymous('anonymous-1', { name: 'looked' });
     await track().identify('t-4', { anonymous_id: 'anonymous-1' });
-    await fleet.event('t-4', 'looked');
+    expect(await fleet.event('t-4', 'looked')).toMatchObject({ type: 'event' });
   });
 
   test('page views, devices, merge, suppression, delete: the whole surface answers', async () => {
@@ -207,7 +207,9 @@ describe('customerio-node: PipelinesClient', () => {
   });
 
   test('strict mode says what is missing; permissive mode takes it and writes it in the issues log', async () => {
-    await expect(pipelines(true).batch([{ type: 'group', userId: 'p-3' } as never])).rejects.toMatchObject({
+    await expect(
+      pipelines(true).batch([{ type: 'group', userId: 'p-3' } as never]),
+    ).rejects.toMatchObject({
       statusCode: 400,
       message: expect.stringContaining('groupId'),
     });
@@ -241,7 +243,7 @@ describe('customerio-node: APIClient and verifyRequestSignature', () => {
       name: 'client',
       endpoint,
       events: ['customer_unsubscribed', 'customer_subscription_preferences_changed'],
-    } as never)) as { id: number };
+    })) as { id: number };
     const pipelines = new PipelinesClient(DEMO.writeKey, {
       url: `${fleet.intake.url}/v1`,
       strictMode: true,
@@ -269,7 +271,7 @@ describe('customerio-node: APIClient and verifyRequestSignature', () => {
       },
     });
 
-    await fleet.app.updateReportingWebhook(made.id, { disabled: true } as never);
+    await fleet.app.updateReportingWebhook(made.id, { disabled: true });
     expect(await fleet.app.getReportingWebhook(made.id)).toMatchObject({
       id: made.id,
       disabled: true,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { commandOfProcess } from '@sluice/database/process-command';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const FLAGS = ['--disable-warning=ExperimentalWarning'];
@@ -32,8 +32,15 @@ beforeAll(async () => {
   };
 });
 
+// One that failed must not hold the data of the next.
+afterEach(async () => {
+  for (const child of running) {
+    child.kill('SIGTERM');
+    await once(child, 'close');
+  }
+});
+
 afterAll(async () => {
-  for (const child of running) child.kill('SIGKILL');
   const data = await realpath(join(directory, 'postgres')).catch(() => directory);
   for (const path of [data, directory]) await rm(path, { recursive: true, force: true });
 });

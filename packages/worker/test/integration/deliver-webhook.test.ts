@@ -1,13 +1,9 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { createDatabase, type Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/deliveries';
-import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks';
-import { createTestDatabase, type TestDatabase } from '@sluice/database/testing';
-import { sql } from 'kysely';
+import { createTestDatabase } from '@sluice/database/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { clearDeletedWebhooks } from '../../src/clear-deleted-webhooks.ts';
 import { createHttpClient, type HttpOutcome } from '../../src/http-client.ts';
-import { sweepLanes } from '../../src/sweep-lanes.ts';
 import { answer, startReceiver } from '../receiver.ts';
 import {
   createGate,
@@ -23,14 +19,13 @@ import {
   until,
 } from './lane-world.ts';
 
-let testDatabase: TestDatabase;
 let database: Database;
 const closes: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  testDatabase = await createTestDatabase();
-  ({ database } = testDatabase);
+  ({ database } = await createTestDatabase());
 });
+
 afterEach(async () => {
   for (let close = closes.pop(); close; close = closes.pop()) await close();
 });
@@ -133,6 +128,19 @@ describe('a healthy lane', () => {
     expect(await world.lane()).toMatchObject({ isHeld: false, cursor: world.sent.length });
     expect(await world.deliverAll({ leases })).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(eventIds(1, 50));
+  });
+
+  test('ends whenever its slice ends, and goes on where it was', async () => {
+    const world = await createLaneWorld(database);
+    let ticks = 0;
+    for (let sliceMs = 1; sliceMs <= 40; sliceMs++) {
+      await world.log(3);
+      const leases = { timeoutMs: 1, leaseMs: 1_000_000, sliceMs };
+      const { outcome } = await world.deliver({ leases, monotonicNow: () => ticks++ });
+      expect(['more', 'idle']).toContain(outcome);
+    }
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 120));
   });
 
   test('takes up what is logged while it is being drained', async () => {
@@ -248,291 +256,5 @@ describe('a failing lane', () => {
       'retrying',
       'abandoned',
     ]);
-  });
-});
-
-describe('a worker that is lost', () => {
-  const leases = { timeoutMs: 20, leaseMs: 400, sliceMs: 300 };
-
-  test('leaves the lane to another when its lease ends; nothing is lost, order is kept, and it writes nothing more', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(12);
-    const gate = createGate();
-    world.behave = async () => {
-      if (world.sent.length > 5) await gate.opened;
-      return OK;
-    };
-    // Frozen in the middle: some are kept, some are in flight.
-    const frozen = world.deliver({ leases });
-    await until(async () => ((await world.lane())?.cursor ?? 0) >= 5);
-    const inFlight = world.sent.length;
-    expect(await world.deliver({ leases })).toEqual({ outcome: 'held' });
-
-    world.behave = () => OK;
-    await until(async () => (await world.deliver({ leases })).outcome === 'idle');
-    const resent = world.sent.slice(inFlight);
-    expect(resent).toEqual(eventIds(6, 12));
-    expect(await world.lane()).toMatchObject({ cursor: 12 });
-
-    await world.log(1);
-    gate.open();
-    expect(await frozen).toEqual({ outcome: 'fenced' });
-    expect(await world.lane()).toMatchObject({ cursor: 12, lastSequence: 13, state: 'healthy' });
-    for (let sequence = 1; sequence <= 12; sequence++) {
-      expect(await world.attempts(sequence)).toEqual([
-        expect.objectContaining({ attempt: 1, outcome: 'delivered' }),
-      ]);
-    }
-  });
-
-  test('does not shorten a wait', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(4);
-    await world.deliverAll();
-    await world.log(4);
-    const gate = createGate();
-    world.behave = async (_, eventId) => {
-      if (eventId === 'e5') return status(404);
-      await gate.opened;
-      return OK;
-    };
-    const frozen = world.deliver({ leases });
-    await until(async () => (await world.lane())?.state === 'failing');
-    await until(async () => !(await world.lane())?.isHeld);
-    expect(await world.deliver({ leases })).toEqual({
-      outcome: 'waiting',
-      untilMs: world.nowMs + 3 + HOUR_MS,
-    });
-    gate.open();
-    // Nobody took the lane meanwhile, so what it knows may still be kept.
-    expect(await frozen).toEqual({ outcome: 'waiting', untilMs: world.nowMs + 3 + HOUR_MS });
-  });
-
-  test('starts nothing that its lease would not outlive', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(5);
-    expect(
-      await world.deliver({ leases: { timeoutMs: 500, leaseMs: 400, sliceMs: 1_000 } }),
-    ).toEqual({ outcome: 'more' });
-    expect(world.sent).toEqual([]);
-  });
-});
-
-test('many workers on one lane: one drains it, and nothing is sent twice', async () => {
-  const world = await createLaneWorld(database);
-  await world.log(400);
-  world.behave = async () => {
-    await new Promise((resolve) => setImmediate(resolve));
-    return OK;
-  };
-  const leases = { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 5 };
-  const outcomes = new Set<string>();
-  await Promise.all(
-    Array.from({ length: 6 }, async () => {
-      for (let outcome = ''; outcome !== 'idle';) {
-        ({ outcome } = await world.deliver({ leases }));
-        outcomes.add(outcome);
-      }
-    }),
-  );
-  expect(world.sent).toEqual(eventIds(1, 400));
-  expect(outcomes).toEqual(new Set(['more', 'held', 'idle']));
-});
-
-test('progress that could not be written is written when the database is back, and nothing is sent twice', async () => {
-  const world = await createLaneWorld(database);
-  await world.log(60);
-  const separate = createDatabase({
-    url: testDatabase.url,
-    poolMax: 2,
-    applicationName: 'cut',
-    onError: () => {},
-  });
-  closes.push(() => separate.destroy());
-  world.behave = async (_, eventId) => {
-    if (eventId === 'e20') {
-      await sql`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'cut'`.execute(
-        database,
-      );
-    }
-    return OK;
-  };
-  const leases = { timeoutMs: 1_000, leaseMs: 15_000, sliceMs: 10_000 };
-  await until(async () => {
-    const outcome = await world
-      .deliver({ database: separate, leases })
-      .catch(() => ({ outcome: 'failed' }));
-    return outcome.outcome === 'idle';
-  });
-  expect(world.sent).toEqual(eventIds(1, 60));
-  expect(await world.lane()).toMatchObject({ cursor: 60 });
-});
-
-describe('a webhook that is changed meanwhile', () => {
-  test('disabled: stops, holds what is held, and resumes in order when enabled', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(300);
-    world.behave = async (_, eventId) => {
-      if (eventId === 'e3')
-        await updateWebhook(
-          database,
-          world.environmentId,
-          world.webhookId,
-          { disabled: true },
-          world.nowMs,
-        );
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      return OK;
-    };
-    expect(await world.deliver()).toEqual({ outcome: 'paused' });
-    const sentBefore = world.sent.length;
-    expect(sentBefore).toBeLessThan(300);
-    expect(await world.deliver()).toEqual({ outcome: 'paused' });
-    await world.log(5);
-    expect(world.sent.length).toBe(sentBefore);
-
-    world.behave = () => OK;
-    expect(
-      await updateWebhook(
-        database,
-        world.environmentId,
-        world.webhookId,
-        { disabled: false },
-        world.nowMs,
-      ),
-    ).toMatchObject({ mustWake: true });
-    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
-    expect(world.sent).toEqual(eventIds(1, 300));
-  });
-
-  test('deleted: stops, and what it leaves is cleared', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(300);
-    world.behave = async (_, eventId) => {
-      if (eventId === 'e3') await deleteWebhook(database, world.environmentId, world.webhookId);
-      await new Promise((resolve) => setTimeout(resolve, 5));
-      return OK;
-    };
-    expect(await world.deliver()).toEqual({ outcome: 'fenced' });
-    expect(world.sent.length).toBeLessThan(300);
-    expect(await world.deliver()).toEqual({ outcome: 'gone' });
-    expect(await clearDeletedWebhooks(database, 100)).toBe(2);
-    expect(await listDeliveries(database, world.key, 100)).toEqual([]);
-    expect(await clearDeletedWebhooks(database, 100)).toBe(0);
-  });
-
-  test('sent elsewhere: a failing lane probes there at once', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(2);
-    world.behave = ({ endpoint }) => (endpoint.includes('elsewhere') ? OK : status(404));
-    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
-    await updateWebhook(
-      database,
-      world.environmentId,
-      world.webhookId,
-      { endpoint: 'http://elsewhere.test/' },
-      world.nowMs,
-    );
-    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
-    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
-  });
-
-  test('sent elsewhere while an attempt was under way: its failure costs no wait', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(2);
-    world.behave = async ({ endpoint }) => {
-      if (endpoint.includes('elsewhere')) return OK;
-      await updateWebhook(
-        database,
-        world.environmentId,
-        world.webhookId,
-        { endpoint: 'http://elsewhere.test/' },
-        world.nowMs,
-      );
-      return status(404);
-    };
-    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
-    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
-    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2 });
-  });
-});
-
-describe('the sweep', () => {
-  async function sweep(nowMs: number): Promise<string[]> {
-    const woken: string[] = [];
-    await sweepLanes({
-      database,
-      now: () => nowMs,
-      wakeLane: async (lane) => void woken.push(`${lane.environmentId}/${lane.webhookId}`),
-    });
-    return woken;
-  }
-  const nameOf = (world: { environmentId: number; webhookId: number }): string =>
-    `${world.environmentId}/${world.webhookId}`;
-
-  test('finds a lane with work that nobody was told of, and none that is idle, held or paused', async () => {
-    const world = await createLaneWorld(database);
-    expect(await sweep(Date.now())).not.toContain(nameOf(world));
-    await world.log(1);
-    expect(await sweep(Date.now())).toContain(nameOf(world));
-
-    const gate = createGate();
-    world.behave = async () => {
-      await gate.opened;
-      return OK;
-    };
-    const delivering = world.deliver();
-    await until(() => world.sent.length === 1);
-    expect(await sweep(Date.now())).not.toContain(nameOf(world));
-    gate.open();
-    await delivering;
-    expect(await sweep(Date.now() + DAY_MS)).not.toContain(nameOf(world));
-
-    await world.log(1);
-    await updateWebhook(
-      database,
-      world.environmentId,
-      world.webhookId,
-      { disabled: true },
-      Date.now(),
-    );
-    expect(await sweep(Date.now() + DAY_MS)).not.toContain(nameOf(world));
-  });
-
-  test('finds a failing lane when its probe is due, not before', async () => {
-    const world = await createLaneWorld(database);
-    world.nowMs = Date.now();
-    await world.log(1);
-    world.behave = () => status(500);
-    const outcome = await world.deliver();
-    if (outcome.outcome !== 'waiting') throw new Error(outcome.outcome);
-    expect(await sweep(outcome.untilMs - 1)).not.toContain(nameOf(world));
-    expect(await sweep(outcome.untilMs)).toContain(nameOf(world));
-  });
-
-  test('finds a lane whose worker died, once its lease has ended', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(1);
-    const gate = createGate();
-    world.behave = async () => {
-      await gate.opened;
-      return OK;
-    };
-    const frozen = world.deliver({ leases: { timeoutMs: 10, leaseMs: 300, sliceMs: 100 } });
-    await until(() => world.sent.length === 1);
-    expect(await sweep(Date.now())).not.toContain(nameOf(world));
-    await until(async () => (await sweep(Date.now())).includes(nameOf(world)));
-    gate.open();
-    await frozen;
-  });
-
-  test('and the queue: a wake-up that cannot be sent does not fail the delivery', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(1);
-    world.behave = () => status(500);
-    const wakeLaneAt = async (): Promise<void> => {
-      throw new Error('the broker is away');
-    };
-    expect(await world.deliver({ wakeLaneAt })).toMatchObject({ outcome: 'waiting' });
   });
 });

@@ -5,7 +5,18 @@ import { makeEventPartitions } from '@sluice/database/events';
 import { NumberStock } from '@sluice/database/numbers';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
-import { identify, identifyObject, merge, metric, NOW_MS, relate, remove, suppress, track, unsuppress } from '@sluice/domain/testing';
+import {
+  identify,
+  identifyObject,
+  merge,
+  metric,
+  NOW_MS,
+  relate,
+  remove,
+  suppress,
+  track,
+  unsuppress,
+} from '@sluice/domain/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { sql, type KyselyPlugin } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -25,22 +36,42 @@ let lastEnvironment = 100;
 const newEnvironment = (): number => ++lastEnvironment;
 const inEnvironment = (environmentId: number, ...operations: Operation[]): Operation[] =>
   operations.map((operation) => ({ ...operation, environmentId }));
-const process = (operations: Operation[], by: ProcessEnvelopeDeps = deps) => processEnvelope(by, { id: newId(), operations });
+const process = (operations: Operation[], by: ProcessEnvelopeDeps = deps) =>
+  processEnvelope(by, { id: newId(), operations });
 
-async function rowsOf(table: string, environmentId: number, columns = '*'): Promise<Record<string, unknown>[]> {
+async function rowsOf(
+  table: string,
+  environmentId: number,
+  columns = '*',
+): Promise<Record<string, unknown>[]> {
   const { rows } = await sql<Record<string, unknown>>`
-    select ${sql.raw(columns)} from ${sql.table(table)} where environment_id = ${environmentId}`.execute(database);
+    select ${sql.raw(columns)} from ${sql.table(table)} where environment_id = ${environmentId}`.execute(
+    database,
+  );
   return rows;
 }
-const countOf = async (table: string, environmentId: number): Promise<number> => (await rowsOf(table, environmentId, '1')).length;
+const countOf = async (table: string, environmentId: number): Promise<number> =>
+  (await rowsOf(table, environmentId, '1')).length;
 const eventNames = async (environmentId: number): Promise<unknown[]> =>
-  (await rowsOf('events', environmentId, `name`)).map((row) => row['name']).filter((name) => name !== null);
+  (await rowsOf('events', environmentId, `name`))
+    .map((row) => row['name'])
+    .filter((name) => name !== null);
 
 describe('exactly once', () => {
   it('has one effect when an envelope is run twice, one after the other or both at once', async () => {
     const environmentId = newEnvironment();
-    const envelope = { id: newId(), operations: inEnvironment(environmentId, identify('id:1', { unsubscribed: true }), track('id:1', 'a')) };
-    const both = await Promise.all([processEnvelope(deps, envelope), processEnvelope(deps, envelope)]);
+    const envelope = {
+      id: newId(),
+      operations: inEnvironment(
+        environmentId,
+        identify('id:1', { unsubscribed: true }),
+        track('id:1', 'a'),
+      ),
+    };
+    const both = await Promise.all([
+      processEnvelope(deps, envelope),
+      processEnvelope(deps, envelope),
+    ]);
     expect(both.map((result) => result.outcome).toSorted()).toEqual(['already-applied', 'applied']);
     expect(await processEnvelope(deps, envelope)).toEqual({ outcome: 'already-applied' });
     expect(await eventNames(environmentId)).toEqual(['a']);
@@ -61,7 +92,8 @@ describe('exactly once', () => {
     for (let isApplied = false; !isApplied; cutAfter++) {
       const cutting = database.withPlugin(cuttingConnection(cutAfter));
       try {
-        isApplied = (await processEnvelope({ ...deps, database: cutting }, envelope)).outcome === 'applied';
+        isApplied =
+          (await processEnvelope({ ...deps, database: cutting }, envelope)).outcome === 'applied';
       } catch (error) {
         expect(isDatabaseAway(error)).toBe(true);
         expect(await countOf('people', environmentId)).toBe(0);
@@ -83,11 +115,17 @@ describe('exactly once', () => {
     await process(inEnvironment(environmentId, track('email:c@x', 'c', { eventId: 'same' })));
     expect(await eventNames(environmentId)).toEqual(['a']);
     const rows = await rowsOf('ingestion_issues', environmentId, 'code, count, field, source');
-    expect(rows).toEqual([{ code: 'duplicate_event', count: '2', field: 'id', source: 'event.track' }]);
+    expect(rows).toEqual([
+      { code: 'duplicate_event', count: '2', field: 'id', source: 'event.track' },
+    ]);
 
-    const atOnce = Array.from({ length: 8 }, (_, index) => inEnvironment(environmentId, track('id:1', `d${index}`, { eventId: 'at once' })));
+    const atOnce = Array.from({ length: 8 }, (_, index) =>
+      inEnvironment(environmentId, track('id:1', `d${index}`, { eventId: 'at once' })),
+    );
     await Promise.all(atOnce.map((operations) => process(operations)));
-    expect((await eventNames(environmentId)).filter((name) => String(name).startsWith('d'))).toHaveLength(1);
+    expect(
+      (await eventNames(environmentId)).filter((name) => String(name).startsWith('d')),
+    ).toHaveLength(1);
 
     const elsewhere = newEnvironment();
     await process(inEnvironment(elsewhere, event('a')));
@@ -102,10 +140,20 @@ describe('two shards and one person', () => {
     const rounds = 40;
     const write = async (who: string, prefix: string) => {
       for (let round = 0; round < rounds; round++) {
-        await process(inEnvironment(environmentId, identify(who, { [`${prefix}${round}`]: round }), track(who, 'seen')));
+        await process(
+          inEnvironment(
+            environmentId,
+            identify(who, { [`${prefix}${round}`]: round }),
+            track(who, 'seen'),
+          ),
+        );
       }
     };
-    await Promise.all([write('id:1', 'byId'), write('email:A@x', 'byEmail'), write('id:1', 'byIdAgain')]);
+    await Promise.all([
+      write('id:1', 'byId'),
+      write('email:A@x', 'byEmail'),
+      write('id:1', 'byIdAgain'),
+    ]);
     const [person] = await rowsOf('people', environmentId);
     expect(Object.keys(person?.['attributes'] as object)).toHaveLength(3 * rounds);
     expect(await eventNames(environmentId)).toHaveLength(3 * rounds);
@@ -135,7 +183,12 @@ describe('two shards and one person', () => {
     const who = () => (random(2) === 0 ? `id:${ids[random(4)]}` : `email:p${ids[random(4)]}@x`);
     const anyOperation = (): Operation => {
       const choices: (() => Operation)[] = [
-        () => identify(who(), { email: `p${ids[random(4)]}@x`, n: random(100) }, { anonymousId: `z${random(3)}` }),
+        () =>
+          identify(
+            who(),
+            { email: `p${ids[random(4)]}@x`, n: random(100) },
+            { anonymousId: `z${random(3)}` },
+          ),
         () => identify(who(), { id: ids[random(4)] as string }),
         () => track(who(), 'seen'),
         () => track(`anonymous_id:z${random(3)}`, 'seen'),
@@ -151,7 +204,9 @@ describe('two shards and one person', () => {
     };
     const work = async () => {
       for (let round = 0; round < 40; round++) {
-        await process(inEnvironment(environmentId, ...Array.from({ length: 1 + random(6) }, anyOperation)));
+        await process(
+          inEnvironment(environmentId, ...Array.from({ length: 1 + random(6) }, anyOperation)),
+        );
       }
     };
     await Promise.all([work(), work(), work()]);
@@ -159,35 +214,51 @@ describe('two shards and one person', () => {
     const people = await rowsOf('people', environmentId);
     const identifiers = await rowsOf('person_identifiers', environmentId);
     const present = new Set(people.map((row) => row['person_id']));
-    for (const row of identifiers.filter((identifier) => identifier['suppressed'] === false && identifier['person_id'] !== null)) {
+    for (const row of identifiers.filter(
+      (identifier) => identifier['suppressed'] === false && identifier['person_id'] !== null,
+    )) {
       expect(present).toContain(row['person_id']);
     }
-    for (const row of identifiers.filter((identifier) => identifier['suppressed'] === true)) expect(present).not.toContain(row['person_id']);
+    for (const row of identifiers.filter((identifier) => identifier['suppressed'] === true))
+      expect(present).not.toContain(row['person_id']);
     const owned = (kind: string) =>
-      identifiers.filter((row) => row['kind'] === kind && row['suppressed'] === false).map((row) => `${String(row['person_id'])} ${String(row['value'])}`).toSorted();
+      identifiers
+        .filter((row) => row['kind'] === kind && row['suppressed'] === false)
+        .map((row) => `${String(row['person_id'])} ${String(row['value'])}`)
+        .toSorted();
     for (const kind of ['id', 'email']) {
-      const shown = people.filter((row) => row[kind] !== null).map((row) => `${String(row['person_id'])} ${String(row[kind])}`);
+      const shown = people
+        .filter((row) => row[kind] !== null)
+        .map((row) => `${String(row['person_id'])} ${String(row[kind])}`);
       expect(owned(kind)).toEqual(shown.toSorted());
     }
     for (const table of ['relationships', 'devices']) {
-      for (const row of await rowsOf(table, environmentId)) expect(present).toContain(row['person_id']);
+      for (const row of await rowsOf(table, environmentId))
+        expect(present).toContain(row['person_id']);
     }
     // An anonymous event waits only while its anonymous id is nobody's.
-    const waiting = (await rowsOf('events', environmentId)).filter((row) => row['person_id'] === null && row['anonymous_id'] !== null);
+    const waiting = (await rowsOf('events', environmentId)).filter(
+      (row) => row['person_id'] === null && row['anonymous_id'] !== null,
+    );
     for (const row of waiting) {
-      const owner = identifiers.find((identifier) => identifier['kind'] === 'anonymous_id' && identifier['value'] === row['anonymous_id']);
+      const owner = identifiers.find(
+        (identifier) =>
+          identifier['kind'] === 'anonymous_id' && identifier['value'] === row['anonymous_id'],
+      );
       expect(owner).toMatchObject({ person_id: null });
     }
   });
 });
 
 describe('anonymous events', () => {
-  it('become the person\'s when both happen at the same time on different shards', async () => {
+  it("become the person's when both happen at the same time on different shards", async () => {
     const environmentId = newEnvironment();
     for (let round = 0; round < 30; round++) {
       await Promise.all([
         process(inEnvironment(environmentId, track(`anonymous_id:z${round}`, 'seen'))),
-        process(inEnvironment(environmentId, identify(`id:${round}`, {}, { anonymousId: `z${round}` }))),
+        process(
+          inEnvironment(environmentId, identify(`id:${round}`, {}, { anonymousId: `z${round}` })),
+        ),
       ]);
     }
     const events = await rowsOf('events', environmentId, 'name, person_id, processed_at');
@@ -211,7 +282,10 @@ describe('the number of statements', () => {
       track('svc_id:a3fffffff', 'nobody'),
     ];
     const operationsOf = (count: number, from: number) =>
-      inEnvironment(environmentId, ...Array.from({ length: count }, (_, index) => mixed(from + index)).flat());
+      inEnvironment(
+        environmentId,
+        ...Array.from({ length: count }, (_, index) => mixed(from + index)).flat(),
+      );
     await process(operationsOf(1, 0));
     await deps.numbers.reserve(database, 10_000);
     const one = await countStatements(operationsOf(1, 1_000));
@@ -225,7 +299,10 @@ describe('the number of statements', () => {
   it('is four for events of people who are known, besides begin and commit', async () => {
     const environmentId = newEnvironment();
     const events = (count: number) =>
-      inEnvironment(environmentId, ...Array.from({ length: count }, (_, index) => track(`id:${index % 100}`, 'seen')));
+      inEnvironment(
+        environmentId,
+        ...Array.from({ length: count }, (_, index) => track(`id:${index % 100}`, 'seen')),
+      );
     await process(events(100));
     expect(await countStatements(events(1))).toBe(4);
     expect(await countStatements(events(1_000))).toBe(4);
@@ -237,7 +314,11 @@ describe('what Postgres refuses', () => {
     const environmentId = newEnvironment();
     // Parsers replace this; whatever else comes through must not stop a shard either.
     const poison = track('id:1', 'poison', { data: { text: 'a\0b' } });
-    const wide = track('id:1', 'wide', { eventId: 'w'.repeat(10_000).replaceAll(/w/g, () => String.fromCharCode(33 + Math.random() * 90)) });
+    const wide = track('id:1', 'wide', {
+      eventId: 'w'
+        .repeat(10_000)
+        .replaceAll(/w/g, () => String.fromCharCode(33 + Math.random() * 90)),
+    });
     const late = track('id:1', 'late', { occurredAtMs: 9e18 });
     const operations = inEnvironment(
       environmentId,
@@ -250,8 +331,14 @@ describe('what Postgres refuses', () => {
     );
     expect(await process(operations)).toMatchObject({ outcome: 'applied', counts: { refused: 3 } });
     expect(await eventNames(environmentId)).toHaveLength(20);
-    expect(await rowsOf('people', environmentId, 'attributes')).toEqual([{ attributes: { last: 19, after: true } }]);
-    const [issue] = await rowsOf('ingestion_issues', environmentId, 'code, source, count, message, sample');
+    expect(await rowsOf('people', environmentId, 'attributes')).toEqual([
+      { attributes: { last: 19, after: true } },
+    ]);
+    const [issue] = await rowsOf(
+      'ingestion_issues',
+      environmentId,
+      'code, source, count, message, sample',
+    );
     expect(issue).toMatchObject({ code: 'invalid', source: 'event.track', count: '3' });
     expect(issue?.['sample']).toContain('"event.track"');
   });
@@ -259,7 +346,10 @@ describe('what Postgres refuses', () => {
   it('is recorded alone too', async () => {
     const environmentId = newEnvironment();
     const operations = inEnvironment(environmentId, track('id:1\0', 'poison'));
-    expect(await process(operations)).toMatchObject({ outcome: 'applied', counts: { refused: 1, events: 0 } });
+    expect(await process(operations)).toMatchObject({
+      outcome: 'applied',
+      counts: { refused: 1, events: 0 },
+    });
     expect(await countOf('people', environmentId)).toBe(0);
     expect(await countOf('ingestion_issues', environmentId)).toBe(1);
   });
@@ -267,7 +357,12 @@ describe('what Postgres refuses', () => {
 
 describe('the issues log', () => {
   it('counts by day, code, field and source, with the latest message, also for no workspace', async () => {
-    const record = (field: string, message: string, receivedAtMs: number, count = 1): Operation => ({
+    const record = (
+      field: string,
+      message: string,
+      receivedAtMs: number,
+      count = 1,
+    ): Operation => ({
       type: 'issue.record',
       environmentId: 0,
       receivedAtMs,
@@ -275,9 +370,17 @@ describe('the issues log', () => {
       count,
       issue: { code: 'required', field, message, sample: `sample of ${message}` },
     });
-    await process([record('batch.3.event', 'first', NOW_MS), record('batch.14.event', 'second', NOW_MS + 1, 5), record('event', 'other', NOW_MS)]);
+    await process([
+      record('batch.3.event', 'first', NOW_MS),
+      record('batch.14.event', 'second', NOW_MS + 1, 5),
+      record('event', 'other', NOW_MS),
+    ]);
     await process([record('batch.0.event', 'third', NOW_MS + 2)]);
-    const rows = await rowsOf('ingestion_issues', 0, `field, count, message, sample, to_char(day, 'YYYY-MM-DD') as day, first_at, last_at`);
+    const rows = await rowsOf(
+      'ingestion_issues',
+      0,
+      `field, count, message, sample, to_char(day, 'YYYY-MM-DD') as day, first_at, last_at`,
+    );
     expect(rows.find((row) => row['field'] === 'batch.*.event')).toEqual({
       field: 'batch.*.event',
       count: '7',
@@ -295,7 +398,11 @@ describe('reporting', () => {
   it('logs a delivery for each enabled webhook that chose the event, and names its lane once', async () => {
     const environmentId = newEnvironment();
     const webhookIds: number[] = [];
-    for (const events of [['customer_unsubscribed', 'customer_subscribed'], ['customer_subscribed'], ['email_opened']]) {
+    for (const events of [
+      ['customer_unsubscribed', 'customer_subscribed'],
+      ['customer_subscribed'],
+      ['email_opened'],
+    ]) {
       const { rows } = await sql<{ id: number }>`
         with made as (
           insert into webhooks (environment_id, name, endpoint, events, signing_key)
@@ -305,10 +412,18 @@ describe('reporting', () => {
       webhookIds.push(rows[0]?.id ?? 0);
     }
     const result = await process(
-      inEnvironment(environmentId, identify('id:1', { unsubscribed: true }), identify('id:1', { unsubscribed: false }), identify('id:2', { plan: 'pro' })),
+      inEnvironment(
+        environmentId,
+        identify('id:1', { unsubscribed: true }),
+        identify('id:1', { unsubscribed: false }),
+        identify('id:2', { plan: 'pro' }),
+      ),
     );
     expect(result).toMatchObject({ outcome: 'applied', counts: { reports: 2 } });
-    expect(result.outcome === 'applied' && result.lanes.map((lane) => lane.webhookId).toSorted()).toEqual(webhookIds.slice(0, 2).toSorted());
+    expect(result.outcome === 'applied' && result.lanes.map((lane) => lane.webhookId)).toEqual(
+      expect.arrayContaining(webhookIds.slice(0, 2)),
+    );
+    expect(result).toMatchObject({ lanes: { length: 2 } });
     expect(await countOf('delivery_log', environmentId)).toBe(3);
   });
 });
@@ -318,7 +433,13 @@ describe('partitions of events', () => {
     expect(await makeEventPartitions(database, 6)).toBeGreaterThan(0);
     expect(await makeEventPartitions(database, 6)).toBe(0);
     const environmentId = newEnvironment();
-    await process(inEnvironment(environmentId, { ...track('id:1', 'ancient'), receivedAtMs: 0 }, { ...track('id:1', 'far'), receivedAtMs: Date.UTC(2200, 0) }));
+    await process(
+      inEnvironment(
+        environmentId,
+        { ...track('id:1', 'ancient'), receivedAtMs: 0 },
+        { ...track('id:1', 'far'), receivedAtMs: Date.UTC(2200, 0) },
+      ),
+    );
     expect(await eventNames(environmentId)).toHaveLength(2);
   });
 });
@@ -345,7 +466,9 @@ function cuttingConnection(statementCount: number): KyselyPlugin {
       if (left-- === 0) {
         await sql`
           select pg_terminate_backend(pid) from pg_stat_activity
-          where datname = current_database() and xact_start is not null and pid <> pg_backend_pid()`.execute(database);
+          where datname = current_database() and xact_start is not null and pid <> pg_backend_pid()`.execute(
+          database,
+        );
       }
       return result;
     },

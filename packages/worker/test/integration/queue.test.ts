@@ -5,8 +5,18 @@
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operation';
 import { createLogger } from '@sluice/platform/logger';
-import { openProducer, type BrokerOptions, type LaneKey, type Producer } from '@sluice/platform/queue';
-import { startConsumers, type Consumers, type JobOutcome, type Processors } from '@sluice/platform/queue-consumers';
+import {
+  openProducer,
+  type BrokerOptions,
+  type LaneKey,
+  type Producer,
+} from '@sluice/platform/queue';
+import {
+  startConsumers,
+  type Consumers,
+  type JobOutcome,
+  type Processors,
+} from '@sluice/platform/queue-consumers';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
@@ -124,7 +134,9 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     await consume({
       processEnvelope: ({ id }) => {
         order.push(id);
-        return Promise.resolve(id === 'envelope-a' ? { outcome: 'discard', reason: 'unreadable' } : DONE);
+        return Promise.resolve(
+          id === 'envelope-a' ? { outcome: 'discard', reason: 'unreadable' } : DONE,
+        );
       },
     });
     await vi.waitFor(async () => expect(await producer.envelopeCounts()).toEqual([1, 0]), 10_000);
@@ -181,7 +193,9 @@ test('an unreachable Redis is an error at once, not a queue in memory', async ()
     shardCount: 1,
     logger: createLogger('test', 'silent'),
   });
-  await expect(producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }])).rejects.toMatchObject({
+  await expect(
+    producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]),
+  ).rejects.toMatchObject({
     code: 'BROKER_UNAVAILABLE',
   });
   await producer.close();

@@ -1,0 +1,253 @@
+/**
+ * A lane's life on a virtual clock: a random history of arrivals, outages and crashes drives the
+ * rules over a fake transport. Everything in it follows from a seed.
+ */
+import type { FailureClass } from '@sluice/domain/delivery-failure';
+import { addFailure, NEVER_ATTEMPTED, type RetryState } from '@sluice/domain/delivery-schedule';
+import {
+  LaneRun,
+  type LaneDelivery,
+  type LanePolicy,
+  type LaneSnapshot,
+} from '@sluice/domain/lane';
+
+export const SECOND_MS = 1_000;
+export const HOUR_MS = 3_600 * SECOND_MS;
+export const DAY_MS = 24 * HOUR_MS;
+const LIFE_MS = 90 * DAY_MS;
+/** Every delivery of an endpoint that stays away takes a week, so the end of what is left must be in sight. */
+const RECOVERED_AT_MS = 60 * DAY_MS;
+
+export const policy: LanePolicy = {
+  listedFailureWaitMs: HOUR_MS,
+  backoffBaseMs: 10 * SECOND_MS,
+  backoffCapMs: HOUR_MS,
+  giveUpAfterMs: 7 * DAY_MS,
+  windowMax: 6,
+};
+
+interface Answer {
+  readonly failure: FailureClass | null;
+  readonly status: number | null;
+  readonly isListed: boolean;
+  readonly latencyMs: number;
+}
+
+export interface Attempt extends Answer {
+  readonly sequence: number;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+  /** Waits after a failure are between half and the whole of a step. */
+  readonly chance: number;
+  /** How many crashes there had been. */
+  readonly era: number;
+  verdict?: 'delivered' | 'retrying' | 'abandoned';
+  isKept: boolean;
+}
+
+const OK: Answer = { failure: null, status: 204, isListed: false, latencyMs: 20 };
+const FAILURES: readonly Answer[] = [
+  { failure: 'status', status: 500, isListed: true, latencyMs: 30 },
+  { failure: 'status', status: 404, isListed: true, latencyMs: 10 },
+  { failure: 'connection_refused', status: null, isListed: true, latencyMs: 1 },
+  { failure: 'tls_verification', status: null, isListed: true, latencyMs: 15 },
+  { failure: 'status', status: 503, isListed: false, latencyMs: 40 },
+  { failure: 'status', status: 301, isListed: false, latencyMs: 40 },
+  { failure: 'timeout', status: null, isListed: false, latencyMs: 4 * SECOND_MS },
+  { failure: 'name_not_resolved', status: null, isListed: false, latencyMs: 5 },
+];
+
+/** Small, fast and the same everywhere (mulberry32). */
+function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
+
+/** Things that happen at a time, in order. */
+class Agenda {
+  #entries: { atMs: number; order: number; run: () => void }[] = [];
+  #order = 0;
+  nowMs = 0;
+
+  at(atMs: number, run: () => void): void {
+    const entry = { atMs: Math.max(atMs, this.nowMs), order: this.#order++, run };
+    let index = this.#entries.length;
+    while (index > 0 && (this.#entries[index - 1]?.atMs ?? 0) > entry.atMs) index--;
+    this.#entries.splice(index, 0, entry);
+  }
+
+  runAll(): void {
+    for (let entry = this.#entries.shift(); entry; entry = this.#entries.shift()) {
+      this.nowMs = entry.atMs;
+      entry.run();
+    }
+  }
+}
+
+/** In the order in which it happened, which times alone do not tell. */
+interface Happening {
+  readonly kind: 'started' | 'ended';
+  readonly attempt: Attempt;
+}
+
+export interface Life {
+  readonly attempts: readonly Attempt[];
+  readonly happenings: readonly Happening[];
+  readonly logged: number;
+  readonly crashes: number;
+  readonly finalCursor: number;
+}
+
+/** Lives one life; everything in it follows from the seed. */
+export function live(seed: number): Life {
+  const random = createRandom(seed);
+  const agenda = new Agenda();
+  const attempts: Attempt[] = [];
+  const bySequence = new Map<number, Attempt[]>();
+  let unkept: Attempt[] = [];
+  const happenings: Happening[] = [];
+  let crashesLeft = Math.floor(random() * 12);
+  let logged = 0;
+  let era = 0;
+  let run: LaneRun<LaneDelivery> | undefined;
+  let kept: LaneSnapshot = {
+    state: 'healthy',
+    cursor: 0,
+    attemptedThrough: 0,
+    nextProbeAtMs: null,
+    window: 1,
+  };
+  const outages = makeOutages(random);
+
+  const answer = (): Answer => {
+    if (agenda.nowMs >= RECOVERED_AT_MS) return OK;
+    const outage = outages.find(
+      ({ fromMs, toMs }) => agenda.nowMs >= fromMs && agenda.nowMs < toMs,
+    );
+    if (outage && random() < outage.density)
+      return FAILURES[Math.floor(random() * outage.variety)] as Answer;
+    return { ...OK, latencyMs: 1 + Math.floor(random() * random() * 3_000) };
+  };
+
+  const keep = (): void => {
+    if (!run) return;
+    kept = run.snapshot();
+    for (const attempt of unkept) attempt.isKept = true;
+    unkept = [];
+  };
+
+  const work = (): void => {
+    run ??= new LaneRun<LaneDelivery>(kept, policy);
+    run.load(readLog(run.loadedThrough, logged, bySequence));
+    for (let next = run.start(agenda.nowMs); next; next = run.start(agenda.nowMs))
+      send(next.sequence);
+    const { nextProbeAtMs } = run.snapshot();
+    if (run.inFlight > 0) return;
+    keep();
+    if (nextProbeAtMs !== null) agenda.at(nextProbeAtMs, work);
+  };
+
+  const send = (sequence: number): void => {
+    const given = answer();
+    const startedAtMs = agenda.nowMs;
+    const attempt: Attempt = {
+      ...given,
+      sequence,
+      startedAtMs,
+      endedAtMs: startedAtMs + given.latencyMs,
+      chance: random(),
+      era,
+      isKept: false,
+    };
+    attempts.push(attempt);
+    bySequence.set(sequence, [...(bySequence.get(sequence) ?? []), attempt]);
+    happenings.push({ kind: 'started', attempt });
+    if (random() < 0.01 && crashesLeft-- > 0)
+      agenda.at(startedAtMs + random() * 2 * given.latencyMs, crash);
+    agenda.at(attempt.endedAtMs, () => {
+      if (attempt.era !== era || !run) return;
+      if (given.failure === null) {
+        run.succeed(sequence);
+        attempt.verdict = 'delivered';
+      } else {
+        const failed = { failure: given.failure, status: given.status, startedAtMs };
+        attempt.verdict = run.fail(sequence, failed, agenda.nowMs, attempt.chance);
+      }
+      happenings.push({ kind: 'ended', attempt });
+      unkept.push(attempt);
+      if (random() < 0.7) keep();
+      work();
+    });
+  };
+
+  const crash = (): void => {
+    era++;
+    unkept = [];
+    run = undefined;
+    agenda.at(agenda.nowMs + 15 * SECOND_MS, work);
+  };
+
+  for (let atMs = 0; atMs < RECOVERED_AT_MS; atMs += random() * random() * DAY_MS) {
+    const burst = 1 + Math.floor(random() * random() * 12);
+    agenda.at(atMs, () => {
+      logged += burst;
+      work();
+    });
+  }
+  agenda.at(LIFE_MS, work);
+  agenda.runAll();
+  return {
+    attempts,
+    happenings,
+    logged,
+    crashes: era,
+    finalCursor: run ? run.snapshot().cursor : kept.cursor,
+  };
+}
+
+/** As the database gives it: the log, with what the kept attempts came to. */
+function readLog(
+  after: number,
+  through: number,
+  attempts: ReadonlyMap<number, readonly Attempt[]>,
+): LaneDelivery[] {
+  const page: LaneDelivery[] = [];
+  for (let sequence = after + 1; sequence <= through; sequence++) {
+    let retry: RetryState = NEVER_ATTEMPTED;
+    let isFinished = false;
+    for (const attempt of attempts.get(sequence) ?? []) {
+      if (!attempt.isKept) continue;
+      isFinished = attempt.verdict !== 'retrying';
+      if (attempt.failure !== null)
+        retry = addFailure(retry, { ...attempt, failure: attempt.failure });
+    }
+    page.push({ sequence, retry, isFinished });
+  }
+  return page;
+}
+
+interface Outage {
+  readonly fromMs: number;
+  readonly toMs: number;
+  /** Share of the requests that fail. */
+  readonly density: number;
+  readonly variety: number;
+}
+
+function makeOutages(random: () => number): Outage[] {
+  return Array.from({ length: Math.floor(random() * 8) }, () => {
+    const fromMs = random() * RECOVERED_AT_MS;
+    const lengthMs = random() < 0.3 ? random() * 12 * DAY_MS : random() * 6 * HOUR_MS;
+    return {
+      fromMs,
+      toMs: fromMs + lengthMs,
+      density: random() < 0.5 ? 1 : random(),
+      variety: 1 + Math.floor(random() * FAILURES.length),
+    };
+  });
+}

@@ -1,0 +1,64 @@
+/**
+ * What intake reads of a request's head, and what it refuses there.
+ *
+ * uWebSockets.js accepts two different `Content-Length` headers (the first wins) and reads any
+ * `Transfer-Encoding` as chunked (`xchunked`, `gzip, chunked`). Two readers of one connection that
+ * disagree about where a body ends is how requests are smuggled, so both are refused here.
+ *
+ * Before: `server.ts`. After: `exchange.ts`.
+ */
+
+/** What is read of a request's head. One object for all: it is filled and used before the handler returns. */
+class Head {
+  authorization = '';
+  contentEncoding = '';
+  strictMode = '';
+  transferEncoding = '';
+  contentLengthCount = 0;
+  isCrossOrigin = false;
+
+  clear(): void {
+    this.authorization = '';
+    this.contentEncoding = '';
+    this.strictMode = '';
+    this.transferEncoding = '';
+    this.contentLengthCount = 0;
+    this.isCrossOrigin = false;
+  }
+}
+
+/** Valid from `clear` to the end of the handler. */
+export const head = new Head();
+
+/** For `req.forEach`; names are in lower case. */
+export function readHeader(name: string, value: string): void {
+  switch (name) {
+    case 'authorization':
+      head.authorization = value;
+      break;
+    case 'content-encoding':
+      head.contentEncoding = value;
+      break;
+    case 'x-strict-mode':
+      head.strictMode = value;
+      break;
+    case 'content-length':
+      head.contentLengthCount++;
+      break;
+    case 'transfer-encoding':
+      head.transferEncoding = value;
+      break;
+    case 'origin':
+      head.isCrossOrigin = true;
+      break;
+  }
+}
+
+/** Why the request's body has no certain end; undefined where it has. */
+export function framingProblem({ contentLengthCount, transferEncoding }: Head): string | undefined {
+  if (contentLengthCount > 1) return 'Content-Length is repeated';
+  if (transferEncoding !== '' && transferEncoding.trim().toLowerCase() !== 'chunked') {
+    return 'a Transfer-Encoding other than chunked is not supported';
+  }
+  return undefined;
+}

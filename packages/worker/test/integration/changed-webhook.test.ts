@@ -1,0 +1,128 @@
+/** What becomes of a lane when its webhook is changed while it is being drained. */
+import type { Database } from '@sluice/database/connection';
+import { listDeliveries } from '@sluice/database/deliveries';
+import { createTestDatabase } from '@sluice/database/testing';
+import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { clearDeletedWebhooks } from '../../src/clear-deleted-webhooks.ts';
+import { createGate, createLaneWorld, eventIds, OK, status } from './lane-world.ts';
+
+let database: Database;
+
+beforeAll(async () => {
+  ({ database } = await createTestDatabase());
+});
+
+describe('a webhook that is changed meanwhile', () => {
+  test('disabled: stops, holds what is held, and resumes in order when enabled', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(300);
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e3')
+        await updateWebhook(
+          database,
+          world.environmentId,
+          world.webhookId,
+          { disabled: true },
+          world.nowMs,
+        );
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return OK;
+    };
+    expect(await world.deliver()).toEqual({ outcome: 'paused' });
+    const sentBefore = world.sent.length;
+    expect(sentBefore).toBeLessThan(300);
+    expect(await world.deliver()).toEqual({ outcome: 'paused' });
+    await world.log(5);
+    expect(world.sent.length).toBe(sentBefore);
+
+    world.behave = () => OK;
+    expect(
+      await updateWebhook(
+        database,
+        world.environmentId,
+        world.webhookId,
+        { disabled: false },
+        world.nowMs,
+      ),
+    ).toMatchObject({ mustWake: true });
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 300));
+  });
+
+  test('deleted: stops, and what it leaves is cleared', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(300);
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e3') await deleteWebhook(database, world.environmentId, world.webhookId);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return OK;
+    };
+    expect(await world.deliver()).toEqual({ outcome: 'fenced' });
+    expect(world.sent.length).toBeLessThan(300);
+    expect(await world.deliver()).toEqual({ outcome: 'gone' });
+    expect(await clearDeletedWebhooks(database, 100)).toBe(2);
+    expect(await listDeliveries(database, world.key, 100)).toEqual([]);
+    expect(await clearDeletedWebhooks(database, 100)).toBe(0);
+  });
+
+  test('sent elsewhere: a failing lane probes there at once', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    world.behave = ({ endpoint }) => (endpoint.includes('elsewhere') ? OK : status(404));
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    await updateWebhook(
+      database,
+      world.environmentId,
+      world.webhookId,
+      { endpoint: 'http://elsewhere.test/' },
+      world.nowMs,
+    );
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+  });
+
+  test('sent elsewhere while an attempt was under way: its failure costs no wait', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    world.behave = async ({ endpoint }) => {
+      if (endpoint.includes('elsewhere')) return OK;
+      await updateWebhook(
+        database,
+        world.environmentId,
+        world.webhookId,
+        { endpoint: 'http://elsewhere.test/' },
+        world.nowMs,
+      );
+      return status(404);
+    };
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2 });
+  });
+
+  test('sent elsewhere while others are under way to where it was: their failures cost no wait either', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(200);
+    const gate = createGate();
+    world.behave = async ({ endpoint }, eventId) => {
+      if (endpoint.includes('elsewhere')) {
+        gate.open();
+        return OK;
+      }
+      if (eventId === 'e1') {
+        const changes = { endpoint: 'http://elsewhere.test/' };
+        await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+      }
+      if (eventId === 'e2') {
+        await gate.opened;
+        return status(404);
+      }
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return OK;
+    };
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent.filter((eventId) => eventId === 'e2')).toHaveLength(2);
+    expect(new Set(world.sent)).toEqual(new Set(eventIds(1, 200)));
+  });
+});
