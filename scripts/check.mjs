@@ -47,6 +47,12 @@ const checks = [
   program('format (oxfmt; "npm run format" mends it)', 'oxfmt', '--check'),
   program('boundaries (turbo)', 'turbo', 'boundaries'),
   program('dead code (knip)', 'knip', '--no-progress', '--no-config-hints'),
+  program(
+    'generated docs ("npm run docs" mends them)',
+    'node',
+    'scripts/generate-docs.ts',
+    '--check',
+  ),
   { name: 'file names', run: async () => checkFileNames() },
 ];
 

@@ -1,36 +1,19 @@
 /** The API process: settings, resources in order, the server. */
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
-import { integer, parseSettings, platformSettings } from '@sluice/platform/config';
+import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
-import { z } from 'zod';
 import { buildServer, listen } from './server.ts';
+import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
 
 const READINESS_DEADLINE_MS = 2_000;
 
-const settings = parseSettings(
-  platformSettings.extend({
-    API_HOST: z.string().default('127.0.0.1'),
-    API_PORT: integer(0, 65_535, 8090),
-    /** Where webhook deliveries leave from, commas between; what `GET /v1/info/ip_addresses` answers. */
-    OUTGOING_IP_ADDRESSES: z
-      .string()
-      .default('')
-      .transform((text) =>
-        text
-          .split(',')
-          .map((address) => address.trim())
-          .filter((address) => address !== ''),
-      )
-      .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]))),
-  }),
-  process.env,
-);
+const settings = parseSettings(apiSettings, process.env);
 const logger = createLogger('api', settings.LOG_LEVEL);
 const lifecycle = createLifecycle(logger);
 stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);

@@ -2,37 +2,26 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
-import { integer, parseSettings, platformSettings, flag } from '@sluice/platform/config';
+import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
-import { z } from 'zod';
 import { acceptCall } from './accept.ts';
 import { KeyRing } from './authenticate.ts';
 import { Batcher } from './batcher.ts';
 import { settingsPage } from './browser-pages.ts';
 import { createHealth } from './health.ts';
+import { intakeSettings } from './settings.ts';
 import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
 
 /** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */
 process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= '16384';
 const { startServer } = await import('./server.ts');
 
-const settings = parseSettings(
-  platformSettings.extend({
-    INTAKE_HOST: z.string().default('127.0.0.1'),
-    INTAKE_PORT: integer(0, 65_535, 8080),
-    /** The scheme that browsers reach intake by; behind a TLS proxy it is https. */
-    INTAKE_IS_HTTPS: flag(false),
-    INTAKE_PENDING_SIZE_BYTES_MAX: integer(1_048_576, 4_294_967_296, 64 * 1_048_576),
-    INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 5_000),
-    INTAKE_KEYS_REFRESH_MS: integer(10, 60_000, 1_000),
-  }),
-  process.env,
-);
+const settings = parseSettings(intakeSettings, process.env);
 const logger = createLogger('intake', settings.LOG_LEVEL);
 const lifecycle = createLifecycle(logger);
 stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);

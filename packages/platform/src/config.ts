@@ -18,20 +18,28 @@ export const flag = (fallback: boolean) =>
 
 /** Settings that every process has. */
 export const platformSettings = z.object({
-  NODE_ENV: z.string().default('development'),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }),
-  DATABASE_POOL_MAX: integer(2, 500, 10),
-  /** Absent: BullMQ runs on the database. */
-  REDIS_URL: z.string().optional(),
+  NODE_ENV: z.string().default('development').describe('production: no demo workspace'),
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('least important line logged'),
+  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }).describe('a Postgres, 15 or later'),
+  DATABASE_POOL_MAX: integer(2, 500, 10).describe('connections of one process'),
+  REDIS_URL: z.string().optional().describe('absent: the queues are in Postgres'),
   QUEUE_PREFIX: z
     .string()
     .regex(/^[a-zA-Z0-9_-]+$/)
-    .default('sluice'),
-  SHARD_COUNT: integer(1, 256, 16),
-  /** A worker that says nothing for so long loses its job to another one, which takes a third of it more. */
-  QUEUE_STALLED_AFTER_MS: integer(1_000, 600_000, 15_000),
-  DRAIN_TIMEOUT_MS: integer(100, 600_000, 25_000),
+    .default('sluice')
+    .describe('of every Redis key'),
+  SHARD_COUNT: integer(1, 256, 16).describe(
+    'queues that events are spread over; the same in every process, never changed',
+  ),
+  QUEUE_STALLED_AFTER_MS: integer(1_000, 600_000, 15_000).describe(
+    'a worker silent for so long loses its job to another one',
+  ),
+  DRAIN_TIMEOUT_MS: integer(100, 600_000, 25_000).describe(
+    'how long a stop may take before it is cut',
+  ),
 });
 
 /**

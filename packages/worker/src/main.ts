@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { NumberStock } from '@sluice/database/numbers';
-import { integer, parseSettings, platformSettings } from '@sluice/platform/config';
+import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
@@ -10,31 +10,21 @@ import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { repeat } from '@sluice/platform/repeat';
-import { z } from 'zod';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient } from './http-client.ts';
 import { processEnvelope } from './process-envelope.ts';
+import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
-import { webhookOptions, webhookSettings } from './webhook-settings.ts';
+import { webhookOptions } from './webhook-settings.ts';
 
 /** Work and no job that ended for so long: something hangs. Above the time that a dead worker's job needs to come back. */
 const STUCK_AFTER_MS = 60_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 
-const settings = parseSettings(
-  platformSettings.extend({
-    ...webhookSettings.shape,
-    WORKER_HOST: z.string().default('127.0.0.1'),
-    WORKER_PORT: integer(0, 65_535, 8092),
-    /** Lanes drained at the same time by this process. */
-    WORKER_LANE_CONCURRENCY: integer(1, 10_000, 32),
-    WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000),
-  }),
-  process.env,
-);
+const settings = parseSettings(workerSettings, process.env);
 const logger = createLogger('worker', settings.LOG_LEVEL);
 const lifecycle = createLifecycle(logger);
 stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);

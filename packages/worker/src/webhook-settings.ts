@@ -18,14 +18,25 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** Part of the worker's settings. */
 export const webhookSettings = z.object({
-  WEBHOOK_TIMEOUT_MS: integer(1, 60_000, 4_000),
-  WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 7 * DAY_MS, HOUR_MS),
-  WEBHOOK_BACKOFF_BASE_MS: integer(1, DAY_MS, 10_000),
-  WEBHOOK_BACKOFF_CAP_MS: integer(1, 7 * DAY_MS, HOUR_MS),
-  WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, 7 * DAY_MS),
-  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false),
-  /** Requests to one webhook at the same time. */
-  WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64),
+  WEBHOOK_TIMEOUT_MS: integer(1, 60_000, 4_000).describe(
+    'one attempt, from the name look-up to the last byte',
+  ),
+  WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 7 * DAY_MS, HOUR_MS).describe(
+    'first wait after a failure of the one-hour list',
+  ),
+  WEBHOOK_BACKOFF_BASE_MS: integer(1, DAY_MS, 10_000).describe(
+    'first wait of the exponential backoff',
+  ),
+  WEBHOOK_BACKOFF_CAP_MS: integer(1, 7 * DAY_MS, HOUR_MS).describe(
+    'longest wait of the exponential backoff',
+  ),
+  WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, 7 * DAY_MS).describe(
+    'a delivery is abandoned so long after its first attempt',
+  ),
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
+    'deliver to private and loopback addresses too',
+  ),
+  WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64).describe('requests to one webhook at the same time'),
 });
 
 export interface WebhookOptions {

@@ -1,0 +1,21 @@
+/** The settings of the API. */
+import { integer, platformSettings } from '@sluice/platform/config';
+import { z } from 'zod';
+
+export const apiSettings = platformSettings.extend({
+  API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
+  API_PORT: integer(0, 65_535, 8090).describe('0: any free one'),
+  OUTGOING_IP_ADDRESSES: z
+    .string()
+    .default('')
+    .transform((text) =>
+      text
+        .split(',')
+        .map((address) => address.trim())
+        .filter((address) => address !== ''),
+    )
+    .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])))
+    .describe(
+      'where webhook deliveries leave from, commas between: the answer of /v1/info/ip_addresses',
+    ),
+});

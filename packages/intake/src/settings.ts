@@ -1,0 +1,22 @@
+/** The settings of intake. */
+import { flag, integer, platformSettings } from '@sluice/platform/config';
+import { z } from 'zod';
+
+const MEBIBYTE = 1_048_576;
+
+export const intakeSettings = platformSettings.extend({
+  INTAKE_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
+  INTAKE_PORT: integer(0, 65_535, 8080).describe('0: any free one'),
+  INTAKE_IS_HTTPS: flag(false).describe(
+    'browsers reach intake by https (a proxy in front ends TLS)',
+  ),
+  INTAKE_PENDING_SIZE_BYTES_MAX: integer(MEBIBYTE, 4_096 * MEBIBYTE, 64 * MEBIBYTE).describe(
+    'request bytes that may wait for the broker; beyond it calls get 503',
+  ),
+  INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 5_000).describe(
+    'how long a flush is tried again before its callers get 503',
+  ),
+  INTAKE_KEYS_REFRESH_MS: integer(10, 60_000, 1_000).describe(
+    'how soon a key made or revoked is in force',
+  ),
+});

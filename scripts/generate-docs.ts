@@ -1,0 +1,66 @@
+/**
+ * `npm run docs`: writes the parts of the README that are made from code. With `--check` it writes
+ * nothing and fails where they differ.
+ */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { apiSettings } from '@sluice/api/settings';
+import { intakeSettings } from '@sluice/intake/settings';
+import { platformSettings } from '@sluice/platform/config';
+import { workerSettings } from '@sluice/worker/settings';
+import { z } from 'zod';
+
+const README = new URL('../README.md', import.meta.url);
+
+interface Property {
+  readonly description?: string;
+  readonly default?: string | number | boolean;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly enum?: readonly string[];
+}
+
+function propertiesOf(schema: z.ZodObject): Record<string, Property> {
+  const json = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  return (json as { properties: Record<string, Property> }).properties;
+}
+
+function settingsTable(): string {
+  const common = propertiesOf(platformSettings);
+  const groups: [string, Record<string, Property>][] = [
+    ['every process', common],
+    ...(
+      [
+        ['intake', intakeSettings],
+        ['worker', workerSettings],
+        ['API', apiSettings],
+      ] as const
+    ).map(([name, schema]): [string, Record<string, Property>] => [
+      name,
+      Object.fromEntries(Object.entries(propertiesOf(schema)).filter(([key]) => !(key in common))),
+    ]),
+  ];
+  const rows = groups.flatMap(([group, properties]) =>
+    Object.entries(properties).map(([name, property]) => {
+      if (property.description === undefined) throw new Error(`${name} has no description`);
+      const fallback = property.default === undefined ? '' : `\`${String(property.default)}\``;
+      return `| \`${name}\` | ${group} | ${fallback === '``' ? '' : fallback} | ${property.description} |`;
+    }),
+  );
+  return ['| variable | of | default | |', '|---|---|---|---|', ...rows].join('\n');
+}
+
+const current = readFileSync(README, 'utf8');
+const begin = '<!-- settings:begin (npm run docs) -->';
+const end = '<!-- settings:end -->';
+const from = current.indexOf(begin) + begin.length;
+const to = current.indexOf(end);
+if (to < 0 || from < begin.length) throw new Error('README.md has no place for the settings');
+const next = `${current.slice(0, from)}\n\n${settingsTable()}\n\n${current.slice(to)}`;
+if (next !== current) {
+  if (process.argv.includes('--check')) {
+    console.error('the settings in README.md are not those of the code: npm run docs');
+    process.exitCode = 1;
+  } else {
+    writeFileSync(README, next);
+  }
+}
