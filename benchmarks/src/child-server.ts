@@ -28,7 +28,8 @@ export async function startChildServer(
   url: string,
   readyPath: string,
 ): Promise<ChildServer> {
-  const child = spawn(process.execPath, [file], {
+  // Small young generations: intake's objects die with their call, and memory is part of the bar.
+  const child = spawn(process.execPath, ['--max-semi-space-size=8', file], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'ignore', 'inherit'],
   });

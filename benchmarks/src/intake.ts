@@ -34,7 +34,7 @@ const SHARD_COUNT = 4;
 const CONTENDERS = ['floor', 'ours', 'fastify-bullmq'] as const;
 type Contender = (typeof CONTENDERS)[number];
 
-/** A typical track call, 245 bytes, of 64 people. */
+/** A typical track call, 223 bytes, of 64 people. */
 const bodies = Array.from({ length: 64 }, (_, person) =>
   JSON.stringify({
     userId: `user-${person}`,
@@ -51,7 +51,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
     options: {
       seconds: { type: 'string', default: '5' },
       rounds: { type: 'string', default: '5' },
-      connections: { type: 'string', default: '128' },
+      connections: { type: 'string', default: '512' },
     },
   });
   const durationSeconds = Number(values.seconds);
@@ -126,7 +126,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
 
   try {
     await checkCorrectness(servers.ours.url, redis);
-    for (const contender of CONTENDERS) await loadWithWrk(loadOn(contender, 2));
+    for (const contender of CONTENDERS) await loadWithWrk(loadOn(contender, 4));
 
     const results: Record<Contender, LoadResult[]> = { floor: [], ours: [], 'fastify-bullmq': [] };
     const autocannon: Partial<Record<Contender, LoadResult>> = {};

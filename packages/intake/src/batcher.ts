@@ -1,22 +1,20 @@
 /**
- * Group commit (step 6): one flush in flight a shard; what arrives meanwhile is that shard's next
- * envelope. No timer.
+ * Group commit (step 6): one flush in flight; whatever arrives meanwhile is the next flush. No timer.
  *
  * ```
- *            ┌ shard 0: [call, call, …] ─ flush ─▶ one envelope, one job ─▶ done, done, …
- *   add ─▶ ──┤ shard 1: [call, …]       ─ flush ─▶ …
- *            └ spanning: [batch, …]     ─ flush of everything that waits ─▶ one transaction
+ *   add ─▶ waiting: [call, call, …] ── flush ──▶ one envelope a shard, all sent at once ──▶ done, done, …
  * ```
  *
- * - What one call brought is committed together or not at all. A call of one shard is in one
- *   envelope; a call that spans shards waits until nothing is in flight and then goes with all that
- *   waits, in one transaction of the broker. Meanwhile no other flush starts, so it cannot starve.
+ * - What one call brought is committed together or not at all: where a call in the flush spans
+ *   shards, the flush is one transaction of the broker.
  * - Calls are answered only after the broker's confirmation.
  * - An unconfirmed flush is sent again with the same envelope ids (its outcome is unknown, and the
  *   worker's claim makes a double harmless) until `commitDeadlineMs`; then its callers are told.
  *
- * Trades a flush's latency (one broker round trip at most) for 20 to 60 events a commit under load;
- * a lone call does not wait for company.
+ * Trades a flush's latency (one broker round trip at most) for large envelopes under load; a lone
+ * call does not wait for company. One flush for all shards rather than one a shard: a Redis with
+ * `appendfsync always` writes its file once for all that reached it together, and a job costs Redis
+ * and us about 100 µs whatever is in it.
  *
  * Before: `accept.ts`. After: `platform/src/queue.ts`.
  */
@@ -24,15 +22,10 @@ import type { Operation } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 
-/**
- * Shards in flight at once. A job costs Redis and us about 100 µs whatever is in it, so few large
- * envelopes beat many small ones; a second flight hides the round trip of the first.
- */
-const FLIGHTS_MAX = 2;
 /** A worker's transaction and a broker's job stay small. */
 const ENVELOPE_OPERATIONS_MAX = 1_000;
-/** Of request bytes in one envelope, unless a single call is larger. */
-const ENVELOPE_SIZE_BYTES_MAX = 1_048_576;
+/** Of request bytes in one flush, unless a single call is larger. */
+const FLUSH_SIZE_BYTES_MAX = 4 * 1_048_576;
 const RETRY_DELAY_MS = 100;
 
 /** `unavailable`: not confirmed in time; it may still have happened, so a retry must carry the same ids. */
@@ -40,8 +33,8 @@ export type CommitOutcome = 'committed' | 'unavailable';
 
 export interface BatcherOptions {
   readonly shardCount: number;
-  /** All envelopes or none. A rejection means "not confirmed". */
-  readonly commit: (envelopes: readonly ShardEnvelope[]) => Promise<void>;
+  /** A rejection means "not all confirmed". `isAtomic`: all envelopes or none. */
+  readonly commit: (envelopes: readonly ShardEnvelope[], isAtomic: boolean) => Promise<void>;
   /** ULID. */
   readonly newId: () => string;
   readonly now: () => number;
@@ -57,19 +50,18 @@ interface WaitingCall {
   readonly done: (outcome: CommitOutcome) => void;
 }
 
-interface Shard {
-  waiting: WaitingCall[];
-  isFlushing: boolean;
+interface Flush {
+  readonly calls: readonly WaitingCall[];
+  readonly envelopes: readonly ShardEnvelope[];
+  readonly isAtomic: boolean;
 }
 
 export class Batcher {
   readonly #options: BatcherOptions;
-  readonly #shards: readonly Shard[];
-  #spanning: WaitingCall[] = [];
-  #flightCount = 0;
-  #turn = 0;
-  #isScheduled = false;
+  #waiting: WaitingCall[] = [];
   #pendingSizeBytes = 0;
+  #unansweredCount = 0;
+  #isFlushing = false;
   #drained: (() => void)[] = [];
   /** Counters for `/metrics`. */
   flushCount = 0;
@@ -78,10 +70,6 @@ export class Batcher {
 
   constructor(options: BatcherOptions) {
     this.#options = options;
-    this.#shards = Array.from({ length: options.shardCount }, () => ({
-      waiting: [],
-      isFlushing: false,
-    }));
   }
 
   get pendingSizeBytes(): number {
@@ -100,112 +88,94 @@ export class Batcher {
   ): boolean {
     if (this.#pendingSizeBytes + sizeBytes > this.#options.pendingSizeBytesMax) return false;
     this.#pendingSizeBytes += sizeBytes;
-    const call = { operations, sizeBytes, done };
-    const shard = this.#onlyShardOf(operations);
-    (shard === undefined ? this.#spanning : shard.waiting).push(call);
-    if (!this.#isScheduled && this.#flightCount < FLIGHTS_MAX) {
-      this.#isScheduled = true;
+    this.#unansweredCount++;
+    this.#waiting.push({ operations, sizeBytes, done });
+    if (!this.#isFlushing) {
+      this.#isFlushing = true;
       // After this turn of the event loop: all sockets that are readable now share the flush.
-      setImmediate(this.#startFlushes);
+      setImmediate(() => void this.#flushAll());
     }
     return true;
   }
 
-  /** Resolves when nothing is waiting or in flight and every caller has been answered. */
+  /** Resolves when every caller has been answered. */
   drain(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#drained.push(resolve);
-      setImmediate(this.#startFlushes);
-    });
+    if (this.#unansweredCount === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#drained.push(resolve));
   }
 
-  readonly #startFlushes = (): void => {
-    this.#isScheduled = false;
-    if (this.#spanning.length > 0) {
-      if (this.#flightCount === 0) void this.#flushEverything();
-      return;
+  async #flushAll(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      const flush = this.#takeFlush();
+      const outcome = await this.#commit(flush);
+      for (const call of flush.calls) this.#pendingSizeBytes -= call.sizeBytes;
+      // Answered after the next flush is on its way, so that the broker works meanwhile: answering
+      // 64 callers takes as long as the broker takes for them.
+      setImmediate(this.#answer, flush.calls, outcome);
     }
-    // From where the last turn ended, so that no shard waits for ever behind busier ones.
-    for (let tried = 0; tried < this.#shards.length && this.#flightCount < FLIGHTS_MAX; tried++) {
-      this.#turn = (this.#turn + 1) % this.#shards.length;
-      const shard = this.#shards[this.#turn] as Shard;
-      if (shard.waiting.length > 0 && !shard.isFlushing) void this.#flushShard(this.#turn, shard);
-    }
-    // Behind the answers, which may bring new calls.
-    if (this.#flightCount === 0 && this.#drained.length > 0) setImmediate(this.#resolveDrained);
-  };
-
-  readonly #resolveDrained = (): void => {
-    if (this.#flightCount > 0 || this.#isScheduled) return;
-    for (const resolve of this.#drained.splice(0)) resolve();
-  };
-
-  #flushShard(index: number, shard: Shard): Promise<void> {
-    const calls = takeEnvelope(shard);
-    const operations: Operation[] = [];
-    for (const call of calls) operations.push(...call.operations);
-    return this.#flush(calls, [this.#envelope(index, operations)], shard);
+    this.#isFlushing = false;
   }
 
-  #flushEverything(): Promise<void> {
-    const calls = [
-      ...this.#shards.flatMap((shard) => shard.waiting.splice(0)),
-      ...this.#spanning.splice(0),
-    ];
-    const byShard: Operation[][] = this.#shards.map(() => []);
+  readonly #answer = (calls: readonly WaitingCall[], outcome: CommitOutcome): void => {
+    for (const call of calls) call.done(outcome);
+    this.#unansweredCount -= calls.length;
+    if (this.#unansweredCount === 0) for (const resolve of this.#drained.splice(0)) resolve();
+  };
+
+  #takeFlush(): Flush {
+    const calls = this.#takeCalls();
+    const byShard: (Operation[] | undefined)[] = Array.from({ length: this.#options.shardCount });
+    let isAtomic = false;
     for (const call of calls) {
-      for (const operation of call.operations)
-        byShard[this.#shardIndexOf(operation)]?.push(operation);
+      let firstShard = -1;
+      for (const operation of call.operations) {
+        const shard = this.#shardIndexOf(operation);
+        if (firstShard < 0) firstShard = shard;
+        else if (shard !== firstShard) isAtomic = true;
+        (byShard[shard] ??= []).push(operation);
+      }
+      this.operationCount += call.operations.length;
     }
-    const envelopes = byShard.flatMap((operations, index) =>
-      inEnvelopes(operations).map((part) => this.#envelope(index, part)),
-    );
-    return this.#flush(calls, envelopes);
-  }
-
-  /** Commits, then lets the next flush go before the callers are answered: the broker works meanwhile. */
-  async #flush(
-    calls: readonly WaitingCall[],
-    envelopes: readonly ShardEnvelope[],
-    shard?: Shard,
-  ): Promise<void> {
-    this.#flightCount++;
-    if (shard) shard.isFlushing = true;
+    const envelopes: ShardEnvelope[] = [];
+    for (const [shard, operations] of byShard.entries()) {
+      if (operations === undefined) continue;
+      const parts = inEnvelopes(operations);
+      // One call may be cut between two envelopes.
+      if (parts.length > 1) isAtomic = true;
+      for (const part of parts) {
+        envelopes.push({ shard, envelope: { id: this.#options.newId(), operations: part } });
+      }
+    }
     this.flushCount++;
     this.envelopeCount += envelopes.length;
-    const outcome = await this.#commit(envelopes);
-    this.#flightCount--;
-    if (shard) shard.isFlushing = false;
-    for (const call of calls) this.#pendingSizeBytes -= call.sizeBytes;
-    setImmediate(answer, calls, outcome);
-    this.#startFlushes();
+    return { calls, envelopes, isAtomic };
   }
 
-  #envelope(shard: number, operations: readonly Operation[]): ShardEnvelope {
-    this.operationCount += operations.length;
-    return { shard, envelope: { id: this.#options.newId(), operations } };
+  /** From the front, as much as one flush may hold: at least one call. */
+  #takeCalls(): WaitingCall[] {
+    let sizeBytes = 0;
+    let count = 0;
+    for (const call of this.#waiting) {
+      sizeBytes += call.sizeBytes;
+      if (count > 0 && sizeBytes > FLUSH_SIZE_BYTES_MAX) break;
+      count++;
+    }
+    if (count < this.#waiting.length) return this.#waiting.splice(0, count);
+    const all = this.#waiting;
+    this.#waiting = [];
+    return all;
   }
 
   #shardIndexOf(operation: Operation): number {
     return shardOf(operation.environmentId, shardKeyOf(operation), this.#options.shardCount);
   }
 
-  /** Undefined where they are of several shards, or more than one envelope holds. */
-  #onlyShardOf(operations: readonly Operation[]): Shard | undefined {
-    if (operations.length > ENVELOPE_OPERATIONS_MAX) return undefined;
-    const index = this.#shardIndexOf(operations[0] as Operation);
-    for (let n = 1; n < operations.length; n++) {
-      if (this.#shardIndexOf(operations[n] as Operation) !== index) return undefined;
-    }
-    return this.#shards[index];
-  }
-
-  async #commit(envelopes: readonly ShardEnvelope[]): Promise<CommitOutcome> {
+  async #commit({ envelopes, isAtomic }: Flush): Promise<CommitOutcome> {
     const { commit, now, commitDeadlineMs, onCommitFailure } = this.#options;
     const deadlineMs = now() + commitDeadlineMs;
     for (;;) {
       try {
-        await commit(envelopes);
+        await commit(envelopes, isAtomic);
         return 'committed';
       } catch (error) {
         onCommitFailure(error);
@@ -216,35 +186,11 @@ export class Batcher {
   }
 }
 
-/** From the front, as much as one envelope holds: at least one call. */
-function takeEnvelope(shard: Shard): readonly WaitingCall[] {
-  let count = 0;
-  let operationCount = 0;
-  let sizeBytes = 0;
-  for (const call of shard.waiting) {
-    operationCount += call.operations.length;
-    sizeBytes += call.sizeBytes;
-    if (
-      count > 0 &&
-      (operationCount > ENVELOPE_OPERATIONS_MAX || sizeBytes > ENVELOPE_SIZE_BYTES_MAX)
-    )
-      break;
-    count++;
-  }
-  if (count < shard.waiting.length) return shard.waiting.splice(0, count);
-  const all = shard.waiting;
-  shard.waiting = [];
-  return all;
-}
-
-function inEnvelopes(operations: readonly Operation[]): Operation[][] {
+function inEnvelopes(operations: Operation[]): readonly Operation[][] {
+  if (operations.length <= ENVELOPE_OPERATIONS_MAX) return [operations];
   const parts: Operation[][] = [];
   for (let from = 0; from < operations.length; from += ENVELOPE_OPERATIONS_MAX) {
     parts.push(operations.slice(from, from + ENVELOPE_OPERATIONS_MAX));
   }
   return parts;
-}
-
-function answer(calls: readonly WaitingCall[], outcome: CommitOutcome): void {
-  for (const call of calls) call.done(outcome);
 }

@@ -54,7 +54,7 @@ lifecycle.defer('key refresh', () => keyRefresh.stop());
 
 const batcher = new Batcher({
   shardCount: settings.SHARD_COUNT,
-  commit: (envelopes) => producer.addEnvelopes(envelopes),
+  commit: (envelopes, isAtomic) => producer.addEnvelopes(envelopes, isAtomic),
   newId,
   now,
   pendingSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,

@@ -49,13 +49,13 @@ export interface ShardEnvelope {
 export interface Producer {
   readonly kind: 'redis' | 'postgres';
   /**
-   * Adds envelopes, all or none (several: one MULTI, or one SQL transaction); resolves once the
-   * broker has them. Adding the same envelope ids again adds nothing twice, so it may be
-   * repeated when the outcome is unknown.
+   * Adds envelopes, a shard's in the order given; resolves once the broker has them all. With
+   * `isAtomic` all or none are added (one MULTI, or one SQL transaction). Adding the same envelope
+   * ids again adds nothing twice, so it may be repeated when the outcome is unknown.
    *
    * @throws AppError BROKER_UNAVAILABLE when not all were confirmed.
    */
-  addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void>;
+  addEnvelopes(envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void>;
   /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
   wakeLane(lane: LaneKey): Promise<void>;
   /** Wakes a lane at a time; a later call replaces the earlier time. */
@@ -153,15 +153,19 @@ export async function openProducer(
   return {
     kind: redis ? 'redis' : 'postgres',
 
-    async addEnvelopes(envelopes) {
+    async addEnvelopes(envelopes, isAtomic) {
       try {
-        const [only] = envelopes;
-        if (only && envelopes.length === 1) {
-          // Without MULTI: ioredis builds a whole pipeline object for one, 200 µs a flush.
-          await (shards[only.shard] as AnyQueue).add('envelope.process', only.envelope, {
-            ...ENVELOPE_JOB_OPTIONS,
-            jobId: only.envelope.id,
-          });
+        if (redis && (!isAtomic || envelopes.length === 1)) {
+          // Sent in one turn, so Redis writes its file once for all of them. Not as MULTI: ioredis
+          // builds a whole pipeline object for one, 200 µs a flush.
+          await Promise.all(
+            envelopes.map(({ shard, envelope }) =>
+              (shards[shard] as AnyQueue).add('envelope.process', envelope, {
+                ...ENVELOPE_JOB_OPTIONS,
+                jobId: envelope.id,
+              }),
+            ),
+          );
           return;
         }
         const entries = envelopes.map(({ shard, envelope }) =>

@@ -61,7 +61,7 @@ export async function startIntakeUnderTest(): Promise<IntakeUnderTest> {
   keys.replace(await listWorkspaceKeys(database));
   const batcher = new Batcher({
     shardCount: broker.shardCount,
-    commit: (envelopes) => producer.addEnvelopes(envelopes),
+    commit: (envelopes, isAtomic) => producer.addEnvelopes(envelopes, isAtomic),
     newId,
     now,
     pendingSizeBytesMax: 64 * 1_048_576,

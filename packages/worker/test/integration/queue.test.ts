@@ -69,7 +69,8 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     };
     await Promise.all([consume({ processEnvelope }), consume({ processEnvelope })]);
     const ids = Array.from({ length: 40 }, (_, n) => `envelope-${n}`);
-    for (const id of ids) await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+    for (const id of ids)
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
     await vi.waitFor(() => expect(order).toHaveLength(40), 10_000);
     expect(order).toEqual(ids);
     expect(runningMax).toBe(1);
@@ -79,7 +80,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     const order: string[] = [];
     let failuresLeft = 2;
     for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
     }
     await consume({
       processEnvelope: ({ id }) => {
@@ -98,7 +99,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
 
   test('an envelope whose worker closed while trying again keeps its place at the head', async () => {
     for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
     }
     let attempts = 0;
     const first = await consume({
@@ -121,15 +122,15 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
 
   test('the same envelope added again while it waits runs once', async () => {
     const both = [0, 1].map((shard) => ({ shard, envelope: envelope(`envelope-${shard}`) }));
-    await producer.addEnvelopes(both);
-    await producer.addEnvelopes(both);
+    await producer.addEnvelopes(both, true);
+    await producer.addEnvelopes(both, true);
     expect(await producer.envelopeCounts()).toEqual([1, 1]);
   });
 
   test('what is discarded is kept for the operator and does not stop the shard', async () => {
     const order: string[] = [];
     for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
     }
     await consume({
       processEnvelope: ({ id }) => {
@@ -194,7 +195,7 @@ test('an unreachable Redis is an error at once, not a queue in memory', async ()
     logger: createLogger('test', 'silent'),
   });
   await expect(
-    producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]),
+    producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false),
   ).rejects.toMatchObject({
     code: 'BROKER_UNAVAILABLE',
   });
