@@ -9,6 +9,8 @@ import type { Tables } from './tables.ts';
 export type Database = Kysely<Tables>;
 export type DatabaseOrTransaction = Kysely<Tables> | Transaction<Tables>;
 
+const CONNECT_TIMEOUT_MS = 10_000;
+
 export interface DatabaseOptions {
   readonly url: string;
   /** At most so many connections. */
@@ -24,6 +26,8 @@ export function createDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({
     connectionString: options.url,
     max: options.poolMax,
+    // A server that drops packets without a word: better an error that is tried again than a wait.
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     application_name: options.applicationName,
     keepAlive: true,
   });

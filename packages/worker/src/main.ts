@@ -1,6 +1,7 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import { makeEventPartitions } from '@sluice/database/events';
 import { NumberStock } from '@sluice/database/numbers';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -23,6 +24,9 @@ import { webhookOptions } from './webhook-settings.ts';
 const STUCK_AFTER_MS = 60_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
+/** Events of a month without a partition go to the default one, which never shrinks. */
+const PARTITIONS_AHEAD_MONTHS = 3;
+const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
 
 const settings = parseSettings(workerSettings, process.env);
 const logger = createLogger('worker', settings.LOG_LEVEL);
@@ -63,13 +67,15 @@ const consumers = await startConsumers(broker, {
   now,
   async processEnvelope(envelope) {
     const result = await processEnvelope({ database, numbers, newId, now }, envelope);
+    if (result.outcome === 'already-applied') return { outcome: 'done' };
     appliedCount++;
     operationCount += envelope.operations.length;
-    const lanes = result.outcome === 'applied' ? result.lanes : [];
     // A wake-up that is lost here is made good by the sweep.
-    await Promise.all(lanes.map((lane) => producer.wakeLane(lane))).catch((error: unknown) => {
-      logger.warn({ error }, 'lanes could not be woken; the sweep will find them');
-    });
+    await Promise.all(result.lanes.map((lane) => producer.wakeLane(lane))).catch(
+      (error: unknown) => {
+        logger.warn({ error }, 'lanes could not be woken; the sweep will find them');
+      },
+    );
     return { outcome: 'done' };
   },
   async wakeLane(lane) {
@@ -103,6 +109,10 @@ const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, 
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
 );
 lifecycle.defer('cleaning', () => cleaning.stop());
+const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () =>
+  makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
+);
+lifecycle.defer('partitions', () => partitions.stop());
 
 const metrics = createMetrics('worker');
 metrics.counter('sluice_worker_envelopes_total', 'Envelopes applied', () => appliedCount);
