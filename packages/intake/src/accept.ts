@@ -44,6 +44,9 @@ export interface AcceptDependencies {
   readonly newId: () => string;
 }
 
+/** What one recorded issue counts for in the memory bound, about what it takes. */
+const RECORD_SIZE_BYTES = 1_024;
+
 const ACCEPTED: Outcome = { outcome: 'accepted' };
 const UNAUTHORIZED: Outcome = { outcome: 'unauthorized' };
 /** The broker did not answer within the commit deadline, or too much waits in memory: both pass in seconds or need an operator. */
@@ -133,7 +136,8 @@ function refuse(
   if (call.api === 'track' || isStrict) {
     answer({ outcome: 'rejected', issues: issues.filter(isError) });
   } else {
-    commit(deps, recordIssues(call, workspace, receivedAtMs, issues), 0, ACCEPTED, answer);
+    const recorded = recordIssues(call, workspace, receivedAtMs, issues);
+    commit(deps, recorded, recorded.length * RECORD_SIZE_BYTES, ACCEPTED, answer);
   }
 }
 

@@ -30,7 +30,13 @@ export type Accept = (submission: Submission, answer: (outcome: Outcome) => void
 export interface ServerState {
   isStopping: boolean;
   inFlightCount: number;
+  /** Of bodies that came in part so far. */
+  collectedSizeBytes: number;
+  readonly collectedSizeBytesMax: number;
 }
+
+/** Too many callers in the middle of their bodies: they pass, or end by their own time-outs. */
+const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 10 };
 
 /** A body past its limit is read to its end, so that the client hears the answer, but only so far. */
 const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
@@ -72,6 +78,7 @@ export class Exchange {
     this.#res.onAborted(() => {
       this.#isAborted = true;
       this.#state.inFlightCount--;
+      this.#dropChunks();
     });
     this.#res.onData((chunk, isLast) => this.#collect(chunk, isLast));
   }
@@ -80,16 +87,36 @@ export class Exchange {
     if (this.#isSubmitted) return;
     this.#sizeBytes += chunk.byteLength;
     if (this.#sizeBytes > this.#call.sizeBytesMax) {
-      this.#chunks = [];
+      this.#dropChunks();
       this.#isCut = this.#sizeBytes > DISCARDED_SIZE_BYTES_MAX;
       if (isLast || this.#isCut) this.#submit({ outcome: 'too-large' });
     } else if (!isLast) {
-      (this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)));
+      this.#keep(chunk);
     } else if (this.#chunks === undefined) {
       this.#read(new Uint8Array(chunk));
     } else {
-      this.#read(Buffer.concat([...this.#chunks, new Uint8Array(chunk)], this.#sizeBytes));
+      const whole = Buffer.concat([...this.#chunks, new Uint8Array(chunk)], this.#sizeBytes);
+      this.#dropChunks();
+      this.#read(whole);
     }
+  }
+
+  #keep(chunk: ArrayBuffer): void {
+    const state = this.#state;
+    if (state.collectedSizeBytes + chunk.byteLength > state.collectedSizeBytesMax) {
+      this.#dropChunks();
+      this.#isSubmitted = true;
+      this.#isCut = true;
+      this.#send(answerOf(this.#call, OVERLOADED));
+      return;
+    }
+    state.collectedSizeBytes += chunk.byteLength;
+    (this.#chunks ??= []).push(new Uint8Array(chunk.slice(0)));
+  }
+
+  #dropChunks(): void {
+    for (const chunk of this.#chunks ?? []) this.#state.collectedSizeBytes -= chunk.byteLength;
+    this.#chunks = this.#chunks && [];
   }
 
   /** `bytes` are valid only until it returns. */

@@ -91,6 +91,7 @@ const health = createHealth({ producer, batcher, now });
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
+  collectedSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
   accept: (submission, answer) => {
     acceptCall(
       {

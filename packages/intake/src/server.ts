@@ -30,6 +30,8 @@ export interface ServerOptions {
   /** 0: any free one. */
   readonly port: number;
   readonly accept: Accept;
+  /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
+  readonly collectedSizeBytesMax: number;
   /** GET pages: health, metrics, the browser's settings and snippet. */
   readonly pages: Readonly<
     Record<string, (parameters: readonly string[], host: string) => Promise<Page> | Page>
@@ -60,7 +62,12 @@ const CORS_HEADERS = 'Authorization, Content-Type, Content-Encoding, X-Strict-Mo
 /** @throws AppError PORT_TAKEN */
 export function startServer(options: ServerOptions): Promise<Server> {
   const app = App();
-  const state: ServerState = { isStopping: false, inFlightCount: 0 };
+  const state: ServerState = {
+    isStopping: false,
+    inFlightCount: 0,
+    collectedSizeBytes: 0,
+    collectedSizeBytesMax: options.collectedSizeBytesMax,
+  };
 
   const receive = (
     res: HttpResponse,

@@ -11,7 +11,7 @@ export const intakeSettings = platformSettings.extend({
     'browsers reach intake by https (a proxy in front ends TLS)',
   ),
   INTAKE_PENDING_SIZE_BYTES_MAX: integer(MEBIBYTE, 4_096 * MEBIBYTE, 64 * MEBIBYTE).describe(
-    'request bytes that may wait for the broker; beyond it calls get 503',
+    'request bytes that may wait for the broker, and as many on their way in; beyond it calls get 503',
   ),
   INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 5_000).describe(
     'how long a flush is tried again before its callers get 503',

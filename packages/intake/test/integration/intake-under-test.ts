@@ -80,6 +80,7 @@ export async function startIntakeUnderTest(): Promise<IntakeUnderTest> {
   const server = await startServer({
     host: '127.0.0.1',
     port: 0,
+    collectedSizeBytesMax: 4 * 1_048_576,
     accept: (submission, answer) => acceptCall(deps, submission, answer),
     pages: { '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }) },
   });

@@ -263,6 +263,21 @@ describe('hostile connections', () => {
     ).toBe(false);
   });
 
+  test('two hundred bodies that stop halfway cost bounded memory, and nobody else', async () => {
+    const half = `{"userId":"a","event":"${'x'.repeat(40_000)}`;
+    const callers = Array.from({ length: 200 }, () => {
+      const raw = openRaw(intake.port);
+      raw.write(head('/v1/track', 'Content-Length: 60000') + half);
+      return raw;
+    });
+    const answers = await Promise.race(callers.map((raw) => raw.answer()));
+    expect(answers).toMatchObject({ status: 503 });
+    expect(answers.text).toMatch(/Retry-After: \d+/);
+    await expectUnharmed();
+    for (const raw of callers) raw.destroy();
+    await expectUnharmed();
+  });
+
   test('a caller that hangs up before the answer harms nobody', async () => {
     for (let n = 0; n < 50; n++) {
       const raw = openRaw(intake.port);
