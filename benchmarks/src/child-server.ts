@@ -2,12 +2,12 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 
+/** One or more processes of the same server on one port, which the kernel shares out among them. */
 export interface ChildServer {
-  readonly pid: number;
   readonly url: string;
-  /** CPU seconds used so far, user and system. */
+  /** CPU seconds used so far, user and system, of all. */
   cpuSeconds(): Promise<number>;
-  /** Resident memory now. */
+  /** Resident memory now, of the largest. */
   residentBytes(): Promise<number>;
   stop(): Promise<void>;
 }
@@ -21,39 +21,54 @@ export async function cpuSecondsOf(pid: number): Promise<number> {
   return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
 }
 
-/** Runs `file` with the pinned Node until it answers GET `readyPath` (any status). */
+/** Runs `file` with the pinned Node, `processCount` times, until it answers GET `readyPath` (any status). */
 export async function startChildServer(
   file: string,
   environment: Record<string, string>,
   url: string,
   readyPath: string,
+  processCount: number,
 ): Promise<ChildServer> {
+  const children = Array.from({ length: processCount }, () => startProcess(file, environment));
+  const deadline = Date.now() + 20_000;
+  // One that answers does not say that the others listen too; they started together.
+  for (let answers = 0; answers < 10 * processCount;) {
+    for (const { process } of children) {
+      if (process.exitCode !== null) throw new Error(`${file} ended with ${process.exitCode}`);
+    }
+    const answer = await fetch(`${url}${readyPath}`, { headers: { Connection: 'close' } }).catch(
+      () => undefined,
+    );
+    if (answer) answers++;
+    else if (Date.now() > deadline) throw new Error(`${file} did not answer on ${url}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const pids = children.map(({ process }) => process.pid as number);
+  return {
+    url,
+    async cpuSeconds() {
+      const seconds = await Promise.all(pids.map(cpuSecondsOf));
+      return seconds.reduce((sum, value) => sum + value, 0);
+    },
+    residentBytes: async () => Math.max(...(await Promise.all(pids.map(residentBytesOf)))),
+    async stop() {
+      for (const { process } of children) process.kill('SIGTERM');
+      await Promise.all(children.map(({ ended }) => ended));
+    },
+  };
+}
+
+function startProcess(file: string, environment: Record<string, string>) {
   // Small young generations: intake's objects die with their call, and memory is part of the bar.
   const child = spawn(process.execPath, ['--max-semi-space-size=8', file], {
     env: { ...process.env, ...environment },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  const deadline = Date.now() + 20_000;
-  for (;;) {
-    if (child.exitCode !== null) throw new Error(`${file} ended with ${child.exitCode}`);
-    const answer = await fetch(`${url}${readyPath}`).catch(() => undefined);
-    if (answer) break;
-    if (Date.now() > deadline) throw new Error(`${file} did not answer on ${url}`);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  const pid = child.pid as number;
-  return {
-    pid,
-    url,
-    cpuSeconds: () => cpuSecondsOf(pid),
-    async residentBytes() {
-      const status = await readFile(`/proc/${pid}/status`, 'utf8');
-      return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
-    },
-    async stop() {
-      child.kill('SIGTERM');
-      await ended;
-    },
-  };
+  return { process: child, ended };
+}
+
+async function residentBytesOf(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 }

@@ -11,4 +11,9 @@ app.post('/v1/track', async (request) => {
   await queue.add('event', request.body, { removeOnComplete: true });
   return {};
 });
-await app.listen({ host: '127.0.0.1', port: Number(process.env['PORT']) });
+// Several processes may share the port, as they do with uWebSockets.js.
+await app.listen({
+  host: '127.0.0.1',
+  port: Number(process.env['PORT']),
+  reusePort: true,
+} as never);

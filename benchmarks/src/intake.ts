@@ -5,6 +5,8 @@
  * - (b) `ours`: our intake, answered after Redis with `appendfsync always` has the event
  * - (c) `fastify-bullmq`: Fastify adding one BullMQ job a request, on the same Redis
  *
+ * `--processes 2` runs each as two processes on one port, as an operator with two cores would.
+ *
  * The ratios come from wrk (one thread); autocannon is printed beside it. Everything shares the
  * machine's cores, the load generator too, as it does for whoever tries it out.
  */
@@ -52,10 +54,12 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
       seconds: { type: 'string', default: '5' },
       rounds: { type: 'string', default: '5' },
       connections: { type: 'string', default: '512' },
+      processes: { type: 'string', default: '1' },
     },
   });
   const durationSeconds = Number(values.seconds);
   const rounds = Number(values.rounds);
+  const processCount = Number(values.processes);
   if (!(await isWrkInstalled()))
     throw new Error('wrk is needed for the ratios: apt-get install wrk');
 
@@ -92,6 +96,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
       { PORT: '18081' },
       'http://127.0.0.1:18081',
       '/',
+      processCount,
     ),
     ours: await startChildServer(
       join(import.meta.dirname, '../../packages/intake/src/main.ts'),
@@ -104,12 +109,14 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
       },
       'http://127.0.0.1:18082',
       '/livez',
+      processCount,
     ),
     'fastify-bullmq': await startChildServer(
       join(import.meta.dirname, 'intake-fastify-server.ts'),
       { PORT: '18083', REDIS_URL: redisServer.url },
       'http://127.0.0.1:18083',
       '/',
+      processCount,
     ),
   };
   const loadOn = (contender: Contender, seconds: number): Load => ({
@@ -162,7 +169,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
       median(results[contender].map((result) => result.requestsPerSecond));
     const redisVersion = /redis_version:(\S+)/.exec(await redis.info('server'))?.[1] ?? 'unknown';
     await publish({
-      bench: 'intake',
+      bench: processCount === 1 ? 'intake' : `intake-${processCount}-processes`,
       ratios: {
         'ours/floor': median(
           results.ours.map(
@@ -190,6 +197,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
         ]),
       ),
       details: {
+        processes: processCount,
         connections: Number(values.connections),
         shards: SHARD_COUNT,
         body_bytes: bodies[0]?.length,

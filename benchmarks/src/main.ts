@@ -19,7 +19,7 @@ if (chosen) {
   for (const [known, { about }] of Object.entries(BENCHMARKS))
     console.log(`  ${known.padEnd(10)} ${about}`);
   console.log(
-    '\nEach takes --seconds N (a measured round) and --rounds N. One at a time: they share the cores.',
+    '\nEach takes --seconds N (a measured round) and --rounds N, --connections N, --processes N. One at a time: they share the cores.',
   );
   process.exitCode = name === undefined || name === '--help' ? 0 : 1;
 }

@@ -1,0 +1,27 @@
+/** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
+import { createDatabase } from '@sluice/database/connection';
+import { migrate } from '@sluice/database/migrate';
+import { migrateQueues } from '@sluice/platform/queue';
+
+const url = process.env['DATABASE_URL'];
+if (url === undefined || url === '') {
+  console.error('DATABASE_URL is not set: DATABASE_URL=postgres://… npm run migrate');
+  process.exit(1);
+}
+const database = createDatabase({
+  url,
+  poolMax: 1,
+  applicationName: 'sluice-migrate',
+  onError: (error) => console.error(error.message),
+});
+try {
+  const names = await migrate(database);
+  await migrateQueues(url);
+  console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);
+} catch (error) {
+  const { message, cause } = error as Error;
+  console.error(cause instanceof Error ? `${message}: ${cause.message}` : message);
+  process.exitCode = 1;
+} finally {
+  await database.destroy();
+}
