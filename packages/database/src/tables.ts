@@ -125,6 +125,11 @@ export interface IngestionIssues {
   source: string;
 }
 
+export interface Installation {
+  is_only: Generated<boolean>;
+  shard_count: number;
+}
+
 export interface Lanes {
   attempted_sequence: Generated<Int8>;
   cursor_sequence: Generated<Int8>;
@@ -223,6 +228,7 @@ export interface Tables {
   event_ids: EventIds;
   events: Events;
   ingestion_issues: IngestionIssues;
+  installation: Installation;
   lanes: Lanes;
   message_deliveries: MessageDeliveries;
   objects: Objects;

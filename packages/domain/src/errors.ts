@@ -33,3 +33,12 @@ export class AppError extends Error {
     this.code = code;
   }
 }
+
+/** For the end of a `switch` over the operations that this version knows. */
+export function unknownOperation(operation: never): AppError {
+  const { type } = operation as { type: unknown };
+  return new AppError(
+    'ENVELOPE_INVALID',
+    `this version does not know the operation ${String(type)}`,
+  );
+}

@@ -63,6 +63,10 @@ export function acceptCall(
 
   const authentication = authenticate(deps.keys, submission);
   if (authentication.outcome === 'unknown') {
+    if (call.api === 'pipelines' && submission.isStrict && hasUnreadableKey(submission)) {
+      answer({ outcome: 'rejected', issues: [bodyIssue(submission)] });
+      return;
+    }
     deps.recordUnauthorized(call.name, authentication.siteEnvironmentId);
     answer(isPermissive ? ACCEPTED : UNAUTHORIZED);
     return;
@@ -122,6 +126,11 @@ function authenticate(keys: KeyRing, { call, authorization, body }: Submission):
       ? (value as { writeKey?: unknown }).writeKey
       : undefined;
   return keys.authenticateWriteKey(typeof writeKey === 'string' ? writeKey : '');
+}
+
+/** The key is in the body, and the body cannot be read: what is wrong with it is the better answer than 401. */
+function hasUnreadableKey({ authorization, body }: Submission): boolean {
+  return authorization === '' && body.outcome !== 'read';
 }
 
 /** Strict, and the Track API: nothing is taken and the caller is told. Permissive: it is recorded and the caller hears "accepted". */

@@ -58,8 +58,8 @@ export class KeyRing {
   authenticatePipelines(header: string): Authentication {
     const remembered = this.#pipelinesHeaders.get(header);
     if (remembered) return remembered;
-    const [user] = readBasic(header) ?? [];
-    const found = user === undefined ? UNKNOWN : this.authenticateWriteKey(user);
+    const [user, password] = readBasic(header) ?? [];
+    const found = user === undefined || password !== '' ? UNKNOWN : this.authenticateWriteKey(user);
     return remember(this.#pipelinesHeaders, header, found);
   }
 

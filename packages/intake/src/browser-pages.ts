@@ -1,6 +1,6 @@
 /**
  * What browsers ask of a Pipelines host besides events (`ingestion-conventions.md` §3.7): the
- * settings that the published client loads before its first call, and a snippet.
+ * settings that the published client loads before its first call.
  */
 import type { KeyRing } from './authenticate.ts';
 import type { Page } from './server.ts';

@@ -1,6 +1,7 @@
 /** The intake process: settings, resources in order, the use case, the sockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import { agreeOnShardCount } from '@sluice/database/installation';
 import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -35,6 +36,7 @@ const database = createDatabase({
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
+await agreeOnShardCount(database, settings.SHARD_COUNT);
 
 const producer = await openProducer({
   databaseUrl: settings.DATABASE_URL,

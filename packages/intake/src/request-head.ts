@@ -14,6 +14,7 @@ class Head {
   contentEncoding = '';
   strictMode = '';
   transferEncoding = '';
+  transferEncodingCount = 0;
   contentLengthCount = 0;
   isCrossOrigin = false;
 
@@ -22,6 +23,7 @@ class Head {
     this.contentEncoding = '';
     this.strictMode = '';
     this.transferEncoding = '';
+    this.transferEncodingCount = 0;
     this.contentLengthCount = 0;
     this.isCrossOrigin = false;
   }
@@ -47,6 +49,7 @@ export function readHeader(name: string, value: string): void {
       break;
     case 'transfer-encoding':
       head.transferEncoding = value;
+      head.transferEncodingCount++;
       break;
     case 'origin':
       head.isCrossOrigin = true;
@@ -55,9 +58,11 @@ export function readHeader(name: string, value: string): void {
 }
 
 /** Why the request's body has no certain end; undefined where it has. */
-export function framingProblem({ contentLengthCount, transferEncoding }: Head): string | undefined {
-  if (contentLengthCount > 1) return 'Content-Length is repeated';
-  if (transferEncoding !== '' && transferEncoding.trim().toLowerCase() !== 'chunked') {
+export function framingProblem(found: Head): string | undefined {
+  if (found.contentLengthCount > 1) return 'Content-Length is repeated';
+  if (found.transferEncodingCount > 1) return 'Transfer-Encoding is repeated';
+  const coding = found.transferEncoding.trim().toLowerCase();
+  if (found.transferEncodingCount === 1 && coding !== 'chunked') {
     return 'a Transfer-Encoding other than chunked is not supported';
   }
   return undefined;

@@ -32,7 +32,7 @@ export interface ServerOptions {
   readonly accept: Accept;
   /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
   readonly collectedSizeBytesMax: number;
-  /** GET pages: health, metrics, the browser's settings and snippet. */
+  /** GET pages: health, metrics, the browser's settings. */
   readonly pages: Readonly<
     Record<string, (parameters: readonly string[], host: string) => Promise<Page> | Page>
   >;

@@ -8,7 +8,15 @@
  * Before: `queue.ts`. After: `worker/src/process-envelope.ts`, `worker/src/deliver-webhook.ts`.
  */
 import type { Envelope } from '@sluice/domain/operation';
-import { createPostgresBackend, Queue, WaitingError, withBackend, Worker, type Job } from 'bullmq';
+import {
+  createPostgresBackend,
+  Queue,
+  UnrecoverableError,
+  WaitingError,
+  withBackend,
+  Worker,
+  type Job,
+} from 'bullmq';
 import type pg from 'pg';
 import {
   LANE_QUEUE_NAME,
@@ -19,11 +27,16 @@ import {
   type LaneKey,
 } from './queue.ts';
 import { connectWorker } from './redis.ts';
+import { repeat } from './repeat.ts';
 
 const STALLED_AFTER_MS = 15_000;
 /** A stalled envelope is never given up: BullMQ's default of 1 would fail it for good. */
 const STALLED_COUNT_MAX = 1_000_000;
 const RETRY_DELAY_MS_MAX = 5_000;
+const FAILED_RETRY_INTERVAL_MS = 10_000;
+const FAILED_RETRY_COUNT_MAX = 100;
+/** How the reason of a job begins that must not run again. */
+const DISCARDED = 'discarded';
 
 /** What a processor says of its job. */
 export type JobOutcome =
@@ -62,6 +75,7 @@ export async function startConsumers(
   const closing = new AbortController();
   let lastProgressAtMs = processors.now();
 
+  const shardQueues: Queue[] = [];
   const open = async (
     name: string,
     concurrency: number,
@@ -81,8 +95,9 @@ export async function startConsumers(
     const classes = redis ? { Queue, Worker } : withBackend(createPostgresBackend);
     if (globalConcurrency !== undefined) {
       const queue = new (classes.Queue as typeof Queue)(name, connection);
+      queue.on('error', (error) => logger.warn({ error, queue: name }, 'queue'));
+      shardQueues.push(queue);
       await queue.setGlobalConcurrency(globalConcurrency);
-      await queue.close();
     }
     const worker = new (classes.Worker as typeof Worker)(name, process, {
       ...settings,
@@ -90,7 +105,7 @@ export async function startConsumers(
     });
     worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
     worker.on('failed', (job, error) =>
-      logger.error({ error, queue: name, jobId: job?.id }, 'job failed for good'),
+      logger.error({ error, queue: name, jobId: job?.id }, 'job failed'),
     );
     worker.on('completed', () => void (lastProgressAtMs = processors.now()));
     worker.run().catch((error: unknown) => logger.error({ error, queue: name }, 'worker stopped'));
@@ -110,10 +125,14 @@ export async function startConsumers(
           };
         });
       if (outcome.outcome === 'done') return;
-      if (outcome.outcome === 'discard') throw new Error(outcome.reason);
+      if (outcome.outcome === 'discard')
+        throw new UnrecoverableError(`${DISCARDED}: ${outcome.reason}`);
       await pause(outcome.afterMs, closing.signal);
       if (closing.signal.aborted) {
-        await job.moveToWait(token);
+        // Where it cannot be put back it stays active, and returns when its lock ends.
+        await job.moveToWait(token).catch((error: unknown) => {
+          logger.warn({ error, envelopeId: job.id }, 'an envelope could not be put back');
+        });
         throw new WaitingError();
       }
     }
@@ -130,14 +149,30 @@ export async function startConsumers(
     await processors.wakeLane(job.data as LaneKey);
   });
 
+  const retries = repeat('run failed envelopes again', FAILED_RETRY_INTERVAL_MS, logger, () =>
+    Promise.all(shardQueues.map(retryFailed)),
+  );
+
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     closing.abort();
+    await retries.stop();
     await Promise.all([...shards, lanes].map((worker) => worker.close()));
+    await Promise.all(shardQueues.map((queue) => queue.close()));
     redis?.disconnect();
     await pool?.end();
   };
   return { lastProgressAtMs: () => lastProgressAtMs, close: () => (closed ??= close()) };
+}
+
+/**
+ * BullMQ takes a broken connection at the moment of completing a job for a failure of the job. Such an
+ * envelope is applied, or is not; running it again is right either way. What was discarded stays.
+ */
+async function retryFailed(queue: Queue): Promise<void> {
+  for (const job of await queue.getFailed(0, FAILED_RETRY_COUNT_MAX - 1)) {
+    if (!job.failedReason?.startsWith(DISCARDED)) await job.retry('failed');
+  }
 }
 
 /** Waits; returns at once when `signal` is aborted. */

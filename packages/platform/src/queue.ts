@@ -62,6 +62,8 @@ export interface Producer {
   wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
   /** Envelopes waiting or running, a number a shard. */
   envelopeCounts(): Promise<number[]>;
+  /** Envelopes that ended badly, all shards: run again by the workers, or discarded and kept. */
+  failedCount(): Promise<number>;
   durability(): Promise<Durability>;
   close(): Promise<void>;
 }
@@ -102,14 +104,26 @@ export async function migrateQueues(databaseUrl: string): Promise<void> {
   }
 }
 
-/** The pool that all queues of a process share. Each worker's LISTEN holds one connection for good. */
-export function openQueuePool(options: BrokerOptions, listenerCount: number): pg.Pool {
+/**
+ * The pool that all queues of a process share. Each worker's LISTEN holds one connection for good. A
+ * Postgres that hangs is an error after `timeoutMs`.
+ */
+export function openQueuePool(
+  options: BrokerOptions,
+  listenerCount: number,
+  timeoutMs?: number,
+): pg.Pool {
   const pool = new pg.Pool({
     connectionString: options.databaseUrl,
     options: `-c search_path=${BULLMQ_SCHEMA}`,
     max: listenerCount + 8,
     keepAlive: true,
+    ...(timeoutMs === undefined
+      ? {}
+      : { query_timeout: timeoutMs, connectionTimeoutMillis: timeoutMs }),
   });
+  // Without it, a connection that breaks between two statements ends the process.
+  pool.on('connect', (client) => void client.on('error', () => {}));
   pool.on('error', (error) =>
     options.logger.warn({ error }, 'a queue connection broke; it is opened again'),
   );
@@ -128,7 +142,7 @@ export async function openProducer(
     ? await connectProducer(options.redisUrl, addTimeoutMs)
     : undefined;
   redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
-  const pool = redis ? undefined : openQueuePool(options, 0);
+  const pool = redis ? undefined : openQueuePool(options, 0, addTimeoutMs);
 
   const openQueue = (name: string): AnyQueue => {
     const queue = redis
@@ -210,10 +224,15 @@ export async function openProducer(
     async envelopeCounts() {
       return Promise.all(
         shards.map(async (queue) => {
-          const counts = await queue.getJobCounts('wait', 'active', 'delayed', 'failed');
+          const counts = await queue.getJobCounts('wait', 'active', 'delayed');
           return Object.values(counts).reduce((sum, count) => sum + count, 0);
         }),
       );
+    },
+
+    async failedCount() {
+      const counts = await Promise.all(shards.map((queue) => queue.getJobCounts('failed')));
+      return counts.reduce((sum, { failed = 0 }) => sum + failed, 0);
     },
 
     async durability() {

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
+import { agreeOnShardCount } from '@sluice/database/installation';
 import { NumberStock } from '@sluice/database/numbers';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -22,6 +23,7 @@ import { webhookOptions } from './webhook-settings.ts';
 
 /** Work and no job that ended for so long: something hangs. Above the time that a dead worker's job needs to come back. */
 const STUCK_AFTER_MS = 60_000;
+const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
@@ -42,6 +44,7 @@ const database = createDatabase({
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
+await agreeOnShardCount(database, settings.SHARD_COUNT);
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,
@@ -125,13 +128,19 @@ metrics.counter(
 metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
   (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
 );
+metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
+  producer.failedCount(),
+);
 
 const health = await startHealthServer({
   host: settings.WORKER_HOST,
   port: settings.WORKER_PORT,
   metrics,
   async readiness() {
-    const counts = await producer.envelopeCounts().catch(() => undefined);
+    const counts = await Promise.race([
+      producer.envelopeCounts().catch(() => undefined),
+      sleep(READINESS_DEADLINE_MS, undefined),
+    ]);
     const idleMs = now() - consumers.lastProgressAtMs();
     const hasWork = counts?.some((count) => count > 0) ?? false;
     const isStuck = hasWork && idleMs > STUCK_AFTER_MS;

@@ -140,7 +140,10 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
         );
       },
     });
-    await vi.waitFor(async () => expect(await producer.envelopeCounts()).toEqual([1, 0]), 10_000);
+    await vi.waitFor(async () => {
+      expect(await producer.envelopeCounts()).toEqual([0, 0]);
+      expect(await producer.failedCount()).toBe(1);
+    }, 10_000);
     expect(order).toEqual(['envelope-a', 'envelope-b']);
   });
 

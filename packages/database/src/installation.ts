@@ -1,0 +1,27 @@
+/** Decisions that hold for the whole installation and can never change: the first process makes them. */
+import { AppError } from '@sluice/domain/errors';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+
+/**
+ * Keeps a process with another number of shards from starting: it would put events where no worker
+ * looks, or leave queues that nobody reads. By the primary key.
+ *
+ * @throws AppError CONFIG_INVALID
+ */
+export async function agreeOnShardCount(
+  database: DatabaseOrTransaction,
+  shardCount: number,
+): Promise<void> {
+  const { rows } = await sql<{ shardCount: number }>`
+    insert into installation (shard_count) values (${shardCount})
+    on conflict (is_only) do update set shard_count = installation.shard_count
+    returning shard_count as "shardCount"`.execute(database);
+  const agreed = rows[0]?.shardCount;
+  if (agreed !== shardCount) {
+    throw new AppError(
+      'CONFIG_INVALID',
+      `SHARD_COUNT is ${shardCount}, but this database was made with ${agreed}; it can never change`,
+    );
+  }
+}
