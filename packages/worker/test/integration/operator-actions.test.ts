@@ -162,6 +162,26 @@ describe('skip head', () => {
     ]);
   });
 
+  test('stands when such a worker comes back before anybody else has claimed the lane', async () => {
+    const world = await createFailingLane();
+    const gate = createGate();
+    world.behave = async () => {
+      await gate.opened;
+      return status(500);
+    };
+    await probeNow(database, world.key, world.nowMs);
+    const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, sliceMs: 100 } });
+    await until(() => world.sent.length === 1);
+    await until(async () => (await skip(world)) === 'skipped');
+    gate.open();
+    expect(await frozen).toEqual({ outcome: 'fenced' });
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2 });
+    expect(await world.attempts(2)).toHaveLength(2);
+    world.behave = () => OK;
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(2, 5));
+  });
+
   test('asked for by many at once is done once', async () => {
     const world = await createFailingLane();
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => skip(world)));
