@@ -19,6 +19,8 @@ const BEARER = /^bearer +([\w.~+/=-]{1,512}) *$/i;
 /** Whose call it is. Every statement made for it names this tenant. */
 export interface Caller {
   readonly environmentId: number;
+  /** What its owner calls the key, for the record of what was done with it. */
+  readonly keyName: string;
 }
 
 declare module 'fastify' {
@@ -50,7 +52,7 @@ export function authenticateCaller(
         dependencies.findAppKey(secretHash),
       );
       if (key) {
-        request.caller = { environmentId: key.environmentId };
+        request.caller = { environmentId: key.environmentId, keyName: key.name };
         return undefined;
       }
     }
@@ -64,7 +66,16 @@ export function authenticateCaller(
 
 /** The tenant of a call that has passed {@link authenticateCaller}. */
 export function environmentOf(request: FastifyRequest): number {
-  if (!request.caller)
+  return callerOf(request).environmentId;
+}
+
+/** Who it is, as far as a key tells. */
+export function keyNameOf(request: FastifyRequest): string {
+  return callerOf(request).keyName;
+}
+
+function callerOf({ caller }: FastifyRequest): Caller {
+  if (!caller)
     throw new Error('a route that needs a caller stands outside the scope that authenticates');
-  return request.caller.environmentId;
+  return caller;
 }

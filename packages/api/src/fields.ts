@@ -22,6 +22,14 @@ export const idInPath = z
   .refine((id) => id <= INTEGER_MAX)
   .meta({ type: 'integer', format: 'int32', minimum: 1, maximum: INTEGER_MAX });
 
+/** A place in the log of a webhook's deliveries: beyond int32 within a month of a busy one. */
+export const sequenceInPath = z
+  .string()
+  .regex(/^[1-9]\d{0,15}$/)
+  .transform(Number)
+  .refine(Number.isSafeInteger)
+  .meta({ type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+
 /** The last second of the year 9999, so that every time has a date. */
 const UNIX_SECONDS_MAX = 253_402_300_799;
 
@@ -79,6 +87,9 @@ export const badRequest = { 400: problemResponse(PROBLEMS.invalid_request.meanin
 
 /** For routes whose path names something. */
 export const missing = { 404: problemResponse(PROBLEMS.not_found.meaning) };
+
+/** For routes that need what they name to be in some state. */
+export const conflicting = { 409: problemResponse(PROBLEMS.conflict.meaning) };
 
 /** For routes that take a body. */
 export const badBody = {

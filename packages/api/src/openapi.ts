@@ -7,6 +7,8 @@ import {
   createJsonSchemaTransform,
   createJsonSchemaTransformObject,
 } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { EVENT_SCHEMAS } from './event-schemas.ts';
 import {
   CONTENT_SECURITY_POLICY,
   renderReferencePage,
@@ -43,7 +45,7 @@ export function serveReference(app: ApiServer): void {
   let page = '';
   app.addHook('onReady', async () => {
     const document = withoutUnused(app.swagger() as ApiDocument);
-    documentText = JSON.stringify(document);
+    documentText = JSON.stringify({ ...document, webhooks: describeEvents() });
     page = renderReferencePage(document);
   });
 
@@ -57,6 +59,18 @@ export function serveReference(app: ApiServer): void {
         'content-security-policy': CONTENT_SECURITY_POLICY,
       })
       .send(page),
+  );
+}
+
+/** What is posted to a reporting webhook, by event type (OpenAPI 3.1, `webhooks`). */
+function describeEvents(): Record<string, unknown> {
+  const responses = { 200: { description: 'Any 2xx within 4 seconds: taken.' } };
+  return Object.fromEntries(
+    [...EVENT_SCHEMAS].map(([type, schema]) => {
+      const { $schema: _, ...described } = z.toJSONSchema(schema);
+      const requestBody = { content: { 'application/json': { schema: described } } };
+      return [type, { post: { summary: `A delivery of ${type}`, requestBody, responses } }];
+    }),
   );
 }
 

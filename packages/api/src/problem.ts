@@ -36,6 +36,10 @@ export const PROBLEMS = {
     status: 408,
     meaning: 'Send it again.',
   },
+  conflict: {
+    status: 409,
+    meaning: 'It does not fit the present state; the message says why. Look at the state again.',
+  },
   body_too_large: {
     status: 413,
     meaning: 'The message names the limit in bytes.',

@@ -20,6 +20,7 @@ import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
+import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
 import { describeApi, serveReference } from './openapi.ts';
 import { type ProbeDependencies, registerProbes } from './probes.ts';
 import {
@@ -50,6 +51,7 @@ export interface ApiDependencies
   extends
     AuthenticateDependencies,
     ReportingWebhookDependencies,
+    LaneOperationDependencies,
     CustomerDependencies,
     IngestionIssueDependencies,
     WorkspaceDependencies,
@@ -121,6 +123,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
   await app.register(async (scope: ApiServer) => {
     scope.addHook('onRequest', authenticateCaller(dependencies));
     registerReportingWebhooks(scope, dependencies);
+    registerLaneOperations(scope, dependencies);
     registerCustomers(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
     registerWorkspaces(scope, dependencies);

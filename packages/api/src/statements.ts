@@ -6,6 +6,8 @@ import { findPersonProfile, listDevices, listRelationships } from '@sluice/datab
 import { listAttempts, listDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
 import { findWorkspaceTotals } from '@sluice/database/environments';
+import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
+import { findLaneState } from '@sluice/database/lane-states';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
   deleteWebhook,
@@ -31,6 +33,11 @@ const STATEMENTS = {
   listDeliveries,
   listDeliveriesOfState,
   listAttempts,
+  findLaneState,
+  probeNow,
+  skipHead,
+  appendResend,
+  appendTest,
 };
 
 type OnDatabase<Statement> = Statement extends (

@@ -44,7 +44,8 @@ const attempt = z.object({
     .nullable()
     .meta({ description: 'The class of the failure; null where delivered.' }),
   failure_message: z.string().nullable(),
-  response_body: z.string().nullable().meta({ description: 'Its beginning.' }),
+  response_head: z.string().nullable().meta({ description: 'Status line and headers.' }),
+  response_body: z.string().nullable().meta({ description: 'Its first 16 KB.' }),
 });
 
 const state = z.enum(['pending', 'retrying', 'delivered', 'abandoned']);
@@ -59,6 +60,13 @@ const delivery = z
     }),
     occurred_at: z.int().meta({ description: 'Unix seconds: when the event happened.' }),
     created_at: z.int().meta({ description: 'Unix seconds: when the delivery was logged.' }),
+    origin: z
+      .enum(['event', 'resend', 'test'])
+      .meta({ description: 'What made it: something that happened, or one of your calls.' }),
+    resend_of: z
+      .int()
+      .nullable()
+      .meta({ description: 'The sequence of the delivery that this one repeats.' }),
     attempts: z.array(attempt).meta({ description: 'Oldest first.' }),
   })
   .meta({ id: 'Delivery', description: 'One event to one webhook.' });
@@ -138,6 +146,8 @@ const toWire = (
   state: row.state,
   occurred_at: Math.floor(row.occurredAt.getTime() / 1000),
   created_at: Math.floor(row.appendedAt.getTime() / 1000),
+  origin: row.origin,
+  resend_of: row.resendOf,
   attempts: attempts.map((each) => ({
     attempt: each.attempt,
     started_at: Math.floor(each.startedAtMs / 1000),
@@ -146,6 +156,7 @@ const toWire = (
     status: each.status,
     failure: each.failure,
     failure_message: each.failureMessage,
+    response_head: each.responseHead,
     response_body: each.responseBody,
   })),
 });

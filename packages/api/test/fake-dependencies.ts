@@ -25,7 +25,8 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     renderMetrics: async () => ({ contentType: 'text/plain', body: 'sluice_up 1\n' }),
     outgoingIpAddresses: ['192.0.2.1'],
     wakeLane: async () => {},
-    findAppKey: async (hash) => (hash.equals(KEY_HASH) ? { environmentId: 1 } : undefined),
+    findAppKey: async (hash) =>
+      hash.equals(KEY_HASH) ? { environmentId: 1, name: 'test' } : undefined,
     findWorkspaceTotals: async () => undefined,
     findPersonProfile: async () => undefined,
     listDevices: async () => [],
@@ -40,6 +41,12 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     listDeliveries: async () => [],
     listDeliveriesOfState: async () => ({ deliveries: [], nextBefore: undefined }),
     listAttempts: async () => [],
+    giveUpAfterMs: 604_800_000,
+    findLaneState: async () => undefined,
+    probeNow: async () => 'not_found',
+    skipHead: async () => 'not_found',
+    appendResend: async () => ({ outcome: 'not_found' }),
+    appendTest: async () => ({ outcome: 'not_found' }),
     ...changes,
   };
   return { dependencies, records };

@@ -44,8 +44,13 @@ describe('/openapi.json', () => {
       'GET /v1/reporting_webhooks',
       'GET /v1/reporting_webhooks/{webhook_id}',
       'GET /v1/reporting_webhooks/{webhook_id}/deliveries',
+      'GET /v1/reporting_webhooks/{webhook_id}/state',
       'GET /v1/workspaces',
       'POST /v1/reporting_webhooks',
+      'POST /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend',
+      'POST /v1/reporting_webhooks/{webhook_id}/probe',
+      'POST /v1/reporting_webhooks/{webhook_id}/skip_head',
+      'POST /v1/reporting_webhooks/{webhook_id}/test',
       'PUT /v1/reporting_webhooks/{webhook_id}',
     ]);
   });

@@ -16,11 +16,13 @@ import type { ReportingEvent } from '@sluice/domain/reporting-event';
 import { deliveryBody } from '@sluice/domain/webhook';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
+import { takeFirstEngagements } from './first-engagements.ts';
 import type { AttemptRecord, LaneKey } from './lanes.ts';
 
 /**
  * Logs a delivery of each event to each enabled webhook that chose its type: one statement,
- * whatever the number. Call it last in the transaction: from here the lanes' rows are locked. They
+ * whatever the number, and one before it where there are opens or clicks, of which webhooks without
+ * `full_resolution` get the first only. Call it last in the transaction: from here the lanes' rows are locked. They
  * are locked in order of their key, so that two envelopes never wait for each other.
  *
  * Finds webhooks and lanes by the environment's part of their primary keys.
@@ -33,6 +35,7 @@ export async function appendDeliveries(
   events: readonly ReportingEvent[],
 ): Promise<LaneKey[]> {
   if (events.length === 0) return [];
+  const repeats = await takeFirstEngagements(transaction, events);
   const { rows } = await sql<LaneKey>`
     with reported as (
       select * from unnest(
@@ -41,8 +44,9 @@ export async function appendDeliveries(
         ${events.map((event) => event.eventType)}::text[],
         ${events.map((event) => new Date(event.occurredAtMs))}::timestamptz[],
         ${events.map((event) => deliveryBody(event, false))}::text[],
-        ${events.map((event) => (event.content === undefined ? null : deliveryBody(event, true)))}::text[]
-      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, place)
+        ${events.map((event) => (event.content === undefined ? null : deliveryBody(event, true)))}::text[],
+        ${events.map((_, place) => repeats.has(place))}::boolean[]
+      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, place)
     ), matched as (
       select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at,
              case when webhooks.with_content then coalesce(r.body_with_content, r.body) else r.body end as body,
@@ -50,6 +54,7 @@ export async function appendDeliveries(
         from reported r
         join webhooks on webhooks.environment_id = r.environment_id
                      and not webhooks.disabled and r.event_type = any (webhooks.events)
+                     and (webhooks.full_resolution or not r.is_repeat)
     ), counted as (
       select environment_id, webhook_id, count(*) as deliveries from matched group by environment_id, webhook_id
     ), locked as (
@@ -88,13 +93,14 @@ export async function listDeliveriesAfter(
   attemptedThrough: number,
   limit: number,
 ): Promise<LoggedDelivery[]> {
-  const { rows } = await sql<{ sequence: string; body: string }>`
-    select sequence, body from delivery_log
+  const { rows } = await sql<{ sequence: string; body: string; isTriedOnce: boolean }>`
+    select sequence, body, origin <> 'event' as "isTriedOnce" from delivery_log
      where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence > ${after}
      order by sequence limit ${limit}`.execute(database);
   const deliveries = rows.map((row) => ({
     sequence: Number(row.sequence),
     body: row.body,
+    isTriedOnce: row.isTriedOnce,
     retry: NEVER_ATTEMPTED,
     isFinished: false,
   }));
@@ -127,6 +133,9 @@ export async function listDeliveriesAfter(
   return deliveries;
 }
 
+/** What made a delivery: something that happened, or an operator. */
+export type DeliveryOrigin = 'event' | 'resend' | 'test';
+
 /** A delivery as its webhook's owner sees it (`ingestion-webhooks.md` §3). */
 export interface DeliveryReport {
   readonly sequence: number;
@@ -134,6 +143,9 @@ export interface DeliveryReport {
   readonly eventType: string;
   readonly occurredAt: Date;
   readonly appendedAt: Date;
+  readonly origin: DeliveryOrigin;
+  /** The delivery that this one repeats, where it is a resend. */
+  readonly resendOf: number | null;
   readonly state: 'pending' | 'retrying' | 'delivered' | 'abandoned';
   readonly attempts: number;
 }
@@ -147,7 +159,7 @@ export async function listDeliveries(
 ): Promise<DeliveryReport[]> {
   const { rows } = await sql<Omit<DeliveryReport, 'sequence'> & { sequence: string }>`
     select log.sequence, event_id as "eventId", event_type as "eventType", occurred_at as "occurredAt",
-           appended_at as "appendedAt", coalesce(latest.outcome, 'pending') as state,
+           appended_at as "appendedAt", origin, resend_of::float8 as "resendOf", coalesce(latest.outcome, 'pending') as state,
            coalesce(latest.attempt, 0) as attempts
       from delivery_log log
       left join lateral (
@@ -170,7 +182,7 @@ export async function listAttempts(
     Omit<AttemptRecord, 'sequence' | 'startedAtMs'> & { sequence: string; startedAt: Date }
   >`
     select sequence, attempt, started_at as "startedAt", duration_ms as "durationMs", status, outcome, failure,
-           failure_message as "failureMessage", response_body as "responseBody"
+           failure_message as "failureMessage", response_head as "responseHead", response_body as "responseBody"
       from delivery_attempts
      where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
        and sequence = any (${sequences}::bigint[])

@@ -50,7 +50,7 @@ export async function listDeliveriesOfState(
       select cursor_sequence, attempted_sequence from lanes
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
     ), examined as materialized (
-      select sequence, event_id, event_type, occurred_at, appended_at
+      select sequence, event_id, event_type, occurred_at, appended_at, origin, resend_of
         from delivery_log
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
          and sequence < ${beforeSequence} and ${where}
@@ -69,7 +69,7 @@ export async function listDeliveriesOfState(
       select case when count(*) = ${scanLimit} then min(sequence) end as sequence from examined
     )
     select through.sequence as "examinedThrough", m.sequence, m.event_id as "eventId", m.event_type as "eventType",
-           m.occurred_at as "occurredAt", m.appended_at as "appendedAt", m.state, m.attempts
+           m.occurred_at as "occurredAt", m.appended_at as "appendedAt", m.origin, m.resend_of::float8 as "resendOf", m.state, m.attempts
       from through left join matching m on true
      order by m.sequence desc`.execute(database);
 

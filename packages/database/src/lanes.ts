@@ -105,6 +105,8 @@ export interface AttemptRecord {
   readonly outcome: 'delivered' | 'retrying' | 'abandoned';
   readonly failure: FailureClass | null;
   readonly failureMessage: string | null;
+  /** Status line and headers, as text. */
+  readonly responseHead: string | null;
   readonly responseBody: string | null;
 }
 
@@ -169,7 +171,7 @@ export async function recordProgress(
     ), kept as (
       insert into delivery_attempts
         (environment_id, webhook_id, sequence, attempt, started_at, duration_ms, status, outcome, failure,
-         failure_message, response_body)
+         failure_message, response_head, response_body)
       select lane.environment_id, lane.webhook_id, a.*
         from lane, unnest(
           ${attempts.map((attempt) => attempt.sequence)}::bigint[],
@@ -180,6 +182,7 @@ export async function recordProgress(
           ${attempts.map((attempt) => attempt.outcome)}::text[],
           ${attempts.map((attempt) => attempt.failure)}::text[],
           ${attempts.map((attempt) => attempt.failureMessage)}::text[],
+          ${attempts.map((attempt) => attempt.responseHead)}::text[],
           ${attempts.map((attempt) => attempt.responseBody)}::text[]) a
       -- Only a repetition finds its rows there.
       on conflict do nothing

@@ -50,6 +50,7 @@ export interface DeliveryAttempts {
   failure_message: string | null;
   outcome: string;
   response_body: string | null;
+  response_head: string | null;
   sequence: Int8;
   started_at: Timestamp;
   status: number | null;
@@ -63,6 +64,8 @@ export interface DeliveryLog {
   event_id: string;
   event_type: string;
   occurred_at: Timestamp;
+  origin: Generated<string>;
+  resend_of: Int8 | null;
   sequence: Int8;
   webhook_id: number;
 }
@@ -110,6 +113,14 @@ export interface Events {
   person_id: Int8 | null;
   processed_at: Timestamp | null;
   received_at: Timestamp;
+}
+
+export interface FirstEngagements {
+  created_at: Generated<Timestamp>;
+  delivery_id: string;
+  environment_id: number;
+  link_digest: Buffer;
+  metric: string;
 }
 
 export interface IngestionIssues {
@@ -227,6 +238,7 @@ export interface Tables {
   environments: Environments;
   event_ids: EventIds;
   events: Events;
+  first_engagements: FirstEngagements;
   ingestion_issues: IngestionIssues;
   installation: Installation;
   lanes: Lanes;

@@ -22,6 +22,7 @@ export const FAILURE_CLASSES = {
   unreachable: 'There is no route to the address.',
   address_refused: 'The endpoint is at an address that this installation does not send to.',
   unusable_endpoint: 'The endpoint is not an http or https URL that can be called.',
+  skipped: 'Not an attempt: an operator gave the delivery up.',
   other: 'None of the above; the message says more.',
 } as const;
 

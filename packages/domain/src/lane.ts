@@ -54,6 +54,8 @@ export interface LaneDelivery {
   readonly retry: RetryState;
   /** Delivered or abandoned out of order, in an earlier run. */
   readonly isFinished: boolean;
+  /** An operator asked for it: a failure of it is its end, so that it never holds back what happens. */
+  readonly isTriedOnce: boolean;
 }
 
 interface Entry<Delivery> {
@@ -165,6 +167,11 @@ export class LaneRun<Delivery extends LaneDelivery> {
     chance: number,
   ): 'retrying' | 'abandoned' {
     const entry = this.#started(sequence);
+    if (entry.delivery.isTriedOnce) {
+      this.#finish(sequence);
+      if (this.#failing?.head === sequence) this.#resume();
+      return 'abandoned';
+    }
     const verdict = judgeFailure(entry.retry, attempt, endedAtMs, this.#policy, chance);
     entry.retry = verdict.retry;
     if (verdict.outcome === 'abandoned') {

@@ -63,6 +63,9 @@ export function reportMetric(set: WorkingSet, operation: ReportMetric): void {
     metric,
     occurredAtMs: operation.occurredAtMs,
     ...(person ? { personId: person.personId } : {}),
+    ...(metric === 'opened' || metric === 'clicked'
+      ? { engagement: { deliveryId, link: metric === 'clicked' ? (operation.href ?? '') : '' } }
+      : {}),
     data: dataOf(operation, channel, recipient, person),
   });
 }
@@ -116,12 +119,21 @@ function dataOf(
     customer_id: person?.row.id ?? '',
     identifiers: person ? identifiersOf(person.row) : { id: null, email: null },
   };
+  // A push message that was not delivered says so of the device.
+  const isOfDevice =
+    channel === 'push' &&
+    deviceToken !== undefined &&
+    (metric === 'bounced' || metric === 'dropped');
   if (channel === 'push') {
-    if (deviceToken !== undefined) data['recipients'] = [{ device_id: deviceToken }];
+    if (deviceToken !== undefined) {
+      const device: JsonObject = { device_id: deviceToken };
+      if (isOfDevice && reason !== undefined) device['failure_message'] = reason;
+      data['recipients'] = [device];
+    }
   } else if (recipient !== null) {
     data['recipient'] = recipient;
   }
   if (metric === 'clicked' && href !== undefined) data['href'] = href;
-  if (FAILURES.has(metric) && reason !== undefined) data['failure_message'] = reason;
+  if (FAILURES.has(metric) && reason !== undefined && !isOfDevice) data['failure_message'] = reason;
   return data;
 }

@@ -116,6 +116,12 @@ export interface ReportingEvent {
   readonly metric: string;
   readonly occurredAtMs: number;
   readonly personId?: number;
+  /** Set for opens and clicks: what must be the same for two of them to be the same one again. */
+  readonly engagement?: {
+    readonly deliveryId: string;
+    /** Empty where it is no click, or one that names no link. */
+    readonly link: string;
+  };
   readonly data: JsonObject;
   /** Members of `data` that only webhooks with `with_content` get. */
   readonly content?: JsonObject;

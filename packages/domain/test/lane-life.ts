@@ -226,7 +226,7 @@ function readLog(
       if (attempt.failure !== null)
         retry = addFailure(retry, { ...attempt, failure: attempt.failure });
     }
-    page.push({ sequence, retry, isFinished });
+    page.push({ sequence, retry, isFinished, isTriedOnce: false });
   }
   return page;
 }

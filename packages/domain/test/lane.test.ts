@@ -26,7 +26,7 @@ const refusedAt = (startedAtMs: number) =>
   ({ failure: 'connection_refused', status: null, startedAtMs }) as const;
 
 function delivery(sequence: number, isFinished = false): LaneDelivery {
-  return { sequence, retry: NEVER_ATTEMPTED, isFinished };
+  return { sequence, retry: NEVER_ATTEMPTED, isFinished, isTriedOnce: false };
 }
 
 function laneOf(count: number, snapshot: LaneSnapshot = healthy): LaneRun<LaneDelivery> {
@@ -216,4 +216,37 @@ test('a gap in the log is refused, not skipped', () => {
 test('an ending of what is not in flight is refused', () => {
   const run = laneOf(2);
   expect(() => run.succeed(1)).toThrow(/not in flight/);
+});
+
+describe('a delivery that is tried once', () => {
+  const withOnce = (count: number, once: number, snapshot: LaneSnapshot = healthy) => {
+    const run = new LaneRun<LaneDelivery>(snapshot, policy);
+    run.load(
+      Array.from({ length: count }, (_, index) => {
+        const sequence = snapshot.cursor + 1 + index;
+        return { ...delivery(sequence), isTriedOnce: sequence === once };
+      }),
+    );
+    return run;
+  };
+
+  test('ends with its failure and holds nothing back', () => {
+    const run = withOnce(9, 2);
+    expect(startAll(run)).toEqual([1, 2, 3, 4]);
+    expect(run.fail(2, refusedAt(0), 100, 0)).toBe('abandoned');
+    expect(startAll(run)).toEqual([5]);
+    run.succeed(1);
+    expect(run.snapshot()).toMatchObject({ state: 'healthy', cursor: 2 });
+  });
+
+  test('waits behind a head like any other, and never ends the wait of another', () => {
+    const run = withOnce(3, 2, { ...healthy, window: 2 });
+    expect(startAll(run)).toEqual([1, 2]);
+    run.fail(1, refusedAt(0), 100, 0);
+    const { nextProbeAtMs } = run.snapshot();
+    expect(run.fail(2, refusedAt(0), 200, 0)).toBe('abandoned');
+    expect(run.snapshot()).toMatchObject({ state: 'failing', cursor: 0, nextProbeAtMs });
+    expect(startAll(run, 300)).toEqual([]);
+    expect(startAll(run, nextProbeAtMs!)).toEqual([1]);
+  });
 });

@@ -17,6 +17,7 @@
  * The only file that imports undici. Before: `deliver-webhook.ts` (step 11). After: the answer goes
  * back there.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery-failure';
@@ -39,6 +40,8 @@ export interface HttpPost {
 export type HttpOutcome = {
   /** Null where no response head came. */
   readonly status: number | null;
+  /** Status line and headers, as text; empty where none came. */
+  readonly head: string;
   /** The first part of the body, as text. */
   readonly body: string;
   readonly durationMs: number;
@@ -68,8 +71,7 @@ export interface HttpClient {
   close(): void;
 }
 
-const BODY_READ_BYTES_MAX = 16 * 1024;
-const BODY_KEPT_BYTES_MAX = 1024;
+const BODY_BYTES_MAX = 16 * 1024;
 const HEADERS_BYTES_MAX = 16 * 1024;
 /** 1xx responses before the answer. More are no answer. */
 const INFORMATIONAL_MAX = 10;
@@ -97,6 +99,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
           failure: 'unusable_endpoint',
           message,
           status: null,
+          head: '',
           body: '',
           durationMs: 0,
         });
@@ -164,6 +167,7 @@ class Attempt implements Dispatcher.DispatchHandler {
   #hasAnswerBegun = false;
   #informationalCount = 0;
   #status: number | null = null;
+  #head = '';
   #chunks: Buffer[] = [];
   #bodySizeBytes = 0;
 
@@ -204,20 +208,27 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#hasAnswerBegun = true;
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number): void {
-    if (status >= 200) this.#status = status;
-    else if (++this.#informationalCount > INFORMATIONAL_MAX) {
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    statusMessage?: string,
+  ): void {
+    if (status >= 200) {
+      this.#status = status;
+      this.#head = headText(status, statusMessage, headers);
+    } else if (++this.#informationalCount > INFORMATIONAL_MAX) {
       this.#fail('misbehaving_server', `more than ${INFORMATIONAL_MAX} informational responses`);
     }
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#bodySizeBytes < BODY_KEPT_BYTES_MAX) {
+    if (this.#bodySizeBytes < BODY_BYTES_MAX) {
       // A copy: the chunk is a view that would keep the whole of what was read.
-      this.#chunks.push(Buffer.from(chunk.subarray(0, BODY_KEPT_BYTES_MAX)));
+      this.#chunks.push(Buffer.from(chunk.subarray(0, BODY_BYTES_MAX - this.#bodySizeBytes)));
     }
     this.#bodySizeBytes += chunk.length;
-    if (this.#bodySizeBytes > BODY_READ_BYTES_MAX) this.#respond();
+    if (this.#bodySizeBytes > BODY_BYTES_MAX) this.#respond();
   }
 
   onResponseEnd(): void {
@@ -276,13 +287,26 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#isOver = true;
     clearTimeout(this.#timer);
     keepConnection();
-    const body = Buffer.concat(this.#chunks).subarray(0, BODY_KEPT_BYTES_MAX).toString('utf8');
+    const body = Buffer.concat(this.#chunks).toString('utf8');
     this.#resolve({
       ...ending,
+      head: toStorableText(this.#head),
       body: toStorableText(body),
       durationMs: Math.round(performance.now() - this.#startedAtMs),
     });
   }
+}
+
+/** As it is read aloud, not byte for byte; undici bounds its size. */
+function headText(
+  status: number,
+  statusMessage: string | undefined,
+  headers: IncomingHttpHeaders,
+): string {
+  const lines = Object.entries(headers).flatMap(([name, values]) =>
+    [values ?? []].flat().map((value) => `${name}: ${value}`),
+  );
+  return [`HTTP/1.1 ${status} ${statusMessage ?? ''}`.trimEnd(), ...lines].join('\n');
 }
 
 /** The part as it was before it was percent-encoded; as it stands where that was never valid. */

@@ -214,6 +214,7 @@ export class LaneDrain {
       startedAtMs,
       durationMs,
       status,
+      responseHead: outcome.head || null,
       responseBody: outcome.body || null,
     };
     if (outcome.outcome === 'response' && isSuccessStatus(outcome.status)) {

@@ -33,6 +33,7 @@ export async function startApi() {
     checkReadiness: async () => ({ isReady: true, checks: {} }),
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
+    giveUpAfterMs: 604_800_000,
     wakeLane: async (lane) => {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);

@@ -12,13 +12,20 @@ beforeAll(async () => {
   api = await startApi();
   await insertPerson(api.database, api.a.environmentId, { personId: 1, id: 'ada' });
   const made = await api.call('POST', '/v1/reporting_webhooks', { body: CONFIGURATION });
-  existing = { webhook_id: String(made.json().id), identifier: 'ada' };
+  existing = { webhook_id: String(made.json().id), identifier: 'ada', sequence: '1' };
   // DELETE last: it takes away what the others are tried on.
   operations = listOperations(api).toSorted((one) => (one.method === 'DELETE' ? 1 : -1));
 });
 afterAll(() => api.close());
 
-const CONFIGURATION = { name: 'a', endpoint: 'https://example.com', events: ['email_sent'] };
+/** What every operation that takes a body finds its own members in. */
+const CONFIGURATION = {
+  name: 'a',
+  endpoint: 'https://example.com',
+  events: ['email_sent'],
+  event_type: 'email_sent',
+  sequence: 1,
+};
 
 const TEXTS = [
   '',
@@ -197,6 +204,9 @@ test('in every body field, and as the body', async () => {
         'disabled',
         'full_resolution',
         'with_content',
+        'event_type',
+        'sequence',
+        'reason',
         'id',
         'type',
         'x',

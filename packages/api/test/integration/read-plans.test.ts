@@ -5,6 +5,7 @@ import { findAppKey } from '@sluice/database/credentials';
 import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
 import { listDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
+import { findLaneState } from '@sluice/database/lane-states';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import { createTestDatabase } from '@sluice/database/testing';
 import { CompiledQuery, sql } from 'kysely';
@@ -171,6 +172,8 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         limit: 11,
       }),
   ],
+  // The lane, its head, and what was tried beyond the cursor.
+  ['the state of a lane', 30, (db) => findLaneState(db, LANE)],
   ['deliveries', 30, (db) => listDeliveries(db, LANE, 11, 12_000)],
   [
     'deliveries of a state that nothing has',

@@ -1,5 +1,6 @@
 /** Security: with the key of workspace A nothing of workspace B can be read, changed, or told to exist. */
 import { appendDeliveries } from '@sluice/database/deliveries';
+import { claimLane, recordProgress } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
@@ -40,18 +41,35 @@ beforeAll(async () => {
     key: api.b.key,
     body: bodyFor(),
   });
-  await appendDeliveries(api.database, [
-    {
+  await appendDeliveries(
+    api.database,
+    [MARKER, `${MARKER}-2`].map((eventId) => ({
       environmentId,
       eventType: 'email_sent',
-      eventId: MARKER,
+      eventId,
       objectType: 'email',
       metric: 'sent',
       occurredAtMs: 0,
       data: {},
-    },
-  ]);
-  ownedByB = { webhook_id: String(made.json().id), identifier: MARKER };
+    })),
+  );
+  // The first is delivered and can be resent, the second has failed and can be skipped.
+  const lane = { environmentId, webhookId: Number(made.json().id) };
+  const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
+  const nextProbeAtMs = api.clock.nowMs + 3_600_000;
+  const attempt = { attempt: 1, startedAtMs: 0, durationMs: 1, failureMessage: null };
+  const response = { status: 200, responseHead: MARKER, responseBody: MARKER };
+  const progress = {
+    snapshot: { state: 'failing', cursor: 1, attemptedThrough: 2, nextProbeAtMs, window: 1 },
+    attempts: [
+      { ...attempt, ...response, sequence: 1, outcome: 'delivered', failure: null },
+      { ...attempt, ...response, sequence: 2, outcome: 'retrying', failure: 'timeout' },
+    ],
+    endpoint: bodyFor().endpoint,
+    isLast: true,
+  } as const;
+  await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);
+  ownedByB = { webhook_id: String(lane.webhookId), identifier: MARKER, sequence: '1' };
 });
 afterAll(() => api.close());
 
@@ -59,6 +77,8 @@ const bodyFor = () => ({
   name: MARKER,
   endpoint: `https://${MARKER}.example`,
   events: ['email_sent'],
+  event_type: 'email_sent',
+  sequence: 2,
 });
 
 const ownedBy = (name: string): string => {
@@ -80,6 +100,7 @@ async function snapshotOfB(): Promise<string> {
     'webhooks',
     'lanes',
     'delivery_log',
+    'delivery_attempts',
     'ingestion_issues',
   ];
   const texts = await Promise.all(

@@ -50,6 +50,7 @@ beforeAll(async () => {
     outcome: 'delivered',
     failure: null,
     failureMessage: null,
+    responseHead: 'HTTP/1.1 200 OK',
     responseBody: 'ok',
     ...ending,
   });
@@ -120,6 +121,8 @@ test('lists deliveries with their attempts, newest first', async () => {
     state: 'delivered',
     occurred_at: 1_772_269_200,
     created_at: expect.any(Number),
+    origin: 'event',
+    resend_of: null,
     attempts: [
       {
         attempt: 1,
@@ -129,6 +132,7 @@ test('lists deliveries with their attempts, newest first', async () => {
         status: 500,
         failure: 'status',
         failure_message: 'answered 500',
+        response_head: 'HTTP/1.1 200 OK',
         response_body: 'oh no',
       },
       expect.objectContaining({ attempt: 2, outcome: 'delivered', status: 200, failure: null }),

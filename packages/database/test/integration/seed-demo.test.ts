@@ -20,7 +20,10 @@ test('the demo workspace is made once, however often it is seeded, and its keys 
     ]),
   );
   expect(keys).toHaveLength(2);
-  expect(await findAppKey(database, hash('demo_app_key'))).toEqual({ environmentId: 1 });
+  expect(await findAppKey(database, hash('demo_app_key'))).toEqual({
+    environmentId: 1,
+    name: 'Demo',
+  });
 });
 
 test('an account made after the demo gets an id of its own', async () => {

@@ -187,6 +187,7 @@ describe('a failing lane', () => {
         outcome: 'retrying',
         failure: 'status',
         status: 500,
+        responseHead: 'HTTP/1.1 500',
         responseBody: 'said 500',
       }),
       expect.objectContaining({ attempt: 2, outcome: 'retrying', failure: 'status', status: 500 }),

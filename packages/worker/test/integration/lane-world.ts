@@ -31,10 +31,17 @@ export const POLICY: LanePolicy = {
 
 export type Behave = (request: HttpPost, eventId: string) => HttpOutcome | Promise<HttpOutcome>;
 
-export const OK: HttpOutcome = { outcome: 'response', status: 200, body: '', durationMs: 3 };
+export const OK: HttpOutcome = {
+  outcome: 'response',
+  status: 200,
+  head: '',
+  body: '',
+  durationMs: 3,
+};
 export const status = (code: number): HttpOutcome => ({
   outcome: 'response',
   status: code,
+  head: `HTTP/1.1 ${code}`,
   body: `said ${code}`,
   durationMs: 3,
 });
@@ -43,6 +50,7 @@ export const TIMEOUT: HttpOutcome = {
   failure: 'timeout',
   message: 'no answer',
   status: null,
+  head: '',
   body: '',
   durationMs: 4_000,
 };

@@ -1,0 +1,177 @@
+/**
+ * What each of the 72 reporting event types puts on the wire (`ingestion-conventions.md` §4.2–4.4):
+ * a schema, and a sample that fits it.
+ *
+ * The schemas describe, they do not check: what is sent was made from types. A test holds every
+ * event that the fold makes, and every sample, against them. A reported metric names neither the
+ * campaign nor always the recipient, so that of a message only its id and its person are certain.
+ * Objects are loose, for fields may be added.
+ *
+ * Used by `openapi.ts` (the document's `webhooks`) and by `lane-operations.ts` (test events).
+ */
+import { REPORTING_EVENT_TYPES, type ReportingEventType } from '@sluice/domain/reporting-event';
+import { z } from 'zod';
+
+type Channel = 'email' | 'push' | 'sms' | 'whatsapp' | 'in_app' | 'slack' | 'webhook';
+
+const CHANNELS = ['email', 'push', 'sms', 'whatsapp', 'in_app', 'slack', 'webhook'] as const;
+
+const identifiers = z.looseObject({
+  id: z.string().nullable(),
+  email: z.string().nullable(),
+  svc_id: z.string().optional(),
+});
+
+/** Who a message went to and what sent it (§4.3). */
+const messageData = z.looseObject({
+  delivery_id: z.string(),
+  identifiers,
+  customer_id: z.string().optional().meta({ description: 'Deprecated; empty where unknown.' }),
+  broadcast_id: z.int().optional(),
+  trigger_id: z.int().optional(),
+  campaign_id: z.int().optional(),
+  action_id: z.int().optional(),
+  parent_action_id: z.int().optional(),
+  journey_id: z.string().optional(),
+  trigger_event_id: z.string().optional(),
+  newsletter_id: z.int().optional(),
+  content_id: z.int().optional(),
+  transactional_message_id: z.int().optional(),
+});
+
+const customerData = z.looseObject({
+  customer_id: z.string(),
+  email_address: z.string(),
+  identifiers,
+});
+
+const device = z.looseObject({
+  device_id: z.string(),
+  device_platform: z.string().optional(),
+  failure_message: z.string().optional(),
+});
+
+/** Members that some metrics add to a message's (§4.4), each with a sample. */
+const MEMBERS = {
+  recipient: [z.string(), 'ada@example.com'],
+  recipients: [z.array(device), [{ device_id: 'device-1', device_platform: 'ios' }]],
+  subject: [z.string(), 'Your order is on its way'],
+  failure_message: [z.string(), "Variable 'customer.name' is missing"],
+  href: [z.string(), 'https://example.com/orders/42'],
+  link_id: [z.int(), 1],
+  proxied: [z.boolean(), false],
+  prefetched: [z.boolean(), false],
+  synthetic: [z.boolean(), false],
+  machine: [z.boolean(), false],
+  tracked_response: [z.string(), 'yes'],
+  inbound_event_id: [z.string(), '01J0000000000000000000SAMP'],
+  to: [z.string(), '+15550100'],
+  content: [z.string().meta({ description: 'With `with_content` only.' }), undefined],
+  headers: [
+    z.record(z.string(), z.array(z.string())).meta({ description: 'With `with_content` only.' }),
+    undefined,
+  ],
+} as const satisfies Record<string, readonly [z.ZodType, unknown]>;
+
+type Member = keyof typeof MEMBERS;
+
+const RECIPIENT_SAMPLES: Partial<Record<Channel, string>> = {
+  sms: '+15550100',
+  whatsapp: '+15550100',
+  slack: '#general',
+  webhook: 'https://example.com/hook',
+};
+
+/** metric → what it adds to the recipient, who is in every event where a call told. */
+const MEMBERS_BY_METRIC: Readonly<Record<string, readonly Member[]>> = {
+  attempted: ['failure_message'],
+  sent: ['content'],
+  clicked: ['href', 'link_id'],
+  bounced: ['failure_message'],
+  dropped: ['failure_message'],
+  deferred: ['failure_message'],
+  failed: ['failure_message'],
+  undeliverable: ['failure_message'],
+  replied: ['inbound_event_id', 'to'],
+};
+
+/** What a type adds to that. */
+const MEMBERS_BY_TYPE: Partial<Record<ReportingEventType, readonly Member[]>> = {
+  email_sent: ['headers'],
+  email_opened: ['proxied', 'prefetched', 'synthetic'],
+  email_clicked: ['machine'],
+  in_app_clicked: ['tracked_response'],
+};
+
+const PREFERENCES = 'customer_subscription_preferences_changed';
+
+function channelOf(type: ReportingEventType): Channel | undefined {
+  return CHANNELS.find((channel) => type.startsWith(`${channel}_`));
+}
+
+/** The value of `metric`, which is the type without its family, but for one. */
+export function metricOf(type: ReportingEventType): string {
+  if (type === PREFERENCES) return 'svc_subscription_preferences_changed';
+  return type.slice((channelOf(type) ?? 'customer').length + 1);
+}
+
+function membersOf(type: ReportingEventType, channel: Channel): Member[] {
+  const metric = metricOf(type);
+  const members: Member[] = [channel === 'push' ? 'recipients' : 'recipient'];
+  members.push(...(MEMBERS_BY_METRIC[metric] ?? []), ...(MEMBERS_BY_TYPE[type] ?? []));
+  if (channel === 'email' && metric !== 'attempted') members.push('subject');
+  return members;
+}
+
+function schemaOf(type: ReportingEventType) {
+  const channel = channelOf(type);
+  const data = channel
+    ? messageData.extend(
+        Object.fromEntries(
+          membersOf(type, channel).map((member) => [member, MEMBERS[member][0].optional()]),
+        ),
+      )
+    : type === PREFERENCES
+      ? customerData.extend({
+          content: z
+            .string()
+            .optional()
+            .meta({ description: 'The topics as a JSON string, with `with_content` only.' }),
+        })
+      : customerData;
+  return z.looseObject({
+    event_id: z.string().meta({ description: 'A ULID, the same in every attempt and resend.' }),
+    object_type: channel ? z.literal(channel) : z.enum(['customer', ...CHANNELS]),
+    metric: z.literal(metricOf(type)),
+    timestamp: z.int().meta({ description: 'Unix seconds.' }),
+    test: z.literal(true).optional().meta({ description: 'Present in test events only.' }),
+    data,
+  });
+}
+
+/** The body of a delivery, by event type. */
+export const EVENT_SCHEMAS: ReadonlyMap<ReportingEventType, ReturnType<typeof schemaOf>> = new Map(
+  REPORTING_EVENT_TYPES.map((type) => [type, schemaOf(type)]),
+);
+
+/** The body of a test event: as if it had happened to a person who does not exist. */
+export function sampleBody(type: ReportingEventType, eventId: string, nowMs: number): string {
+  const channel = channelOf(type);
+  const who = { id: 'sample', email: 'ada@example.com', svc_id: 'a3000000' };
+  const data: Record<string, unknown> = channel
+    ? { delivery_id: 'sample-delivery', customer_id: who.id, identifiers: who }
+    : { customer_id: who.id, email_address: who.email, identifiers: who };
+  for (const member of channel ? membersOf(type, channel) : []) {
+    const ofChannel = member === 'recipient' && channel ? RECIPIENT_SAMPLES[channel] : undefined;
+    const sample = ofChannel ?? MEMBERS[member][1];
+    if (sample !== undefined) data[member] = sample;
+  }
+  return JSON.stringify({
+    event_id: eventId,
+    object_type: channel ?? 'customer',
+    metric: metricOf(type),
+    timestamp: Math.floor(nowMs / 1000),
+    test: true,
+    data,
+  });
+}

@@ -1,0 +1,48 @@
+/**
+ * Which opens and clicks are the first of their message, and of their link: what webhooks without
+ * `full_resolution` are told of (`ingestion-webhooks.md` §2).
+ *
+ * The first is whoever's row goes in. Where two transactions report one message at once, the second
+ * waits in the primary key until the first has ended: so exactly one is first, and where the first
+ * is undone the second one is. Rows go in in order of their key, so that two envelopes never wait
+ * for each other. It does not matter which webhooks exist: one made later is not told of an open
+ * again as if it were new.
+ *
+ * Part of step 10 of the walk, called by `deliveries.ts`.
+ */
+import type { ReportingEvent } from '@sluice/domain/reporting-event';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+
+/** Places in `events` of those opens and clicks that are not the first; one statement, by the primary key. */
+export async function takeFirstEngagements(
+  transaction: DatabaseOrTransaction,
+  events: readonly ReportingEvent[],
+): Promise<ReadonlySet<number>> {
+  const engagements = events.flatMap(({ environmentId, metric, engagement }, place) =>
+    engagement ? [{ environmentId, metric, place, ...engagement }] : [],
+  );
+  if (engagements.length === 0) return new Set();
+  const { rows } = await sql<{ place: number }>`
+    with reported as (
+      select environment_id, delivery_id collate "C" as delivery_id, metric collate "C" as metric,
+             sha256(convert_to(link, 'UTF8')) as link_digest, place
+        from unnest(
+          ${engagements.map((each) => each.environmentId)}::int[],
+          ${engagements.map((each) => each.deliveryId)}::text[],
+          ${engagements.map((each) => each.metric)}::text[],
+          ${engagements.map((each) => each.link)}::text[],
+          ${engagements.map((each) => each.place)}::int[]) as r (environment_id, delivery_id, metric, link, place)
+    ), first as (
+      insert into first_engagements (environment_id, delivery_id, metric, link_digest)
+      select distinct environment_id, delivery_id, metric, link_digest from reported
+       order by environment_id, delivery_id, metric, link_digest
+      on conflict do nothing
+      returning environment_id, delivery_id, metric, link_digest
+    )
+    select min(place) as place
+      from reported join first using (environment_id, delivery_id, metric, link_digest)
+     group by environment_id, delivery_id, metric, link_digest`.execute(transaction);
+  const firsts = new Set(rows.map((row) => row.place));
+  return new Set(engagements.map(({ place }) => place).filter((place) => !firsts.has(place)));
+}

@@ -1,0 +1,204 @@
+/**
+ * What an operator may do to a lane: probe now, give its head up, send something once more or as a test.
+ *
+ * Each is safe while a worker drains the lane. All take the lane's row lock, as the worker's own
+ * writes do. What would contradict an attempt that is on its way is refused, not queued: the head
+ * is given up only where nobody holds the lease, and doing so takes a fencing number, so that a
+ * worker whose lease ran out while it waited writes nothing over it.
+ *
+ * A resend and a test are rows at the end of the log, tried once. Tried once, for a receiver that
+ * refuses them must not hold back what happens after; at the end of the log, for a lane of its own
+ * would let them overtake what is held back. So a healthy lane sends them at once at the price of
+ * one request, and a failing one after all that it owes.
+ *
+ * Every statement finds by a primary key, with environment_id first. Read side: `lane-states.ts`.
+ */
+import { sql } from 'kysely';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { LaneKey } from './lanes.ts';
+
+export type ProbeOutcome =
+  /** The probe is due: wake the lane. */
+  | 'due'
+  /** A worker is at it: a probe is on its way or has ended just now. */
+  | 'in_progress'
+  /** Healthy: there is nothing to probe. */
+  | 'not_failing'
+  | 'disabled'
+  | 'not_found';
+
+/** Makes the next probe of a failing lane due now. */
+export async function probeNow(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  nowMs: number,
+): Promise<ProbeOutcome> {
+  const { rows } = await sql<{ state: string; isPaused: boolean; isHeld: boolean }>`
+    update lanes
+       set next_probe_at = case when next_probe_at is null or is_paused then next_probe_at
+                                else least(next_probe_at, ${new Date(nowMs)}) end
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+    returning state, is_paused as "isPaused", coalesce(lease_until > clock_timestamp(), false) as "isHeld"`.execute(
+    database,
+  );
+  const [row] = rows;
+  if (!row) return 'not_found';
+  if (row.isPaused) return 'disabled';
+  if (row.state !== 'failing') return 'not_failing';
+  return row.isHeld ? 'in_progress' : 'due';
+}
+
+export interface HeadSkip {
+  /** The head as the operator saw it. */
+  readonly sequence: number;
+  /** Who and why, as it is kept. */
+  readonly note: string;
+}
+
+export type SkipOutcome =
+  /** Given up; what is held back resumes: wake the lane. */
+  | 'skipped'
+  /** The lane is healthy, or its head has not failed. */
+  | 'not_failing'
+  /** Another delivery is the head. */
+  | 'not_head'
+  /** A worker is trying it now. */
+  | 'in_progress'
+  | 'not_found';
+
+/** Gives the head of a failing lane up, once: it counts as abandoned, and a row among its attempts says by whom. */
+export async function skipHead(
+  database: Database,
+  lane: LaneKey,
+  skip: HeadSkip,
+  nowMs: number,
+): Promise<SkipOutcome> {
+  return database.transaction().execute(async (transaction): Promise<SkipOutcome> => {
+    const { rows } = await sql<{ head: string; state: string; isHeld: boolean }>`
+      select cursor_sequence + 1 as head, state, coalesce(lease_until > clock_timestamp(), false) as "isHeld"
+        from lanes
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+         for no key update`.execute(transaction);
+    const [row] = rows;
+    if (!row) return 'not_found';
+    if (row.state !== 'failing') return 'not_failing';
+    if (Number(row.head) !== skip.sequence) return 'not_head';
+    if (row.isHeld) return 'in_progress';
+    // A statement of its own, for it must see the attempts that were kept while the lock was waited for.
+    const { rows: given } = await sql`
+      insert into delivery_attempts
+        (environment_id, webhook_id, sequence, attempt, started_at, duration_ms, outcome, failure, failure_message)
+      select environment_id, webhook_id, sequence, max(attempt) + 1, ${new Date(nowMs)}, 0, 'abandoned', 'skipped', ${skip.note}
+        from delivery_attempts
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence = ${skip.sequence}
+       group by environment_id, webhook_id, sequence
+      returning 1`.execute(transaction);
+    if (given.length === 0) return 'not_failing';
+    await sql`
+      update lanes
+         set state = 'healthy', next_probe_at = null, send_window = 1, cursor_sequence = ${skip.sequence},
+             attempted_sequence = greatest(attempted_sequence, ${skip.sequence}),
+             fencing = fencing + 1, lease_until = null
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
+      transaction,
+    );
+    return 'skipped';
+  });
+}
+
+export type AppendOutcome =
+  /** Logged as `sequence`: wake the lane. */
+  | { readonly outcome: 'logged'; readonly sequence: number }
+  | { readonly outcome: 'disabled' | 'not_found' }
+  /** It is not delivered or abandoned yet, so it will be sent anyway. */
+  | { readonly outcome: 'not_finished' };
+
+/** Logs a delivery of the same event, byte for byte, as one to be tried once. */
+export async function appendResend(
+  database: Database,
+  lane: LaneKey,
+  sequence: number,
+): Promise<AppendOutcome> {
+  return database.transaction().execute(async (transaction): Promise<AppendOutcome> => {
+    const refusal = await lockForAppend(transaction, lane);
+    if (refusal) return refusal;
+    const { rows } = await sql<{ isFinished: boolean }>`
+      select exists (
+          select from delivery_attempts a
+           where a.environment_id = log.environment_id and a.webhook_id = log.webhook_id
+             and a.sequence = log.sequence and a.outcome <> 'retrying') as "isFinished"
+        from delivery_log log
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence = ${sequence}`.execute(
+      transaction,
+    );
+    const [row] = rows;
+    if (!row) return { outcome: 'not_found' };
+    if (!row.isFinished) return { outcome: 'not_finished' };
+    return append(
+      transaction,
+      lane,
+      sql`
+        select 'resend', coalesce(resend_of, sequence), event_id, event_type, occurred_at, body from delivery_log
+         where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence = ${sequence}`,
+    );
+  });
+}
+
+export interface TestDelivery {
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly occurredAtMs: number;
+  readonly body: string;
+}
+
+/** Logs something that did not happen, to be tried once. */
+export async function appendTest(
+  database: Database,
+  lane: LaneKey,
+  test: TestDelivery,
+): Promise<AppendOutcome> {
+  return database.transaction().execute(async (transaction): Promise<AppendOutcome> => {
+    const refusal = await lockForAppend(transaction, lane);
+    if (refusal) return refusal;
+    return append(
+      transaction,
+      lane,
+      sql`
+        select 'test', null::bigint, ${test.eventId}, ${test.eventType}, ${new Date(test.occurredAtMs)}::timestamptz,
+               ${test.body}`,
+    );
+  });
+}
+
+/** A disabled webhook is sent nothing, and must not find it waiting when it is enabled. */
+async function lockForAppend(
+  transaction: DatabaseOrTransaction,
+  lane: LaneKey,
+): Promise<AppendOutcome | undefined> {
+  const { rows } = await sql<{ isPaused: boolean }>`
+    select is_paused as "isPaused" from lanes
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+       for no key update`.execute(transaction);
+  const [row] = rows;
+  if (!row) return { outcome: 'not_found' };
+  return row.isPaused ? { outcome: 'disabled' } : undefined;
+}
+
+/** Takes the next sequence as `appendDeliveries` does; the lane is locked. */
+async function append(
+  transaction: DatabaseOrTransaction,
+  lane: LaneKey,
+  delivery: ReturnType<typeof sql>,
+): Promise<AppendOutcome> {
+  const { rows } = await sql<{ sequence: string }>`
+    with advanced as (
+      update lanes set last_sequence = last_sequence + 1
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+      returning environment_id, webhook_id, last_sequence
+    )
+    insert into delivery_log
+      (environment_id, webhook_id, sequence, origin, resend_of, event_id, event_type, occurred_at, body)
+    select environment_id, webhook_id, last_sequence, d.* from advanced, (${delivery}) d
+    returning sequence`.execute(transaction);
+  return { outcome: 'logged', sequence: Number(rows[0]?.sequence) };
+}

@@ -1,0 +1,329 @@
+/** What an operator does to a lane while workers drain it: nothing is lost, nothing overtakes, nobody writes over the other. */
+import type { Database } from '@sluice/database/connection';
+import { listDeliveries } from '@sluice/database/deliveries';
+import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
+import { findLaneState } from '@sluice/database/lane-states';
+import { createTestDatabase } from '@sluice/database/testing';
+import { updateWebhook } from '@sluice/database/webhooks';
+import { beforeAll, describe, expect, test } from 'vitest';
+import {
+  createGate,
+  createLaneWorld,
+  eventIds,
+  HOUR_MS,
+  OK,
+  status,
+  until,
+  type LaneWorld,
+} from './lane-world.ts';
+
+let database: Database;
+beforeAll(async () => {
+  ({ database } = await createTestDatabase());
+});
+
+/** e1 was delivered, e2 is the head of a failing lane, e3 to e5 are held back. */
+async function createFailingLane(): Promise<LaneWorld> {
+  const world = await createLaneWorld(database);
+  await world.log(1);
+  await world.deliverAll();
+  await world.log(4);
+  world.behave = () => status(500);
+  await world.deliverAll();
+  world.behave = () => OK;
+  world.sent.length = 0;
+  return world;
+}
+const skip = (world: LaneWorld, sequence = 2) =>
+  skipHead(database, world.key, { sequence, note: 'by a test' }, world.nowMs);
+const statesOf = async (world: LaneWorld) =>
+  (await listDeliveries(database, world.key, 100))
+    .toReversed()
+    .map((row) => `${row.eventId} ${row.origin} ${row.state} ${row.attempts}`);
+
+describe('probe now', () => {
+  test('lets the head be tried at once, and what it held back follows in order', async () => {
+    const world = await createFailingLane();
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    expect(await probeNow(database, world.key, world.nowMs)).toBe('due');
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(2, 5));
+  });
+
+  test('that fails starts the next wait from there', async () => {
+    const world = await createFailingLane();
+    world.behave = () => status(500);
+    await probeNow(database, world.key, world.nowMs);
+    expect(await world.deliverAll()).toMatchObject({ outcome: 'waiting' });
+    expect(world.sent).toEqual(['e2']);
+    expect(await world.lane()).toMatchObject({ cursor: 1, state: 'failing' });
+  });
+
+  test('while a worker probes changes nothing, and the outcome of that probe is kept', async () => {
+    const world = await createFailingLane();
+    const gate = createGate();
+    world.behave = async () => {
+      await gate.opened;
+      return status(500);
+    };
+    await probeNow(database, world.key, world.nowMs);
+    const probing = world.deliver();
+    await until(() => world.sent.length === 1);
+    expect(await probeNow(database, world.key, world.nowMs)).toBe('in_progress');
+    gate.open();
+    expect(await probing).toMatchObject({ outcome: 'waiting' });
+    expect(world.sent).toEqual(['e2']);
+    expect(await world.attempts(2)).toHaveLength(2);
+  });
+
+  test('of a healthy, a disabled and an unknown webhook does nothing', async () => {
+    const world = await createLaneWorld(database);
+    expect(await probeNow(database, world.key, world.nowMs)).toBe('not_failing');
+    const failing = await createFailingLane();
+    const before = await failing.lane();
+    await updateWebhook(
+      database,
+      failing.environmentId,
+      failing.webhookId,
+      { disabled: true },
+      failing.nowMs,
+    );
+    expect(await probeNow(database, failing.key, failing.nowMs)).toBe('disabled');
+    expect(await failing.lane()).toEqual({ ...before, isPaused: true });
+    const unknown = { ...failing.key, webhookId: 1_000_000 };
+    expect(await probeNow(database, unknown, failing.nowMs)).toBe('not_found');
+  });
+});
+
+describe('skip head', () => {
+  test('abandons the head, says so, and what it held back follows in order, from a window of one', async () => {
+    const world = await createFailingLane();
+    expect(await skip(world)).toBe('skipped');
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2, window: 1 });
+    expect(await world.attempts(2)).toMatchObject([
+      { attempt: 1, outcome: 'retrying', status: 500 },
+      { attempt: 2, outcome: 'abandoned', failure: 'skipped', failureMessage: 'by a test' },
+    ]);
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(3, 5));
+    expect(await skip(world)).toBe('not_failing');
+  });
+
+  test('names the head that was seen: another one stays', async () => {
+    const world = await createFailingLane();
+    const before = await world.lane();
+    expect(await skip(world, 3)).toBe('not_head');
+    expect(await skip(world, 1)).toBe('not_head');
+    expect(await world.lane()).toEqual(before);
+    expect(await world.attempts(3)).toMatchObject([{ outcome: 'retrying' }]);
+  });
+
+  test('is refused while the head is being tried, whose success then stands', async () => {
+    const world = await createFailingLane();
+    const gate = createGate();
+    world.behave = async () => {
+      await gate.opened;
+      return OK;
+    };
+    await probeNow(database, world.key, world.nowMs);
+    const probing = world.deliverAll();
+    await until(() => world.sent.length === 1);
+    expect(await skip(world)).toBe('in_progress');
+    gate.open();
+    expect(await probing).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(2, 5));
+    expect(await world.attempts(2)).toMatchObject([
+      { outcome: 'retrying' },
+      { outcome: 'delivered' },
+    ]);
+  });
+
+  test('takes the lane from a worker whose lease has run out, which then writes nothing', async () => {
+    const world = await createFailingLane();
+    const gate = createGate();
+    world.behave = async (_, eventId) => {
+      if (eventId === 'e2') await gate.opened;
+      return OK;
+    };
+    await probeNow(database, world.key, world.nowMs);
+    const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, sliceMs: 100 } });
+    await until(() => world.sent.length === 1);
+    await until(async () => (await skip(world)) === 'skipped');
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    gate.open();
+    expect(await frozen).toEqual({ outcome: 'fenced' });
+    expect(world.sent).toEqual(eventIds(2, 5));
+    expect(await statesOf(world)).toEqual([
+      'e1 event delivered 1',
+      'e2 event abandoned 2',
+      'e3 event delivered 2',
+      'e4 event delivered 1',
+      'e5 event delivered 1',
+    ]);
+  });
+
+  test('stands when such a worker comes back before anybody else has claimed the lane', async () => {
+    const world = await createFailingLane();
+    const gate = createGate();
+    world.behave = async () => {
+      await gate.opened;
+      return status(500);
+    };
+    await probeNow(database, world.key, world.nowMs);
+    const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, sliceMs: 100 } });
+    await until(() => world.sent.length === 1);
+    await until(async () => (await skip(world)) === 'skipped');
+    gate.open();
+    expect(await frozen).toEqual({ outcome: 'fenced' });
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2 });
+    expect(await world.attempts(2)).toHaveLength(2);
+    world.behave = () => OK;
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(2, 5));
+  });
+
+  test('asked for by many at once is done once', async () => {
+    const world = await createFailingLane();
+    const outcomes = await Promise.all(Array.from({ length: 8 }, () => skip(world)));
+    expect(outcomes.toSorted()).toEqual([
+      ...Array.from({ length: 7 }, () => 'not_failing'),
+      'skipped',
+    ]);
+    expect(await world.attempts(2)).toHaveLength(2);
+    expect(await world.lane()).toMatchObject({ cursor: 2 });
+  });
+
+  test('of a disabled webhook keeps what was held back', async () => {
+    const world = await createFailingLane();
+    const change = (disabled: boolean) =>
+      updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
+    await change(true);
+    expect(await skip(world)).toBe('skipped');
+    expect(await world.deliver()).toEqual({ outcome: 'paused' });
+    await change(false);
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(3, 5));
+  });
+});
+
+describe('resend', () => {
+  test('sends the same bytes once more, and an abandoned one that succeeds stays abandoned itself', async () => {
+    const world = await createFailingLane();
+    await skip(world);
+    await world.deliverAll();
+    const bodies: string[] = [];
+    world.behave = ({ body }) => {
+      bodies.push(body);
+      return OK;
+    };
+    expect(await appendResend(database, world.key, 2)).toEqual({ outcome: 'logged', sequence: 6 });
+    await world.deliverAll();
+    expect(bodies).toHaveLength(1);
+    expect(JSON.parse(bodies[0]!)).toMatchObject({ event_id: 'e2' });
+    const [resent] = await listDeliveries(database, world.key, 1);
+    expect(resent).toMatchObject({ origin: 'resend', resendOf: 2, state: 'delivered' });
+    // A resend of it is one of the first.
+    await appendResend(database, world.key, 6);
+    expect(await listDeliveries(database, world.key, 1)).toMatchObject([{ resendOf: 2 }]);
+  });
+
+  test('that is refused again holds nothing back', async () => {
+    const world = await createFailingLane();
+    await skip(world);
+    await world.deliverAll();
+    await appendResend(database, world.key, 2);
+    await world.log(3);
+    world.sent.length = 0;
+    world.behave = (_, eventId) => (eventId === 'e2' ? status(500) : OK);
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e2', ...eventIds(6, 8)]);
+    expect((await statesOf(world)).slice(5)).toEqual([
+      'e2 resend abandoned 1',
+      'e6 event delivered 1',
+      'e7 event delivered 1',
+      'e8 event delivered 1',
+    ]);
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 9 });
+  });
+
+  test('to a failing webhook comes after what is held back', async () => {
+    const world = await createFailingLane();
+    expect(await appendResend(database, world.key, 1)).toMatchObject({ sequence: 6 });
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    await probeNow(database, world.key, world.nowMs);
+    await world.deliverAll();
+    expect(world.sent).toEqual([...eventIds(2, 5), 'e1']);
+  });
+
+  test('of what is not finished, of what is not there, and to a disabled webhook is refused', async () => {
+    const world = await createFailingLane();
+    expect(await appendResend(database, world.key, 2)).toEqual({ outcome: 'not_finished' });
+    expect(await appendResend(database, world.key, 4)).toEqual({ outcome: 'not_finished' });
+    expect(await appendResend(database, world.key, 99)).toEqual({ outcome: 'not_found' });
+    await updateWebhook(
+      database,
+      world.environmentId,
+      world.webhookId,
+      { disabled: true },
+      world.nowMs,
+    );
+    expect(await appendResend(database, world.key, 1)).toEqual({ outcome: 'disabled' });
+    expect(await world.lane()).toMatchObject({ lastSequence: 5 });
+  });
+
+  test('while events are logged and a worker sends leaves no gap in the log and sends each once', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    await world.deliverAll();
+    await Promise.all([
+      ...Array.from({ length: 10 }, () => world.log(3)),
+      ...Array.from({ length: 10 }, () => appendResend(database, world.key, 1)),
+      ...Array.from({ length: 10 }, (_, index) =>
+        appendTest(database, world.key, {
+          eventId: `t${index}`,
+          eventType: 'email_sent',
+          occurredAtMs: world.nowMs,
+          body: `{"event_id":"t${index}"}`,
+        }),
+      ),
+      world.deliver(),
+    ]);
+    await until(async () => (await world.deliver()).outcome === 'idle');
+    expect(await world.lane()).toMatchObject({ lastSequence: 51, cursor: 51 });
+    expect(world.sent).toHaveLength(51);
+    expect(world.sent.filter((eventId) => eventId === 'e1')).toHaveLength(11);
+    expect(world.sent.filter((eventId) => eventId.startsWith('t'))).toHaveLength(10);
+  });
+});
+
+describe('the state', () => {
+  test('counts what is not finished, without what was delivered out of order', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(20);
+    world.behave = (_, eventId) => (eventId === 'e3' ? status(404) : OK);
+    await world.deliverAll();
+    const report = await world.lane();
+    const finished = (await listDeliveries(database, world.key, 100)).filter(
+      ({ state }) => state === 'delivered' || state === 'abandoned',
+    );
+    expect(report).toMatchObject({ cursor: 2, state: 'failing' });
+    expect(await findLaneState(database, world.key)).toEqual({
+      state: 'failing',
+      isPaused: false,
+      isHeld: false,
+      unfinishedCount: 20 - finished.length,
+      nextProbeAt: new Date(world.nowMs + 3 + HOUR_MS),
+      head: {
+        sequence: 3,
+        eventId: 'e3',
+        eventType: 'customer_subscribed',
+        attempts: 1,
+        firstAttemptAt: new Date(world.nowMs),
+        lastAttemptAt: new Date(world.nowMs),
+        status: 404,
+        failure: 'status',
+        failureMessage: null,
+      },
+    });
+  });
+});
