@@ -32,11 +32,12 @@ export interface Sender {
 
 export interface OutageWorld {
   readonly redis: RedisServer;
+  readonly databaseUrl: string;
   /** The names of the events of one person in the order in which they took effect. */
   processed(person: string): string[];
   startIntake(settings?: Record<string, string>): Promise<ServiceUnderTest>;
-  /** Waits for what is in the queues already. */
-  startConsuming(): Promise<void>;
+  /** From the queues in Redis, or in Postgres. */
+  startConsuming(kind?: 'redis' | 'postgres'): Promise<void>;
   killRedis(): Promise<void>;
   /** On the same port and with the same data. */
   restartRedis(): Promise<void>;
@@ -64,6 +65,7 @@ export async function startOutageWorld(): Promise<OutageWorld> {
   let consumers: Consumers | undefined;
 
   return {
+    databaseUrl: url,
     get redis() {
       return redis;
     },
@@ -83,8 +85,9 @@ export async function startOutageWorld(): Promise<OutageWorld> {
       intakes.push(intake);
       return intake;
     },
-    async startConsuming() {
-      consumers = await startConsumers(broker, {
+    async startConsuming(kind = 'redis') {
+      const queues = kind === 'redis' ? broker : { ...broker, redisUrl: undefined };
+      consumers = await startConsumers(queues, {
         processEnvelope(envelope) {
           // As the worker's claim does: the second copy of an envelope has no effect.
           if (!claimed.has(envelope.id)) {

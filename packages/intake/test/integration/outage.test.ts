@@ -1,6 +1,11 @@
-/** The broker goes away, in each of its ways, while a real intake process takes calls. */
+/**
+ * The broker goes away, in each of its ways, while a real intake process takes calls. What it made of
+ * them is read from the queues once the broker is back: that a consumer outlives its broker is not
+ * intake's to show.
+ */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { metric, send, startOutageWorld, startSender, type OutageWorld } from './outage-world.ts';
+import { startTcpProxy } from './tcp-proxy.ts';
 
 const PEOPLE = ['ann', 'bob', 'cy', 'dee'];
 const WAIT = { timeout: 15_000, interval: 20 };
@@ -19,7 +24,6 @@ describe('a Redis that', () => {
   test(
     'is killed under load: every call is answered 200, once processed, in each person’s order',
     async () => {
-      await world.startConsuming();
       const intake = await world.startIntake();
       const senders = PEOPLE.map((person) => startSender(intake, person));
       const untilAcknowledged = (more: number) => {
@@ -44,6 +48,7 @@ describe('a Redis that', () => {
       await untilAcknowledged(20);
       expect((await fetch(`${intake.url}/readyz`)).status).toBe(200);
       await Promise.all(senders.map((sender) => sender.stop()));
+      await world.startConsuming();
 
       for (const [index, person] of PEOPLE.entries()) {
         const { acknowledged = [], others } = senders[index] ?? {};
@@ -61,13 +66,13 @@ describe('a Redis that', () => {
   test(
     'hangs: no call waits longer than the deadline, and all is processed in order when it wakes',
     async () => {
-      await world.startConsuming();
       const intake = await world.startIntake();
       expect(await send(intake, 'ann', 'event-0')).toMatchObject({ status: 200 });
       process.kill(world.redis.pid, 'SIGSTOP');
       const answers = [];
       for (const name of names(1, 40)) answers.push(await send(intake, 'ann', name));
       process.kill(world.redis.pid, 'SIGCONT');
+      await world.startConsuming();
       expect(answers.map(({ status }) => status)).toEqual(names(1, 40).map(() => 200));
       // 500 ms for the first one, which finds out; a shared machine adds its own.
       expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(1_500);
@@ -84,7 +89,6 @@ describe('a Redis that', () => {
   test(
     'refuses for want of memory counts as away; a full spill answers 503 and when to come again',
     async () => {
-      await world.startConsuming();
       const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '2000' });
       await send(intake, 'ann', 'event-0');
       expect(await world.command('CONFIG SET maxmemory 1')).toContain('OK');
@@ -102,6 +106,7 @@ describe('a Redis that', () => {
       expect(await readiness.json()).toMatchObject({ spill: { filling: true } });
 
       expect(await world.command('CONFIG SET maxmemory 0')).toContain('OK');
+      await world.startConsuming();
       await vi.waitFor(
         () => expect(world.processed('ann')).toEqual(names(0, statuses.length + 1)),
         WAIT,
@@ -110,6 +115,39 @@ describe('a Redis that', () => {
         expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(0);
       }, WAIT);
       expect((await send(intake, 'ann', 'after')).status).toBe(200);
+    },
+    TEST_TIMEOUT_MS,
+  );
+});
+
+describe('a Postgres that carries the queues and', () => {
+  test.each(['cut', 'hold'] as const)(
+    'is away (%s): calls are taken within the deadline and processed once, in order',
+    async (ending) => {
+      const direct = new URL(world.databaseUrl);
+      const proxy = await startTcpProxy(direct.hostname, Number(direct.port));
+      try {
+        const proxied = new URL(world.databaseUrl);
+        proxied.host = `127.0.0.1:${proxy.port}`;
+        await world.startConsuming('postgres');
+        const intake = await world.startIntake({ DATABASE_URL: proxied.href, REDIS_URL: '' });
+        for (const name of names(0, 10)) await send(intake, 'ann', name);
+        proxy[ending]();
+        const answers = [];
+        for (const name of names(10, 40)) answers.push(await send(intake, 'ann', name));
+        expect(answers.map(({ status }) => status)).toEqual(names(10, 40).map(() => 200));
+        expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(1_500);
+        expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(30);
+        proxy.restore();
+        await vi.waitFor(async () => {
+          expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(0);
+        }, WAIT);
+        expect((await send(intake, 'ann', 'event-40')).status).toBe(200);
+        await vi.waitFor(() => expect(world.processed('ann')).toEqual(names(0, 41)), WAIT);
+        expect(await intake.kill('SIGTERM')).toBe(0);
+      } finally {
+        await proxy.close();
+      }
     },
     TEST_TIMEOUT_MS,
   );
