@@ -18,6 +18,8 @@ export const ERRORS = {
   DATABASE_START_FAILED: 'The embedded Postgres did not start; its own words follow.',
   SERVICE_START_FAILED:
     'A service ended, or did not become ready, while everything was being started; its own words follow.',
+  SPILL_UNREADABLE:
+    'A file of calls kept while the broker was away is damaged. Move it aside as the message says; it may hold acknowledged calls.',
   BUG: 'Something that cannot happen did. Please report it with the log.',
 } as const;
 

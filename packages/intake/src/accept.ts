@@ -39,6 +39,8 @@ export interface AcceptDependencies {
   readonly batcher: Batcher;
   /** Counts a refused authentication; the recorder writes it with others like it. */
   readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
+  /** When a call that finds no room should come again. */
+  readonly retryAfterSeconds: () => number;
   readonly now: () => number;
   /** ULID. */
   readonly newId: () => string;
@@ -49,8 +51,6 @@ const RECORD_SIZE_BYTES = 1_024;
 
 const ACCEPTED: Outcome = { outcome: 'accepted' };
 const UNAUTHORIZED: Outcome = { outcome: 'unauthorized' };
-/** The broker did not answer within the commit deadline, or too much waits in memory: both pass in seconds or need an operator. */
-const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 1 };
 
 /** Takes one call. `answer` is called exactly once, now or after the commit. */
 export function acceptCall(
@@ -162,10 +162,16 @@ function commit(
     return;
   }
   const isTaken = deps.batcher.add(operations, sizeBytes, (committed) => {
-    answer(committed === 'committed' ? outcome : OVERLOADED);
+    answer(committed === 'committed' ? outcome : overloaded(deps));
   });
-  if (!isTaken) answer(OVERLOADED);
+  if (!isTaken) answer(overloaded(deps));
 }
+
+/** Neither broker nor spill took it, or too much waits in memory. */
+const overloaded = (deps: AcceptDependencies): Outcome => ({
+  outcome: 'overloaded',
+  retryAfterSeconds: deps.retryAfterSeconds(),
+});
 
 /** One operation a kind of issue, with the count: a batch of 2,500 bad items is one row to write, not 2,500. */
 function recordIssues(

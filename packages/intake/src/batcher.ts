@@ -8,15 +8,14 @@
  * - What one call brought is committed together or not at all: where a call in the flush spans
  *   shards, the flush is one transaction of the broker.
  * - Calls are answered only after the broker's confirmation.
- * - An unconfirmed flush is sent again with the same envelope ids (its outcome is unknown, and the
- *   worker's claim makes a double harmless) until `commitDeadlineMs`; then its callers are told.
+ * - A flush that could be made durable nowhere is told to its callers, and not tried again.
  *
  * Trades a flush's latency (one broker round trip at most) for large envelopes under load; a lone
  * call does not wait for company. One flush for all shards rather than one a shard: a Redis with
  * `appendfsync always` writes its file once for all that reached it together, and a job costs Redis
  * and us about 100 µs whatever is in it.
  *
- * Before: `accept.ts`. After: `platform/src/queue.ts`.
+ * Before: `accept.ts`. After: `commit-envelopes.ts`.
  */
 import type { Operation } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
@@ -26,9 +25,8 @@ import type { ShardEnvelope } from '@sluice/platform/queue';
 const ENVELOPE_OPERATIONS_MAX = 1_000;
 /** Of request bytes in one flush, unless a single call is larger. */
 const FLUSH_SIZE_BYTES_MAX = 4 * 1_048_576;
-const RETRY_DELAY_MS = 100;
 
-/** `unavailable`: not confirmed in time; it may still have happened, so a retry must carry the same ids. */
+/** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
 export type CommitOutcome = 'committed' | 'unavailable';
 
 export interface BatcherOptions {
@@ -37,10 +35,8 @@ export interface BatcherOptions {
   readonly commit: (envelopes: readonly ShardEnvelope[], isAtomic: boolean) => Promise<void>;
   /** ULID. */
   readonly newId: () => string;
-  readonly now: () => number;
   /** Request bytes held in memory before `add` refuses. */
   readonly pendingSizeBytesMax: number;
-  readonly commitDeadlineMs: number;
   readonly onCommitFailure: (error: unknown) => void;
 }
 
@@ -171,17 +167,12 @@ export class Batcher {
   }
 
   async #commit({ envelopes, isAtomic }: Flush): Promise<CommitOutcome> {
-    const { commit, now, commitDeadlineMs, onCommitFailure } = this.#options;
-    const deadlineMs = now() + commitDeadlineMs;
-    for (;;) {
-      try {
-        await commit(envelopes, isAtomic);
-        return 'committed';
-      } catch (error) {
-        onCommitFailure(error);
-        if (now() + RETRY_DELAY_MS >= deadlineMs) return 'unavailable';
-      }
-      await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY_MS));
+    try {
+      await this.#options.commit(envelopes, isAtomic);
+      return 'committed';
+    } catch (error) {
+      this.#options.onCommitFailure(error);
+      return 'unavailable';
     }
   }
 }

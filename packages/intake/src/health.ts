@@ -1,21 +1,34 @@
 /**
- * `/readyz`: progress, not pulse. Not ready when the broker does not answer, or when calls have
- * waited for the broker without a single flush getting through.
+ * `/readyz`: progress, not pulse. Not ready when the broker does not answer, when calls have waited
+ * without a single flush getting through, when nothing has left the spill for a while, or when the
+ * spill is half full. Calls are still taken then, until it is full: `/livez` says whether to send
+ * them, `/readyz` whether to wake somebody.
  */
 import type { Producer } from '@sluice/platform/queue';
 import type { Batcher } from './batcher.ts';
+import type { EnvelopeCommitter } from './commit-envelopes.ts';
 import type { Page } from './server.ts';
+import type { Spill } from './spill.ts';
 
 export interface HealthDependencies {
   readonly producer: Producer;
   readonly batcher: Batcher;
+  readonly spill: Spill;
+  readonly committer: EnvelopeCommitter;
   readonly now: () => number;
 }
 
 const STUCK_AFTER_MS = 10_000;
 const BROKER_ANSWER_MS_MAX = 2_000;
+const SPILL_FILL_MAX = 0.5;
 
-export function createHealth({ producer, batcher, now }: HealthDependencies): () => Promise<Page> {
+export function createHealth({
+  producer,
+  batcher,
+  spill,
+  committer,
+  now,
+}: HealthDependencies): () => Promise<Page> {
   let lastFlushCount = -1;
   let lastProgressAtMs = now();
   return async () => {
@@ -23,14 +36,16 @@ export function createHealth({ producer, batcher, now }: HealthDependencies): ()
       lastFlushCount = batcher.flushCount;
       lastProgressAtMs = now();
     }
-    const isStuck = now() - lastProgressAtMs > STUCK_AFTER_MS;
+    const movedAtMs = Math.min(lastProgressAtMs, committer.lastMovedAtMs);
+    const isStuck = now() - movedAtMs > STUCK_AFTER_MS;
+    const isFilling = !spill.isEmpty && spill.sizeBytes >= SPILL_FILL_MAX * spill.sizeBytesMax;
     const durability = await Promise.race([
       producer.durability().catch(() => undefined),
       new Promise<undefined>((resolve) =>
         setTimeout(resolve, BROKER_ANSWER_MS_MAX, undefined).unref(),
       ),
     ]);
-    const isReady = durability !== undefined && !isStuck;
+    const isReady = durability !== undefined && !isStuck && !isFilling;
     return {
       status: isReady ? '200 OK' : '503 Service Unavailable',
       contentType: 'application/json; charset=utf-8',
@@ -40,6 +55,12 @@ export function createHealth({ producer, batcher, now }: HealthDependencies): ()
         durable: durability?.isSafe ?? false,
         pending_bytes: batcher.pendingSizeBytes,
         stuck: isStuck,
+        spill: {
+          bytes: spill.sizeBytes,
+          bytes_max: spill.sizeBytesMax,
+          envelopes: spill.envelopeCount,
+          filling: isFilling,
+        },
       })}\n`,
     };
   };

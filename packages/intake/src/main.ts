@@ -14,8 +14,10 @@ import { acceptCall } from './accept.ts';
 import { KeyRing } from './authenticate.ts';
 import { Batcher } from './batcher.ts';
 import { settingsPage } from './browser-pages.ts';
+import { EnvelopeCommitter } from './commit-envelopes.ts';
 import { createHealth } from './health.ts';
 import { intakeSettings } from './settings.ts';
+import { openSpill } from './spill.ts';
 import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
 
 /** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */
@@ -38,14 +40,33 @@ const database = createDatabase({
 lifecycle.defer('database', () => database.destroy());
 await agreeOnShardCount(database, settings.SHARD_COUNT);
 
-const producer = await openProducer({
-  databaseUrl: settings.DATABASE_URL,
-  redisUrl: settings.REDIS_URL,
-  prefix: settings.QUEUE_PREFIX,
-  shardCount: settings.SHARD_COUNT,
+const producer = await openProducer(
+  {
+    databaseUrl: settings.DATABASE_URL,
+    redisUrl: settings.REDIS_URL,
+    prefix: settings.QUEUE_PREFIX,
+    shardCount: settings.SHARD_COUNT,
+    logger,
+  },
+  settings.INTAKE_COMMIT_DEADLINE_MS,
+);
+lifecycle.defer('producer', () => producer.close());
+
+const databaseName = new URL(settings.DATABASE_URL).pathname.slice(1);
+const spill = openSpill({
+  directory: settings.INTAKE_SPILL_DIRECTORY,
+  name: `${settings.QUEUE_PREFIX}-${databaseName}`,
+  sizeBytesMax: settings.INTAKE_SPILL_SIZE_BYTES_MAX,
+});
+const committer = new EnvelopeCommitter({
+  producer,
+  spill,
+  now,
+  deadlineMs: settings.INTAKE_COMMIT_DEADLINE_MS,
+  pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }).catch(() => undefined),
   logger,
 });
-lifecycle.defer('producer', () => producer.close());
+lifecycle.defer('spill', () => committer.stop());
 
 const keys = new KeyRing();
 keys.replace(await listWorkspaceKeys(database));
@@ -54,14 +75,19 @@ const keyRefresh = repeat('read keys', settings.INTAKE_KEYS_REFRESH_MS, logger, 
 });
 lifecycle.defer('key refresh', () => keyRefresh.stop());
 
+/** A full spill refuses thousands of flushes a second; one line a second says it. */
+const FAILURE_LINE_INTERVAL_MS = 1_000;
+let failureLineAtMs = 0;
 const batcher = new Batcher({
   shardCount: settings.SHARD_COUNT,
-  commit: (envelopes, isAtomic) => producer.addEnvelopes(envelopes, isAtomic),
+  commit: (envelopes, isAtomic) => committer.commit(envelopes, isAtomic),
   newId,
-  now,
   pendingSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
-  commitDeadlineMs: settings.INTAKE_COMMIT_DEADLINE_MS,
-  onCommitFailure: (error) => logger.error({ error }, 'the broker did not confirm a flush'),
+  onCommitFailure: (error) => {
+    if (now() - failureLineAtMs < FAILURE_LINE_INTERVAL_MS) return;
+    failureLineAtMs = now();
+    logger.error({ error }, 'calls are refused: neither the broker nor the spill takes them');
+  },
 });
 const unauthorized = new UnauthorizedRecorder();
 const recordUnauthorized = () => {
@@ -89,7 +115,18 @@ metrics.gauge(
   () => batcher.pendingSizeBytes,
 );
 
-const health = createHealth({ producer, batcher, now });
+metrics.gauge('sluice_intake_spill_bytes', 'Kept on disk for the broker', () => spill.sizeBytes);
+metrics.gauge(
+  'sluice_intake_spill_envelopes',
+  'Envelopes kept on disk for the broker',
+  () => spill.envelopeCount,
+);
+metrics.gauge('sluice_intake_spill_oldest_seconds', 'Age of the oldest flush kept on disk', () => {
+  const oldestAtMs = spill.oldestAtMs();
+  return oldestAtMs === undefined ? 0 : (now() - oldestAtMs) / 1_000;
+});
+
+const health = createHealth({ producer, batcher, spill, committer, now });
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
@@ -100,6 +137,7 @@ const server = await startServer({
         keys,
         batcher,
         recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
+        retryAfterSeconds: () => committer.retryAfterSeconds(),
         now,
         newId,
       },

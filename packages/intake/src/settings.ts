@@ -13,8 +13,15 @@ export const intakeSettings = platformSettings.extend({
   INTAKE_PENDING_SIZE_BYTES_MAX: integer(MEBIBYTE, 4_096 * MEBIBYTE, 64 * MEBIBYTE).describe(
     'request bytes that may wait for the broker, and as many on their way in; beyond it calls get 503',
   ),
-  INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 5_000).describe(
-    'how long a flush is tried again before its callers get 503',
+  INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 2_000).describe(
+    'how long the broker may take for a flush before it goes to the spill',
+  ),
+  INTAKE_SPILL_DIRECTORY: z
+    .string()
+    .default('.sluice/spill')
+    .describe('where calls are kept while the broker is away; a disk that outlives the process'),
+  INTAKE_SPILL_SIZE_BYTES_MAX: integer(0, 1_024 * 1_024 * MEBIBYTE, 1_024 * MEBIBYTE).describe(
+    'how much is kept there; beyond it calls get 503',
   ),
   INTAKE_KEYS_REFRESH_MS: integer(10, 60_000, 1_000).describe(
     'how soon a key made or revoked is in force',

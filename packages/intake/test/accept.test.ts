@@ -36,9 +36,7 @@ function createIntake(options: { isBrokerAway?: boolean; pendingSizeBytesMax?: n
       return Promise.resolve();
     },
     newId: () => `envelope-${id++}`,
-    now: () => 1_000,
     pendingSizeBytesMax: options.pendingSizeBytesMax ?? 1_000_000,
-    commitDeadlineMs: 1,
     onCommitFailure: () => undefined,
   });
   const unauthorized = new UnauthorizedRecorder();
@@ -62,6 +60,7 @@ function createIntake(options: { isBrokerAway?: boolean; pendingSizeBytesMax?: n
           keys,
           batcher,
           recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
+          retryAfterSeconds: () => 7,
           now: () => 1_000,
           newId: () => `event-${id++}`,
         },
@@ -241,7 +240,7 @@ describe('a broker that is away, or too much at once', () => {
           await intake.submit('pipelines.track', { userId: 'a', event: 'x' }, { isStrict }),
         ).toEqual({
           outcome: 'overloaded',
-          retryAfterSeconds: 1,
+          retryAfterSeconds: 7,
         });
       }
     }

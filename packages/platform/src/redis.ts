@@ -42,8 +42,13 @@ export interface Durability {
   readonly description: string;
 }
 
-/** Reads the real settings; a server that hides them (`CONFIG` is often forbidden) is not called safe. */
+/**
+ * Reads the real settings; a server that hides them (`CONFIG` is often forbidden) is not called safe.
+ *
+ * @throws Error where it does not answer, or not in earnest (no password, still loading).
+ */
 export async function readRedisDurability(redis: Redis): Promise<Durability> {
+  await redis.ping();
   const settings = new Map<string, string>();
   try {
     for (const name of ['appendonly', 'appendfsync', 'maxmemory-policy']) {

@@ -1,5 +1,8 @@
 /** For tests: a service as the real process that operators run, on a free port. */
 import { spawn } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 
@@ -27,7 +30,10 @@ export async function startServiceUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
 ): Promise<ServiceUnderTest> {
+  // What it keeps in its working directory must not reach the next one.
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-service-'));
   const child = spawn(process.execPath, [mainFile], {
+    cwd: directory,
     // No setting of the test run's own environment may leak in.
     env: { PATH: process.env['PATH'], LOG_LEVEL: 'info', ...settings },
     // The channel ends with the test, however it ends, and the service with the channel.
@@ -35,7 +41,9 @@ export async function startServiceUnderTest(
   });
   const logs: Record<string, unknown>[] = [];
   const ended = new Promise<number | null>((resolve) =>
-    child.once('exit', (code) => resolve(code)),
+    child.once('exit', (code) => {
+      void rm(directory, { recursive: true, force: true }).then(() => resolve(code));
+    }),
   );
   const port = new Promise<number>((resolve) => {
     createInterface({ input: child.stdout as Readable }).on('line', (line) => {

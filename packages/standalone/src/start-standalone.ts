@@ -70,7 +70,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
       : { url: settings.DATABASE_URL, description: 'as DATABASE_URL says' };
   await prepareDatabase(database.url, refusal === undefined);
 
-  const environment = serviceEnvironment(deps, database.url);
+  const environment = serviceEnvironment(deps, database.url, directory.path);
   const tellWhoHolds = (): void => {
     const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));
     directory.describe({
@@ -133,8 +133,13 @@ async function startDatabase(
   return { url: postgres.url, description };
 }
 
-function serviceEnvironment({ environment, settings }: StandaloneDeps, databaseUrl: string) {
+function serviceEnvironment(
+  { environment, settings }: StandaloneDeps,
+  databaseUrl: string,
+  directory: string,
+) {
   return {
+    INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
     ...environment,
     DATABASE_URL: databaseUrl,
     SHARD_COUNT: String(settings.SHARD_COUNT),

@@ -63,9 +63,7 @@ export async function startIntakeUnderTest(): Promise<IntakeUnderTest> {
     shardCount: broker.shardCount,
     commit: (envelopes, isAtomic) => producer.addEnvelopes(envelopes, isAtomic),
     newId,
-    now,
     pendingSizeBytesMax: 64 * 1_048_576,
-    commitDeadlineMs: 5_000,
     onCommitFailure: () => undefined,
   });
   const unauthorized = new UnauthorizedRecorder();
@@ -74,6 +72,7 @@ export async function startIntakeUnderTest(): Promise<IntakeUnderTest> {
     batcher,
     recordUnauthorized: (source: string, environmentId?: number) =>
       unauthorized.record(source, environmentId),
+    retryAfterSeconds: () => 1,
     now,
     newId,
   };

@@ -1,0 +1,239 @@
+/**
+ * Where a flush becomes durable (step 6b): on the broker, or in the spill while the broker is away.
+ *
+ * ```
+ *                 spill empty                    confirmed
+ *   flush ──────────────────────▶ broker ──────────────────────▶ committed
+ *     │                             │ refused, or silent for `deadlineMs`
+ *     │ something is in the spill   ▼
+ *     └─────────────────────────▶ spill ──── on disk ──────────▶ committed
+ *                                   │  └──── full, or the disk refuses ──▶ rejected: 503
+ *                                   ▼
+ *                     drained oldest first, same envelope ids, deleted once the broker has them
+ * ```
+ *
+ * Order: a flush goes to the broker only when nothing is in the spill, and it stays in the spill
+ * until the broker has confirmed it. So a flush of unknown outcome (the broker hung) is in the spill
+ * before the next one is looked at, and is confirmed before the next one is sent. Whatever reaches
+ * the broker late is a second copy of ids that were added before: the worker's claim drops it.
+ *
+ * The drain ends under load too: while it makes progress each new flush waits for the step under
+ * way, and a step takes at least two where there are two.
+ *
+ * Any refusal counts as away (out of memory, read-only, no password): it is tried again for ever and
+ * nothing is dropped, nothing overtakes; `/readyz` and the log say that it is stuck.
+ *
+ * Before: `batcher.ts`. After: `platform/src/queue.ts`.
+ */
+import { AppError } from '@sluice/domain/errors';
+import type { Logger } from '@sluice/platform/logger';
+import type { Producer, ShardEnvelope } from '@sluice/platform/queue';
+import type { Spill } from './spill.ts';
+
+const STEP_FLUSHES_MAX = 32;
+const STEP_SIZE_BYTES_MAX = 4 * 1_048_576;
+/** A drain step that hangs for so long is given up; it may still happen, which the claim forgives. */
+const STEP_DEADLINE_MS = 30_000;
+/** How long a new flush waits for the step under way before it goes behind it. */
+const STEP_WAIT_MS_MAX = 250;
+const PROBE_DEADLINE_MS = 5_000;
+const PROBE_DELAY_MS_MIN = 50;
+const PROBE_DELAY_MS_MAX = 1_000;
+/** How long a stop goes on draining while it succeeds; the rest is the next start's. */
+const STOP_DRAIN_MS_MAX = 5_000;
+const RETRY_AFTER_SECONDS_MAX = 60;
+
+export interface EnvelopeCommitterOptions {
+  readonly producer: Pick<Producer, 'addEnvelopes' | 'durability'>;
+  readonly spill: Spill;
+  readonly now: () => number;
+  /** How long the broker may take for one flush. */
+  readonly deadlineMs: number;
+  /** Waits, and returns early when `signal` is aborted. */
+  readonly pause: (durationMs: number, signal: AbortSignal) => Promise<void>;
+  readonly logger: Pick<Logger, 'info' | 'warn'>;
+}
+
+export class EnvelopeCommitter {
+  readonly #options: EnvelopeCommitterOptions;
+  readonly #stopping = new AbortController();
+  #draining: Promise<void> | undefined;
+  #step: Promise<boolean> | undefined;
+  /** The last that the broker did was to confirm. */
+  #isBrokerBack = true;
+  #awaySinceMs: number | undefined;
+  #drainStartedAtMs = 0;
+  #drainedSizeBytes = 0;
+  #lastMovedAtMs: number;
+  #stopAtMs = Infinity;
+
+  /** Begins with what an earlier process left, before anything new. */
+  constructor(options: EnvelopeCommitterOptions) {
+    this.#options = options;
+    this.#lastMovedAtMs = options.now();
+    if (!options.spill.isEmpty) {
+      this.#isBrokerBack = false;
+      options.logger.info(
+        { envelopes: options.spill.envelopeCount, sizeBytes: options.spill.sizeBytes },
+        'an earlier process left calls in the spill; they go first',
+      );
+      this.#startDraining();
+    }
+  }
+
+  /** When the spill was last empty, or something last left it. */
+  get lastMovedAtMs(): number {
+    return this.#options.spill.isEmpty ? this.#options.now() : this.#lastMovedAtMs;
+  }
+
+  /**
+   * Makes one flush durable. One at a time: the next call comes after this one has ended.
+   *
+   * @throws AppError BROKER_UNAVAILABLE when neither the broker nor the disk took it.
+   */
+  async commit(envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> {
+    const { producer, spill, now, deadlineMs, logger } = this.#options;
+    if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
+      this.#isBrokerBack = false;
+    let failure: unknown = 'the spill comes first';
+    if (spill.isEmpty) {
+      try {
+        await within(deadlineMs, producer.addEnvelopes(envelopes, isAtomic));
+        this.#awaySinceMs = undefined;
+        return;
+      } catch (error) {
+        failure = error;
+        this.#isBrokerBack = false;
+        if (this.#awaySinceMs === undefined) {
+          this.#awaySinceMs = now();
+          logger.warn({ error }, 'the broker is away: calls are kept in the spill');
+        }
+        this.#lastMovedAtMs = now();
+      }
+    }
+    try {
+      if (!spill.append(envelopes, isAtomic, now())) throw new Error('the spill is full');
+    } catch (cause) {
+      throw new AppError(
+        'BROKER_UNAVAILABLE',
+        `neither the broker (${String(failure)}) nor the spill (${String(cause)}) took a flush`,
+        { cause },
+      );
+    }
+    this.#startDraining();
+  }
+
+  /** When a call that is refused now should come again: when a tenth of the spill is free at the present rate; while nothing moves, half of the time that the broker has been away. */
+  retryAfterSeconds(): number {
+    const { now, spill } = this.#options;
+    let waitMs = 0;
+    if (this.#isBrokerBack && this.#drainedSizeBytes > 0) {
+      const ratePerMs = this.#drainedSizeBytes / Math.max(1, now() - this.#drainStartedAtMs);
+      waitMs = (spill.sizeBytes - 0.9 * spill.sizeBytesMax) / ratePerMs;
+    } else if (this.#awaySinceMs !== undefined) {
+      waitMs = (now() - this.#awaySinceMs) / 2;
+    }
+    return Math.min(RETRY_AFTER_SECONDS_MAX, Math.max(1, Math.ceil(waitMs / 1_000)));
+  }
+
+  /** Drains while that succeeds, for seconds; the rest stays on disk for the next start. */
+  async stop(): Promise<void> {
+    this.#stopAtMs = this.#options.now() + STOP_DRAIN_MS_MAX;
+    this.#stopping.abort();
+    await this.#draining;
+    if (!this.#options.spill.isEmpty) {
+      this.#options.logger.warn(
+        { envelopes: this.#options.spill.envelopeCount },
+        'calls stay in the spill; the next start on this folder goes on with them',
+      );
+    }
+    this.#options.spill.close();
+  }
+
+  #startDraining(): void {
+    this.#draining ??= this.#drain();
+  }
+
+  async #drain(): Promise<void> {
+    const { spill, now, logger } = this.#options;
+    let flushesMax = 1;
+    let failureCount = 0;
+    this.#awaySinceMs ??= now();
+    while (!spill.isEmpty) {
+      if (!this.#isBrokerBack && !(await this.#isBrokerAnswering(failureCount++))) {
+        if (this.#stopping.signal.aborted) break;
+        continue;
+      }
+      if (now() >= this.#stopAtMs) break;
+      this.#step = this.#moveOldest(flushesMax);
+      const isMoved = await this.#step;
+      this.#step = undefined;
+      // Begins with one: what the broker refuses is then alone, and a broker just started is not flooded.
+      flushesMax = isMoved ? Math.min(flushesMax * 2, STEP_FLUSHES_MAX) : 1;
+      if (isMoved) failureCount = 0;
+      else if (this.#stopping.signal.aborted) break;
+    }
+    // No `await` since the spill was found empty: who appends next starts a new drain.
+    this.#draining = undefined;
+    if (!spill.isEmpty) return;
+    this.#awaySinceMs = undefined;
+    this.#drainedSizeBytes = 0;
+    logger.info({}, 'the spill is empty: calls go to the broker again');
+  }
+
+  /** Asks with something small: commands that hang are kept in memory, and must not be envelopes. */
+  async #isBrokerAnswering(failureCount: number): Promise<boolean> {
+    const delayMs = Math.min(PROBE_DELAY_MS_MIN * 2 ** failureCount, PROBE_DELAY_MS_MAX);
+    await this.#options.pause(delayMs, this.#stopping.signal);
+    return within(PROBE_DEADLINE_MS, this.#options.producer.durability()).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** Never rejects: false where the oldest are still there. */
+  async #moveOldest(flushesMax: number): Promise<boolean> {
+    const { producer, spill, now, logger } = this.#options;
+    try {
+      const flushes = spill.readOldest(flushesMax, STEP_SIZE_BYTES_MAX);
+      const envelopes = flushes.flatMap((flush) => flush.envelopes);
+      // Two flushes may touch one shard: the later must not get through without the earlier.
+      const isAtomic = flushes.length > 1 || flushes.some((flush) => flush.isAtomic);
+      const startedAtMs = now();
+      await within(STEP_DEADLINE_MS, producer.addEnvelopes(envelopes, isAtomic));
+      spill.deleteOldest(flushes);
+      if (this.#drainedSizeBytes === 0) this.#drainStartedAtMs = startedAtMs;
+      this.#drainedSizeBytes += flushes.reduce((sum, flush) => sum + flush.sizeBytes, 0);
+      this.#lastMovedAtMs = now();
+      this.#isBrokerBack = true;
+      return true;
+    } catch (error) {
+      this.#isBrokerBack = false;
+      this.#drainedSizeBytes = 0;
+      logger.warn(
+        { error, envelopes: spill.envelopeCount },
+        'the broker did not take the oldest of the spill; it is tried again',
+      );
+      return false;
+    }
+  }
+}
+
+/** Rejects after `durationMs`; what was begun goes on, with nobody listening. */
+async function within<Result>(durationMs: number, work: Promise<Result>): Promise<Result> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer in ${durationMs} ms`)), durationMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+const isSettledWithin = (work: Promise<unknown>, durationMs: number): Promise<boolean> =>
+  within(durationMs, work).then(
+    () => true,
+    () => false,
+  );

@@ -1,0 +1,271 @@
+/**
+ * The spill: flushes that the broker could not take, in order, on this machine's disk (SQLite, WAL,
+ * `synchronous=FULL`). One row a flush, so each append is one statement: all of it or nothing.
+ *
+ * - `append` returns when the row is on disk. It blocks the process for one fsync; while the broker
+ *   is away there is nothing else to do.
+ * - A file belongs to one process at a time: SQLite's exclusive lock, which the operating system
+ *   takes back however the process ends. A start takes the first free file, and what other dead
+ *   processes left is moved into it. Files are emptied, never removed: another process may be about
+ *   to lock the very file.
+ * - The file name carries the database and the queue prefix: envelopes must not reach another
+ *   installation that happens to run in the same folder.
+ *
+ * Trades order between processes for independence from everything but the disk: of two calls that
+ * went to two intakes while the broker was away, either may be applied first.
+ *
+ * Before and after: `commit-envelopes.ts`.
+ */
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
+import { AppError } from '@sluice/domain/errors';
+import type { ShardEnvelope } from '@sluice/platform/queue';
+
+export interface SpilledFlush {
+  readonly position: number;
+  readonly sizeBytes: number;
+  readonly envelopes: readonly ShardEnvelope[];
+  readonly isAtomic: boolean;
+}
+
+export interface SpillOptions {
+  /** Created when missing. */
+  readonly directory: string;
+  /** Whose envelopes: only files of this name are taken over. */
+  readonly name: string;
+  /** Of envelopes as JSON; the file is a little larger. */
+  readonly sizeBytesMax: number;
+}
+
+const FORMAT_VERSION = 1;
+const SQLITE_BUSY = 5;
+const SQLITE_CORRUPT = 11;
+const SQLITE_NOTADB = 26;
+/** What a file may keep once it is empty. */
+const EMPTY_PAGES_MAX = 4_096;
+
+const SCHEMA = `
+  create table if not exists flushes (
+    position integer primary key,
+    size_bytes integer not null,
+    envelope_count integer not null,
+    is_atomic integer not null,
+    spilled_at_ms integer not null,
+    envelopes text not null
+  ) strict;
+  pragma user_version = ${FORMAT_VERSION};`;
+
+export class Spill {
+  readonly #database: DatabaseSync;
+  readonly #sizeBytesMax: number;
+  readonly #insert: StatementSync;
+  readonly #listSizes: StatementSync;
+  readonly #list: StatementSync;
+  readonly #deleteThrough: StatementSync;
+  readonly #findOldest: StatementSync;
+  #sizeBytes = 0;
+  #envelopeCount = 0;
+  #flushCount = 0;
+
+  constructor(database: DatabaseSync, sizeBytesMax: number) {
+    this.#database = database;
+    this.#sizeBytesMax = sizeBytesMax;
+    this.#insert = database.prepare(
+      `insert into flushes (size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes)
+       values (?, ?, ?, ?, ?)`,
+    );
+    this.#listSizes = database.prepare(
+      'select position, size_bytes from flushes order by position limit ?',
+    );
+    this.#list = database.prepare(
+      `select position, size_bytes, is_atomic, envelopes from flushes
+       where position <= ? order by position`,
+    );
+    this.#deleteThrough = database.prepare('delete from flushes where position <= ?');
+    this.#findOldest = database.prepare(
+      'select spilled_at_ms from flushes order by position limit 1',
+    );
+    this.#count();
+  }
+
+  get sizeBytes(): number {
+    return this.#sizeBytes;
+  }
+
+  get sizeBytesMax(): number {
+    return this.#sizeBytesMax;
+  }
+
+  get envelopeCount(): number {
+    return this.#envelopeCount;
+  }
+
+  get isEmpty(): boolean {
+    return this.#flushCount === 0;
+  }
+
+  /** Unix milliseconds; undefined where it is empty. */
+  oldestAtMs(): number | undefined {
+    return this.#findOldest.get()?.['spilled_at_ms'] as number | undefined;
+  }
+
+  /**
+   * Writes one flush behind the others; on disk when it returns.
+   *
+   * @returns false when it would be over the limit; nothing was written then.
+   * @throws Error where the disk refuses it (full, broken); nothing was written then.
+   */
+  append(envelopes: readonly ShardEnvelope[], isAtomic: boolean, atMs: number): boolean {
+    const text = JSON.stringify(envelopes);
+    const sizeBytes = Buffer.byteLength(text);
+    if (this.#sizeBytes + sizeBytes > this.#sizeBytesMax) return false;
+    this.#insert.run(sizeBytes, envelopes.length, isAtomic ? 1 : 0, atMs, text);
+    this.#sizeBytes += sizeBytes;
+    this.#envelopeCount += envelopes.length;
+    this.#flushCount++;
+    return true;
+  }
+
+  /** The oldest ones in order: at most `flushesMax`, and no more than two where they are over `sizeBytesMax`. */
+  readOldest(flushesMax: number, sizeBytesMax: number): SpilledFlush[] {
+    let sizeBytes = 0;
+    let last = 0;
+    for (const [index, row] of this.#listSizes.all(flushesMax).entries()) {
+      sizeBytes += row['size_bytes'] as number;
+      if (index >= 2 && sizeBytes > sizeBytesMax) break;
+      last = row['position'] as number;
+    }
+    return this.#list.all(last).map((row) => ({
+      position: row['position'] as number,
+      sizeBytes: row['size_bytes'] as number,
+      envelopes: JSON.parse(row['envelopes'] as string) as ShardEnvelope[],
+      isAtomic: row['is_atomic'] === 1,
+    }));
+  }
+
+  /** Forgets what `readOldest` gave, all of it. When nothing is left the disk gets its space back. */
+  deleteOldest(flushes: readonly SpilledFlush[]): void {
+    this.#deleteThrough.run(flushes.at(-1)?.position ?? 0);
+    // Not counted anew: that would read the whole file at each step.
+    this.#flushCount -= flushes.length;
+    for (const flush of flushes) {
+      this.#sizeBytes -= flush.sizeBytes;
+      this.#envelopeCount -= flush.envelopes.length;
+    }
+    if (this.isEmpty) this.#shrink();
+  }
+
+  /** Moves everything of a file that nobody holds to the end of this one; a crash on the way leaves doubles, which the worker's claim drops. */
+  takeOver(other: DatabaseSync): void {
+    const rows = other.prepare(
+      'select size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes from flushes order by position',
+    );
+    this.#database.exec('begin immediate');
+    try {
+      for (const row of rows.iterate()) {
+        const values = Object.values(row) as (string | number)[];
+        this.#insert.run(...values);
+      }
+      this.#database.exec('commit');
+    } catch (error) {
+      this.#database.exec('rollback');
+      throw error;
+    }
+    other.exec('delete from flushes');
+    this.#count();
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  #count(): void {
+    const row = this.#database
+      .prepare(
+        `select count(*) as flushes, coalesce(sum(size_bytes), 0) as size,
+                coalesce(sum(envelope_count), 0) as envelopes from flushes`,
+      )
+      .get() as { flushes: number; size: number; envelopes: number };
+    this.#flushCount = row.flushes;
+    this.#sizeBytes = row.size;
+    this.#envelopeCount = row.envelopes;
+  }
+
+  #shrink(): void {
+    const pages = this.#database.prepare('pragma page_count').get()?.['page_count'] as number;
+    if (pages > EMPTY_PAGES_MAX) this.#database.exec('vacuum; pragma wal_checkpoint(truncate)');
+  }
+}
+
+/**
+ * Opens a spill file that nobody else holds, with everything that earlier processes left.
+ *
+ * @throws AppError CONFIG_INVALID where the folder cannot be written.
+ * @throws AppError SPILL_UNREADABLE where a file is damaged: it holds calls that were acknowledged.
+ */
+export function openSpill({ directory, name, sizeBytesMax }: SpillOptions): Spill {
+  const stem = encodeURIComponent(name);
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    let slot = 0;
+    let file = join(directory, `${stem}-${slot}.sqlite`);
+    let database = lockFile(file);
+    while (database === undefined) {
+      file = join(directory, `${stem}-${++slot}.sqlite`);
+      database = lockFile(file);
+    }
+    // The folder's own entry for a new file must survive a power cut too.
+    const folder = openSync(directory, 'r');
+    fsyncSync(folder);
+    closeSync(folder);
+    const spill = new Spill(database, sizeBytesMax);
+    for (const entry of readdirSync(directory).toSorted()) {
+      const other = join(directory, entry);
+      if (other === file || !entry.startsWith(`${stem}-`)) continue;
+      if (!/^\d+\.sqlite$/.test(entry.slice(stem.length + 1))) continue;
+      const leftover = lockFile(other);
+      if (leftover === undefined) continue;
+      spill.takeOver(leftover);
+      leftover.close();
+    }
+    return spill;
+  } catch (cause) {
+    if (cause instanceof AppError) throw cause;
+    throw new AppError(
+      'CONFIG_INVALID',
+      `${directory} (INTAKE_SPILL_DIRECTORY) cannot be used: ${String(cause)}`,
+      { cause },
+    );
+  }
+}
+
+/** Undefined where another process holds it. */
+function lockFile(file: string): DatabaseSync | undefined {
+  const database = new DatabaseSync(file, { timeout: 0 });
+  try {
+    // Exclusive before the first access: then WAL needs no shared memory and the lock is never given back.
+    database.exec(`pragma locking_mode = exclusive; pragma journal_mode = wal;
+                   pragma synchronous = full; begin immediate; commit`);
+    const found = database.prepare('pragma quick_check(1)').get()?.['quick_check'];
+    if (found !== 'ok') throw unreadable(file, String(found));
+    const version = database.prepare('pragma user_version').get()?.['user_version'];
+    if (version === 0) database.exec(`begin; ${SCHEMA} commit`);
+    else if (version !== FORMAT_VERSION)
+      throw unreadable(file, `it has format ${String(version)}, this version reads 1`);
+    return database;
+  } catch (error) {
+    database.close();
+    const code = ((error as { errcode?: number }).errcode ?? 0) & 0xff;
+    if (code === SQLITE_BUSY) return undefined;
+    if (code === SQLITE_CORRUPT || code === SQLITE_NOTADB) throw unreadable(file, String(error));
+    throw error;
+  }
+}
+
+const unreadable = (file: string, found: string): AppError =>
+  new AppError(
+    'SPILL_UNREADABLE',
+    `${file} cannot be read (${found}). It may hold calls that were acknowledged. Move it, its -wal ` +
+      `beside it, to another folder and start again; what is left of it: sqlite3 <file> .recover`,
+  );

@@ -1,0 +1,273 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ShardEnvelope } from '@sluice/platform/queue';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { EnvelopeCommitter } from '../src/commit-envelopes.ts';
+import { openSpill, type Spill } from '../src/spill.ts';
+
+type Mode = 'up' | 'refusing' | 'hanging';
+
+const flush = (id: string): ShardEnvelope[] => [{ shard: 0, envelope: { id, operations: [] } }];
+
+/** As long as a broker takes at least. */
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** A broker that can be away in each way, and what it was given, in order. */
+function createBroker() {
+  const broker = {
+    mode: 'up' as Mode,
+    added: [] as string[],
+    attempts: [] as string[],
+    /** Refused by content, whatever the mode. */
+    poison: undefined as string | undefined,
+    /** What it was given while it hung, and does when it wakes. */
+    late: [] as (() => void)[],
+    onAdd: () => {},
+    addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void> {
+      const ids = envelopes.map(({ envelope }) => envelope.id);
+      broker.attempts.push(ids.join());
+      const add = () => {
+        if (broker.poison !== undefined && ids.includes(broker.poison)) throw new Error('refused');
+        broker.added.push(...ids);
+        broker.onAdd();
+      };
+      if (broker.mode === 'refusing') return Promise.reject(new Error('OOM'));
+      if (broker.mode === 'up') return turn().then(add);
+      return new Promise((resolve) => broker.late.push(() => (add(), resolve())));
+    },
+    durability: () =>
+      broker.mode === 'up'
+        ? Promise.resolve({ isSafe: true, description: '' })
+        : Promise.reject(new Error('away')),
+    wake() {
+      broker.mode = 'up';
+      for (const add of broker.late.splice(0)) add();
+    },
+  };
+  return broker;
+}
+
+let directory: string;
+let spill: Spill;
+let broker: ReturnType<typeof createBroker>;
+let time = 1_000_000;
+const committers: EnvelopeCommitter[] = [];
+
+function start(sizeBytesMax = 1_000_000): EnvelopeCommitter {
+  spill = openSpill({ directory, name: 'test', sizeBytesMax });
+  const committer = new EnvelopeCommitter({
+    producer: broker,
+    spill,
+    now: () => time,
+    deadlineMs: 20,
+    pause: turn,
+    logger: { info: () => {}, warn: () => {} },
+  });
+  committers.push(committer);
+  return committer;
+}
+
+const unique = (ids: readonly string[]): string[] => [...new Set(ids)];
+const untilEmpty = () => vi.waitFor(() => expect(spill.isEmpty).toBe(true), { interval: 1 });
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sluice-test-commit-'));
+  broker = createBroker();
+});
+afterEach(async () => {
+  for (const committer of committers.splice(0)) await committer.stop();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+describe('a flush', () => {
+  test('goes to the broker alone while that confirms', async () => {
+    const committer = start();
+    await committer.commit(flush('a'), false);
+    expect(broker.added).toEqual(['a']);
+    expect(spill.isEmpty).toBe(true);
+  });
+
+  test.each(['refusing', 'hanging'] as const)(
+    'is kept, and is first when a broker that was %s is back; then calls go straight again',
+    async (mode) => {
+      const committer = start();
+      broker.mode = mode;
+      await committer.commit(flush('a'), false);
+      await committer.commit(flush('b'), false);
+      await committer.commit(flush('c'), false);
+      expect(broker.added).toEqual([]);
+      expect(spill.envelopeCount).toBe(3);
+      // Only small questions are asked meanwhile.
+      expect(broker.attempts).toEqual(['a']);
+      broker.wake();
+      await untilEmpty();
+      await committer.commit(flush('d'), false);
+      expect(unique(broker.added)).toEqual(['a', 'b', 'c', 'd']);
+      expect(broker.attempts.at(-1)).toBe('d');
+    },
+  );
+
+  test('one of unknown outcome reaches the broker before any later one, whenever it wakes', async () => {
+    const committer = start();
+    broker.mode = 'hanging';
+    await committer.commit(flush('a'), false);
+    const asleep = broker.late.splice(0);
+    broker.mode = 'up';
+    await committer.commit(flush('b'), false);
+    await untilEmpty();
+    // The first try is done at last, behind everything: a second copy of an id that is there.
+    for (const add of asleep) add();
+    expect(unique(broker.added)).toEqual(['a', 'b']);
+  });
+
+  test('that the broker refuses by itself holds back the later ones, and is never dropped', async () => {
+    const committer = start();
+    broker.poison = 'a';
+    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false);
+    await vi.waitFor(
+      () => expect(broker.attempts.filter((ids) => ids === 'a').length).toBeGreaterThan(3),
+      { interval: 1 },
+    );
+    expect(broker.added).toEqual([]);
+    const movedAtMs = committer.lastMovedAtMs;
+    time += 60_000;
+    expect(committer.lastMovedAtMs).toBe(movedAtMs);
+    broker.poison = undefined;
+    await untilEmpty();
+    expect(broker.added).toEqual(['a', 'b', 'c']);
+    expect(committer.lastMovedAtMs).toBe(time);
+  });
+
+  test('is refused when there is no room, and taken again when there is', async () => {
+    const committer = start(100);
+    broker.mode = 'refusing';
+    await committer.commit(flush('a'), false);
+    await expect(committer.commit(flush('b'), false)).rejects.toMatchObject({
+      code: 'BROKER_UNAVAILABLE',
+    });
+    expect(spill.envelopeCount).toBe(1);
+    broker.mode = 'up';
+    await untilEmpty();
+    await committer.commit(flush('c'), false);
+    expect(broker.added).toEqual(['a', 'c']);
+  });
+
+  test('is refused when the disk takes none, and the broker is asked again at the next', async () => {
+    const committer = start();
+    broker.mode = 'refusing';
+    vi.spyOn(spill, 'append').mockImplementation(() => {
+      throw new Error('database or disk is full');
+    });
+    await expect(committer.commit(flush('a'), false)).rejects.toMatchObject({
+      code: 'BROKER_UNAVAILABLE',
+    });
+    broker.mode = 'up';
+    await committer.commit(flush('b'), false);
+    expect(broker.added).toEqual(['b']);
+  });
+});
+
+describe('the drain', () => {
+  test('ends while calls keep coming, in order', async () => {
+    const committer = start();
+    broker.mode = 'refusing';
+    let next = 0;
+    const sent: string[] = [];
+    const send = async () => {
+      const id = `flush-${next++}`;
+      sent.push(id);
+      await committer.commit(flush(id), false);
+    };
+    for (let n = 0; n < 100; n++) await send();
+    broker.mode = 'up';
+    // One in each turn of the event loop, as a batcher under load does.
+    while (!spill.isEmpty) {
+      await send();
+      await turn();
+      expect(next).toBeLessThan(1_000);
+    }
+    await send();
+    expect(broker.added).toEqual(sent);
+    expect(broker.attempts.at(-1)).toBe(sent.at(-1));
+  });
+
+  test('that is cut between the broker’s confirmation and the delete sends the same ids again', async () => {
+    const committer = start();
+    broker.mode = 'refusing';
+    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false);
+    vi.spyOn(spill, 'deleteOldest').mockImplementation(() => {
+      // The process ends here.
+      broker.mode = 'refusing';
+      throw new Error('cut');
+    });
+    broker.mode = 'up';
+    await vi.waitFor(() => expect(broker.added).toEqual(['a']), { interval: 1 });
+    await committers.pop()?.stop();
+
+    broker.mode = 'up';
+    const restarted = start();
+    await restarted.commit(flush('d'), false);
+    await untilEmpty();
+    expect(broker.added[1]).toBe('a');
+    expect(unique(broker.added)).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  test('begins with what an earlier process left, before anything new', async () => {
+    const committer = start();
+    broker.mode = 'refusing';
+    await committer.commit(flush('a'), false);
+    await committers.pop()?.stop();
+    const restarted = start();
+    await restarted.commit(flush('b'), false);
+    broker.mode = 'up';
+    await untilEmpty();
+    expect(unique(broker.added)).toEqual(['a', 'b']);
+  });
+
+  test('a stop moves what can be moved, and leaves nothing when the broker is there', async () => {
+    const committer = start();
+    broker.mode = 'refusing';
+    for (const id of ['a', 'b', 'c', 'd']) await committer.commit(flush(id), false);
+    broker.mode = 'up';
+    await committer.stop();
+    committers.pop();
+    expect(broker.added).toEqual(['a', 'b', 'c', 'd']);
+    start();
+    expect(spill.isEmpty).toBe(true);
+  });
+});
+
+describe('Retry-After', () => {
+  test('grows with the outage, within a minute', async () => {
+    const committer = start();
+    expect(committer.retryAfterSeconds()).toBe(1);
+    broker.mode = 'refusing';
+    await committer.commit(flush('a'), false);
+    expect(committer.retryAfterSeconds()).toBe(1);
+    time += 20_000;
+    expect(committer.retryAfterSeconds()).toBe(10);
+    time += 3_600_000;
+    expect(committer.retryAfterSeconds()).toBe(60);
+    broker.mode = 'up';
+    await untilEmpty();
+    expect(committer.retryAfterSeconds()).toBe(1);
+  });
+
+  test('is the time until a tenth of the spill is free while it drains', async () => {
+    const sizeBytes = Buffer.byteLength(JSON.stringify(flush('flush-100')));
+    const committer = start(100 * sizeBytes);
+    broker.mode = 'refusing';
+    for (let n = 100; n < 200; n++) await committer.commit(flush(`flush-${n}`), false);
+    const seen: number[] = [];
+    broker.onAdd = () => {
+      // Each step takes two seconds: after the first, one of a hundred left; nine more until a tenth is free.
+      seen.push(committer.retryAfterSeconds());
+      time += 2_000;
+    };
+    broker.mode = 'up';
+    await untilEmpty();
+    expect(seen[1]).toBe(18);
+    expect(seen.at(-1)).toBe(1);
+  });
+});
