@@ -1,6 +1,7 @@
 /** The intake process: settings, resources in order, the use case, the sockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -9,11 +10,13 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
-import { acceptCall } from './accept.ts';
+import { createAccept } from './accept-unsubscribe.ts';
 import { KeyRing } from './authenticate.ts';
 import { Batcher } from './batcher.ts';
 import { settingsPage } from './browser-pages.ts';
+import { authPage, regionPage } from './credential-pages.ts';
 import { createHealth } from './health.ts';
+import { RateLimiter } from './rate-limit.ts';
 import { intakeSettings } from './settings.ts';
 import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
 
@@ -88,22 +91,33 @@ metrics.gauge(
 );
 
 const health = createHealth({ producer, batcher, now });
+const credentials = {
+  keys,
+  recordUnauthorized: (source: string, environmentId: number | undefined) =>
+    unauthorized.record(source, environmentId),
+};
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
-  accept: (submission, answer) => {
-    acceptCall(
-      {
-        keys,
-        batcher,
-        recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
-        now,
-        newId,
-      },
-      submission,
-      answer,
-    );
-  },
+  accept: createAccept(
+    {
+      ...credentials,
+      batcher,
+      rateLimiter:
+        settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
+          ? undefined
+          : new RateLimiter({
+              perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
+              windowSeconds: settings.INTAKE_RATE_LIMIT_WINDOW_SECONDS,
+            }),
+      now,
+      newId,
+    },
+    {
+      listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
+      hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
+    },
+  ),
   pages: {
     '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
     '/readyz': () => health(),
@@ -112,6 +126,9 @@ const server = await startServer({
       contentType: metrics.contentType,
       body: await metrics.render(),
     }),
+    '/auth': (_, _host, authorization) => authPage(credentials, authorization),
+    '/api/v1/accounts/region': (_, host, authorization) =>
+      regionPage(credentials, authorization, host, settings.INTAKE_REGION),
     '/v1/projects/:writeKey/settings': ([writeKey = ''], host) =>
       settingsPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
   },

@@ -61,6 +61,7 @@ function createIntake(options: { isBrokerAway?: boolean; pendingSizeBytesMax?: n
         {
           keys,
           batcher,
+          rateLimiter: undefined,
           recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
           now: () => 1_000,
           newId: () => `event-${id++}`,
