@@ -20,6 +20,7 @@ import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
+import { type ObjectDependencies, registerObjects } from './objects.ts';
 import { describeApi, serveReference } from './openapi.ts';
 import { type ProbeDependencies, registerProbes } from './probes.ts';
 import {
@@ -51,6 +52,7 @@ export interface ApiDependencies
     AuthenticateDependencies,
     ReportingWebhookDependencies,
     CustomerDependencies,
+    ObjectDependencies,
     IngestionIssueDependencies,
     WorkspaceDependencies,
     ProbeDependencies {
@@ -122,6 +124,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     scope.addHook('onRequest', authenticateCaller(dependencies));
     registerReportingWebhooks(scope, dependencies);
     registerCustomers(scope, dependencies);
+    registerObjects(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
     registerWorkspaces(scope, dependencies);
   });

@@ -8,6 +8,12 @@ import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
 import { findWorkspaceTotals } from '@sluice/database/environments';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
+  findObjectProfile,
+  findObjects,
+  listObjectRelationships,
+  listObjectTypes,
+} from '@sluice/database/object-reads';
+import {
   deleteWebhook,
   findWebhook,
   insertWebhook,
@@ -23,6 +29,10 @@ const STATEMENTS = {
   listActivities,
   listRelationships,
   listIngestionIssues,
+  listObjectTypes,
+  findObjects,
+  findObjectProfile,
+  listObjectRelationships,
   insertWebhook,
   listWebhooks,
   findWebhook,

@@ -5,14 +5,14 @@ import type { Database } from './connection.ts';
 import { accounts } from './migrations/0001_accounts.ts';
 import { peopleAndEvents } from './migrations/0002_people_and_events.ts';
 import { webhooks } from './migrations/0003_webhooks.ts';
-import { messageDeliveriesByDelivery } from './migrations/0004_message_deliveries_by_delivery.ts';
+import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
   '0001_accounts': accounts,
   '0002_people_and_events': peopleAndEvents,
   '0003_webhooks': webhooks,
-  '0004_message_deliveries_by_delivery': messageDeliveriesByDelivery,
+  '0004_lookup_indexes': lookupIndexes,
 };
 
 /**

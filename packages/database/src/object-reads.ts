@@ -36,7 +36,7 @@ export async function listObjectTypes(
   return rows.map(({ objectTypeId }) => objectTypeId);
 }
 
-/** Conditions on attributes. `equals` compares as the API shows values: as text. */
+/** Conditions on attributes, and on `object_id` as if it were one. `equals` compares texts: `1` is 1 and `true` is true. */
 export type ObjectFilter =
   | { readonly kind: 'and' | 'or'; readonly filters: readonly ObjectFilter[] }
   | { readonly kind: 'not'; readonly filter: ObjectFilter }
@@ -85,20 +85,20 @@ export async function findObjects(
         limit ${scanLimit}
       ) o
     ),
-    -- Where the search stops: at the last match that is shown, or at the end of what was read.
-    matches as (select * from scanned where is_match order by object_id limit ${limit})
+    -- One more than is shown: its presence says that there is another page.
+    matches as (select * from scanned where is_match order by object_id limit ${limit + 1})
     select object_number as "objectNumber", object_id as "objectId", true as "isMatch" from matches
     union all
     select object_number, object_id, false from scanned
-    where place = ${scanLimit} and (select count(*) from matches) < ${limit}
+    where place = ${scanLimit} and (select count(*) from matches) <= ${limit}
     order by "isMatch" desc, "objectId"`.execute(database);
-  const objects = rows.filter(({ isMatch }) => isMatch);
+  const matches = rows.filter(({ isMatch }) => isMatch);
   const scanEnd = rows.find(({ isMatch }) => !isMatch);
-  const nextAfter = objects.length === limit ? objects.at(-1)?.objectId : scanEnd?.objectId;
-  return {
-    objects: objects.map(({ objectNumber, objectId }) => ({ objectNumber, objectId })),
-    nextAfter,
-  };
+  const objects = matches
+    .slice(0, limit)
+    .map(({ objectNumber, objectId }) => ({ objectNumber, objectId }));
+  const nextAfter = matches.length > limit ? objects.at(-1)?.objectId : scanEnd?.objectId;
+  return { objects, nextAfter };
 }
 
 /** `attributes` are those of `o`. */
@@ -112,11 +112,14 @@ function conditionOf(filter: ObjectFilter): RawBuilder<unknown> {
     case 'not':
       return sql`(not ${conditionOf(filter.filter)})`;
     case 'exists':
-      return sql`(o.attributes ->> ${filter.field}::text is not null)`;
+      return sql`(${textOf(filter.field)} is not null)`;
     case 'equals':
-      return sql`(o.attributes ->> ${filter.field}::text is not distinct from ${filter.value}::text)`;
+      return sql`(${textOf(filter.field)} is not distinct from ${filter.value}::text)`;
   }
 }
+
+const textOf = (field: string): RawBuilder<unknown> =>
+  field === 'object_id' ? sql`o.object_id` : sql`o.attributes ->> ${field}::text`;
 
 /** `value`: the object id as its owner wrote it, or the object number in decimal digits. */
 export interface ObjectName {
@@ -162,8 +165,9 @@ export interface ObjectRelationshipRow {
 
 /**
  * The people related to an object, in the order in which they were first seen. Index:
- * `relationships_by_object_and_person (environment_id, object_number, person_id)` as a range, the
- * primary key of `people` for each row.
+ * `relationships_by_object (environment_id, object_number, person_id)` as a range, the
+ * primary key of `people` for each row. The page is cut before people are joined to it: otherwise
+ * Postgres may walk everybody before the position. Whoever removes a person removes these with it.
  */
 export async function listObjectRelationships(
   database: DatabaseOrTransaction,
@@ -176,12 +180,16 @@ export async function listObjectRelationships(
   },
 ): Promise<ObjectRelationshipRow[]> {
   const { rows } = await sql<ObjectRelationshipRow>`
+    with page as materialized (
+      select person_id, attributes, created_at from relationships
+      where environment_id = ${page.environmentId} and object_number = ${page.objectNumber}::bigint
+        and person_id > ${page.after ?? '0'}::bigint
+      order by person_id
+      limit ${page.limit}
+    )
     select r.person_id as "personId", p.id, p.email, r.attributes, r.created_at as "createdAt"
-    from relationships r
-    join people p on p.environment_id = r.environment_id and p.person_id = r.person_id
-    where r.environment_id = ${page.environmentId} and r.object_number = ${page.objectNumber}::bigint
-      and r.person_id > ${page.after ?? '0'}::bigint
-    order by r.person_id
-    limit ${page.limit}`.execute(database);
+    from page r
+    join people p on p.environment_id = ${page.environmentId} and p.person_id = r.person_id
+    order by r.person_id`.execute(database);
   return rows;
 }
