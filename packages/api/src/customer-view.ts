@@ -11,11 +11,11 @@ import { svcId, svcObjectId } from '@sluice/domain/svc-id';
 import { z } from 'zod';
 
 /** `z.record` would drop a client's key named `__proto__`. */
-const jsonObject = z
+export const jsonObject = z
   .custom<JsonObject>(isJsonObject)
   .meta({ type: 'object', additionalProperties: true });
 
-const textValues = z
+export const textValues = z
   .custom<Record<string, string>>(
     (value) =>
       isJsonObject(value) && Object.values(value).every((each) => typeof each === 'string'),
@@ -147,7 +147,7 @@ export function toRelationship(row: PersonRelationshipRow): z.infer<typeof relat
 }
 
 /** Texts as they are, everything else as JSON; the preferences under their alias too. */
-function toTexts(attributes: JsonObject): Record<string, string> {
+export function toTexts(attributes: JsonObject): Record<string, string> {
   const texts: JsonObject = {};
   for (const [name, value] of Object.entries(attributes)) {
     const shown = typeof value === 'string' ? value : JSON.stringify(value);
@@ -162,4 +162,4 @@ function withoutNull(values: Readonly<Record<string, Json>>): JsonObject {
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== null));
 }
 
-const toUnixSeconds = (instant: Date): number => Math.floor(instant.getTime() / 1000);
+export const toUnixSeconds = (instant: Date): number => Math.floor(instant.getTime() / 1000);

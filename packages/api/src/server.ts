@@ -21,6 +21,7 @@ import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
+import { type ObjectDependencies, registerObjects } from './objects.ts';
 import { describeApi, serveReference } from './openapi.ts';
 import { type ProbeDependencies, registerProbes } from './probes.ts';
 import {
@@ -53,6 +54,7 @@ export interface ApiDependencies
     ReportingWebhookDependencies,
     LaneOperationDependencies,
     CustomerDependencies,
+    ObjectDependencies,
     IngestionIssueDependencies,
     WorkspaceDependencies,
     ProbeDependencies {
@@ -125,6 +127,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerReportingWebhooks(scope, dependencies);
     registerLaneOperations(scope, dependencies);
     registerCustomers(scope, dependencies);
+    registerObjects(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
     registerWorkspaces(scope, dependencies);
   });

@@ -10,6 +10,12 @@ import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/l
 import { findLaneState } from '@sluice/database/lane-states';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
+  findObjectProfile,
+  findObjects,
+  listObjectRelationships,
+  listObjectTypes,
+} from '@sluice/database/object-reads';
+import {
   deleteWebhook,
   findWebhook,
   insertWebhook,
@@ -25,6 +31,10 @@ const STATEMENTS = {
   listActivities,
   listRelationships,
   listIngestionIssues,
+  listObjectTypes,
+  findObjects,
+  findObjectProfile,
+  listObjectRelationships,
   insertWebhook,
   listWebhooks,
   findWebhook,

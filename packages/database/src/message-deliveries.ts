@@ -35,6 +35,36 @@ export async function listMessageDeliveries(
   }));
 }
 
+/**
+ * The workspaces that know a delivery, at most `limit` of them. The one statement that names no
+ * workspace, because its caller has no credentials to tell one; it gives back nothing but their
+ * numbers. Index: `message_deliveries_by_delivery`, at most `limit` entries read.
+ */
+export async function listWorkspacesOfDelivery(
+  database: DatabaseOrTransaction,
+  deliveryId: string,
+  limit: number,
+): Promise<number[]> {
+  const { rows } = await sql<{ environmentId: number }>`
+    select environment_id as "environmentId" from message_deliveries
+    where delivery_id = ${deliveryId}
+    order by environment_id
+    limit ${limit}`.execute(database);
+  return rows.map(({ environmentId }) => environmentId);
+}
+
+/** Whether a workspace knows a delivery. By the primary key. */
+export async function hasDelivery(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  deliveryId: string,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from message_deliveries
+    where environment_id = ${environmentId} and delivery_id = ${deliveryId}`.execute(database);
+  return rows.length > 0;
+}
+
 /** Writes what became known. By the primary key. */
 export async function writeMessageDeliveries(
   transaction: DatabaseOrTransaction,

@@ -5,6 +5,7 @@ import type { Database } from './connection.ts';
 import { accounts } from './migrations/0001_accounts.ts';
 import { peopleAndEvents } from './migrations/0002_people_and_events.ts';
 import { webhooks } from './migrations/0003_webhooks.ts';
+import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 
@@ -13,6 +14,7 @@ const MIGRATIONS = {
   '0001_accounts': accounts,
   '0002_people_and_events': peopleAndEvents,
   '0003_webhooks': webhooks,
+  '0004_lookup_indexes': lookupIndexes,
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
 };

@@ -1,7 +1,7 @@
 /**
  * The use case of intake (step 5): one call in, one outcome out.
  *
- * authenticate (2) → read and parse (4) → group commit (6). It knows no HTTP: `server.ts` (8) maps
+ * authenticate (2) → rate (3) → read and parse (4) → group commit (6). It knows no HTTP: `server.ts` (8) maps
  * the outcome to a status, after the broker has confirmed.
  *
  * Permissive mode (Pipelines without `X-Strict-Mode: 1`) answers `accepted` whatever was wrong and
@@ -14,6 +14,7 @@ import type { Operation, RecordIssue } from '@sluice/domain/operation';
 import type { Workspace, Authentication, KeyRing } from './authenticate.ts';
 import type { Batcher } from './batcher.ts';
 import type { Call } from './calls.ts';
+import type { RateLimiter, RateStanding } from './rate-limit.ts';
 import type { Body } from './read-body.ts';
 
 export interface Submission {
@@ -32,10 +33,16 @@ export type Outcome =
   | { readonly outcome: 'partly-accepted'; readonly issues: readonly Issue[] }
   | { readonly outcome: 'rejected'; readonly issues: readonly Issue[] }
   | { readonly outcome: 'unauthorized' }
+  | { readonly outcome: 'rate-limited' }
   | { readonly outcome: 'overloaded'; readonly retryAfterSeconds: number };
+
+/** `standing` where the workspace has a limit. */
+export type AnswerCall = (outcome: Outcome, standing?: RateStanding) => void;
 
 export interface AcceptDependencies {
   readonly keys: KeyRing;
+  /** Undefined: no workspace has a limit. */
+  readonly rateLimiter: RateLimiter | undefined;
   readonly batcher: Batcher;
   /** Counts a refused authentication; the recorder writes it with others like it. */
   readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
@@ -51,12 +58,13 @@ const RECORD_SIZE_BYTES = 1_024;
 
 const ACCEPTED: Outcome = { outcome: 'accepted' };
 const UNAUTHORIZED: Outcome = { outcome: 'unauthorized' };
+const RATE_LIMITED: Outcome = { outcome: 'rate-limited' };
 
 /** Takes one call. `answer` is called exactly once, now or after the commit. */
 export function acceptCall(
   deps: AcceptDependencies,
   submission: Submission,
-  answer: (outcome: Outcome) => void,
+  answerCall: AnswerCall,
 ): void {
   const { call, body } = submission;
   const isPermissive = call.api === 'pipelines' && !submission.isStrict;
@@ -64,15 +72,25 @@ export function acceptCall(
   const authentication = authenticate(deps.keys, submission);
   if (authentication.outcome === 'unknown') {
     if (call.api === 'pipelines' && submission.isStrict && hasUnreadableKey(submission)) {
-      answer({ outcome: 'rejected', issues: [bodyIssue(submission)] });
+      answerCall({ outcome: 'rejected', issues: [bodyIssue(submission)] });
       return;
     }
     deps.recordUnauthorized(call.name, authentication.siteEnvironmentId);
-    answer(isPermissive ? ACCEPTED : UNAUTHORIZED);
+    answerCall(isPermissive ? ACCEPTED : UNAUTHORIZED);
     return;
   }
   const { workspace } = authentication;
   const receivedAtMs = deps.now();
+
+  let answer: (outcome: Outcome) => void = answerCall;
+  if (deps.rateLimiter !== undefined) {
+    const standing = deps.rateLimiter.take(workspace.environmentId, receivedAtMs);
+    answer = (outcome) => answerCall(outcome, standing);
+    if (!standing.isTaken) {
+      answer(RATE_LIMITED);
+      return;
+    }
+  }
 
   if (body.outcome !== 'read') {
     refuse(deps, submission, workspace, receivedAtMs, [bodyIssue(submission)], answer);
@@ -150,7 +168,8 @@ function refuse(
   }
 }
 
-function commit(
+/** Answers `outcome` once the operations are durable, and that it is overloaded where they are not. */
+export function commit(
   deps: AcceptDependencies,
   operations: readonly Operation[],
   sizeBytes: number,
@@ -197,7 +216,8 @@ function recordIssues(
   }));
 }
 
-function bodyIssue({ call, body }: Submission): Issue {
+/** What is wrong with a body that could not be read. */
+export function bodyIssue({ call, body }: Submission): Issue {
   switch (body.outcome) {
     case 'too-large':
       return sizeIssue(call.sizeBytesMax);

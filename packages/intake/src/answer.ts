@@ -3,6 +3,7 @@ import type { Issue } from '@sluice/domain/issue';
 import { problemBody } from '@sluice/domain/problem';
 import type { Outcome } from './accept.ts';
 import type { Call } from './calls.ts';
+import type { RateStanding } from './rate-limit.ts';
 
 export interface Answer {
   readonly status: string;
@@ -18,7 +19,8 @@ const NO_CONTENT: Answer = { status: '204 No Content', body: '' };
 /** Everything refused is 400: one client retries every other 4xx without end. */
 const BAD_REQUEST = '400 Bad Request';
 
-export function answerOf(call: Call, outcome: Outcome): Answer {
+/** Outcome → status and body. `standing` where the workspace has a limit. */
+export function answerOf(call: Call, outcome: Outcome, standing?: RateStanding): Answer {
   switch (outcome.outcome) {
     case 'accepted':
       return call.success === 'no-content' ? NO_CONTENT : OK;
@@ -52,6 +54,16 @@ export function answerOf(call: Call, outcome: Outcome): Answer {
           'Unauthorized request: the credentials are missing or not in force',
         ),
         authenticate: true,
+      };
+    case 'rate-limited':
+      return {
+        status: '429 Too Many Requests',
+        body: problem(
+          429,
+          'rate_limited',
+          'too many calls of this workspace; send it again after the time in Retry-After',
+        ),
+        retryAfterSeconds: standing?.retryAfterSeconds ?? 1,
       };
     case 'overloaded':
       return {

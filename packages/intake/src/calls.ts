@@ -25,7 +25,8 @@ import {
   parseUnsuppressPerson,
 } from '@sluice/domain/track-v1';
 import { parseFormSubmission } from '@sluice/domain/track-v1-forms';
-import { parseMetric, parsePushEvent } from '@sluice/domain/track-v1-messages';
+import { parseMetric, parsePushEvent, parseUnsubscribe } from '@sluice/domain/track-v1-messages';
+import { parseSegmentChange } from '@sluice/domain/track-v1-segments';
 import { parseEntity, parseTrackBatch } from '@sluice/domain/track-v2';
 
 type Parse = (body: unknown, context: ParseContext, parameters: readonly string[]) => Parsed;
@@ -34,6 +35,8 @@ export interface Call {
   /** In the issues log: `pipelines.track`, `track.v2.batch`, … */
   readonly name: string;
   readonly api: 'pipelines' | 'track';
+  /** `delivery`: nobody's credentials are asked for, the delivery in the path tells the workspace (`accept-unsubscribe.ts`). */
+  readonly workspaceFrom: 'credentials' | 'delivery';
   /** Of the inflated body. */
   readonly sizeBytesMax: number;
   /** In strict mode. */
@@ -47,6 +50,8 @@ export interface Call {
 export interface Route {
   readonly method: 'post' | 'put' | 'del';
   readonly pattern: string;
+  /** Query parameters that the parser gets after those of the path; an absent one is empty. */
+  readonly query?: readonly string[];
   readonly call: Call;
 }
 
@@ -55,6 +60,7 @@ function pipelines(name: PipelinesCall): Call {
   return {
     name: `pipelines.${name}`,
     api: 'pipelines',
+    workspaceFrom: 'credentials',
     sizeBytesMax: isBatch ? PIPELINES_BATCH_SIZE_BYTES_MAX : PIPELINES_REQUEST_SIZE_BYTES_MAX,
     strictSizeBytesMax: isBatch
       ? PIPELINES_BATCH_SIZE_BYTES_MAX
@@ -69,6 +75,7 @@ function track(name: string, parse: Parse, overrides: Partial<Call> = {}): Call 
   return {
     name: `track.${name}`,
     api: 'track',
+    workspaceFrom: 'credentials',
     sizeBytesMax: TRACK_REQUEST_SIZE_BYTES_MAX,
     strictSizeBytesMax: TRACK_REQUEST_SIZE_BYTES_MAX,
     hasItems: false,
@@ -112,6 +119,24 @@ const submitForm = track(
     success: 'no-content',
   },
 );
+const changeSegment = (action: 'add' | 'remove') =>
+  track(
+    `v1.segment_${action}`,
+    (body, context, [segmentId = '', idType]) =>
+      parseSegmentChange(action, segmentId, idType, body, context),
+    // The thousand identifiers that a call may hold do not fit in 32 KB.
+    {
+      sizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
+      strictSizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
+    },
+  );
+const addToSegment = changeSegment('add');
+const removeFromSegment = changeSegment('remove');
+const unsubscribe = track(
+  'v1.unsubscribe',
+  (body, context, [deliveryId = '']) => parseUnsubscribe(deliveryId, body, context),
+  { workspaceFrom: 'delivery' },
+);
 const entity = track('v2.entity', (body, context) => parseEntity(body, context));
 const batch = track('v2.batch', (body, context) => parseTrackBatch(body, context), {
   sizeBytesMax: TRACK_BATCH_SIZE_BYTES_MAX,
@@ -143,6 +168,19 @@ export const routes: readonly Route[] = [
   { method: 'post', pattern: '/api/v1/push/events', call: pushEvent },
   { method: 'post', pattern: '/push/events', call: pushEvent },
   { method: 'post', pattern: '/api/v1/forms/:form/submit', call: submitForm },
+  {
+    method: 'post',
+    pattern: '/api/v1/segments/:segment/add_customers',
+    query: ['id_type'],
+    call: addToSegment,
+  },
+  {
+    method: 'post',
+    pattern: '/api/v1/segments/:segment/remove_customers',
+    query: ['id_type'],
+    call: removeFromSegment,
+  },
+  { method: 'post', pattern: '/unsubscribe/:delivery', call: unsubscribe },
   ...['/v2', '/api/v2'].flatMap((prefix): Route[] => [
     { method: 'post', pattern: `${prefix}/entity`, call: entity },
     { method: 'post', pattern: `${prefix}/batch`, call: batch },

@@ -8,9 +8,10 @@
  *
  * Before: `server.ts`. After: `accept.ts`.
  */
-import type { Outcome, Submission } from './accept.ts';
+import type { AnswerCall, Outcome, Submission } from './accept.ts';
 import { answerOf, problem, type Answer } from './answer.ts';
 import type { Call } from './calls.ts';
+import type { RateStanding } from './rate-limit.ts';
 import { readBody, readCompressedBody, readContentEncoding, type Body } from './read-body.ts';
 import { head } from './request-head.ts';
 
@@ -24,7 +25,7 @@ export interface ResponseWriter {
   end(body: string, closesConnection: boolean): unknown;
 }
 
-export type Accept = (submission: Submission, answer: (outcome: Outcome) => void) => void;
+export type Accept = (submission: Submission, answer: AnswerCall) => void;
 
 /** Shared by all exchanges of a server. */
 export interface ServerState {
@@ -37,6 +38,7 @@ export interface ServerState {
 
 /** Too many callers in the middle of their bodies: they pass, or end by their own time-outs. */
 const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 10 };
+export const BASIC_CHALLENGE = 'Basic realm="sluice"';
 
 /** A body past its limit is read to its end, so that the client hears the answer, but only so far. */
 const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
@@ -149,11 +151,11 @@ export class Exchange {
         body,
         parameters: this.#parameters,
       },
-      (outcome) => this.#send(answerOf(this.#call, outcome)),
+      (outcome, standing) => this.#send(answerOf(this.#call, outcome, standing), standing),
     );
   }
 
-  #send(answer: Answer): void {
+  #send(answer: Answer, standing?: RateStanding): void {
     if (this.#isAborted) return;
     this.#state.inFlightCount--;
     const res = this.#res;
@@ -162,7 +164,8 @@ export class Exchange {
       if (answer.retryAfterSeconds !== undefined) {
         res.writeHeader('Retry-After', String(answer.retryAfterSeconds));
       }
-      if (answer.authenticate) res.writeHeader('WWW-Authenticate', 'Basic realm="sluice"');
+      if (standing !== undefined) writeStanding(res, standing);
+      if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
       res.end(answer.body, this.#isCut || this.#state.isStopping);
     });
   }
@@ -173,6 +176,16 @@ export function writeHead(res: ResponseWriter, status: string, isCrossOrigin: bo
   if (status !== '200 OK') res.writeStatus(status);
   res.writeHeader('Content-Type', 'application/json; charset=utf-8');
   if (isCrossOrigin) res.writeHeader('Access-Control-Allow-Origin', '*');
+}
+
+/**
+ * The three fields that client libraries read today. The later drafts' `RateLimit: "name";r=…;t=…`
+ * says the same to fewer of them.
+ */
+function writeStanding(res: ResponseWriter, standing: RateStanding): void {
+  res.writeHeader('RateLimit-Limit', String(standing.limit));
+  res.writeHeader('RateLimit-Remaining', String(standing.remaining));
+  res.writeHeader('RateLimit-Reset', String(standing.resetSeconds));
 }
 
 function unsupportedEncoding(header: string): Body {

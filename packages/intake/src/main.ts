@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { agreeOnShardCount } from '@sluice/database/installation';
+import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -10,12 +11,14 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
-import { acceptCall } from './accept.ts';
+import { createAccept } from './accept-unsubscribe.ts';
 import { KeyRing } from './authenticate.ts';
 import { Batcher } from './batcher.ts';
 import { settingsPage } from './browser-pages.ts';
 import { EnvelopeCommitter } from './commit-envelopes.ts';
+import { authPage, regionPage } from './credential-pages.ts';
 import { createHealth } from './health.ts';
+import { RateLimiter } from './rate-limit.ts';
 import { intakeSettings } from './settings.ts';
 import { openSpill } from './spill.ts';
 import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
@@ -127,24 +130,35 @@ metrics.gauge('sluice_intake_spill_oldest_seconds', 'Age of the oldest flush kep
 });
 
 const health = createHealth({ producer, batcher, spill, committer, now });
+const credentials = {
+  keys,
+  recordUnauthorized: (source: string, environmentId: number | undefined) =>
+    unauthorized.record(source, environmentId),
+};
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
   collectedSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
-  accept: (submission, answer) => {
-    acceptCall(
-      {
-        keys,
-        batcher,
-        recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
-        retryAfterSeconds: () => committer.retryAfterSeconds(),
-        now,
-        newId,
-      },
-      submission,
-      answer,
-    );
-  },
+  accept: createAccept(
+    {
+      ...credentials,
+      batcher,
+      rateLimiter:
+        settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
+          ? undefined
+          : new RateLimiter({
+              perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
+              windowSeconds: settings.INTAKE_RATE_LIMIT_WINDOW_SECONDS,
+            }),
+      retryAfterSeconds: () => committer.retryAfterSeconds(),
+      now,
+      newId,
+    },
+    {
+      listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
+      hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
+    },
+  ),
   pages: {
     '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
     '/readyz': () => health(),
@@ -153,6 +167,9 @@ const server = await startServer({
       contentType: metrics.contentType,
       body: await metrics.render(),
     }),
+    '/auth': (_, _host, authorization) => authPage(credentials, authorization),
+    '/api/v1/accounts/region': (_, host, authorization) =>
+      regionPage(credentials, authorization, host, settings.INTAKE_REGION),
     '/v1/projects/:writeKey/settings': ([writeKey = ''], host) =>
       settingsPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
   },

@@ -22,7 +22,7 @@ import {
 import { AppError } from '@sluice/domain/errors';
 import { problem } from './answer.ts';
 import { routes, type Call } from './calls.ts';
-import { Exchange, writeHead, type Accept, type ServerState } from './exchange.ts';
+import { BASIC_CHALLENGE, Exchange, writeHead, type Accept, type ServerState } from './exchange.ts';
 import { framingProblem, head, readHeader } from './request-head.ts';
 
 export interface ServerOptions {
@@ -32,9 +32,12 @@ export interface ServerOptions {
   readonly accept: Accept;
   /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
   readonly collectedSizeBytesMax: number;
-  /** GET pages: health, metrics, the browser's settings. */
+  /** GET pages: health, metrics, the browser's settings, the tests of credentials. */
   readonly pages: Readonly<
-    Record<string, (parameters: readonly string[], host: string) => Promise<Page> | Page>
+    Record<
+      string,
+      (parameters: readonly string[], host: string, authorization: string) => Promise<Page> | Page
+    >
   >;
 }
 
@@ -44,6 +47,8 @@ export interface Page {
   readonly body: string;
   /** Seconds that caches may keep it; absent: not at all. */
   readonly cacheSeconds?: number;
+  /** With 401: which credentials are asked for. */
+  readonly authenticate?: boolean;
 }
 
 export interface Server {
@@ -74,6 +79,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     req: HttpRequest,
     call: Call,
     parameterCount: number,
+    query: readonly string[],
   ): void => {
     head.clear();
     req.forEach(readHeader);
@@ -85,22 +91,24 @@ export function startServer(options: ServerOptions): Promise<Server> {
       });
       return;
     }
-    const parameters = parameterCount === 0 ? NO_PARAMETERS : readParameters(req, parameterCount);
+    const parameters =
+      parameterCount === 0 ? NO_PARAMETERS : readParameters(req, parameterCount, query);
     state.inFlightCount++;
     new Exchange(res, call, parameters, state, options.accept).receive();
   };
 
-  for (const { method, pattern, call } of routes) {
+  for (const { method, pattern, call, query = NO_PARAMETERS } of routes) {
     const parameterCount = pattern.split('/:').length - 1;
-    app[method](pattern, (res, req) => receive(res, req, call, parameterCount));
+    app[method](pattern, (res, req) => receive(res, req, call, parameterCount, query));
   }
   for (const [pattern, page] of Object.entries(options.pages)) {
     const parameterCount = pattern.split('/:').length - 1;
     app.get(pattern, (res, req) => {
       let isAborted = false;
       res.onAborted(() => void (isAborted = true));
-      const parameters = readParameters(req, parameterCount) ?? [];
-      void Promise.resolve(page(parameters, req.getHeader('host'))).then((answer) => {
+      const parameters = readParameters(req, parameterCount, NO_PARAMETERS) ?? [];
+      const shown = page(parameters, req.getHeader('host'), req.getHeader('authorization'));
+      void Promise.resolve(shown).then((answer) => {
         if (isAborted) return;
         res.cork(() => {
           res.writeStatus(answer.status);
@@ -112,6 +120,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
               ? 'no-store'
               : `public, max-age=${answer.cacheSeconds}`,
           );
+          if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
           res.end(answer.body, state.isStopping);
         });
       });
@@ -169,12 +178,18 @@ export function startServer(options: ServerOptions): Promise<Server> {
 
 const NO_PARAMETERS: readonly string[] = [];
 
-/** Undefined where a part is not valid percent-encoding. */
-function readParameters(req: HttpRequest, count: number): readonly string[] | undefined {
+/** Those of the path, then those of the query. Undefined where a part of the path is not valid percent-encoding. */
+function readParameters(
+  req: HttpRequest,
+  count: number,
+  query: readonly string[],
+): readonly string[] | undefined {
   try {
-    return Array.from({ length: count }, (_, index) =>
+    const parameters = Array.from({ length: count }, (_, index) =>
       decodeURIComponent(req.getParameter(index) ?? ''),
     );
+    for (const name of query) parameters.push(req.getQuery(name) ?? '');
+    return parameters;
   } catch {
     return undefined;
   }

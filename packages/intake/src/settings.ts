@@ -23,6 +23,16 @@ export const intakeSettings = platformSettings.extend({
   INTAKE_SPILL_SIZE_BYTES_MAX: integer(0, 1_024 * 1_024 * MEBIBYTE, 1_024 * MEBIBYTE).describe(
     'how much is kept there; beyond it calls get 503',
   ),
+  INTAKE_RATE_LIMIT_PER_SECOND: integer(0, 1_000_000, 0).describe(
+    'calls a second that a workspace may make in one process, 429 beyond; 0: as many as it likes',
+  ),
+  INTAKE_RATE_LIMIT_WINDOW_SECONDS: integer(1, 3_600, 3).describe(
+    'how many seconds of that rate may come at once',
+  ),
+  INTAKE_REGION: z
+    .enum(['us', 'eu'])
+    .default('us')
+    .describe('what clients that ask for their region hear'),
   INTAKE_KEYS_REFRESH_MS: integer(10, 60_000, 1_000).describe(
     'how soon a key made or revoked is in force',
   ),

@@ -59,6 +59,7 @@ function createIntake(options: { isBrokerAway?: boolean; pendingSizeBytesMax?: n
         {
           keys,
           batcher,
+          rateLimiter: undefined,
           recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
           retryAfterSeconds: () => 7,
           now: () => 1_000,

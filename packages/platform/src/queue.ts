@@ -11,7 +11,7 @@
  *
  * This file adds; `queue-consumers.ts` takes. Only these two import `bullmq`.
  *
- * Before: `intake/src/batcher.ts`. After: `queue-consumers.ts`.
+ * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
  */
 import { AppError } from '@sluice/domain/errors';
 import type { Envelope } from '@sluice/domain/operation';

@@ -1,4 +1,5 @@
 /** Whatever a client sends, on every operation: a documented answer that names the field, never a 500. */
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
@@ -12,7 +13,18 @@ beforeAll(async () => {
   api = await startApi();
   await insertPerson(api.database, api.a.environmentId, { personId: 1, id: 'ada' });
   const made = await api.call('POST', '/v1/reporting_webhooks', { body: CONFIGURATION });
-  existing = { webhook_id: String(made.json().id), identifier: 'ada', sequence: '1' };
+  await sql`
+    insert into objects (environment_id, object_number, object_type_id, object_id, attributes, created_at, updated_at)
+    values (${api.a.environmentId}, 1, 1, 'acme', '{"name": "Acme"}', now(), now())`.execute(
+    api.database,
+  );
+  existing = {
+    webhook_id: String(made.json().id),
+    identifier: 'ada',
+    sequence: '1',
+    object_type_id: '1',
+    object_id: 'acme',
+  };
   // DELETE last: it takes away what the others are tried on.
   operations = listOperations(api).toSorted((one) => (one.method === 'DELETE' ? 1 : -1));
 });
@@ -26,6 +38,13 @@ const CONFIGURATION = {
   event_type: 'email_sent',
   sequence: 1,
 };
+
+const CONDITION = { field: 'name', operator: 'eq', value: 'Acme', type_id: '1' };
+const OBJECT_SEARCH = { object_type_id: '1', filter: { object_attribute: CONDITION } };
+
+/** A body that the operation takes, which the tests then spoil. */
+const goodBody = ({ path }: Operation): Record<string, unknown> =>
+  path === '/v1/objects' ? OBJECT_SEARCH : CONFIGURATION;
 
 const TEXTS = [
   '',
@@ -106,7 +125,7 @@ function expectDocumented(
   else expect({ ...context, status: answer.statusCode }).toMatchObject({ status: 200 });
 }
 
-const bodyOf = (operation: Operation) => (operation.takesBody ? { body: CONFIGURATION } : {});
+const bodyOf = (operation: Operation) => (operation.takesBody ? { body: goodBody(operation) } : {});
 
 test('the operations tried are all that the document has', () => {
   expect(operations.length).toBeGreaterThanOrEqual(13);
@@ -200,7 +219,7 @@ test('in every body field, and as the body', async () => {
         value,
       );
       for (const field of [
-        ...Object.keys(CONFIGURATION),
+        ...Object.keys(goodBody(operation)),
         'disabled',
         'full_resolution',
         'with_content',
@@ -211,11 +230,13 @@ test('in every body field, and as the body', async () => {
         'type',
         'x',
       ]) {
-        const body = { ...CONFIGURATION, [field]: value };
+        const body = { ...goodBody(operation), [field]: value };
         expectDocumented(operation, await api.call(operation.method, url, { body }), body);
         expectDocumented(
           operation,
-          await api.call(operation.method, url, { body: { ...CONFIGURATION, [field]: [value] } }),
+          await api.call(operation.method, url, {
+            body: { ...goodBody(operation), [field]: [value] },
+          }),
           [body],
         );
       }
@@ -277,6 +298,27 @@ test.each(RAW_BODIES)(
     }
   },
 );
+
+test('in every part of a filter', async () => {
+  const operation = operations.find(({ path }) => path === '/v1/objects')!;
+  const values = [...TEXTS, null, true, 0, -1, 1e308, [], {}, [[]], [{}], { and: [] }, { not: {} }];
+  const send = async (filter: unknown) =>
+    expectDocumented(
+      operation,
+      await api.call('POST', '/v1/objects', { body: { object_type_id: 1, filter } }),
+      filter,
+    );
+  for (const value of values) {
+    for (const key of Object.keys(CONDITION)) {
+      await send({ object_attribute: { ...CONDITION, [key]: value } });
+    }
+    for (const key of ['and', 'or', 'not', 'object_attribute', 'x', '__proto__']) {
+      await send({ [key]: value });
+      await send({ [key]: [value] });
+      await send({ not: { or: [{ object_attribute: CONDITION }, { [key]: value }] } });
+    }
+  }
+});
 
 test('nothing of it has become part of every object', () => {
   expect(({} as Record<string, unknown>)['disabled']).toBeUndefined();

@@ -7,6 +7,12 @@ import { listDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
 import { findLaneState } from '@sluice/database/lane-states';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
+import {
+  findObjectProfile,
+  findObjects,
+  listObjectRelationships,
+  listObjectTypes,
+} from '@sluice/database/object-reads';
 import { createTestDatabase } from '@sluice/database/testing';
 import { CompiledQuery, sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
@@ -33,12 +39,17 @@ beforeAll(async () => {
   );
   await sql`
     insert into objects (environment_id, object_number, object_type_id, object_id, attributes, created_at, updated_at)
-    select ${TENANT}, n, 1, 'object-' || n, '{}', now(), now() from generate_series(1, 5000) n`.execute(
+    select ${TENANT}, n, 1 + n % 5, 'object-' || n, '{}', now(), now() from generate_series(1, 5000) n`.execute(
     database,
   );
   await sql`
     insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
     select ${TENANT}, 1 + n % 50, n, '{}', now(), now() from generate_series(1, 5000) n`.execute(
+    database,
+  );
+  await sql`
+    insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
+    select ${TENANT}, n, 5000, '{}', now(), now() from generate_series(1000, 5000) n`.execute(
     database,
   );
   await sql`
@@ -174,6 +185,57 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
   ],
   // The lane, its head, and what was tried beyond the cursor.
   ['the state of a lane', 30, (db) => findLaneState(db, LANE)],
+  [
+    'object types',
+    6,
+    (db) => listObjectTypes(db, { environmentId: TENANT, after: undefined, limit: 11 }),
+  ],
+  [
+    'an object by its id',
+    1,
+    (db) =>
+      findObjectProfile(db, {
+        environmentId: TENANT,
+        objectTypeId: 3,
+        kind: 'object_id',
+        value: 'object-77',
+      }),
+  ],
+  [
+    'an object by svc_object_id',
+    1,
+    (db) =>
+      findObjectProfile(db, {
+        environmentId: TENANT,
+        objectTypeId: 3,
+        kind: 'object_number',
+        value: '77',
+      }),
+  ],
+  [
+    'objects that match nothing, after a position',
+    200,
+    (db) =>
+      findObjects(db, {
+        environmentId: TENANT,
+        objectTypeId: 3,
+        filter: { kind: 'equals', field: 'name', value: 'none' },
+        after: 'object-2',
+        limit: 10,
+        scanLimit: 200,
+      }),
+  ],
+  [
+    'people of an object that has thousands, after a position',
+    30,
+    (db) =>
+      listObjectRelationships(db, {
+        environmentId: TENANT,
+        objectNumber: '5000',
+        after: '3000',
+        limit: 11,
+      }),
+  ],
   ['deliveries', 30, (db) => listDeliveries(db, LANE, 11, 12_000)],
   [
     'deliveries of a state that nothing has',

@@ -69,7 +69,13 @@ beforeAll(async () => {
     isLast: true,
   } as const;
   await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);
-  ownedByB = { webhook_id: String(lane.webhookId), identifier: MARKER, sequence: '1' };
+  ownedByB = {
+    webhook_id: String(lane.webhookId),
+    identifier: MARKER,
+    sequence: '1',
+    object_type_id: '1',
+    object_id: MARKER,
+  };
 });
 afterAll(() => api.close());
 
@@ -81,6 +87,14 @@ const bodyFor = () => ({
   sequence: 2,
 });
 
+/** Bodies of the operations that do not take a webhook's. */
+const BODIES: Readonly<Record<string, object>> = {
+  '/v1/objects': {
+    object_type_id: 1,
+    filter: { or: [{ object_attribute: { field: 'object_id', operator: 'exists' } }] },
+  },
+};
+
 const ownedBy = (name: string): string => {
   const value = ownedByB[name];
   if (value === undefined)
@@ -89,13 +103,17 @@ const ownedBy = (name: string): string => {
 };
 
 const callWith = (operation: Operation, key: string, url: string) =>
-  api.call(operation.method, url, { key, ...(operation.takesBody && { body: bodyFor() }) });
+  api.call(operation.method, url, {
+    key,
+    ...(operation.takesBody && { body: BODIES[operation.path] ?? bodyFor() }),
+  });
 
 /** Every row of B, in an order of its own. */
 async function snapshotOfB(): Promise<string> {
   const tables = [
     'people',
     'events',
+    'objects',
     'relationships',
     'webhooks',
     'lanes',
@@ -133,7 +151,9 @@ test('every operation on an id of B is 404 to A, as one that nobody has, and cha
 
 test('no list of A holds anything of B, whatever it is filtered by', async () => {
   const operations = listOperations(api).filter(
-    (operation) => operation.method === 'GET' && operation.pathParameters.length === 0,
+    (operation) =>
+      (operation.method === 'GET' || operation.path === '/v1/objects') &&
+      operation.pathParameters.length === 0,
   );
   expect(operations.length).toBeGreaterThanOrEqual(5);
   for (const operation of operations) {
@@ -156,6 +176,17 @@ test("a svc_id of B, which is only a number written differently, is nobody's to 
     404,
     'not_found',
   );
+});
+
+test("a svc_object_id of B is nobody's to A", async () => {
+  const path = (key: string) =>
+    api.call('POST', '/v1/objects', { key, body: BODIES['/v1/objects'] });
+  const [{ svc_object_id: ownId }] = (await path(api.b.key)).json().identifiers;
+  for (const part of ['attributes', 'relationships']) {
+    const url = `/v1/objects/1/${ownId}/${part}?id_type=svc_object_id`;
+    expect((await api.call('GET', url, { key: api.b.key })).statusCode).toBe(200);
+    expectProblem(await api.call('GET', url), 404, 'not_found');
+  }
 });
 
 test("a position from B's list moves A nowhere but in its own", async () => {

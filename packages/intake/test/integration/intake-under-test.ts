@@ -1,5 +1,7 @@
 /** A whole intake on real sockets, a real Redis and a real Postgres, and what it committed. */
 import { createHash } from 'node:crypto';
+import type { Database } from '@sluice/database/connection';
+import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { createTestDatabase } from '@sluice/database/testing';
 import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
 import type { Operation } from '@sluice/domain/operation';
@@ -9,9 +11,11 @@ import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { sql } from 'kysely';
-import { acceptCall } from '../../src/accept.ts';
+import { createAccept } from '../../src/accept-unsubscribe.ts';
 import { KeyRing } from '../../src/authenticate.ts';
 import { Batcher } from '../../src/batcher.ts';
+import { authPage, regionPage } from '../../src/credential-pages.ts';
+import { RateLimiter, type RatePolicy } from '../../src/rate-limit.ts';
 import { startServer } from '../../src/server.ts';
 import { UnauthorizedRecorder } from '../../src/unauthorized-recorder.ts';
 
@@ -19,6 +23,7 @@ export const PIPELINES_AUTHORIZATION = `Basic ${Buffer.from('write-key:').toStri
 export const TRACK_AUTHORIZATION = `Basic ${Buffer.from('site:api-key').toString('base64')}`;
 
 export interface IntakeUnderTest {
+  readonly database: Database;
   readonly port: number;
   readonly url: string;
   /** Everything that went through the broker so far, in order. */
@@ -27,7 +32,7 @@ export interface IntakeUnderTest {
   close(): Promise<void>;
 }
 
-export async function startIntakeUnderTest(): Promise<IntakeUnderTest> {
+export async function startIntakeUnderTest(ratePolicy?: RatePolicy): Promise<IntakeUnderTest> {
   const { database, url } = await createTestDatabase();
   const hash = (secret: string) => createHash('sha256').update(secret).digest();
   await sql`insert into accounts (account_id, name) values (1, 'test')`.execute(database);
@@ -73,6 +78,7 @@ export async function startIntakeUnderTest(): Promise<IntakeUnderTest> {
     recordUnauthorized: (source: string, environmentId?: number) =>
       unauthorized.record(source, environmentId),
     retryAfterSeconds: () => 1,
+    rateLimiter: ratePolicy && new RateLimiter(ratePolicy),
     now,
     newId,
   };
@@ -80,10 +86,19 @@ export async function startIntakeUnderTest(): Promise<IntakeUnderTest> {
     host: '127.0.0.1',
     port: 0,
     collectedSizeBytesMax: 4 * 1_048_576,
-    accept: (submission, answer) => acceptCall(deps, submission, answer),
-    pages: { '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }) },
+    accept: createAccept(deps, {
+      listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
+      hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
+    }),
+    pages: {
+      '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
+      '/auth': (_, _host, authorization) => authPage(deps, authorization),
+      '/api/v1/accounts/region': (_, host, authorization) =>
+        regionPage(deps, authorization, host, 'eu'),
+    },
   });
   return {
+    database,
     port: server.port,
     url: `http://127.0.0.1:${server.port}`,
     operations,

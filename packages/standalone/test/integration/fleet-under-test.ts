@@ -1,5 +1,6 @@
 /** Intake, API and worker as the processes that operators run, on one fresh database. */
 import { fileURLToPath } from 'node:url';
+import type { Database } from '@sluice/database/connection';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
@@ -31,6 +32,8 @@ export interface Fleet {
   readonly intake: ServiceUnderTest;
   readonly api: ServiceUnderTest;
   readonly app: APIClient;
+  /** For what no read of the API shows yet. */
+  readonly database: Database;
   customer(id: string): Promise<Customer>;
   /** Events, pages and screens. */
   events(id: string): Promise<Activity[]>;
@@ -67,6 +70,7 @@ export async function startFleet(): Promise<Fleet> {
     intake,
     api,
     app,
+    database,
     customer: async (id) => ((await app.getAttributes(id)) as { customer: Customer }).customer,
     events,
     event: (id, name) =>

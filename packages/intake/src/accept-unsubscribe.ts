@@ -1,0 +1,144 @@
+/**
+ * The use case of `POST /unsubscribe/{delivery_id}`: the link in a message, which needs no
+ * credentials, so the delivery has to tell whose it is.
+ *
+ * The workspace is never guessed. Delivery ids are the senders' own and may be the same in two
+ * workspaces: then nothing is done, the caller hears 400 and each of the workspaces finds an
+ * `identifier_conflict` in its issues. Doing it in all of them would let a click on one tenant's
+ * message change another tenant's person. A caller who sends Track credentials (the clients do) is
+ * asking in that workspace alone, whatever others call their deliveries, and whoever copies its ids
+ * cannot stand in the way.
+ *
+ * The only call that asks Postgres. It is rare, so it waits by itself and holds up nobody: a bounded
+ * number are under way, each has a deadline, and beyond either it is 503. A delivery is known once
+ * the first metric about it has been processed.
+ *
+ * Stands beside `accept.ts`, between `exchange.ts` and `batcher.ts`.
+ */
+import { isError, type Issue } from '@sluice/domain/issue';
+import type { ParseContext } from '@sluice/domain/parse';
+import {
+  acceptCall,
+  bodyIssue,
+  commit,
+  type AcceptDependencies,
+  type AnswerCall,
+  type Outcome,
+  type Submission,
+} from './accept.ts';
+
+export interface DeliveryLookup {
+  /** At least two of them where there are so many. */
+  readonly listWorkspacesOfDelivery: (deliveryId: string) => Promise<readonly number[]>;
+  readonly hasDelivery: (environmentId: number, deliveryId: string) => Promise<boolean>;
+}
+
+/** At a millisecond each they keep the pool busy for a tenth of a second; past that it is a flood. */
+const LOOKUP_COUNT_MAX = 100;
+const LOOKUP_DURATION_MS_MAX = 5_000;
+const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 1 };
+
+/** Makes the entrance of all calls: this one by its delivery, the others as `acceptCall` takes them. */
+export function createAccept(
+  deps: AcceptDependencies,
+  lookup: DeliveryLookup,
+): (submission: Submission, answer: AnswerCall) => void {
+  let lookupCount = 0;
+  return (submission, answer) => {
+    if (submission.call.workspaceFrom === 'credentials') {
+      acceptCall(deps, submission, answer);
+      return;
+    }
+    // The issues are those of any workspace: the body is judged before Postgres is asked.
+    const issues = parse(deps, submission, 0).issues.filter(isError);
+    if (issues.length > 0) {
+      answer({ outcome: 'rejected', issues });
+      return;
+    }
+    if (lookupCount >= LOOKUP_COUNT_MAX) {
+      answer(OVERLOADED);
+      return;
+    }
+    lookupCount++;
+    // Counted until Postgres lets go of it, not until the caller has: it holds its place in the pool.
+    const found = workspacesOf(deps, lookup, submission).finally(() => lookupCount--);
+    withinDeadline(found)
+      .then((environmentIds) => settle(deps, submission, environmentIds, answer))
+      .catch(() => answer(OVERLOADED));
+  };
+}
+
+async function workspacesOf(
+  { keys }: AcceptDependencies,
+  { hasDelivery, listWorkspacesOfDelivery }: DeliveryLookup,
+  { authorization, parameters: [deliveryId = ''] }: Submission,
+): Promise<readonly number[]> {
+  // Credentials that open nothing are passed over, since the call needs none.
+  const caller = keys.authenticateTrack(authorization);
+  if (caller.outcome === 'unknown') return listWorkspacesOfDelivery(deliveryId);
+  const { environmentId } = caller.workspace;
+  return (await hasDelivery(environmentId, deliveryId)) ? [environmentId] : [];
+}
+
+function settle(
+  deps: AcceptDependencies,
+  submission: Submission,
+  environmentIds: readonly number[],
+  answer: (outcome: Outcome) => void,
+): void {
+  const { body, call } = submission;
+  const [environmentId] = environmentIds;
+  if (environmentId !== undefined && environmentIds.length === 1) {
+    const { operations } = parse(deps, submission, environmentId);
+    const sizeBytes = body.outcome === 'read' ? body.sizeBytes : 0;
+    commit(deps, operations, sizeBytes, { outcome: 'accepted' }, answer);
+    return;
+  }
+  const issue =
+    environmentId === undefined ? unknownDelivery(submission) : sharedDelivery(submission);
+  const recorded = environmentIds.map((id) => ({
+    type: 'issue.record' as const,
+    environmentId: id,
+    receivedAtMs: deps.now(),
+    issue,
+    source: call.name,
+    count: 1,
+  }));
+  commit(deps, recorded, 0, { outcome: 'rejected', issues: [issue] }, answer);
+}
+
+function parse(deps: AcceptDependencies, submission: Submission, environmentId: number) {
+  const { body, call, parameters } = submission;
+  if (body.outcome !== 'read') return { operations: [], issues: [bodyIssue(submission)] };
+  const context: ParseContext = {
+    environmentId,
+    receivedAtMs: deps.now(),
+    newId: deps.newId,
+    phoneIdentifies: false,
+    bodySizeBytes: body.sizeBytes,
+    hasEscapes: body.hasEscapes,
+  };
+  return call.parse(body.value, context, parameters);
+}
+
+const unknownDelivery = ({ parameters: [deliveryId = ''] }: Submission): Issue => ({
+  code: 'invalid',
+  field: 'delivery_id',
+  message: 'bad delivery id: no such delivery is known',
+  sample: deliveryId.slice(0, 200),
+});
+
+const sharedDelivery = ({ parameters: [deliveryId = ''] }: Submission): Issue => ({
+  code: 'identifier_conflict',
+  field: 'delivery_id',
+  message:
+    'bad delivery id: more than one workspace has such a delivery, so nobody was unsubscribed; send the Track credentials of the one that is meant',
+  sample: deliveryId.slice(0, 200),
+});
+
+function withinDeadline<Value>(work: Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('too slow')), LOOKUP_DURATION_MS_MAX);
+    work.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
