@@ -193,7 +193,8 @@ test('in query keys that nobody knows', async () => {
   }
 });
 
-test('in every body field, and as the body', async () => {
+// Thousands of calls: more than the usual time on a machine that others use too.
+test('in every body field, and as the body', { timeout: 60_000 }, async () => {
   const values: unknown[] = [
     ...TEXTS,
     null,
@@ -223,8 +224,6 @@ test('in every body field, and as the body', async () => {
         'disabled',
         'full_resolution',
         'with_content',
-        'event_type',
-        'sequence',
         'reason',
         'id',
         'type',
