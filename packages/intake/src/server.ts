@@ -1,15 +1,8 @@
 /**
- * The sockets of intake: uWebSockets.js in, one `Submission` out; one `Outcome` in, bytes out
- * (steps 1 and 8). The only file that imports uWebSockets.js.
+ * The sockets of intake (step 1): routes to exchanges, pages, what is allowed where. The only file
+ * that imports uWebSockets.js. `req` is dead once a handler returns, so heads are read here, at once.
  *
- * Its rules, kept here and nowhere else: `req` is dead once the handler returns; a chunk is detached
- * once `onData` returns; `res` is not touched after an abort; writes are corked.
- *
- * What uWebSockets.js itself lets through is refused here: a repeated `Content-Length`, and any
- * transfer coding but `chunked` (it would read `xchunked` as chunked, and two readers of one
- * connection that disagree about where a body ends is how requests are smuggled).
- *
- * After: `accept.ts`.
+ * After: `request-head.ts`, `exchange.ts`.
  */
 import {
   App,
