@@ -17,11 +17,10 @@ beforeAll(async () => {
     attributes: { name: 'Acme', seats: 5 },
     cio_relationships: [{ identifiers: { id: 'surface 1' } }],
   });
-  await vi.waitFor(
-    async () => expect(await surface.fleet.relationships('surface 1')).toContain('acme'),
-    WAIT,
-  );
+  await vi.waitFor(expectRelationship, WAIT);
 });
+const expectRelationship = async () =>
+  expect(await surface.fleet.relationships('surface 1')).toContain('acme');
 afterAll(() => surface.close());
 
 const app = () => new APIClient(DEMO.appKey, { url: `${surface.fleet.api.url}/v1` });
