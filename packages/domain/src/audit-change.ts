@@ -91,8 +91,7 @@ export interface HashedAuditEntry {
   readonly changes: readonly AttributeChange[];
 }
 
-export const AUDIT_ACTOR_TYPES = ['user', 'service_account', 'system'] as const;
-export type AuditActorType = (typeof AUDIT_ACTOR_TYPES)[number];
+export type AuditActorType = 'user' | 'service_account' | 'system';
 
 /**
  * The text whose SHA-256 is the entry's hash. It holds the hash of the entry before, so that no entry

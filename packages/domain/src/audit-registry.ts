@@ -97,5 +97,4 @@ export type AuditState<Type extends AuditObjectType> = Readonly<
   Partial<Record<keyof (typeof AUDIT_OBJECTS)[Type]['fields'], unknown>>
 >;
 
-export const AUDIT_ACTIONS = ['created', 'updated', 'deleted'] as const;
-export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+export type AuditAction = 'created' | 'updated' | 'deleted';
