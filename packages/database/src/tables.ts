@@ -42,6 +42,36 @@ export interface ApiCredentials {
   site_id: string | null;
 }
 
+export interface AuditChains {
+  account_id: Int8;
+  last_at: Generated<Timestamp>;
+  last_hash: Generated<Buffer>;
+  last_id: Generated<number>;
+}
+
+export interface AuditLogs {
+  account_id: Int8;
+  action: string;
+  actor_type: string;
+  audit_log_id: number;
+  changed_attributes: Generated<Json>;
+  changes: Json;
+  credential_id: Int8 | null;
+  environment_id: number | null;
+  hash: Buffer;
+  ip_addr: string | null;
+  object_id: string;
+  object_name: string | null;
+  object_type: string;
+  occurred_at: Timestamp;
+  previous_hash: Buffer;
+  request_id: string | null;
+  run_id: string | null;
+  service_account_id: number | null;
+  user_agent: string | null;
+  user_id: number | null;
+}
+
 export interface DeliveryAttempts {
   attempt: number;
   duration_ms: number;
@@ -60,6 +90,8 @@ export interface DeliveryAttempts {
 export interface DeliveryLog {
   appended_at: Generated<Timestamp>;
   body: string;
+  cause_event_id: string | null;
+  envelope_number: Int8 | null;
   environment_id: number;
   event_id: string;
   event_type: string;
@@ -83,6 +115,7 @@ export interface Devices {
 
 export interface Envelopes {
   envelope_id: string;
+  envelope_number: Generated<Int8 | null>;
   operation_count: number;
   processed_at: Generated<Timestamp>;
 }
@@ -98,8 +131,11 @@ export interface Environments {
 
 export interface EventIds {
   created_at: Generated<Timestamp>;
+  envelope_number: Int8 | null;
   environment_id: number;
   event_id: string;
+  received_at: Timestamp | null;
+  source: string | null;
 }
 
 export interface Events {
@@ -231,6 +267,8 @@ export interface Webhooks {
 export interface Tables {
   accounts: Accounts;
   api_credentials: ApiCredentials;
+  audit_chains: AuditChains;
+  audit_logs: AuditLogs;
   delivery_attempts: DeliveryAttempts;
   delivery_log: DeliveryLog;
   devices: Devices;
