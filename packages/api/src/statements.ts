@@ -21,13 +21,8 @@ import {
   listObjectRelationships,
   listObjectTypes,
 } from '@sluice/database/object-reads';
-import {
-  deleteWebhook,
-  findWebhook,
-  insertWebhook,
-  listWebhooks,
-  updateWebhook,
-} from '@sluice/database/webhooks';
+import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
+import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
 
 const STATEMENTS = {
   findAccountToken,
@@ -46,11 +41,11 @@ const STATEMENTS = {
   findObjects,
   findObjectProfile,
   listObjectRelationships,
-  insertWebhook,
+  makeWebhook,
   listWebhooks,
   findWebhook,
-  updateWebhook,
-  deleteWebhook,
+  changeWebhook,
+  removeWebhook,
   listDeliveries,
   listDeliveriesOfState,
   listAttempts,
