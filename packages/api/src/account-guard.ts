@@ -4,7 +4,7 @@
  *
  * How to use it: declare routes on a scope that `guardAccounts` was called on, each with
  * `config: { access: { role } }` (and `scope` where the role is not enough), and read
- * `accountCallerOf(request)` in the handler. A route without `access` does not start. In a path
+ * `accountCallerOf(request)` in the handler, and `originOf(request)` for the audit log. A route without `access` does not start. In a path
  * `:account_id` is compared here; what else a path names is the handler's to look for **with**
  * `accountCallerOf(request).accountId`, answering 404 (`notFound`) where it is not that account's.
  *
@@ -18,6 +18,7 @@
  */
 import { BlockList, isIPv6 } from 'node:net';
 import type { AccountToken } from '@sluice/database/account-tokens';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { includesRole, type Role, type Scope } from '@sluice/domain/account';
 import { hashSecret } from '@sluice/platform/secrets';
 import type { FastifyRequest } from 'fastify';
@@ -44,16 +45,6 @@ export interface AccountCaller {
   readonly role: Role;
   readonly isReadOnly: boolean;
   readonly scopes: readonly string[];
-}
-
-/** Who did it and how it came, for the record of a change. */
-export interface CallContext {
-  readonly accountId: number;
-  readonly serviceAccountId: number;
-  readonly credentialId: number;
-  readonly ip: string;
-  readonly userAgent: string | null;
-  readonly requestId: string;
 }
 
 export interface AccountGuardDependencies {
@@ -88,7 +79,6 @@ const TOKEN_TTL_MS = 1_000;
 const TOKEN_COUNT_MAX = 10_000;
 /** The last use of a token is written so often at most. */
 const USE_INTERVAL_MS = 60_000;
-const USER_AGENT_LENGTH_MAX = 500;
 
 /** The scheme in any case (RFC 9110 §11.1), then one token. */
 const BEARER = /^bearer +([\w.~+/=-]{1,1024}) *$/i;
@@ -127,15 +117,18 @@ export function accountCallerOf({ accountCaller }: FastifyRequest): AccountCalle
   return accountCaller;
 }
 
-/** What is written down of a call beside the change that it makes. */
-export function contextOf(request: FastifyRequest): CallContext {
-  const { accountId, serviceAccountId, credentialId } = accountCallerOf(request);
+/**
+ * Who made the call and how it came, for the record of the change that it makes (`recordChange`).
+ *
+ * @public
+ */
+export function originOf(request: FastifyRequest): ChangeOrigin {
+  const { serviceAccountId, credentialId } = accountCallerOf(request);
   return {
-    accountId,
-    serviceAccountId,
+    actor: { type: 'service_account', serviceAccountId },
     credentialId,
-    ip: request.ip,
-    userAgent: request.headers['user-agent']?.slice(0, USER_AGENT_LENGTH_MAX) ?? null,
+    ipAddr: request.ip,
+    userAgent: request.headers['user-agent'] ?? null,
     requestId: request.id,
   };
 }

@@ -3,9 +3,9 @@ import type { Account } from '@sluice/database/accounts';
 import { z } from 'zod';
 
 /** RFC 3339, UTC, milliseconds. */
-export const instant = z.string().meta({ format: 'date-time' });
+const instant = z.string().meta({ format: 'date-time' });
 
-export const address = z
+const address = z
   .object({
     company: z.string().nullable(),
     line1: z.string(),
@@ -97,5 +97,5 @@ export function accountToWire(row: Account): z.infer<typeof accountResponse> {
 }
 
 /** As a date or, from inside JSON that Postgres made, as text. */
-export const instantOrNull = (time: Date | string | null): string | null =>
+const instantOrNull = (time: Date | string | null): string | null =>
   time === null ? null : new Date(time).toISOString();
