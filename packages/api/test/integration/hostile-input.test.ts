@@ -2,11 +2,16 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
+<<<<<<< HEAD
 import { insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
 import { BODIES, fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
 
 /** Thousands of calls: more than the usual time on a machine that others use too. */
 const SWEEP_TIMEOUT_MS = 120_000;
+=======
+import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { fillPath, listOperations, type Operation } from './every-operation.ts';
+>>>>>>> main
 
 let api: ApiUnderTest;
 let operations: Operation[];
@@ -27,9 +32,18 @@ beforeAll(async () => {
     sequence: '1',
     object_type_id: '1',
     object_id: 'acme',
+<<<<<<< HEAD
     account_id: String(api.a.accountId),
     environment_id: String(api.a.environmentId),
+=======
+    event_id: 'event-1',
+>>>>>>> main
   };
+  await insertEvent(api.database, api.a.environmentId, {
+    personId: 1,
+    eventId: 'event-1',
+    occurredAt: '2026-02-28T10:00:00Z',
+  });
   // DELETE last: it takes away what the others are tried on.
   operations = listOperations(api).toSorted((one) => (one.method === 'DELETE' ? 1 : -1));
 });
