@@ -2,16 +2,11 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-<<<<<<< HEAD
-import { insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
 import { BODIES, fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
 
 /** Thousands of calls: more than the usual time on a machine that others use too. */
 const SWEEP_TIMEOUT_MS = 120_000;
-=======
-import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
-import { fillPath, listOperations, type Operation } from './every-operation.ts';
->>>>>>> main
 
 let api: ApiUnderTest;
 let operations: Operation[];
@@ -32,12 +27,9 @@ beforeAll(async () => {
     sequence: '1',
     object_type_id: '1',
     object_id: 'acme',
-<<<<<<< HEAD
     account_id: String(api.a.accountId),
     environment_id: String(api.a.environmentId),
-=======
     event_id: 'event-1',
->>>>>>> main
   };
   await insertEvent(api.database, api.a.environmentId, {
     personId: 1,

@@ -81,12 +81,9 @@ beforeAll(async () => {
     sequence: '1',
     object_type_id: '1',
     object_id: MARKER,
-<<<<<<< HEAD
     account_id: String(api.b.accountId),
     environment_id: String(environmentId),
-=======
     event_id: `${MARKER}-event`,
->>>>>>> main
   };
 });
 afterAll(() => api.close());
