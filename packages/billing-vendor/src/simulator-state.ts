@@ -6,7 +6,7 @@
  */
 import { DatabaseSync } from 'node:sqlite';
 
-export const COLLECTIONS = [
+const COLLECTIONS = [
   'customer',
   'payment_method',
   'price',

@@ -39,7 +39,7 @@ interface Change {
   }[];
 }
 
-export const itemsOf = (subscription: VendorObject): Item[] =>
+const itemsOf = (subscription: VendorObject): Item[] =>
   (subscription['items'] as { data: Item[] }).data;
 
 function priceOf(state: SimulatorState, id: string): VendorObject {
@@ -47,6 +47,11 @@ function priceOf(state: SimulatorState, id: string): VendorObject {
   if (!price) throw noSuch('price', id);
   return price;
 }
+
+const currencyOf = (items: readonly Item[]): string => {
+  const currency = items[0]?.price['currency'];
+  return typeof currency === 'string' ? currency : 'usd';
+};
 
 const intervalOf = (price: VendorObject): string =>
   (price['recurring'] as { interval: string }).interval;
@@ -100,7 +105,7 @@ export function createSubscription(state: SimulatorState, body: Form): VendorObj
   const invoice = payAtOnce(state, {
     customer,
     subscription: id,
-    currency: String(items[0]?.price['currency'] ?? 'usd'),
+    currency: currencyOf(items),
     metadata,
     lines: [{ amount: reduced(total, coupon), description: 'Subscription', metadata }],
     paymentMethodId: textOf(body['default_payment_method']),
@@ -145,7 +150,7 @@ export function updateSubscription(
           customer: String(subscription['customer']),
           subscription: subscription.id,
           currency: String(subscription['currency']),
-          metadata: { ...metadata, ...line.metadata } as Record<string, string>,
+          metadata: { ...metadata, ...line.metadata },
           lines: coupon ? [{ ...line, amount: reduced(total, coupon) }] : change.lines,
           paymentMethodId: textOf(body['default_payment_method']),
         })

@@ -10,7 +10,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '@sluice/domain/errors';
 import type { Catalogue } from '@sluice/domain/catalogue';
-import Stripe from 'stripe';
+import { Stripe } from 'stripe';
 import { AnswerStore, type Answer } from './simulator-answers.ts';
 import { answerControl, type SimulatorControls } from './simulator-controls.ts';
 import { startEventPump, type EventTreatment } from './simulator-events.ts';

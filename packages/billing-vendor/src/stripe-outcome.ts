@@ -1,5 +1,5 @@
 /** The endings of a call of the vendor: what happened, what did not, and what is not known. */
-import Stripe from 'stripe';
+import { Stripe } from 'stripe';
 import type { VendorResult } from './vendor.ts';
 
 /**

@@ -3,7 +3,7 @@
  * account (`maxNetworkRetries: 0`): whether and with which key a call is repeated is the workflow's to
  * say. The SDK resends once on a socket that closed; that is the same key again, which is harmless.
  */
-import Stripe from 'stripe';
+import { Stripe } from 'stripe';
 import { toCard, toInvoice, toSubscription } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
 import type { SubscriptionChange, Vendor, VendorInvoice } from './vendor.ts';

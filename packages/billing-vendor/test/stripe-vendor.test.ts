@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import Stripe from 'stripe';
+import { Stripe } from 'stripe';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { TEST_CARDS } from '../src/simulator-cards.ts';
 import { collectEverything, listCharges } from '../src/simulator-controls.ts';

@@ -6,7 +6,7 @@
 import type { Money } from './money.ts';
 
 /** The two that clients name in paths and bodies (`account-billing.md` §2). */
-export const CREDIT_TYPES = ['llm', 'builder'] as const;
+const CREDIT_TYPES = ['llm', 'builder'] as const;
 export type CreditType = (typeof CREDIT_TYPES)[number];
 /** Everything that has credit pools. */
 export type CreditKind = CreditType | 'inbox_previews';

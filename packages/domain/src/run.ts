@@ -8,18 +8,18 @@
  * and exclude nobody.
  */
 
-export const RUN_STATUSES = ['pending', 'success', 'declined', 'refused', 'failed'] as const;
+const RUN_STATUSES = ['pending', 'success', 'declined', 'refused', 'failed'] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 export type RunEnding = Exclude<RunStatus, 'pending'>;
 
-export const RUN_KINDS = ['addons', 'credits', 'inbox_previews', 'checkout'] as const;
+const RUN_KINDS = ['addons', 'credits', 'inbox_previews', 'checkout'] as const;
 export type RunKind = (typeof RUN_KINDS)[number];
 
-export const RAILS = ['card', 'invoiced'] as const;
+const RAILS = ['card', 'invoiced'] as const;
 /** Which vendor arrangement an account pays by. */
 export type Rail = (typeof RAILS)[number];
 
-export const LANES = ['invoiced', 'addons', 'checkout', 'card'] as const;
+const LANES = ['invoiced', 'addons', 'checkout', 'card'] as const;
 export type RunLane = (typeof LANES)[number];
 
 /** The lane of a purchase. `card` is the one that excludes nobody. */

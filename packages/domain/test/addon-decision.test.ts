@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { decideAddons } from '../src/addon-decision.ts';
+import { decideAddons, explainRefusal } from '../src/addon-decision.ts';
 import type { AddonPrice, Catalogue } from '../src/catalogue.ts';
 
 const price = (sku: string, addon: string, changes: Partial<AddonPrice> = {}): AddonPrice => ({
@@ -52,6 +52,7 @@ test('one refused price refuses all, and none reads as added', () => {
   const decision = decide([], ['ip', 'sso_old']);
   expect(decision.outcome).toBe('refused');
   expect(decision.items.some((item) => item.result === 'added')).toBe(false);
+  expect(explainRefusal(decision.items)).toBe('sso_old: it is not sold any more');
 });
 
 test('two prices of one add-on in one purchase are refused', () => {

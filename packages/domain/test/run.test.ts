@@ -2,7 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { declineMessage } from '../src/decline-message.ts';
 import { fingerprintOf, judgeCheckout, judgeStart, laneOf } from '../src/run.ts';
-import { nextMove, retryDelayMs, type StepRecord, type StepState } from '../src/run-workflow.ts';
+import {
+  idempotencyKey,
+  nextMove,
+  retryDelayMs,
+  type StepRecord,
+  type StepState,
+} from '../src/run-workflow.ts';
 
 describe('what a start meets in its lane', () => {
   test('nothing: a run; the same: that run; another: refused', () => {
@@ -77,7 +83,7 @@ describe('the steps of a run', () => {
     fc.assert(
       fc.property(kinds, answers, (run, script) => {
         const { steps } = play(run, script);
-        const keys = steps.map((record) => `${record.step}:${record.attempt}`);
+        const keys = steps.map((record) => idempotencyKey('run_1', record.step, record.attempt));
         expect(new Set(keys).size).toBe(keys.length);
       }),
     );

@@ -21,7 +21,12 @@ const running = new Set<ChildProcess>();
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'sluice-test-standalone-'));
   await chmod(directory, 0o711);
-  const [intake, api, worker] = await Promise.all([freePort(), freePort(), freePort()]);
+  const [intake, api, worker, simulator] = await Promise.all([
+    freePort(),
+    freePort(),
+    freePort(),
+    freePort(),
+  ]);
   environment = {
     ...process.env,
     NODE_ENV: 'test',
@@ -29,6 +34,7 @@ beforeAll(async () => {
     INTAKE_PORT: String(intake),
     API_PORT: String(api),
     WORKER_PORT: String(worker),
+    SIMULATOR_PORT: String(simulator),
   };
 });
 
