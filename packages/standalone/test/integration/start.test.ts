@@ -96,7 +96,7 @@ async function processIds(): Promise<number[]> {
     await readFile(join(directory, 'postgres', 'postmaster.pid'), 'utf8')
   ).split('\n');
   const ids = [...holder.services.map(({ pid }) => pid), Number(postmaster)];
-  expect(ids).toHaveLength(4);
+  expect(ids).toHaveLength(5);
   return ids;
 }
 
