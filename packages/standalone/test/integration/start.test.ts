@@ -178,7 +178,7 @@ test(
     const findPerson = banner.split('\n').findLast((line) => line.startsWith('  curl ')) as string;
     expect(await paste(findPerson)).toMatchObject({ body: { results: [{ id: 'ada' }] } });
 
-    const [worker] = (await processIds()).slice(1, 2) as [number];
+    const [worker] = (await processIds()).slice(2, 3) as [number];
     process.kill(worker, 'SIGKILL');
     await next.says('worker died (SIGKILL)');
     await next.says('worker is back');
