@@ -1,4 +1,5 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
+import { benchDeliver } from './deliver.ts';
 import { benchIntake } from './intake.ts';
 
 const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
@@ -7,6 +8,11 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
       run: benchIntake,
+    },
+    deliver: {
+      about:
+        'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
+      run: benchDeliver,
     },
   };
 

@@ -11,7 +11,7 @@
  * Step 11 of the walk. Before: `appendDeliveries` logged what to send, and the queue's wake-up. After:
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/lanes.ts` (step 14).
  */
-import { claimLane, findLane, type LaneKey } from '@sluice/database/lanes';
+import type { LaneKey } from '@sluice/database/lanes';
 import { LaneDrain, type LaneDrainDeps, type ReleasedLane } from './lane-drain.ts';
 
 export interface DeliverLaneDeps extends LaneDrainDeps {
@@ -47,7 +47,7 @@ export type LaneOutcome =
  */
 export async function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome> {
   const claimedAtMs = deps.monotonicNow();
-  const claimed = await claimLane(deps.database, lane, deps.leases.leaseMs, deps.now());
+  const claimed = await deps.store.claim({ lane, leaseMs: deps.leases.leaseMs });
   const ending = claimed
     ? await new LaneDrain(deps, lane, claimed, claimedAtMs).run()
     : await whyNot(deps, lane);
@@ -62,7 +62,7 @@ export async function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): Promise
 }
 
 async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome> {
-  const report = await findLane(deps.database, lane);
+  const report = await deps.store.find(lane);
   if (!report) return { outcome: 'gone' };
   if (report.isPaused) return { outcome: 'paused' };
   if (report.lastSequence <= report.cursor) return { outcome: 'idle' };

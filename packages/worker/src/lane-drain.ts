@@ -10,14 +10,12 @@
  * A request is started only while the lease outlives its timeout, and every write names the lease's
  * fencing number: two workers never send one lane at the same time.
  */
-import type { Database } from '@sluice/database/connection';
-import { listDeliveriesAfter, type LoggedDelivery } from '@sluice/database/deliveries';
-import {
-  recordProgress,
-  type AttemptRecord,
-  type ClaimedLane,
-  type LaneAfterProgress,
-  type LaneKey,
+import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type {
+  AttemptRecord,
+  ClaimedLane,
+  LaneAfterProgress,
+  LaneKey,
 } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { AppError } from '@sluice/domain/errors';
@@ -25,10 +23,11 @@ import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
 import { deliveryHeaders } from '@sluice/domain/webhook';
 import type { Logger } from '@sluice/platform/logger';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
+import type { LaneStore } from './lane-store.ts';
 import { signDelivery } from './sign-delivery.ts';
 
 export interface LaneDrainDeps {
-  readonly database: Database;
+  readonly store: LaneStore;
   readonly policy: LanePolicy;
   readonly leases: LeaseOptions;
   readonly post: (request: HttpPost) => Promise<HttpOutcome>;
@@ -165,13 +164,12 @@ export class LaneDrain {
     // A failing lane needs its head only.
     const limit = this.#run.nextProbeAtMs === null ? PAGE_SIZE : 1;
     const after = this.#run.loadedThrough;
-    const page = await listDeliveriesAfter(
-      this.#deps.database,
-      this.#lane,
+    const page = await this.#deps.store.load({
+      lane: this.#lane,
       after,
-      this.#attemptedBefore,
+      attemptedThrough: this.#attemptedBefore,
       limit,
-    );
+    });
     if (page.length === 0)
       throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
     this.#run.load(page);
@@ -240,7 +238,7 @@ export class LaneDrain {
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
   async #keep(isLast: boolean): Promise<LaneAfterProgress | undefined> {
-    const { database, leases } = this.#deps;
+    const { store, leases } = this.#deps;
     const progress = {
       snapshot: this.#run.snapshot(),
       attempts: this.#ended,
@@ -251,14 +249,12 @@ export class LaneDrain {
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
       try {
-        const after = await recordProgress(
-          database,
-          this.#lane,
-          this.#fencing,
+        const after = await store.keep({
+          lane: this.#lane,
+          fencing: this.#fencing,
           progress,
-          leases.leaseMs,
-          this.#deps.now(),
-        );
+          leaseMs: leases.leaseMs,
+        });
         if (!after) {
           this.#isStopped = true;
           this.#deps.logger.warn(

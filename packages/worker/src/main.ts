@@ -16,6 +16,7 @@ import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient } from './http-client.ts';
+import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
@@ -59,6 +60,7 @@ lifecycle.defer('producer', () => producer.close());
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
+const store = createLaneStore(database, now);
 const numbers = new NumberStock();
 const newId = createIdGenerator(now);
 let appliedCount = 0;
@@ -84,7 +86,7 @@ const consumers = await startConsumers(broker, {
   async wakeLane(lane) {
     await deliverLane(
       {
-        database,
+        store,
         policy: webhooks.lanes,
         leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
         post: (request) => http.post(request),

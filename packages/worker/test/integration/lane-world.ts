@@ -16,6 +16,7 @@ import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
+import { createLaneStore } from '../../src/lane-store.ts';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -137,7 +138,7 @@ export async function createLaneWorld(
 
 function depsOf(world: LaneWorld): DeliverLaneDeps {
   return {
-    database: world.database,
+    store: createLaneStore(world.database, () => world.nowMs),
     policy: POLICY,
     leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 1_000 },
     async post(request) {
