@@ -15,13 +15,8 @@ import {
   listObjectRelationships,
   listObjectTypes,
 } from '@sluice/database/object-reads';
-import {
-  deleteWebhook,
-  findWebhook,
-  insertWebhook,
-  listWebhooks,
-  updateWebhook,
-} from '@sluice/database/webhooks';
+import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
+import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
 
 const STATEMENTS = {
   findAppKey,
@@ -35,11 +30,11 @@ const STATEMENTS = {
   findObjects,
   findObjectProfile,
   listObjectRelationships,
-  insertWebhook,
+  makeWebhook,
   listWebhooks,
   findWebhook,
-  updateWebhook,
-  deleteWebhook,
+  changeWebhook,
+  removeWebhook,
   listDeliveries,
   listDeliveriesOfState,
   listAttempts,
