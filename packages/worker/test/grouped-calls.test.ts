@@ -5,7 +5,7 @@ interface World {
   readonly groups: number[][];
   readonly calls: GroupedCalls<number, string>;
   /** Ends the longest running group. */
-  end(): Promise<void>;
+  readonly end: () => Promise<void>;
 }
 
 /** Each group ends when the test says so; a 13 among it is refused, and a 0 says that all is away. */
