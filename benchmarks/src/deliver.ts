@@ -51,7 +51,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
   const rounds = Number(values.rounds);
   const world = await openDeliveryWorld();
   const receiver = await startChildServer(
-    join(import.meta.dirname, 'deliver-receiver.ts'),
+    join(import.meta.dirname, 'receiver-server.ts'),
     { PORT: String(RECEIVER_PORT) },
     RECEIVER,
     '/count',
