@@ -34,7 +34,8 @@ const DEADLINE_MS = 120_000;
 
 interface Round {
   readonly perSecond: number;
-  readonly cpu: Record<string, number>;
+  /** Microseconds of CPU a delivery. */
+  readonly cpuUs: Record<string, number>;
 }
 
 export async function benchDeliver(arguments_: string[]): Promise<void> {
@@ -84,7 +85,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
     ];
     if (report.failures > 0 || (await receivedCount()) - before !== report.count)
       throw new Error(`dispatch: ${report.failures} failures of ${report.count}`);
-    return { perSecond: report.count / report.seconds, cpu: {} };
+    return { perSecond: report.count / report.seconds, cpuUs: {} };
   };
 
   const oursRound = async (webhookIds: readonly number[], count: number): Promise<Round> => {
@@ -108,10 +109,10 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
       throw new Error(`ours: ${count} logged, ${received} received, ${rows[0]?.kept} recorded`);
     return {
       perSecond: count / seconds,
-      cpu: {
-        worker: ((await worker.cpuSeconds()) - cpuBefore[0]) / seconds,
-        receiver: ((await receiver.cpuSeconds()) - cpuBefore[1]) / seconds,
-        postgres: ((await postgresCpuSeconds(world)) - postgresBefore) / seconds,
+      cpuUs: {
+        worker: (((await worker.cpuSeconds()) - cpuBefore[0]) / count) * 1e6,
+        receiver: (((await receiver.cpuSeconds()) - cpuBefore[1]) / count) * 1e6,
+        postgres: (((await postgresCpuSeconds(world)) - postgresBefore) / count) * 1e6,
       },
     };
   };
@@ -135,7 +136,11 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
         console.log(
           `${String(webhooks).padStart(5)} webhooks  ${round === 0 ? 'warm-up' : `${round}/${rounds}    `}  ` +
             `ours ${Math.round(ours.perSecond)}/s  dispatch ${Math.round(dispatched.perSecond)}/s  ` +
-            `ratio ${(ours.perSecond / dispatched.perSecond).toFixed(3)}  cpu ${JSON.stringify(ours.cpu, (_, value: unknown) => (typeof value === 'number' ? Number(value.toFixed(2)) : value))}`,
+            `ratio ${(ours.perSecond / dispatched.perSecond).toFixed(3)}  µs of CPU ${Object.entries(
+              ours.cpuUs,
+            )
+              .map(([name, us]) => `${name} ${us.toFixed(0)}`)
+              .join(', ')}`,
         );
         if (round > 0) measured.push({ ours, dispatch: dispatched });
       }
@@ -145,7 +150,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
       );
       rates[`ours, ${name}`] = median(measured.map((round) => round.ours.perSecond));
       rates[`dispatch, ${name}`] = median(measured.map((round) => round.dispatch.perSecond));
-      details[`cpu, ${name}`] = measured.at(-1)?.ours.cpu;
+      details[`cpu µs a delivery, ${name}`] = measured.at(-1)?.ours.cpuUs;
     }
     await publish({
       bench: 'deliver',

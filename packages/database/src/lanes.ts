@@ -39,6 +39,8 @@ export interface LaneTarget {
 }
 
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
+  /** Whose it is: workers are shared between accounts. */
+  readonly accountId: number;
   readonly fencing: number;
   readonly lastSequence: number;
 }
@@ -74,7 +76,7 @@ export async function claimLanes(
   claims: readonly LaneClaim[],
   nowMs: number,
 ): Promise<(ClaimedLane | undefined)[]> {
-  const { rows } = await sql<LaneRow & LaneTarget & LaneKey>`
+  const { rows } = await sql<LaneRow & LaneTarget & LaneKey & { accountId: number }>`
     with asked as (
       select * from unnest(
         ${integerColumn(claims, ({ lane }) => lane.environmentId)}::int[],
@@ -91,16 +93,19 @@ export async function claimLanes(
     )
     update lanes
        set fencing = fencing + 1, lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond'
-      from free join webhooks using (environment_id, webhook_id)
+      from free join webhooks using (environment_id, webhook_id) join environments using (environment_id)
      where lanes.environment_id = free.environment_id and lanes.webhook_id = free.webhook_id
-    returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId", ${SNAPSHOT},
+    returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId",
+              environments.account_id::float8 as "accountId", ${SNAPSHOT},
               webhooks.endpoint, webhooks.signing_key as "signingKey"`.execute(database);
   const claimed = new Map(rows.map((row) => [nameOf(row), row]));
   return claims.map(({ lane }) => {
     const name = nameOf(lane);
     const row = claimed.get(name);
     claimed.delete(name);
-    return row && { ...snapshotOf(row), endpoint: row.endpoint, signingKey: row.signingKey };
+    if (!row) return undefined;
+    const { accountId, endpoint, signingKey } = row;
+    return { ...snapshotOf(row), accountId, endpoint, signingKey };
   });
 }
 

@@ -14,8 +14,10 @@ import { startConsumers } from '@sluice/platform/queue-consumers';
 import { repeat } from '@sluice/platform/repeat';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
+import { FairSlots } from './fair-slots.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient } from './http-client.ts';
+import { LaneRoom } from './lane-room.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { workerSettings } from './settings.ts';
@@ -24,6 +26,8 @@ import { webhookOptions } from './webhook-settings.ts';
 
 /** Work and no job that ended for so long: something hangs. Above the time that a dead worker's job needs to come back. */
 const STUCK_AFTER_MS = 60_000;
+/** A request that takes longer says that its endpoint is far away or does not answer. */
+const SLOW_AFTER_MS = 50;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
@@ -61,6 +65,27 @@ const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
 const store = createLaneStore(database, now);
+const monotonicNow = () => performance.now();
+const slots = {
+  deliveries: new FairSlots({
+    slotsMax: settings.WORKER_REQUESTS_MAX,
+    slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+  probes: new FairSlots({
+    slotsMax: Math.ceil(settings.WORKER_REQUESTS_MAX / 4),
+    slowMax: Math.ceil(settings.WORKER_SLOW_REQUESTS_MAX / 4),
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+};
+const room = new LaneRoom({
+  stillAfterMs: SLOW_AFTER_MS,
+  stillMax: settings.WORKER_SLOW_REQUESTS_MAX,
+  onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
+});
+lifecycle.defer('lanes under way', () => room.close());
 const numbers = new NumberStock();
 const newId = createIdGenerator(now);
 let appliedCount = 0;
@@ -84,22 +109,24 @@ const consumers = await startConsumers(broker, {
     return { outcome: 'done' };
   },
   async wakeLane(lane) {
-    await deliverLane(
+    const delivery = deliverLane(
       {
         store,
+        slots,
         policy: webhooks.lanes,
         leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
         post: (request) => http.post(request),
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
         now,
-        monotonicNow: () => performance.now(),
+        monotonicNow,
         pause: sleep,
         random: Math.random,
         logger,
       },
       lane,
     );
+    await room.waitFor(delivery);
     deliveredSliceCount++;
     return { outcome: 'done' };
   },
