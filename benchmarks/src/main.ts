@@ -1,6 +1,7 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchDeliver } from './deliver.ts';
 import { benchIntake } from './intake.ts';
+import { benchProcess } from './process.ts';
 
 const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
   {
@@ -13,6 +14,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
       run: benchDeliver,
+    },
+    process: {
+      about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
+      run: benchProcess,
     },
   };
 

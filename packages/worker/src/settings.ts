@@ -16,6 +16,9 @@ export const workerSettings = platformSettings.extend({
   WORKER_SLOW_REQUESTS_MAX: integer(1, 100_000, 4_096).describe(
     'requests that wait for a slow endpoint, a socket each; beyond that they hold up others',
   ),
+  WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
+    'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
+  ),
   WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000).describe(
     'how often lanes whose wake-up was lost are looked for',
   ),
