@@ -92,7 +92,7 @@ export class FairSlots {
   #slowCount = 0;
   #waitingCount = 0;
   #isServing = false;
-  #look: NodeJS.Timeout | undefined;
+  #willLook = false;
 
   constructor(options: FairSlotsOptions) {
     this.#options = options;
@@ -183,10 +183,7 @@ export class FairSlots {
     while (this.#waitingCount > 0) {
       if (this.#held.size >= this.#options.slotsMax) this.#setSlowAside();
       if (this.#held.size >= this.#options.slotsMax) {
-        this.#look ??= setTimeout(() => {
-          this.#look = undefined;
-          this.#serve();
-        }, LOOK_INTERVAL_MS);
+        this.#lookLater();
         return;
       }
       const account = this.#waitingAccounts.pop();
@@ -220,6 +217,15 @@ export class FairSlots {
     account.isQueued = true;
     account.waitsFromMs = Math.max(account.tagMs, this.#presentMs);
     this.#waitingAccounts.push(account, account.waitsFromMs);
+  }
+
+  #lookLater(): void {
+    if (this.#willLook) return;
+    this.#willLook = true;
+    setTimeout(() => {
+      this.#willLook = false;
+      this.#serve();
+    }, LOOK_INTERVAL_MS);
   }
 
   #setSlowAside(): void {

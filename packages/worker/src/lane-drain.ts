@@ -27,8 +27,10 @@ import { deliveryHeaders } from '@sluice/domain/webhook';
 import type { Logger } from '@sluice/platform/logger';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
+import { firstWindow, pageSize } from './lane-pace.ts';
 import type { LaneStore } from './lane-store.ts';
 import { signDelivery } from './sign-delivery.ts';
+import { SlotWait } from './slot-wait.ts';
 
 export interface LaneDrainDeps {
   readonly store: LaneStore;
@@ -75,11 +77,6 @@ export interface ReleasedLane {
   readonly cursor: number;
 }
 
-/** Loaded at a time: as much as goes out in a few round trips, so that many lanes fit into memory. */
-const PAGE_SIZE_MIN = 32;
-const PAGE_SIZE_MAX = 512;
-const PAGE_WINDOWS = 4;
-const FIRST_WINDOW_MIN = 8;
 /** One delivery that hangs lets so many others pass before it holds them up. */
 const SPAN_MAX = 1_024;
 const KEEP_RETRY_DELAY_MS = 250;
@@ -103,10 +100,7 @@ export class LaneDrain {
   /** Ended, not kept yet. */
   #ended: AttemptRecord[] = [];
   readonly #asker: SlotAsker;
-  /** Ends the wait for a slot, where there is one. */
-  #endWait: (() => void) | undefined;
-  /** Set with the first wait: nobody waits beyond the slice. */
-  #sliceTimer: NodeJS.Timeout | undefined;
+  readonly #slotWait: SlotWait;
   #wakeUp: () => void = () => {};
   #lastEndedAtMs: number;
   #loading: Promise<void> | undefined;
@@ -128,6 +122,17 @@ export class LaneDrain {
       accountId: claimed.accountId,
       lane: `${lane.environmentId}/${lane.webhookId}`,
     };
+    this.#slotWait = new SlotWait({
+      asker: this.#asker,
+      sliceEndsAtMs: this.#sliceEndsAtMs,
+      monotonicNow: deps.monotonicNow,
+      onTurn: (takeSlot) => {
+        if (this.#mayStart() && this.#run.mayStart(deps.now())) this.#startOne(takeSlot());
+        this.#startWhatMayStart();
+        this.#wakeUp();
+      },
+      onGivenUp: () => this.#wakeUp(),
+    });
     this.#lastEndedAtMs = claimedAtMs;
   }
 
@@ -135,7 +140,7 @@ export class LaneDrain {
   isStill(durationMs: number): boolean {
     return (
       this.#run.inFlight > 0 &&
-      !this.#endWait &&
+      !this.#slotWait.isWaiting &&
       this.#deps.monotonicNow() - this.#lastEndedAtMs >= durationMs
     );
   }
@@ -155,7 +160,8 @@ export class LaneDrain {
           this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
         if (!this.#keeping && this.#ended.length > 0)
           this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
-        const hasMore = this.#run.inFlight > 0 || this.#endWait || this.#loading || this.#keeping;
+        const hasMore =
+          this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading || this.#keeping;
         if (!hasMore) {
           const after = await this.#keep(true);
           if (!after) return { outcome: 'fenced' };
@@ -165,8 +171,7 @@ export class LaneDrain {
       }
     } finally {
       this.#isStopped = true;
-      clearTimeout(this.#sliceTimer);
-      this.#endWait?.();
+      this.#slotWait.close();
       await Promise.all([this.#loading, this.#keeping]);
       while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
     }
@@ -200,16 +205,12 @@ export class LaneDrain {
     const run = this.#run;
     if (!this.#mayStart() || run.loadedThrough >= this.#lastSequence) return false;
     if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
-    return run.ahead < this.#pageSize() / 2 && run.span < SPAN_MAX;
-  }
-
-  #pageSize(): number {
-    return Math.min(Math.max(this.#run.window * PAGE_WINDOWS, PAGE_SIZE_MIN), PAGE_SIZE_MAX);
+    return run.ahead < pageSize(run.window) / 2 && run.span < SPAN_MAX;
   }
 
   async #load(): Promise<void> {
     // A failing lane needs its head only.
-    const limit = this.#run.nextProbeAtMs === null ? this.#pageSize() : 1;
+    const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.window) : 1;
     const after = this.#run.loadedThrough;
     const page = await this.#deps.store.load({
       lane: this.#lane,
@@ -223,39 +224,16 @@ export class LaneDrain {
   }
 
   #startWhatMayStart(): void {
-    while (!this.#endWait && this.#mayStart() && this.#run.mayStart(this.#deps.now())) {
+    while (!this.#slotWait.isWaiting && this.#mayStart() && this.#run.mayStart(this.#deps.now())) {
       const { deliveries, probes } = this.#deps.slots;
       const slots = this.#run.nextProbeAtMs === null ? deliveries : probes;
       const slot = slots.tryTake(this.#asker);
       if (!slot) {
-        this.#waitForSlot(slots);
+        this.#slotWait.begin(slots);
         return;
       }
       this.#startOne(slot);
     }
-  }
-
-  #waitForSlot(slots: FairSlots): void {
-    const leave = slots.wait(this.#asker, () => {
-      this.#endWait?.();
-      const isAnotherKind = slots === this.#deps.slots.probes && this.#run.nextProbeAtMs === null;
-      if (!isAnotherKind && this.#mayStart() && this.#run.mayStart(this.#deps.now()))
-        this.#startOne(slots.takeTurn(this.#asker));
-      this.#startWhatMayStart();
-      this.#wakeUp();
-    });
-    this.#endWait = () => {
-      this.#endWait = undefined;
-      leave();
-    };
-    // One a drain, not one a wait: requests are many.
-    this.#sliceTimer ??= setTimeout(
-      () => {
-        this.#endWait?.();
-        this.#wakeUp();
-      },
-      Math.max(0, this.#sliceEndsAtMs - this.#deps.monotonicNow()),
-    );
   }
 
   #startOne(slot: Slot): void {
@@ -378,10 +356,4 @@ export class LaneDrain {
       this.#wakeUp = resolve;
     });
   }
-}
-
-/** A small backlog needs no more connections than it can use twice; the window grows with the successes. */
-function firstWindow(claimed: ClaimedLane): number {
-  const backlog = claimed.lastSequence - claimed.cursor;
-  return Math.min(claimed.window, Math.max(FIRST_WINDOW_MIN, Math.ceil(backlog / 8)));
 }
