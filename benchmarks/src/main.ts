@@ -2,6 +2,7 @@
 import { benchDeliver } from './deliver.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
+import { benchStream } from './stream.ts';
 
 const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
   {
@@ -14,6 +15,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
       run: benchDeliver,
+    },
+    stream: {
+      about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',
+      run: benchStream,
     },
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
