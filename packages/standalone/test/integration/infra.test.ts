@@ -147,7 +147,7 @@ test('every alert names a runbook that there is', async () => {
   const { groups } = parse(await read('observability/alerts.yaml')) as {
     groups: { rules: { alert: string; annotations: { runbook: string } }[] }[];
   };
-  const rules = groups.flatMap(({ rules }) => rules);
+  const rules = groups.flatMap((group) => group.rules);
   expect(rules.length).toBeGreaterThan(4);
   expect(rules.filter(({ annotations }) => !existsSync(join(ROOT, annotations.runbook)))).toEqual(
     [],
