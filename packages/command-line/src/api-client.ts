@@ -1,0 +1,62 @@
+/**
+ * The API as the commands use it: a bearer key, JSON, and errors that say what to do next.
+ *
+ * Used by every command that reads or changes something; `tail.ts` reads a stream by itself.
+ */
+import { AppError } from '@sluice/domain/errors';
+import { isJsonObject, type JsonObject } from '@sluice/domain/json';
+
+export interface ApiClient {
+  /** @throws AppError COMMAND_FAILED with what the API says, or that it cannot be reached. */
+  request(method: 'GET' | 'POST', path: string, body?: JsonObject): Promise<JsonObject>;
+  /** An answer whose body is still to come. */
+  open(path: string, signal: AbortSignal): Promise<Response>;
+}
+
+export interface ApiClientOptions {
+  readonly url: string;
+  readonly key: string;
+}
+
+const TIMEOUT_MS = 30_000;
+
+export function createApiClient({ url, key }: ApiClientOptions): ApiClient {
+  const send = async (path: string, init: RequestInit): Promise<Response> => {
+    const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
+    let answer: Response;
+    try {
+      answer = await fetch(new URL(path, url), { ...init, headers });
+    } catch (cause) {
+      throw new AppError(
+        'COMMAND_FAILED',
+        `the API at ${url} cannot be reached; is it running, and is --api-url (SLUICE_API_URL) right?`,
+        { cause },
+      );
+    }
+    if (answer.ok) return answer;
+    throw new AppError('COMMAND_FAILED', await refusalOf(answer));
+  };
+  return {
+    async request(method, path, body) {
+      const answer = await send(path, {
+        method,
+        signal: AbortSignal.timeout(TIMEOUT_MS),
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      return (await answer.json()) as JsonObject;
+    },
+    open: (path, signal) => send(path, { method: 'GET', signal }),
+  };
+}
+
+async function refusalOf(answer: Response): Promise<string> {
+  if (answer.status === 401) {
+    return 'the API does not know this key; set --key (SLUICE_KEY) to an app API key of the workspace';
+  }
+  const problem: unknown = await answer.json().catch(() => undefined);
+  if (!isJsonObject(problem)) return `the API answered ${answer.status}`;
+  const details = Array.isArray(problem.errors)
+    ? problem.errors.filter(isJsonObject).map(({ field, message }) => `\n  ${field}: ${message}`)
+    : [];
+  return `${String(problem.detail ?? problem.message ?? answer.status)}${details.join('')}`;
+}

@@ -1,0 +1,297 @@
+/**
+ * Every command of `sluice` with its options and help. What a command does is in the file of its name;
+ * here its words become arguments.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { createApiClient, type ApiClient } from './api-client.ts';
+import { listen } from './listen.ts';
+import { sampleCalls } from './sample-calls.ts';
+import { send } from './send.ts';
+import { readStatus, writeStatus } from './status.ts';
+import { tail } from './tail.ts';
+import { writeFields, writeRows, type Terminal } from './terminal.ts';
+
+export interface ProgramDependencies {
+  readonly terminal: (isJson: boolean) => Terminal;
+  /** Aborted by Ctrl-C. */
+  readonly signal: AbortSignal;
+  readonly runId: () => string;
+  /** Runs a script of the checkout with the pinned Node and this environment; resolves with its exit code. */
+  readonly runScript: (name: 'migrate' | 'verify') => Promise<number>;
+  readonly setExitCode: (code: number) => void;
+}
+
+const positiveInteger = (text: string): number => {
+  const number = Number(text);
+  if (!Number.isSafeInteger(number) || number < 1)
+    throw new InvalidArgumentError('It must be an integer from 1.');
+  return number;
+};
+const wholeNumber = (text: string): number => (text === '0' ? 0 : positiveInteger(text));
+const address = (text: string): string => {
+  if (!URL.canParse(text))
+    throw new InvalidArgumentError('It must be a URL, like http://127.0.0.1:8090.');
+  return text;
+};
+const gather = (text: string, earlier: string[] = []): string[] => [...earlier, address(text)];
+
+export function createProgram(deps: ProgramDependencies): Command {
+  const program = new Command('sluice')
+    .description('Looks after a Sluice: what runs, what waits, what was sent.')
+    .addOption(
+      new Option('--api-url <url>', 'the API')
+        .env('SLUICE_API_URL')
+        .default('http://127.0.0.1:8090')
+        .argParser(address),
+    )
+    .addOption(
+      new Option('--intake-url <url>', 'intake')
+        .env('SLUICE_INTAKE_URL')
+        .default('http://127.0.0.1:8080')
+        .argParser(address),
+    )
+    .addOption(
+      new Option('--key <key>', 'an app API key of the workspace')
+        .env('SLUICE_KEY')
+        .default('demo_app_key', "the demo workspace's"),
+    )
+    .option('--json', 'one JSON document (or one a line) instead of text', false)
+    .showHelpAfterError()
+    .addHelpText(
+      'after',
+      `
+Examples, beside a running npm start:
+  sluice status
+  sluice send --count 1000 --rate 200
+  sluice tail --outcome refused
+  sluice events trace 01K…
+  sluice webhooks list`,
+    );
+
+  const terminal = (): Terminal => deps.terminal(program.opts<{ json: boolean }>().json);
+  const api = (): ApiClient => {
+    const { apiUrl, key } = program.opts<{ apiUrl: string; key: string }>();
+    return createApiClient({ url: apiUrl, key });
+  };
+
+  program
+    .command('status')
+    .description(
+      'who runs, whether each is ready, and how far behind the fleet is; exits 1 where one is not ready',
+    )
+    .option('--worker-url <url>', 'a worker; again for more (http://127.0.0.1:8092)', gather)
+    .option('--also <url>', 'another process; again for more', gather)
+    .action(async (options: { workerUrl?: string[]; also?: string[] }) => {
+      const { intakeUrl, apiUrl } = program.opts<{ intakeUrl: string; apiUrl: string }>();
+      const workers = options.workerUrl ?? ['http://127.0.0.1:8092'];
+      const found = await readStatus([intakeUrl, apiUrl, ...workers, ...(options.also ?? [])]);
+      if (!writeStatus(terminal(), found)) deps.setExitCode(1);
+    });
+
+  addWebhookCommands(program, api, terminal);
+
+  program
+    .command('events')
+    .description('single events')
+    .command('trace')
+    .argument('<event-id>', "the sender's messageId, or the event_id of a delivery")
+    .description('the whole way of one event: received, envelope, processed, deliveries, attempts')
+    .action(async (eventId: string) => {
+      const { trace } = await api().request(
+        'GET',
+        `/v1/events/${encodeURIComponent(eventId)}/trace`,
+      );
+      writeFields(terminal(), trace as object);
+    });
+
+  program
+    .command('issues')
+    .description('what was refused, skipped or put right, newest day first')
+    .option('--code <code>', 'only this code')
+    .option('--source <call>', 'only from this call, like pipelines.track')
+    .option('--limit <count>', 'rows', positiveInteger, 50)
+    .action(async (options: { code?: string; source?: string; limit: number }) => {
+      const query = new URLSearchParams({
+        limit: String(options.limit),
+        ...(options.code === undefined ? {} : { code: options.code }),
+        ...(options.source === undefined ? {} : { source: options.source }),
+      });
+      const { ingestion_issues: issues } = await api().request(
+        'GET',
+        `/v1/ingestion_issues?${query}`,
+      );
+      writeRows(terminal(), issues as Record<string, unknown>[], [
+        'day',
+        'count',
+        'code',
+        'source',
+        'field',
+        'message',
+      ]);
+    });
+
+  program
+    .command('tail')
+    .description('what comes in and what is reported, as it happens')
+    .option('--person <identifier>', 'only about this person')
+    .option('--name <name>', 'only events of this name, or reports of this type')
+    .option(
+      '--outcome <outcome>',
+      'only accepted, mended, refused, rate_limited, overloaded, delivered, retrying or abandoned',
+    )
+    .action((options: { person?: string; name?: string; outcome?: string }) =>
+      tail(api(), terminal(), options, deps.signal),
+    );
+
+  program
+    .command('send')
+    .description('realistic calls from a seed, to try things with')
+    .option('--count <calls>', 'how many', positiveInteger, 1_000)
+    .option('--rate <calls>', 'a second; 0: as fast as they are taken', wholeNumber, 0)
+    .option('--batch <calls>', 'in one request', positiveInteger, 1)
+    .option('--connections <count>', 'at the same time', positiveInteger, 16)
+    .option('--people <count>', 'whom they are about', positiveInteger, 1_000)
+    .option('--seed <number>', 'the same seed gives the same calls', positiveInteger, 1)
+    .addOption(
+      new Option('--write-key <key>', 'of the workspace')
+        .env('SLUICE_WRITE_KEY')
+        .default('demo_write_key', "the demo workspace's"),
+    )
+    .action(
+      async (options: {
+        count: number;
+        rate: number;
+        batch: number;
+        connections: number;
+        people: number;
+        seed: number;
+        writeKey: string;
+      }) => {
+        const { intakeUrl } = program.opts<{ intakeUrl: string }>();
+        const result = await send(
+          {
+            calls: sampleCalls(options.seed, options.people, deps.runId()),
+            terminal: terminal(),
+            now: () => performance.now(),
+            pause: (durationMs) =>
+              sleep(durationMs, undefined, { signal: deps.signal }).catch(() => undefined),
+            signal: deps.signal,
+          },
+          { ...options, url: intakeUrl, batchSize: options.batch },
+        );
+        writeFields(terminal(), result);
+        if (result.accepted < result.sent) deps.setExitCode(1);
+      },
+    );
+
+  program
+    .command('listen')
+    .description('receives deliveries on this machine, checks their signatures and prints them')
+    .option('--port <port>', 'on 127.0.0.1; 0: any free one', wholeNumber, 9000)
+    .addOption(
+      new Option('--secret <secret>', "the webhook's signing secret").env('SLUICE_WEBHOOK_SECRET'),
+    )
+    .option('--status <status>', 'answer every genuine delivery with it', positiveInteger, 200)
+    .action(async (options: { port: number; secret?: string; status: number }) => {
+      const output = terminal();
+      const listener = await listen(output, options);
+      output.progress(`listening on ${listener.url}; Ctrl-C ends it`);
+      output.progressDone();
+      await new Promise((resolve) =>
+        deps.signal.addEventListener('abort', resolve, { once: true }),
+      );
+      await listener.close();
+    });
+
+  for (const [name, description] of [
+    ['migrate', 'brings the database of DATABASE_URL to this version'],
+    [
+      'verify',
+      'checks in the database of DATABASE_URL that nothing recorded was changed; exits 1 where something was',
+    ],
+  ] as const) {
+    program
+      .command(name)
+      .description(description)
+      .action(async () => deps.setExitCode(await deps.runScript(name)));
+  }
+  return program;
+}
+
+function addWebhookCommands(
+  program: Command,
+  api: () => ApiClient,
+  terminal: () => Terminal,
+): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('reporting webhooks and what they wait for');
+  const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
+
+  webhooks
+    .command('list')
+    .description('all of the workspace')
+    .action(async () => {
+      const { reporting_webhooks: found } = await api().request('GET', '/v1/reporting_webhooks');
+      writeRows(terminal(), found as Record<string, unknown>[], [
+        'id',
+        'name',
+        'endpoint',
+        'disabled',
+      ]);
+    });
+  webhooks
+    .command('show')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .description('its settings, and why its deliveries wait if they do')
+    .action(async (id: number) => {
+      const [settings, state] = await Promise.all([
+        api().request('GET', path(id)),
+        api().request('GET', path(id, '/state')),
+      ]);
+      writeFields(terminal(), { ...settings, lane: state });
+    });
+  webhooks
+    .command('probe')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .description('tries the head of a failing webhook now')
+    .action(async (id: number) => {
+      writeFields(terminal(), await api().request('POST', path(id, '/probe')));
+    });
+  webhooks
+    .command('skip')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .requiredOption(
+      '--sequence <number>',
+      'the head as you saw it; another one is not skipped',
+      positiveInteger,
+    )
+    .option('--reason <text>', 'kept with the delivery')
+    .description('gives up the delivery that holds the others back')
+    .action(async (id: number, options: { sequence: number; reason?: string }) => {
+      writeFields(terminal(), await api().request('POST', path(id, '/skip_head'), { ...options }));
+    });
+  webhooks
+    .command('resend')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('<sequence>', 'of the delivery', positiveInteger)
+    .description('sends one delivery once more')
+    .action(async (id: number, sequence: number) => {
+      writeFields(
+        terminal(),
+        await api().request('POST', path(id, `/deliveries/${sequence}/resend`)),
+      );
+    });
+  webhooks
+    .command('test')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('[event-type]', 'any event type', 'customer_subscribed')
+    .description('sends a sample event')
+    .action(async (id: number, eventType: string) => {
+      writeFields(
+        terminal(),
+        await api().request('POST', path(id, '/test'), { event_type: eventType }),
+      );
+    });
+}

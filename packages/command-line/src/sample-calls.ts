@@ -1,0 +1,62 @@
+/**
+ * Realistic calls from a seed: a shop's visitors who look around, identify themselves, order, and now and
+ * then unsubscribe. The same seed gives the same calls, so that two runs can be compared; only `messageId`
+ * starts with a run's own prefix, or the second run would count as the first one's retries.
+ */
+import type { JsonObject } from '@sluice/domain/json';
+
+export interface SampleCall {
+  /** The path under `/v1`. */
+  readonly type: 'identify' | 'track' | 'page';
+  readonly body: JsonObject;
+}
+
+const PLANS = ['free', 'pro', 'team'] as const;
+const PRODUCTS = ['mug', 'lamp', 'desk', 'chair', 'shelf', 'rug'] as const;
+const PATHS = ['/', '/pricing', '/docs', '/blog/launch', '/account', '/checkout'] as const;
+
+/** Numbers in [0, 1) from a seed (mulberry32): not for secrets. */
+export function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Endless calls of `people` people. */
+export function* sampleCalls(seed: number, people: number, runId: string): Generator<SampleCall> {
+  const random = createRandom(seed);
+  const pick = <Item>(items: readonly Item[]): Item =>
+    items[Math.floor(random() * items.length)] as Item;
+  for (let number = 1; ; number++) {
+    // Few are active and many are not, as people are.
+    const person = Math.floor(random() ** 2 * people);
+    const base = { userId: `person-${person}`, messageId: `${runId}-${number}` };
+    const kind = random();
+    if (kind < 0.1) {
+      const traits = {
+        email: `person-${person}@example.com`,
+        plan: pick(PLANS),
+        unsubscribed: random() < 0.1,
+      };
+      yield { type: 'identify', body: { ...base, traits } };
+    } else if (kind < 0.5) {
+      const path = pick(PATHS);
+      const properties = { path, url: `https://shop.example${path}` };
+      yield { type: 'page', body: { ...base, name: path, properties } };
+    } else {
+      const properties = {
+        product: pick(PRODUCTS),
+        quantity: 1 + Math.floor(random() * 3),
+        price: Math.round(random() * 20_000) / 100,
+        currency: 'EUR',
+      };
+      const event =
+        kind < 0.8 ? 'Product Viewed' : kind < 0.95 ? 'Product Added' : 'Order Completed';
+      yield { type: 'track', body: { ...base, event, properties } };
+    }
+  }
+}

@@ -1,0 +1,124 @@
+/** `sluice send`: sample calls to intake at a rate, with what came back. */
+import { AppError } from '@sluice/domain/errors';
+import type { SampleCall } from './sample-calls.ts';
+import type { Terminal } from './terminal.ts';
+
+export interface SendOptions {
+  readonly url: string;
+  readonly writeKey: string;
+  readonly count: number;
+  /** Calls a second; 0: as fast as they are taken. */
+  readonly rate: number;
+  /** Calls in one request; 1: each by itself. */
+  readonly batchSize: number;
+  readonly connections: number;
+}
+
+export interface SendDependencies {
+  readonly calls: Iterator<SampleCall>;
+  readonly terminal: Terminal;
+  readonly now: () => number;
+  readonly pause: (durationMs: number) => Promise<unknown>;
+  readonly signal: AbortSignal;
+}
+
+export interface SendResult {
+  readonly sent: number;
+  readonly accepted: number;
+  /** Refused or not answered, by status or reason. */
+  readonly failures: Readonly<Record<string, number>>;
+  readonly durationMs: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+}
+
+const PROGRESS_INTERVAL_MS = 500;
+
+/** Sends until `count` calls are sent or `signal` says to stop. A failed request is counted, not sent again. */
+export async function send(deps: SendDependencies, options: SendOptions): Promise<SendResult> {
+  const { calls, terminal, now, pause, signal } = deps;
+  const startedAtMs = now();
+  const failures: Record<string, number> = {};
+  const latenciesMs: number[] = [];
+  let sent = 0;
+  let accepted = 0;
+  let shownAtMs = startedAtMs;
+
+  const show = (): void => {
+    const seconds = Math.max(0.001, (now() - startedAtMs) / 1_000);
+    const share = Math.floor((accepted / options.count) * 30);
+    const bar = '#'.repeat(share).padEnd(30, '.');
+    terminal.progress(
+      `[${bar}] ${accepted} of ${options.count} taken, ${Math.round(accepted / seconds)} a second`,
+    );
+  };
+  const takeBatch = (): SampleCall[] => {
+    const size = Math.min(options.batchSize, options.count - sent);
+    sent += size;
+    return Array.from({ length: size }, () => calls.next().value as SampleCall);
+  };
+  const connection = async (): Promise<void> => {
+    while (sent < options.count && !signal.aborted) {
+      const batch = takeBatch();
+      const dueAtMs =
+        options.rate === 0 ? 0 : startedAtMs + ((sent - batch.length) / options.rate) * 1_000;
+      if (dueAtMs > now()) await pause(dueAtMs - now());
+      const requestedAtMs = now();
+      const outcome = await post(options, batch);
+      latenciesMs.push(now() - requestedAtMs);
+      if (outcome === 'accepted') accepted += batch.length;
+      else failures[outcome] = (failures[outcome] ?? 0) + batch.length;
+      if (now() - shownAtMs > PROGRESS_INTERVAL_MS) {
+        shownAtMs = now();
+        show();
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: options.connections }, connection));
+  show();
+  terminal.progressDone();
+  if (accepted === 0 && failures['not reached'] !== undefined) {
+    throw new AppError(
+      'COMMAND_FAILED',
+      `intake at ${options.url} cannot be reached; is it running, and is --intake-url (SLUICE_INTAKE_URL) right?`,
+    );
+  }
+  latenciesMs.sort((a, b) => a - b);
+  const percentile = (share: number): number =>
+    Math.round(
+      (latenciesMs[Math.min(latenciesMs.length - 1, Math.floor(latenciesMs.length * share))] ?? 0) *
+        100,
+    ) / 100;
+  return {
+    sent,
+    accepted,
+    failures,
+    durationMs: Math.round(now() - startedAtMs),
+    p50Ms: percentile(0.5),
+    p99Ms: percentile(0.99),
+  };
+}
+
+/** Strict, so that what is wrong is told. */
+async function post(options: SendOptions, calls: readonly SampleCall[]): Promise<string> {
+  const [first] = calls;
+  const isBatch = calls.length > 1 || first === undefined;
+  const body = isBatch
+    ? { batch: calls.map((call) => ({ type: call.type, ...call.body })) }
+    : first.body;
+  try {
+    const answer = await fetch(new URL(`/v1/${isBatch ? 'batch' : first.type}`, options.url), {
+      method: 'POST',
+      headers: {
+        Authorization: `Basic ${Buffer.from(`${options.writeKey}:`).toString('base64')}`,
+        'Content-Type': 'application/json',
+        'X-Strict-Mode': '1',
+      },
+      body: JSON.stringify(body),
+    });
+    await answer.arrayBuffer();
+    return answer.ok ? 'accepted' : `status ${answer.status}`;
+  } catch {
+    return 'not reached';
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * `sluice status`: who runs, whether each is ready and why not, and how far behind the fleet is. Read from
+ * `/readyz` and `/metrics` of each process, so it needs no key and shows what a probe and a scrape see.
+ */
+import { writeRows, colored, type Terminal } from './terminal.ts';
+
+export interface ProcessStatus {
+  readonly url: string;
+  readonly isReached: boolean;
+  readonly isReady: boolean;
+  /** What `/readyz` says. */
+  readonly readiness: unknown;
+  /** Ours by name, without labels. */
+  readonly metrics: Readonly<Record<string, number>>;
+}
+
+const TIMEOUT_MS = 5_000;
+
+/** Asks every process at once; one that does not answer is told as such. */
+export async function readStatus(urls: readonly string[]): Promise<ProcessStatus[]> {
+  return Promise.all(urls.map(readProcess));
+}
+
+async function readProcess(url: string): Promise<ProcessStatus> {
+  const signal = AbortSignal.timeout(TIMEOUT_MS);
+  try {
+    const [readiness, metrics] = await Promise.all([
+      fetch(new URL('/readyz', url), { signal }),
+      fetch(new URL('/metrics', url), { signal }),
+    ]);
+    return {
+      url,
+      isReached: true,
+      isReady: readiness.ok,
+      readiness: await readiness.json().catch(() => null),
+      metrics: parseMetrics(await metrics.text()),
+    };
+  } catch {
+    return { url, isReached: false, isReady: false, readiness: null, metrics: {} };
+  }
+}
+
+/** Sums what is told by label. */
+export function parseMetrics(page: string): Record<string, number> {
+  const metrics: Record<string, number> = {};
+  for (const [, name = '', value] of page.matchAll(/^(sluice_\w+)(?:\{[^}]*\})? (\S+)$/gm)) {
+    metrics[name] = (metrics[name] ?? 0) + Number(value);
+  }
+  return metrics;
+}
+
+/** What the whole fleet is told by: the largest that any process says. */
+const BACKLOG = [
+  ['unprocessed', 'sluice_unprocessed_oldest_seconds', 's old is the oldest event not processed'],
+  ['queued', 'sluice_queued_envelopes', 'envelopes wait or run'],
+  ['failed', 'sluice_failed_envelopes', 'envelopes failed'],
+  ['undelivered', 'sluice_undelivered_deliveries', 'deliveries wait for endpoints that answer'],
+  ['undelivered age', 'sluice_undelivered_oldest_seconds', 's old is the oldest of them'],
+  ['failing lanes', 'sluice_failing_lanes', 'webhooks fail and hold back'],
+  ['held back', 'sluice_held_back_deliveries', 'deliveries'],
+  ['spill', 'sluice_intake_spill_envelopes', 'envelopes wait on the disks of intakes'],
+] as const;
+
+/** @returns whether every process is ready. */
+export function writeStatus(terminal: Terminal, processes: readonly ProcessStatus[]): boolean {
+  const areReady = processes.every(({ isReady }) => isReady);
+  if (terminal.isJson) {
+    terminal.line(JSON.stringify({ ready: areReady, processes }));
+    return areReady;
+  }
+  for (const { url, isReached, isReady, readiness } of processes) {
+    const word = isReady
+      ? colored(terminal, 'green', 'ready')
+      : colored(terminal, 'red', isReached ? 'not ready' : 'does not answer');
+    terminal.line(
+      `${url}  ${word}${isReached && !isReady ? `  ${JSON.stringify(readiness)}` : ''}`,
+    );
+  }
+  terminal.line('');
+  const rows = BACKLOG.flatMap(([what, name, meaning]) => {
+    const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
+    return values.length === 0 ? [] : [{ what, value: Math.max(...values), meaning }];
+  });
+  writeRows(terminal, rows, ['what', 'value', 'meaning']);
+  return areReady;
+}

@@ -1,0 +1,106 @@
+/** `sluice tail`: what comes in and what is reported, as it happens, from every process. */
+import type { ApiClient } from './api-client.ts';
+import { colored, type Color, type Terminal } from './terminal.ts';
+
+export interface TailOptions {
+  readonly person?: string;
+  readonly name?: string;
+  readonly outcome?: string;
+}
+
+const COLORS: Readonly<Record<string, Color>> = {
+  accepted: 'green',
+  delivered: 'green',
+  mended: 'yellow',
+  retrying: 'yellow',
+  rate_limited: 'yellow',
+  overloaded: 'red',
+  refused: 'red',
+  abandoned: 'red',
+};
+
+/** Until `signal` or the API's own end of a tail, after which it begins again. */
+export async function tail(
+  api: ApiClient,
+  terminal: Terminal,
+  options: TailOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const query = new URLSearchParams(Object.entries(options).filter(([, value]) => value));
+  while (!signal.aborted) {
+    const answer = await api.open(`/v1/stream?${query}`, signal);
+    terminal.progress('listening; Ctrl-C ends it');
+    terminal.progressDone();
+    await readEvents(answer, (event, data) => writeLine(terminal, event, data), signal);
+  }
+}
+
+/** Server-sent events (WHATWG HTML §9.2): of each its name and its data. */
+export async function readEvents(
+  answer: Response,
+  onEvent: (event: string, data: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  let rest = '';
+  const decoder = new TextDecoder();
+  try {
+    for await (const chunk of answer.body ?? []) {
+      rest += decoder.decode(chunk as Uint8Array, { stream: true });
+      const blocks = rest.split('\n\n');
+      rest = blocks.pop() ?? '';
+      for (const block of blocks) {
+        const fields = new Map(
+          block.split('\n').map((line) => {
+            const colon = line.indexOf(': ');
+            return [line.slice(0, colon), line.slice(colon + 2)] as const;
+          }),
+        );
+        const data = fields.get('data');
+        if (data !== undefined) onEvent(fields.get('event') ?? 'message', data);
+      }
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+}
+
+interface TailLine {
+  readonly at_ms: number;
+  readonly outcome: string;
+  readonly name: string | null;
+  readonly people: readonly Readonly<Record<string, string>>[];
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+function writeLine(terminal: Terminal, event: string, data: string): void {
+  if (terminal.isJson) {
+    terminal.line(JSON.stringify({ event, ...(JSON.parse(data) as object) }));
+    return;
+  }
+  if (event === 'dropped') {
+    const { count } = JSON.parse(data) as { count: number | null };
+    terminal.line(colored(terminal, 'gray', `${count ?? 'some'} lines lost: too many to show`));
+    return;
+  }
+  const line = JSON.parse(data) as TailLine;
+  const time = new Date(line.at_ms).toISOString().slice(11, 23);
+  const people = line.people.map((person) =>
+    Object.entries(person)
+      .map(([kind, value]) => `${kind}=${value}`)
+      .join(' '),
+  );
+  const { type, source, ...details } = line.details;
+  const rest = Object.entries(details)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]) => `${name}=${String(value)}`);
+  terminal.line(
+    [
+      colored(terminal, 'gray', time),
+      event.padEnd(8),
+      colored(terminal, COLORS[line.outcome] ?? 'cyan', line.outcome.padEnd(9)),
+      line.name ?? String(type ?? source ?? ''),
+      ...people,
+      colored(terminal, 'gray', rest.join(' ')),
+    ].join(' '),
+  );
+}

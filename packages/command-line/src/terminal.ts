@@ -1,0 +1,71 @@
+/** What the commands write: JSON where it is asked for, else aligned columns for people. */
+import { styleText } from 'node:util';
+
+export interface Terminal {
+  /** A line of the result. */
+  line(text: string): void;
+  /** Progress and notes, beside the result. Rewritten in place on a terminal, else one line each. */
+  progress(text: string): void;
+  /** Ends what `progress` wrote. */
+  progressDone(): void;
+  readonly isJson: boolean;
+  readonly hasColor: boolean;
+}
+
+export type Color = 'green' | 'yellow' | 'red' | 'cyan' | 'gray';
+
+/** `text` in a colour, where the terminal has any. */
+export const colored = (terminal: Terminal, color: Color, text: string): string =>
+  terminal.hasColor ? styleText(color, text, { validateStream: false }) : text;
+
+/** One JSON document, or with columns one row an object. */
+export function writeRows(
+  terminal: Terminal,
+  rows: readonly Readonly<Record<string, unknown>>[],
+  columns: readonly string[],
+): void {
+  if (terminal.isJson) {
+    terminal.line(JSON.stringify(rows));
+    return;
+  }
+  if (rows.length === 0) {
+    terminal.line('nothing');
+    return;
+  }
+  const cells = [columns, ...rows.map((row) => columns.map((column) => textOf(row[column])))];
+  const widths = columns.map((_, index) =>
+    Math.max(...cells.map((row) => (row[index] ?? '').length)),
+  );
+  for (const row of cells) {
+    terminal.line(
+      row
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .join('  ')
+        .trimEnd(),
+    );
+  }
+}
+
+/** One JSON document, or a `name: value` line each, nested ones indented. */
+export function writeFields(terminal: Terminal, value: object, indent = ''): void {
+  if (terminal.isJson) {
+    terminal.line(JSON.stringify(value));
+    return;
+  }
+  for (const [name, field] of Object.entries(value)) {
+    if (typeof field !== 'object' || field === null) {
+      terminal.line(`${indent}${name}: ${textOf(field)}`);
+    } else if (Array.isArray(field) && field.every((item) => typeof item !== 'object')) {
+      terminal.line(`${indent}${name}: ${field.map(textOf).join(', ')}`);
+    } else {
+      terminal.line(`${indent}${name}:`);
+      writeFields(terminal, field as object, `${indent}  `);
+    }
+  }
+}
+
+/** Times (`…_at` in Unix seconds, `…_at_ms`) stay numbers here: scripts read them, and `--json` is exact. */
+function textOf(value: unknown): string {
+  if (value === null || value === undefined) return '-';
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,143 @@
+/** `sluice …` as operators type it, against running services. */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { DEMO } from '@sluice/database/seed-demo';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
+
+const PROGRAM = fileURLToPath(new URL('../../../command-line/bin/sluice.mjs', import.meta.url));
+
+let fleet: Fleet;
+const running: ChildProcess[] = [];
+beforeAll(async () => void (fleet = await startFleet()));
+afterEach(() => {
+  for (const child of running.splice(0)) child.kill('SIGKILL');
+});
+afterAll(() => fleet.close());
+
+const environment = () => ({
+  PATH: process.env['PATH'],
+  SLUICE_API_URL: fleet.api.url,
+  SLUICE_INTAKE_URL: fleet.intake.url,
+});
+
+async function sluice(...words: string[]) {
+  const child = spawn(process.execPath, [PROGRAM, ...words], { env: environment() });
+  let output = '';
+  let errors = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const exitCode = await new Promise((resolve) => child.once('close', resolve));
+  return { output, errors, exitCode };
+}
+
+/** One that goes on until the test ends. */
+function follow(...words: string[]): { lines: string[]; notes: string[] } {
+  const child = spawn(process.execPath, [PROGRAM, ...words], {
+    env: environment(),
+    detached: true,
+  });
+  running.push(child);
+  // It starts a process of its own; both end with the group.
+  child.kill = (signal) => process.kill(-(child.pid as number), signal);
+  const lines: string[] = [];
+  const notes: string[] = [];
+  createInterface(child.stdout).on('line', (line) => lines.push(line));
+  createInterface(child.stderr).on('line', (line) => notes.push(line));
+  return { lines, notes };
+}
+
+async function makeWebhook(endpoint: string): Promise<number> {
+  const answer = await fetch(`${fleet.api.url}/v1/reporting_webhooks`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${DEMO.appKey}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({
+      name: 'Listener',
+      endpoint,
+      events: ['customer_unsubscribed', 'customer_subscribed'],
+      disabled: false,
+      full_resolution: true,
+      with_content: false,
+    }),
+  });
+  expect(answer.status).toBe(200);
+  return ((await answer.json()) as { id: number }).id;
+}
+
+test('without a command it teaches, and a wrong one is told', async () => {
+  expect((await sluice('--help')).output).toMatch(/status.*webhooks.*events.*tail.*send.*listen/s);
+  const wrong = await sluice('stauts');
+  expect(wrong.exitCode).toBe(1);
+  expect(wrong.errors).toContain('Did you mean status?');
+});
+
+test('status tells who runs and exits 1 where somebody does not', async () => {
+  const all = await sluice('status', '--worker-url', fleet.worker.url);
+  expect(all).toMatchObject({ exitCode: 0 });
+  expect(all.output.match(/ {2}ready/g)).toHaveLength(3);
+  const one = await sluice('--json', 'status', '--worker-url', 'http://127.0.0.1:1');
+  expect(one.exitCode).toBe(1);
+  expect(JSON.parse(one.output)).toMatchObject({ ready: false });
+});
+
+test('send sends what it says; tail, trace and issues show it', async () => {
+  const tail = follow('--json', 'tail', '--name', 'Order Completed');
+  await vi.waitFor(() => expect(tail.notes.join()).toContain('listening'), WAIT);
+
+  const sent = await sluice('--json', 'send', '--count', '200', '--batch', '10', '--seed', '5');
+  expect(JSON.parse(sent.output)).toMatchObject({ sent: 200, accepted: 200, failures: {} });
+  expect(sent.exitCode).toBe(0);
+
+  await vi.waitFor(() => expect(tail.lines.length).toBeGreaterThan(0), WAIT);
+  const { details } = JSON.parse(tail.lines[0] ?? '') as { details: { event_id: string } };
+  const trace = await vi.waitFor(async () => {
+    const found = await sluice('--json', 'events', 'trace', details.event_id);
+    expect(found.exitCode).toBe(0);
+    return JSON.parse(found.output) as unknown;
+  }, WAIT);
+  expect(trace).toMatchObject({ event: { name: 'Order Completed' } });
+
+  await fetch(`${fleet.intake.url}/v1/track`, {
+    method: 'POST',
+    headers: { Authorization: `Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}` },
+    body: '{"event":"Nobody"}',
+  });
+  await vi.waitFor(
+    async () => expect((await sluice('issues', '--code', 'required')).output).toContain('userId'),
+    WAIT,
+  );
+});
+
+test('listen tells genuine deliveries from others', async () => {
+  const listener = follow('--json', 'listen', '--port', '0', '--secret', DEMO.signingKey);
+  const url = await vi.waitFor(() => {
+    const [, found] = /listening on (\S+);/.exec(listener.notes.join()) ?? [];
+    expect(found).toBeDefined();
+    return found as string;
+  }, WAIT);
+
+  const id = await makeWebhook(`${url}/hook`);
+  expect((await sluice('webhooks', 'list')).output).toContain(`${url}/hook`);
+  expect((await sluice('webhooks', 'test', String(id))).exitCode).toBe(0);
+  await vi.waitFor(
+    () =>
+      expect(JSON.parse(listener.lines[0] ?? '{}')).toMatchObject({
+        signature: 'genuine',
+        status: 200,
+      }),
+    WAIT,
+  );
+  expect((await fetch(`${url}/hook`, { method: 'POST', body: '{}' })).status).toBe(401);
+  expect((await sluice('webhooks', 'show', String(id))).output).toContain('state: healthy');
+});
+
+test('what cannot be done is one line that says what to do', async () => {
+  const unknown = await sluice('webhooks', 'show', '999999');
+  expect(unknown).toMatchObject({ exitCode: 1, output: '' });
+  expect(unknown.errors).toMatch(/^sluice: .*not found/);
+  const wrongKey = await sluice('--key', 'nonsense', 'webhooks', 'list');
+  expect(wrongKey.errors).toContain('--key (SLUICE_KEY)');
+  const nobody = await sluice('--api-url', 'http://127.0.0.1:1', 'webhooks', 'list');
+  expect(nobody.errors).toContain('--api-url (SLUICE_API_URL)');
+});
