@@ -1,4 +1,5 @@
 /** The API process: settings, resources in order, the server. */
+import { randomBytes } from 'node:crypto';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { parseSettings } from '@sluice/platform/config';
@@ -7,11 +8,14 @@ import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
+import { createSealedText } from '@sluice/platform/sealed-text';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
 
 const READINESS_DEADLINE_MS = 2_000;
+/** In hex: as long as the keys that this kind of service is known for. */
+const SECRET_SIZE_BYTES = 32;
 
 const settings = parseSettings(apiSettings, process.env);
 const logger = createLogger('api', settings.LOG_LEVEL);
@@ -62,6 +66,8 @@ const server = await buildServer({
   renderMetrics: async () => ({ contentType: metrics.contentType, body: await metrics.render() }),
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
+  sealedText: createSealedText(settings.SEALING_KEYS),
+  newSecret: () => randomBytes(SECRET_SIZE_BYTES).toString('hex'),
   wakeLane: (lane) => producer.wakeLane(lane),
   ...statementsOn(database),
 });

@@ -85,6 +85,10 @@ const fields = {
     .boolean()
     .meta({ description: 'False sends only the first open and click of a message.' }),
   with_content: z.boolean().meta({ description: "True includes the message's body." }),
+  standard_webhooks: z.boolean().meta({
+    description:
+      'True adds `webhook-id`, `webhook-timestamp` and `webhook-signature`, for receivers with a library of Standard Webhooks.',
+  }),
 };
 
 const newWebhook = z
@@ -93,6 +97,7 @@ const newWebhook = z
     disabled: fields.disabled.default(false),
     full_resolution: fields.full_resolution.default(false),
     with_content: fields.with_content.default(false),
+    standard_webhooks: fields.standard_webhooks.default(false),
   })
   .meta({ id: 'NewReportingWebhook', description: 'The configuration of a webhook to be made.' });
 
@@ -111,6 +116,7 @@ const webhook = z
     disabled: z.boolean(),
     full_resolution: z.boolean(),
     with_content: z.boolean(),
+    standard_webhooks: z.boolean(),
   })
   .meta({ id: 'ReportingWebhook', description: 'A webhook as it stands.' });
 
@@ -132,11 +138,17 @@ export function registerReportingWebhooks(
       },
     },
     async (request, reply) => {
-      const { full_resolution: fullResolution, with_content: withContent, ...rest } = request.body;
+      const {
+        full_resolution: fullResolution,
+        with_content: withContent,
+        standard_webhooks: standardWebhooks,
+        ...rest
+      } = request.body;
       const made = await dependencies.insertWebhook(environmentOf(request), {
         ...rest,
         fullResolution,
         withContent,
+        standardWebhooks,
       });
       return made
         ? reply.send(toWire(made))
@@ -257,6 +269,7 @@ function toChanges(body: z.infer<typeof webhookChanges>): Partial<WebhookSetting
   const {
     full_resolution: fullResolution,
     with_content: withContent,
+    standard_webhooks: standardWebhooks,
     name,
     endpoint: url,
     events: types,
@@ -269,6 +282,7 @@ function toChanges(body: z.infer<typeof webhookChanges>): Partial<WebhookSetting
     ...(disabled !== undefined && { disabled }),
     ...(fullResolution !== undefined && { fullResolution }),
     ...(withContent !== undefined && { withContent }),
+    ...(standardWebhooks !== undefined && { standardWebhooks }),
   };
 }
 
@@ -281,4 +295,5 @@ const toWire = (row: Webhook): z.infer<typeof webhook> => ({
   disabled: row.disabled,
   full_resolution: row.fullResolution,
   with_content: row.withContent,
+  standard_webhooks: row.standardWebhooks,
 });

@@ -29,6 +29,7 @@ import {
   type ReportingWebhookDependencies,
 } from './reporting-webhooks.ts';
 import { validatorCompiler } from './request-validation.ts';
+import { registerWebhookSecrets, type WebhookSecretDependencies } from './webhook-secrets.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
 export type ApiServer = FastifyInstance<
@@ -53,6 +54,7 @@ export interface ApiDependencies
     AuthenticateDependencies,
     ReportingWebhookDependencies,
     LaneOperationDependencies,
+    WebhookSecretDependencies,
     CustomerDependencies,
     ObjectDependencies,
     IngestionIssueDependencies,
@@ -126,6 +128,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     scope.addHook('onRequest', authenticateCaller(dependencies));
     registerReportingWebhooks(scope, dependencies);
     registerLaneOperations(scope, dependencies);
+    registerWebhookSecrets(scope, dependencies);
     registerCustomers(scope, dependencies);
     registerObjects(scope, dependencies);
     registerIngestionIssues(scope, dependencies);

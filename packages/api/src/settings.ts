@@ -1,8 +1,9 @@
 /** The settings of the API. */
-import { integer, platformSettings } from '@sluice/platform/config';
+import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { z } from 'zod';
 
 export const apiSettings = platformSettings.extend({
+  ...sealingSettings.shape,
   API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
   API_PORT: integer(0, 65_535, 8090).describe('0: any free one'),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, 604_800_000).describe(

@@ -16,6 +16,12 @@ import {
   listObjectTypes,
 } from '@sluice/database/object-reads';
 import {
+  cancelRotation,
+  findSigningKeys,
+  promoteSigningKey,
+  rotateSigningKey,
+} from '@sluice/database/signing-keys';
+import {
   deleteWebhook,
   findWebhook,
   insertWebhook,
@@ -48,6 +54,10 @@ const STATEMENTS = {
   skipHead,
   appendResend,
   appendTest,
+  findSigningKeys,
+  rotateSigningKey,
+  promoteSigningKey,
+  cancelRotation,
 };
 
 type OnDatabase<Statement> = Statement extends (

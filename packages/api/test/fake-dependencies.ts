@@ -1,5 +1,6 @@
 /** Dependencies without a database, for what the HTTP edge does by itself: one key, an empty workspace. */
 import { createHash } from 'node:crypto';
+import { createSealedText } from '@sluice/platform/sealed-text';
 import { fastify } from 'fastify';
 import { afterEach } from 'vitest';
 import {
@@ -51,6 +52,12 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     skipHead: async () => 'not_found',
     appendResend: async () => ({ outcome: 'not_found' }),
     appendTest: async () => ({ outcome: 'not_found' }),
+    sealedText: createSealedText([{ id: 'test', key: Buffer.alloc(32) }]),
+    newSecret: () => 'secret',
+    findSigningKeys: async () => undefined,
+    rotateSigningKey: async () => ({ outcome: 'not_found' }),
+    promoteSigningKey: async () => ({ outcome: 'not_found' }),
+    cancelRotation: async () => undefined,
     ...changes,
   };
   return { dependencies, records };

@@ -35,6 +35,7 @@ describe('/openapi.json', () => {
     );
     expect(operations.toSorted()).toEqual([
       'DELETE /v1/reporting_webhooks/{webhook_id}',
+      'DELETE /v1/reporting_webhooks/{webhook_id}/secrets/next',
       'GET /v1/customers',
       'GET /v1/customers/{identifier}/activities',
       'GET /v1/customers/{identifier}/attributes',
@@ -47,12 +48,15 @@ describe('/openapi.json', () => {
       'GET /v1/reporting_webhooks',
       'GET /v1/reporting_webhooks/{webhook_id}',
       'GET /v1/reporting_webhooks/{webhook_id}/deliveries',
+      'GET /v1/reporting_webhooks/{webhook_id}/secrets',
       'GET /v1/reporting_webhooks/{webhook_id}/state',
       'GET /v1/workspaces',
       'POST /v1/objects',
       'POST /v1/reporting_webhooks',
       'POST /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend',
       'POST /v1/reporting_webhooks/{webhook_id}/probe',
+      'POST /v1/reporting_webhooks/{webhook_id}/secrets',
+      'POST /v1/reporting_webhooks/{webhook_id}/secrets/promote',
       'POST /v1/reporting_webhooks/{webhook_id}/skip_head',
       'POST /v1/reporting_webhooks/{webhook_id}/test',
       'PUT /v1/reporting_webhooks/{webhook_id}',

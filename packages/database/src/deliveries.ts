@@ -79,6 +79,7 @@ export async function appendDeliveries(
 
 /** A delivery to be sent. */
 export interface LoggedDelivery extends LaneDelivery {
+  readonly eventId: string;
   readonly body: string;
 }
 
@@ -93,12 +94,18 @@ export async function listDeliveriesAfter(
   attemptedThrough: number,
   limit: number,
 ): Promise<LoggedDelivery[]> {
-  const { rows } = await sql<{ sequence: string; body: string; isTriedOnce: boolean }>`
-    select sequence, body, origin <> 'event' as "isTriedOnce" from delivery_log
+  const { rows } = await sql<{
+    sequence: string;
+    eventId: string;
+    body: string;
+    isTriedOnce: boolean;
+  }>`
+    select sequence, event_id as "eventId", body, origin <> 'event' as "isTriedOnce" from delivery_log
      where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence > ${after}
      order by sequence limit ${limit}`.execute(database);
   const deliveries = rows.map((row) => ({
     sequence: Number(row.sequence),
+    eventId: row.eventId,
     body: row.body,
     isTriedOnce: row.isTriedOnce,
     retry: NEVER_ATTEMPTED,

@@ -24,8 +24,19 @@ export interface LaneKey {
 /** Where and how the deliveries of a lane are sent now. */
 export interface LaneTarget {
   readonly endpoint: string;
+  /** As it is stored: sealed. */
   readonly signingKey: string;
+  /** The one that replaces it at `nextSignsFromMs`; both null but while keys are rotated. */
+  readonly nextSigningKey: string | null;
+  readonly nextSignsFromMs: number | null;
+  /** Adds the headers of Standard Webhooks. */
+  readonly standardWebhooks: boolean;
 }
+
+const TARGET = sql`
+  webhooks.endpoint, webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
+  (extract(epoch from webhooks.next_signs_from) * 1000)::float8 as "nextSignsFromMs",
+  webhooks.standard_webhooks as "standardWebhooks"`;
 
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   readonly fencing: number;
@@ -66,11 +77,9 @@ export async function claimLane(
        and not is_paused and last_sequence > cursor_sequence
        and (lease_until is null or lease_until <= clock_timestamp())
        and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)})
-    returning ${SNAPSHOT}, webhooks.endpoint, webhooks.signing_key as "signingKey"`.execute(
-    database,
-  );
+    returning ${SNAPSHOT}, ${TARGET}`.execute(database);
   const [row] = rows;
-  return row && { ...snapshotOf(row), endpoint: row.endpoint, signingKey: row.signingKey };
+  return row && { ...targetOf(row), ...snapshotOf(row) };
 }
 
 export interface LaneReport extends LaneSnapshot {
@@ -167,7 +176,7 @@ export async function recordProgress(
          and lanes.fencing = ${fencing}
          and webhooks.environment_id = lanes.environment_id and webhooks.webhook_id = lanes.webhook_id
       returning lanes.environment_id, lanes.webhook_id, last_sequence, is_paused, next_probe_at,
-                lease_until, webhooks.endpoint, webhooks.signing_key
+                lease_until, ${TARGET}
     ), kept as (
       insert into delivery_attempts
         (environment_id, webhook_id, sequence, attempt, started_at, duration_ms, status, outcome, failure,
@@ -187,15 +196,13 @@ export async function recordProgress(
       -- Only a repetition finds its rows there.
       on conflict do nothing
     )
-    select last_sequence as "lastSequence", is_paused as "isPaused", next_probe_at as "nextProbeAt", endpoint,
-           signing_key as "signingKey",
+    select lane.*, last_sequence as "lastSequence", is_paused as "isPaused", next_probe_at as "nextProbeAt",
            (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs"
       from lane`.execute(database);
   const [row] = rows;
   return (
     row && {
-      endpoint: row.endpoint,
-      signingKey: row.signingKey,
+      ...targetOf(row),
       lastSequence: Number(row.lastSequence),
       isPaused: row.isPaused,
       nextProbeAtMs: row.nextProbeAt?.getTime() ?? null,
@@ -218,6 +225,11 @@ export async function listLanesToWake(
      where wake_at <= ${new Date(nowMs)}
      order by wake_at limit ${limit}`.execute(database);
   return rows;
+}
+
+function targetOf(row: LaneTarget): LaneTarget {
+  const { endpoint, signingKey, nextSigningKey, nextSignsFromMs, standardWebhooks } = row;
+  return { endpoint, signingKey, nextSigningKey, nextSignsFromMs, standardWebhooks };
 }
 
 function snapshotOf(row: LaneRow): LaneSnapshot & { lastSequence: number; fencing: number } {

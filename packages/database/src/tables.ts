@@ -222,7 +222,12 @@ export interface Webhooks {
   events: string[];
   full_resolution: Generated<boolean>;
   name: string;
+  next_signing_key: string | null;
+  next_signing_key_made_at: Timestamp | null;
+  next_signs_from: Timestamp | null;
   signing_key: string;
+  signing_key_made_at: Generated<Timestamp>;
+  standard_webhooks: Generated<boolean>;
   updated_at: Generated<Timestamp>;
   webhook_id: Generated<number>;
   with_content: Generated<boolean>;

@@ -9,7 +9,13 @@
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 
-export interface WebhookSettings {
+/** How deliveries are sent; a webhook that is made without them has the defaults. */
+export interface DeliveryOptions {
+  /** Adds the headers of Standard Webhooks. */
+  readonly standardWebhooks: boolean;
+}
+
+export interface WebhookSettings extends DeliveryOptions {
   readonly name: string;
   readonly endpoint: string;
   readonly events: readonly string[];
@@ -17,6 +23,8 @@ export interface WebhookSettings {
   readonly fullResolution: boolean;
   readonly withContent: boolean;
 }
+
+export type NewWebhook = Omit<WebhookSettings, keyof DeliveryOptions> & Partial<DeliveryOptions>;
 
 export interface Webhook extends WebhookSettings {
   readonly webhookId: number;
@@ -26,20 +34,20 @@ export interface Webhook extends WebhookSettings {
 
 const COLUMNS = sql`
   webhook_id as "webhookId", name, endpoint, events, disabled, full_resolution as "fullResolution",
-  with_content as "withContent", created_at as "createdAt", updated_at as "updatedAt"`;
+  with_content as "withContent", standard_webhooks as "standardWebhooks", created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** Makes a webhook, signing with its workspace's key, and its empty lane. Undefined where there is no such workspace. */
 export async function insertWebhook(
   database: DatabaseOrTransaction,
   environmentId: number,
-  settings: WebhookSettings,
+  settings: NewWebhook,
 ): Promise<Webhook | undefined> {
   const { rows } = await sql<Webhook>`
     with made as (
       insert into webhooks
-        (environment_id, name, endpoint, events, disabled, full_resolution, with_content, signing_key)
+        (environment_id, name, endpoint, events, disabled, full_resolution, with_content, standard_webhooks, signing_key)
       select environment_id, ${settings.name}, ${settings.endpoint}, ${settings.events}::text[], ${settings.disabled},
-             ${settings.fullResolution}, ${settings.withContent}, webhook_signing_key
+             ${settings.fullResolution}, ${settings.withContent}, ${settings.standardWebhooks ?? false}, webhook_signing_key
         from environments where environment_id = ${environmentId}
       returning *
     ), lane as (
@@ -103,6 +111,7 @@ export async function updateWebhook(
              disabled = coalesce(${changes.disabled ?? null}::boolean, webhooks.disabled),
              full_resolution = coalesce(${changes.fullResolution ?? null}::boolean, full_resolution),
              with_content = coalesce(${changes.withContent ?? null}::boolean, with_content),
+             standard_webhooks = coalesce(${changes.standardWebhooks ?? null}::boolean, standard_webhooks),
              updated_at = ${new Date(nowMs)}
         from before
        where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint

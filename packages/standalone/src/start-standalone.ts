@@ -11,6 +11,7 @@ import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
 import { requireFreePort } from './port.ts';
 import { prepareDatabase } from './prepare-database.ts';
+import { keepSealingKeys } from './sealing-keys.ts';
 import { startService, type Service } from './service-process.ts';
 import { addressOf, demoRefusal, type StandaloneSettings } from './settings.ts';
 
@@ -70,7 +71,8 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
       : { url: settings.DATABASE_URL, description: 'as DATABASE_URL says' };
   await prepareDatabase(database.url, refusal === undefined);
 
-  const environment = serviceEnvironment(deps, database.url, directory.path);
+  const sealingKeys = deps.environment['SEALING_KEYS'] || (await keepSealingKeys(directory.path));
+  const environment = serviceEnvironment(deps, database.url, directory.path, sealingKeys);
   const tellWhoHolds = (): void => {
     const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));
     directory.describe({
@@ -137,11 +139,13 @@ function serviceEnvironment(
   { environment, settings }: StandaloneDeps,
   databaseUrl: string,
   directory: string,
+  sealingKeys: string,
 ) {
   return {
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
     ...environment,
     DATABASE_URL: databaseUrl,
+    SEALING_KEYS: sealingKeys,
     SHARD_COUNT: String(settings.SHARD_COUNT),
     INTAKE_HOST: settings.INTAKE_HOST,
     INTAKE_PORT: String(settings.INTAKE_PORT),

@@ -18,20 +18,22 @@ import {
   type ClaimedLane,
   type LaneAfterProgress,
   type LaneKey,
+  type LaneTarget,
 } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { AppError } from '@sluice/domain/errors';
 import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
-import { deliveryHeaders } from '@sluice/domain/webhook';
 import type { Logger } from '@sluice/platform/logger';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
-import { signDelivery } from './sign-delivery.ts';
+import { DeliverySigner, type SigningTarget } from './sign-delivery.ts';
 
 export interface LaneDrainDeps {
   readonly database: Database;
   readonly policy: LanePolicy;
   readonly leases: LeaseOptions;
   readonly post: (request: HttpPost) => Promise<HttpOutcome>;
+  /** Opens a sealed secret of a workspace. */
+  readonly openSecret: (environmentId: number, sealed: string) => string;
   /** Unix milliseconds: what timestamps and waits are made of. */
   readonly now: () => number;
   /** Never set back: what leases and slices are measured with. */
@@ -83,7 +85,8 @@ export class LaneDrain {
   readonly #sliceEndsAtMs: number;
   /** By the monotonic clock, and never later than the database's own time. */
   #leaseEndsAtMs: number;
-  #target: { readonly endpoint: string; readonly signingKey: string };
+  #target: LaneTarget;
+  #signer: DeliverySigner;
   #lastSequence: number;
   #isPaused = false;
   #isStopped = false;
@@ -102,6 +105,7 @@ export class LaneDrain {
     this.#sliceEndsAtMs = claimedAtMs + deps.leases.sliceMs;
     this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
     this.#target = claimed;
+    this.#signer = this.#signerFor(claimed);
     this.#lastSequence = claimed.lastSequence;
   }
 
@@ -187,9 +191,8 @@ export class LaneDrain {
 
   #send(delivery: LoggedDelivery): void {
     const startedAtMs = this.#deps.now();
-    const timestamp = Math.floor(startedAtMs / 1000);
-    const { endpoint, signingKey } = this.#target;
-    const headers = deliveryHeaders(timestamp, signDelivery(signingKey, timestamp, delivery.body));
+    const { endpoint } = this.#target;
+    const headers = this.#signer.headers(delivery.eventId, delivery.body, startedAtMs);
     this.#deps
       .post({ endpoint, headers, body: delivery.body })
       .then((outcome) => this.#end(delivery, startedAtMs, endpoint, outcome))
@@ -288,7 +291,13 @@ export class LaneDrain {
     this.#lastSequence = after.lastSequence;
     this.#isPaused = after.isPaused;
     if (after.endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
+    if (isSignedOtherwise(after, this.#target)) this.#signer = this.#signerFor(after);
     this.#target = after;
+  }
+
+  #signerFor(target: SigningTarget): DeliverySigner {
+    const { environmentId } = this.#lane;
+    return new DeliverySigner(target, (sealed) => this.#deps.openSecret(environmentId, sealed));
   }
 
   #nextEnding(): Promise<void> {
@@ -296,4 +305,13 @@ export class LaneDrain {
       this.#wakeUp = resolve;
     });
   }
+}
+
+function isSignedOtherwise(a: SigningTarget, b: SigningTarget): boolean {
+  return (
+    a.signingKey !== b.signingKey ||
+    a.nextSigningKey !== b.nextSigningKey ||
+    a.nextSignsFromMs !== b.nextSignsFromMs ||
+    a.standardWebhooks !== b.standardWebhooks
+  );
 }

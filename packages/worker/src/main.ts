@@ -4,6 +4,7 @@ import { createDatabase } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { NumberStock } from '@sluice/database/numbers';
+import { secretContext } from '@sluice/domain/webhook';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
@@ -12,11 +13,13 @@ import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { repeat } from '@sluice/platform/repeat';
+import { createSealedText } from '@sluice/platform/sealed-text';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient } from './http-client.ts';
 import { processEnvelope } from './process-envelope.ts';
+import { keepSigningKeys } from './keep-signing-keys.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
@@ -25,6 +28,7 @@ import { webhookOptions } from './webhook-settings.ts';
 const STUCK_AFTER_MS = 60_000;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
+const SIGNING_KEYS_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
@@ -45,6 +49,11 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 await agreeOnShardCount(database, settings.SHARD_COUNT);
+
+const sealedText = createSealedText(settings.SEALING_KEYS);
+// Before anything is sent: a key that does not open should end the start, not each delivery.
+const signingKeys = () => keepSigningKeys({ database, sealedText, now });
+await signingKeys();
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,
@@ -88,6 +97,8 @@ const consumers = await startConsumers(broker, {
         policy: webhooks.lanes,
         leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
         post: (request) => http.post(request),
+        openSecret: (environmentId, sealed) =>
+          sealedText.open(sealed, secretContext(environmentId)),
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
         now,
@@ -112,6 +123,8 @@ const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, 
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
 );
 lifecycle.defer('cleaning', () => cleaning.stop());
+const keyKeeping = repeat('keep signing keys', SIGNING_KEYS_INTERVAL_MS, logger, signingKeys);
+lifecycle.defer('signing keys', () => keyKeeping.stop());
 const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () =>
   makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
 );

@@ -1,9 +1,10 @@
 /** The settings of the worker; those of delivery are in `webhook-settings.ts`. */
-import { integer, platformSettings } from '@sluice/platform/config';
+import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { z } from 'zod';
 import { webhookSettings } from './webhook-settings.ts';
 
 export const workerSettings = platformSettings.extend({
+  ...sealingSettings.shape,
   ...webhookSettings.shape,
   WORKER_HOST: z.string().default('127.0.0.1').describe('address of /livez, /readyz and /metrics'),
   WORKER_PORT: integer(0, 65_535, 8092).describe('0: any free one'),

@@ -5,6 +5,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createTestDatabase, type TestDatabase } from '@sluice/database/testing';
+import { TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { afterEach, expect, test } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -19,7 +20,12 @@ afterEach(async () => {
 
 function start(testDatabase: Pick<TestDatabase, 'url'>, settings: Record<string, string> = {}) {
   const child = spawn(process.execPath, [MAIN], {
-    env: { DATABASE_URL: testDatabase.url, API_PORT: '0', ...settings },
+    env: {
+      DATABASE_URL: testDatabase.url,
+      API_PORT: '0',
+      SEALING_KEYS: TEST_SEALING_KEYS,
+      ...settings,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   started.push(child);

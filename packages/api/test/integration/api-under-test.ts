@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
+import { createSealedText } from '@sluice/platform/sealed-text';
 import { fastify, type InjectOptions } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
@@ -25,6 +26,8 @@ export async function startApi() {
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
   const broker = { isAway: false };
   let idCount = 0;
+  let secretCount = 0;
+  const sealedText = createSealedText([{ id: 'test', key: Buffer.alloc(32, 7) }]);
   const app = await buildServer({
     logger: fastify().log,
     now: () => clock.nowMs,
@@ -34,6 +37,8 @@ export async function startApi() {
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
+    sealedText,
+    newSecret: () => `secret-${String(++secretCount).padStart(4, '0')}-of-${'0'.repeat(20)}`,
     wakeLane: async (lane) => {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);
@@ -49,6 +54,7 @@ export async function startApi() {
     woken,
     clock,
     broker,
+    sealedText,
     a,
     b,
     /** Calls as workspace A unless another key is given. Nothing that a client sends may end in a 500. */

@@ -38,11 +38,18 @@ describe('POST', () => {
       disabled: false,
       full_resolution: false,
       with_content: false,
+      standard_webhooks: false,
     });
   });
 
   test('keeps every field that is given', async () => {
-    const given = { ...CONFIGURATION, disabled: true, full_resolution: true, with_content: true };
+    const given = {
+      ...CONFIGURATION,
+      disabled: true,
+      full_resolution: true,
+      with_content: true,
+      standard_webhooks: true,
+    };
     const { id } = await make(given);
     expect((await api.call('GET', `${PATH}/${id}`)).json()).toEqual({
       ...given,
@@ -89,6 +96,7 @@ describe('PUT', () => {
       { disabled: true },
       { full_resolution: true },
       { with_content: true },
+      { standard_webhooks: true },
       { name: 'New name' },
       { endpoint: 'http://127.0.0.1:9999/' },
       { events: ['email_sent', 'email_opened'] },

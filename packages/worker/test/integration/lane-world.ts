@@ -145,6 +145,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
       world.sent.push(eventId);
       return world.behave(request, eventId);
     },
+    openSecret: (_, sealed) => sealed,
     wakeLane: async () => void world.wakes.push('now'),
     wakeLaneAt: async (_, atMs) => void world.wakes.push(atMs),
     now: () => world.nowMs,
