@@ -16,18 +16,13 @@ import {
   listObjectTypes,
 } from '@sluice/database/object-reads';
 import {
-  cancelRotation,
-  findSigningKeys,
-  promoteSigningKey,
-  rotateSigningKey,
-} from '@sluice/database/signing-keys';
-import {
-  deleteWebhook,
-  findWebhook,
-  insertWebhook,
-  listWebhooks,
-  updateWebhook,
-} from '@sluice/database/webhooks';
+  cancelWebhookSecret,
+  promoteWebhookSecret,
+  rotateWebhookSecret,
+} from '@sluice/database/signing-key-changes';
+import { findSigningKeys } from '@sluice/database/signing-keys';
+import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
+import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
 
 const STATEMENTS = {
   findAppKey,
@@ -41,11 +36,11 @@ const STATEMENTS = {
   findObjects,
   findObjectProfile,
   listObjectRelationships,
-  insertWebhook,
+  makeWebhook,
   listWebhooks,
   findWebhook,
-  updateWebhook,
-  deleteWebhook,
+  changeWebhook,
+  removeWebhook,
   listDeliveries,
   listDeliveriesOfState,
   listAttempts,
@@ -55,9 +50,9 @@ const STATEMENTS = {
   appendResend,
   appendTest,
   findSigningKeys,
-  rotateSigningKey,
-  promoteSigningKey,
-  cancelRotation,
+  rotateWebhookSecret,
+  promoteWebhookSecret,
+  cancelWebhookSecret,
 };
 
 type OnDatabase<Statement> = Statement extends (

@@ -5,13 +5,14 @@
  * are. Making one while another signs starts a rotation: both sign until the new one is promoted, by
  * a call or by the end of the overlap.
  */
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { LaneKey } from '@sluice/database/lanes';
-import type { KeyChange, SigningKeys } from '@sluice/database/signing-keys';
+import type { KeyChange, KeyRotation, SigningKeys } from '@sluice/database/signing-keys';
 import { secretContext, standardForm } from '@sluice/domain/webhook';
 import type { SealedText } from '@sluice/platform/sealed-text';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { environmentOf } from './authenticate.ts';
+import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures, conflicting, idInPath, missing } from './fields.ts';
 import { notFound } from './problem.ts';
@@ -19,13 +20,22 @@ import type { ApiServer } from './server.ts';
 
 export interface WebhookSecretDependencies {
   readonly findSigningKeys: (lane: LaneKey, nowMs: number) => Promise<SigningKeys | undefined>;
-  readonly rotateSigningKey: (
+  readonly rotateWebhookSecret: (
     lane: LaneKey,
-    rotation: { readonly signingKey: string; readonly signsFromMs: number },
+    rotation: KeyRotation,
+    origin: ChangeOrigin,
     nowMs: number,
   ) => Promise<KeyChange>;
-  readonly promoteSigningKey: (lane: LaneKey, nowMs: number) => Promise<KeyChange>;
-  readonly cancelRotation: (lane: LaneKey, nowMs: number) => Promise<SigningKeys | undefined>;
+  readonly promoteWebhookSecret: (
+    lane: LaneKey,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<KeyChange>;
+  readonly cancelWebhookSecret: (
+    lane: LaneKey,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<KeyChange>;
   readonly sealedText: SealedText;
   /** Nobody can guess it. */
   readonly newSecret: () => string;
@@ -163,12 +173,13 @@ export function registerWebhookSecrets(
       const lane = laneOf(request, request.params.webhook_id);
       const nowMs = dependencies.now();
       const made = request.body.secret ?? dependencies.newSecret();
-      const changed = await dependencies.rotateSigningKey(
+      const changed = await dependencies.rotateWebhookSecret(
         lane,
         {
           signingKey: dependencies.sealedText.seal(made, secretContext(lane.environmentId)),
           signsFromMs: nowMs + request.body.overlap_seconds * 1000,
         },
+        changeOriginOf(request),
         nowMs,
       );
       if (changed.outcome === 'not_found') return noWebhook(request, reply);
@@ -199,7 +210,11 @@ export function registerWebhookSecrets(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const changed = await dependencies.promoteSigningKey(lane, dependencies.now());
+      const changed = await dependencies.promoteWebhookSecret(
+        lane,
+        changeOriginOf(request),
+        dependencies.now(),
+      );
       if (changed.outcome === 'not_found') return noWebhook(request, reply);
       if (changed.outcome === 'not_now') return refuse(request, reply, NO_ROTATION);
       return reply.send({ secrets: list(lane, changed.keys) });
@@ -219,7 +234,13 @@ export function registerWebhookSecrets(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const keys = await dependencies.cancelRotation(lane, dependencies.now());
+      const origin = changeOriginOf(request);
+      const changed = await dependencies.cancelWebhookSecret(lane, origin, dependencies.now());
+      // Asked for twice it is done once, and nothing is wrong.
+      const keys =
+        changed.outcome === 'changed'
+          ? changed.keys
+          : await dependencies.findSigningKeys(lane, dependencies.now());
       return keys ? reply.send({ secrets: list(lane, keys) }) : noWebhook(request, reply);
     },
   );

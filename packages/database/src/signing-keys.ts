@@ -53,11 +53,18 @@ export type KeyChange =
   | { readonly outcome: 'not_now' }
   | { readonly outcome: 'not_found' };
 
-/** Adds the next key; from `signsFromMs` on, which may be now, it is the only one. */
-export async function rotateSigningKey(
+export interface KeyRotation {
+  /** The next key. */
+  readonly signingKey: string;
+  /** From then on, which may be now, it is the only one. */
+  readonly signsFromMs: number;
+}
+
+/** Adds the next key. */
+export async function startRotation(
   database: DatabaseOrTransaction,
   lane: LaneKey,
-  rotation: { readonly signingKey: string; readonly signsFromMs: number },
+  rotation: KeyRotation,
   nowMs: number,
 ): Promise<KeyChange> {
   const now = new Date(nowMs);
@@ -90,19 +97,18 @@ export async function promoteSigningKey(
   return changeOf(database, lane, rows, nowMs);
 }
 
-/** Ends a rotation, if one is under way, without it: the next key is forgotten. */
+/** Ends a rotation without it: the next key is forgotten. */
 export async function cancelRotation(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   nowMs: number,
-): Promise<SigningKeys | undefined> {
+): Promise<KeyChange> {
   const { rows } = await sql<Row>`
     update webhooks set next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
      where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
        and next_signs_from > ${new Date(nowMs)}
     returning ${COLUMNS}`.execute(database);
-  const [row] = rows;
-  return row ? keysOf(row, nowMs) : findSigningKeys(database, lane, nowMs);
+  return changeOf(database, lane, rows, nowMs);
 }
 
 /** Forgets the old key wherever a rotation is over; by `webhooks_rotating`. */

@@ -42,6 +42,36 @@ export interface ApiCredentials {
   site_id: string | null;
 }
 
+export interface AuditChains {
+  account_id: Int8;
+  last_at: Generated<Timestamp>;
+  last_hash: Generated<Buffer>;
+  last_id: Generated<number>;
+}
+
+export interface AuditLogs {
+  account_id: Int8;
+  action: string;
+  actor_type: string;
+  audit_log_id: number;
+  changed_attributes: Generated<Json>;
+  changes: Json;
+  credential_id: Int8 | null;
+  environment_id: number | null;
+  hash: Buffer;
+  ip_addr: string | null;
+  object_id: string;
+  object_name: string | null;
+  object_type: string;
+  occurred_at: Timestamp;
+  previous_hash: Buffer;
+  request_id: string | null;
+  run_id: string | null;
+  service_account_id: number | null;
+  user_agent: string | null;
+  user_id: number | null;
+}
+
 export interface DeliveryAttempts {
   attempt: number;
   duration_ms: number;
@@ -236,6 +266,8 @@ export interface Webhooks {
 export interface Tables {
   accounts: Accounts;
   api_credentials: ApiCredentials;
+  audit_chains: AuditChains;
+  audit_logs: AuditLogs;
   delivery_attempts: DeliveryAttempts;
   delivery_log: DeliveryLog;
   devices: Devices;

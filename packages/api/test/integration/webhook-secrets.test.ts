@@ -132,3 +132,20 @@ test.each([
     expectProblem(answer, 404, 'not_found');
   }
 });
+
+// Security: the audit log is read by more people than may know a key.
+test('each change of a key is in the audit log, and no key is', async () => {
+  const { id, url } = await createWebhook();
+  await api.call('POST', url, { body: {} });
+  await api.call('POST', `${url}/promote`);
+  await api.call('DELETE', `${url}/next`);
+  const { rows } = await sql<{ changes: string }>`
+    select changes::text as changes from audit_logs
+     where object_type = 'reporting_webhook' and object_id = ${String(id)} and action = 'updated'
+     order by audit_log_id`.execute(api.database);
+  expect(rows.map((row) => row.changes.match(/\w*signing_key/g))).toEqual([
+    ['next_signing_key'],
+    ['next_signing_key', 'signing_key'],
+  ]);
+  expect(JSON.stringify(rows)).not.toMatch(/sealed:|secret-/);
+});

@@ -22,6 +22,7 @@ test('the demo workspace is made once, however often it is seeded, and its keys 
   expect(keys).toHaveLength(2);
   expect(await findAppKey(database, hash('demo_app_key'))).toEqual({
     environmentId: 1,
+    credentialId: expect.any(Number),
     name: 'Demo',
   });
 });

@@ -1,6 +1,6 @@
 /** Security: no signing key stands in the database as it is once a worker has started. */
 import type { Database } from '@sluice/database/connection';
-import { rotateSigningKey } from '@sluice/database/signing-keys';
+import { startRotation } from '@sluice/database/signing-keys';
 import { createTestDatabase } from '@sluice/database/testing';
 import { secretContext } from '@sluice/domain/webhook';
 import { createSealedText } from '@sluice/platform/sealed-text';
@@ -17,7 +17,7 @@ let world: LaneWorld;
 beforeEach(async () => {
   ({ database } = await createTestDatabase());
   world = await createLaneWorld(database);
-  await rotateSigningKey(
+  await startRotation(
     database,
     world.key,
     { signingKey: 'the next key', signsFromMs: world.nowMs + 1_000 },

@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Database } from '@sluice/database/connection';
-import { promoteSigningKey, rotateSigningKey } from '@sluice/database/signing-keys';
+import { promoteSigningKey, startRotation } from '@sluice/database/signing-keys';
 import { createTestDatabase } from '@sluice/database/testing';
 import { secretContext, standardForm } from '@sluice/domain/webhook';
 import { createSealedText } from '@sluice/platform/sealed-text';
@@ -53,8 +53,8 @@ async function send(world: LaneWorld) {
   return received[0] as (typeof received)[number];
 }
 
-const startRotation = (world: LaneWorld, signsFromMs: number) =>
-  rotateSigningKey(
+const rotate = (world: LaneWorld, signsFromMs: number) =>
+  startRotation(
     database,
     world.key,
     { signingKey: sealedText.seal(NEW_KEY, secretContext(world.environmentId)), signsFromMs },
@@ -80,7 +80,7 @@ test('passes our verifier and the known client’s, and neither once it is chang
 test('during a rotation a receiver with either key verifies, also one that knows one header only', async () => {
   const world = await createLaneWorld(database, { endpoint });
   world.nowMs = Date.now();
-  await startRotation(world, world.nowMs + 86_400_000);
+  await rotate(world, world.nowMs + 86_400_000);
   const { headers, body } = await send(world);
   for (const key of [SIGNING_KEY, NEW_KEY]) expect(verifyDelivery(headers, body, key)).toBe(true);
   const timestamp = Number(headers['x-svc-timestamp']);
@@ -95,7 +95,7 @@ test.each(['promoted by hand', 'at the end of its overlap'])(
   async (way) => {
     const world = await createLaneWorld(database, { endpoint });
     world.nowMs = Date.now();
-    await startRotation(world, world.nowMs + 60_000);
+    await rotate(world, world.nowMs + 60_000);
     await send(world);
     if (way === 'promoted by hand') await promoteSigningKey(database, world.key, world.nowMs);
     else world.nowMs += 60_000;
@@ -130,7 +130,7 @@ test('with the headers of Standard Webhooks passes its library, before, during a
   expect(() => verify(NEW_KEY, before)).toThrow();
   expect(() => verify(SIGNING_KEY, { ...before, body: `${before.body} ` })).toThrow();
 
-  await startRotation(world, world.nowMs + 60_000);
+  await rotate(world, world.nowMs + 60_000);
   const during = await send(world);
   for (const key of [SIGNING_KEY, NEW_KEY]) expect(verify(key, during)).toBeDefined();
 
