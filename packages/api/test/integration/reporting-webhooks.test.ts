@@ -246,7 +246,15 @@ test('what is made, changed and deleted is in the audit log, with the key and th
     isKey: true,
     address: '127.0.0.1',
   };
-  const all = ['name', 'endpoint', 'events', 'disabled', 'full_resolution', 'with_content'];
+  const all = [
+    'name',
+    'endpoint',
+    'events',
+    'disabled',
+    'full_resolution',
+    'with_content',
+    'standard_webhooks',
+  ];
   expect(rows).toEqual([
     { ...common, action: 'created', attributes: all },
     { ...common, action: 'updated', attributes: ['disabled'] },

@@ -145,7 +145,7 @@ test('each change of a key is in the audit log, and no key is', async () => {
      order by audit_log_id`.execute(api.database);
   expect(rows.map((row) => row.changes.match(/\w*signing_key/g))).toEqual([
     ['next_signing_key'],
-    ['next_signing_key', 'signing_key'],
+    ['signing_key', 'next_signing_key'],
   ]);
   expect(JSON.stringify(rows)).not.toMatch(/sealed:|secret-/);
 });

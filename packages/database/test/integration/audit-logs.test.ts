@@ -192,6 +192,7 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
     disabled: fc.boolean(),
     fullResolution: fc.boolean(),
     withContent: fc.boolean(),
+    standardWebhooks: fc.boolean(),
   });
   const step = fc.oneof(
     fc.record({ kind: fc.constant('make' as const), settings }),
@@ -231,6 +232,7 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
             disabled: webhook.disabled,
             full_resolution: webhook.fullResolution,
             with_content: webhook.withContent,
+            standard_webhooks: webhook.standardWebhooks,
           },
         );
       }
