@@ -57,6 +57,9 @@ export interface RecordedChange<Type extends AuditObjectType = AuditObjectType> 
   readonly after: AuditState<Type> | null;
 }
 
+/** What stands as the hash before an account's first entry, as `audit_chains` begins. */
+export const FIRST_PREVIOUS_HASH = '0'.repeat(64);
+
 const USER_AGENT_LENGTH_MAX = 512;
 
 /**
