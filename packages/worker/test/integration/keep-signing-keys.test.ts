@@ -39,8 +39,10 @@ async function storedKeys(): Promise<string[]> {
 }
 
 async function openedKeys(...keys: [typeof OLD, ...(typeof OLD)[]]): Promise<string[]> {
-  const { open } = createSealedText(keys);
-  return (await storedKeys()).map((key) => open(key, secretContext(world.environmentId)));
+  const sealedText = createSealedText(keys);
+  return (await storedKeys()).map((key) =>
+    sealedText.open(key, secretContext(world.environmentId)),
+  );
 }
 
 test('what stands there as plain text is sealed: the workspace’s, the webhook’s and the next one', async () => {

@@ -127,8 +127,10 @@ test('with the headers of Standard Webhooks passes its library, before, during a
 
   const before = await send(world);
   expect(verify(SIGNING_KEY, before)).toMatchObject({ event_id: before.headers['webhook-id'] });
-  expect(() => verify(NEW_KEY, before)).toThrow();
-  expect(() => verify(SIGNING_KEY, { ...before, body: `${before.body} ` })).toThrow();
+  expect(() => verify(NEW_KEY, before)).toThrow('No matching signature');
+  expect(() => verify(SIGNING_KEY, { ...before, body: `${before.body} ` })).toThrow(
+    'No matching signature',
+  );
 
   await rotate(world, world.nowMs + 60_000);
   const during = await send(world);
@@ -137,5 +139,5 @@ test('with the headers of Standard Webhooks passes its library, before, during a
   await promoteSigningKey(database, world.key, world.nowMs);
   const after = await send(world);
   expect(verify(NEW_KEY, after)).toBeDefined();
-  expect(() => verify(SIGNING_KEY, after)).toThrow();
+  expect(() => verify(SIGNING_KEY, after)).toThrow('No matching signature');
 });
