@@ -6,8 +6,9 @@
  * where a mistake would be silent: an event type that does not exist is refused by name.
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { Webhook, WebhookSettings } from '@sluice/database/webhooks';
+import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks';
 import { isReportingEventType, REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import type { SealedText } from '@sluice/platform/sealed-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
@@ -18,11 +19,18 @@ import {
   registerWebhookDeliveries,
   type WebhookDeliveryDependencies,
 } from './webhook-deliveries.ts';
+import {
+  newOptionFields,
+  optionFields,
+  optionsOf,
+  shownOptions,
+  showOptions,
+} from './webhook-options.ts';
 
 export interface ReportingWebhookDependencies extends WebhookDeliveryDependencies {
   readonly makeWebhook: (
     environmentId: number,
-    settings: WebhookSettings,
+    settings: NewWebhook,
     origin: ChangeOrigin,
     nowMs: number,
   ) => Promise<Webhook | undefined>;
@@ -46,6 +54,7 @@ export interface ReportingWebhookDependencies extends WebhookDeliveryDependencie
     readonly environmentId: number;
     readonly webhookId: number;
   }) => Promise<void>;
+  readonly sealedText: SealedText;
   readonly now: () => number;
 }
 
@@ -94,10 +103,7 @@ const fields = {
     .boolean()
     .meta({ description: 'False sends only the first open and click of a message.' }),
   with_content: z.boolean().meta({ description: "True includes the message's body." }),
-  standard_webhooks: z.boolean().meta({
-    description:
-      'True adds `webhook-id`, `webhook-timestamp` and `webhook-signature`, for receivers with a library of Standard Webhooks.',
-  }),
+  ...optionFields,
 };
 
 const newWebhook = z
@@ -106,7 +112,7 @@ const newWebhook = z
     disabled: fields.disabled.default(false),
     full_resolution: fields.full_resolution.default(false),
     with_content: fields.with_content.default(false),
-    standard_webhooks: fields.standard_webhooks.default(false),
+    ...newOptionFields,
   })
   .meta({ id: 'NewReportingWebhook', description: 'The configuration of a webhook to be made.' });
 
@@ -125,7 +131,7 @@ const webhook = z
     disabled: z.boolean(),
     full_resolution: z.boolean(),
     with_content: z.boolean(),
-    standard_webhooks: z.boolean(),
+    ...shownOptions,
   })
   .meta({ id: 'ReportingWebhook', description: 'A webhook as it stands.' });
 
@@ -136,6 +142,11 @@ export function registerReportingWebhooks(
   app: ApiServer,
   dependencies: ReportingWebhookDependencies,
 ): void {
+  const show = (row: Webhook, environmentId: number): z.infer<typeof webhook> => ({
+    ...toWire(row),
+    ...showOptions(row, environmentId, dependencies.sealedText),
+  });
+
   app.post(
     '/v1/reporting_webhooks',
     {
@@ -147,20 +158,24 @@ export function registerReportingWebhooks(
       },
     },
     async (request, reply) => {
-      const {
-        full_resolution: fullResolution,
-        with_content: withContent,
-        standard_webhooks: standardWebhooks,
-        ...rest
-      } = request.body;
+      const { name, endpoint: url, events: types, disabled, ...rest } = request.body;
+      const environmentId = environmentOf(request);
       const made = await dependencies.makeWebhook(
-        environmentOf(request),
-        { ...rest, fullResolution, withContent, standardWebhooks },
+        environmentId,
+        {
+          name,
+          endpoint: url,
+          events: types,
+          disabled,
+          fullResolution: rest.full_resolution,
+          withContent: rest.with_content,
+          ...optionsOf(rest, environmentId, dependencies.sealedText),
+        },
         changeOriginOf(request),
         dependencies.now(),
       );
       return made
-        ? reply.send(toWire(made))
+        ? reply.send(show(made, environmentId))
         : sendProblem(request, reply, notFound('the workspace of this key was'));
     },
   );
@@ -176,8 +191,9 @@ export function registerReportingWebhooks(
       },
     },
     async (request, reply) => {
-      const webhooks = await dependencies.listWebhooks(environmentOf(request));
-      return reply.send({ reporting_webhooks: webhooks.map(toWire) });
+      const environmentId = environmentOf(request);
+      const webhooks = await dependencies.listWebhooks(environmentId);
+      return reply.send({ reporting_webhooks: webhooks.map((row) => show(row, environmentId)) });
     },
   );
 
@@ -197,7 +213,7 @@ export function registerReportingWebhooks(
         request.params.webhook_id,
       );
       return found
-        ? reply.send(toWire(found))
+        ? reply.send(show(found, environmentOf(request)))
         : sendProblem(request, reply, notFound('the reporting webhook was'));
     },
   );
@@ -216,7 +232,10 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
-      const changes = toChanges(request.body);
+      const changes = {
+        ...toChanges(request.body),
+        ...optionsOf(request.body, lane.environmentId, dependencies.sealedText),
+      };
       const updated = await dependencies.changeWebhook(
         lane.environmentId,
         lane.webhookId,
@@ -233,7 +252,7 @@ export function registerReportingWebhooks(
           );
         });
       }
-      return reply.send(toWire(updated.webhook));
+      return reply.send(show(updated.webhook, lane.environmentId));
     },
   );
 
@@ -281,7 +300,6 @@ function toChanges(body: z.infer<typeof webhookChanges>): Partial<WebhookSetting
   const {
     full_resolution: fullResolution,
     with_content: withContent,
-    standard_webhooks: standardWebhooks,
     name,
     endpoint: url,
     events: types,
@@ -294,11 +312,10 @@ function toChanges(body: z.infer<typeof webhookChanges>): Partial<WebhookSetting
     ...(disabled !== undefined && { disabled }),
     ...(fullResolution !== undefined && { fullResolution }),
     ...(withContent !== undefined && { withContent }),
-    ...(standardWebhooks !== undefined && { standardWebhooks }),
   };
 }
 
-const toWire = (row: Webhook): z.infer<typeof webhook> => ({
+const toWire = (row: Webhook): Omit<z.infer<typeof webhook>, keyof typeof shownOptions> => ({
   id: row.webhookId,
   type: 'webhook',
   name: row.name,
@@ -307,5 +324,4 @@ const toWire = (row: Webhook): z.infer<typeof webhook> => ({
   disabled: row.disabled,
   full_resolution: row.fullResolution,
   with_content: row.withContent,
-  standard_webhooks: row.standardWebhooks,
 });

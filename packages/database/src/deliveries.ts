@@ -9,6 +9,7 @@
  * `worker/src/deliver-webhook.ts` reads the log (step 11). Attempts are written in `lanes.ts`,
  * together with the cursor (step 14).
  */
+import { matchesFilters, type AttributeFilter } from '@sluice/domain/attribute-filter';
 import type { FailureClass } from '@sluice/domain/delivery-failure';
 import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
 import type { LaneDelivery } from '@sluice/domain/lane';
@@ -21,8 +22,8 @@ import type { AttemptRecord, LaneKey } from './lanes.ts';
 
 /**
  * Logs a delivery of each event to each enabled webhook that chose its type: one statement,
- * whatever the number, and one before it where there are opens or clicks, of which webhooks without
- * `full_resolution` get the first only. Call it last in the transaction: from here the lanes' rows are locked. They
+ * whatever the number, one before it for the filters of webhooks that have any, and one where there
+ * are opens or clicks, of which webhooks without `full_resolution` get the first only. Call it last in the transaction: from here the lanes' rows are locked. They
  * are locked in order of their key, so that two envelopes never wait for each other.
  *
  * Finds webhooks and lanes by the environment's part of their primary keys.
@@ -36,6 +37,7 @@ export async function appendDeliveries(
 ): Promise<LaneKey[]> {
   if (events.length === 0) return [];
   const repeats = await takeFirstEngagements(transaction, events);
+  const unwanted = await listUnwanted(transaction, events);
   const { rows } = await sql<LaneKey>`
     with reported as (
       select * from unnest(
@@ -47,6 +49,12 @@ export async function appendDeliveries(
         ${events.map((event) => (event.content === undefined ? null : deliveryBody(event, true)))}::text[],
         ${events.map((_, place) => repeats.has(place))}::boolean[]
       ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, place)
+    ), unwanted as (
+      select * from unnest(
+        ${unwanted.map((pair) => pair.environmentId)}::int[],
+        ${unwanted.map((pair) => pair.webhookId)}::int[],
+        ${unwanted.map((pair) => pair.place)}::bigint[]
+      ) as u (environment_id, webhook_id, place)
     ), matched as (
       select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at,
              case when webhooks.with_content then coalesce(r.body_with_content, r.body) else r.body end as body,
@@ -55,6 +63,9 @@ export async function appendDeliveries(
         join webhooks on webhooks.environment_id = r.environment_id
                      and not webhooks.disabled and r.event_type = any (webhooks.events)
                      and (webhooks.full_resolution or not r.is_repeat)
+                     and not exists (
+                       select from unwanted u
+                        where u.environment_id = r.environment_id and u.webhook_id = webhooks.webhook_id and u.place = r.place)
     ), counted as (
       select environment_id, webhook_id, count(*) as deliveries from matched group by environment_id, webhook_id
     ), locked as (
@@ -75,6 +86,30 @@ export async function appendDeliveries(
     select environment_id as "environmentId", webhook_id as "webhookId"
       from advanced where state = 'healthy'`.execute(transaction);
   return rows;
+}
+
+/**
+ * Which event, by its place from 1, is not for which webhook: its filters say so. By
+ * `webhooks_filtered`, which has only webhooks with filters.
+ */
+async function listUnwanted(
+  transaction: DatabaseOrTransaction,
+  events: readonly ReportingEvent[],
+): Promise<(LaneKey & { readonly place: number })[]> {
+  const environmentIds = [...new Set(events.map((event) => event.environmentId))];
+  const { rows } = await sql<LaneKey & { filters: AttributeFilter[] }>`
+    select environment_id as "environmentId", webhook_id as "webhookId", attribute_filters as filters
+      from webhooks
+     where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and not disabled`.execute(
+    transaction,
+  );
+  return rows.flatMap(({ environmentId, webhookId, filters }) =>
+    events.flatMap((event, index) =>
+      event.environmentId === environmentId && !matchesFilters(event, filters)
+        ? [{ environmentId, webhookId, place: index + 1 }]
+        : [],
+    ),
+  );
 }
 
 /** A delivery to be sent. */

@@ -31,19 +31,29 @@ export interface LaneTarget {
   readonly nextSignsFromMs: number | null;
   /** Adds the headers of Standard Webhooks. */
   readonly standardWebhooks: boolean;
+  /** Null: as fast as it goes. */
+  readonly rateLimitPerSecond: number | null;
+  /** Null: what the worker allows. */
+  readonly windowMax: number | null;
+  /** As they are stored: sealed JSON. */
+  readonly customHeaders: string | null;
 }
 
 const TARGET = sql`
   webhooks.endpoint, webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
   (extract(epoch from webhooks.next_signs_from) * 1000)::float8 as "nextSignsFromMs",
-  webhooks.standard_webhooks as "standardWebhooks"`;
+  webhooks.standard_webhooks as "standardWebhooks", webhooks.rate_limit_per_second as "rateLimitPerSecond",
+  webhooks.window_max as "windowMax", webhooks.custom_headers as "customHeaders"`;
 
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   readonly fencing: number;
   readonly lastSequence: number;
+  /** No request before it; null where there is no rate limit, or nothing to remember. */
+  readonly nextStartAtMs: number | null;
 }
 
 interface LaneRow {
+  readonly nextStartAt: Date | null;
   readonly state: 'healthy' | 'failing';
   readonly cursor: string;
   readonly attemptedThrough: string;
@@ -56,7 +66,7 @@ interface LaneRow {
 const SNAPSHOT = sql`
   lanes.state, lanes.cursor_sequence as cursor, lanes.attempted_sequence as "attemptedThrough",
   lanes.next_probe_at as "nextProbeAt", lanes.send_window as "window", lanes.last_sequence as "lastSequence",
-  lanes.fencing`;
+  lanes.fencing, lanes.next_start_at as "nextStartAt"`;
 
 /**
  * Takes the lease of a lane that has something to send now: not paused, not held by another, and
@@ -77,6 +87,7 @@ export async function claimLane(
        and not is_paused and last_sequence > cursor_sequence
        and (lease_until is null or lease_until <= clock_timestamp())
        and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)})
+       and (next_start_at is null or next_start_at <= ${new Date(nowMs)})
     returning ${SNAPSHOT}, ${TARGET}`.execute(database);
   const [row] = rows;
   return row && { ...targetOf(row), ...snapshotOf(row) };
@@ -84,6 +95,7 @@ export async function claimLane(
 
 export interface LaneReport extends LaneSnapshot {
   readonly lastSequence: number;
+  readonly nextStartAtMs: number | null;
   readonly isPaused: boolean;
   readonly isHeld: boolean;
 }
@@ -122,6 +134,8 @@ export interface AttemptRecord {
 export interface LaneProgress {
   readonly snapshot: LaneSnapshot;
   readonly attempts: readonly AttemptRecord[];
+  /** Where the webhook has a rate limit. */
+  readonly nextStartAtMs?: number | null;
   /** The endpoint that `snapshot` speaks of: if it was changed meanwhile, the head is probed at once. */
   readonly endpoint: string;
   /** Gives the lease back. */
@@ -152,6 +166,7 @@ export async function recordProgress(
 ): Promise<LaneAfterProgress | undefined> {
   const { snapshot, attempts } = progress;
   const nextProbeAt = snapshot.nextProbeAtMs === null ? null : new Date(snapshot.nextProbeAtMs);
+  const nextStartAt = progress.nextStartAtMs == null ? null : new Date(progress.nextStartAtMs);
   const { rows } = await sql<
     LaneTarget & {
       lastSequence: string;
@@ -164,6 +179,7 @@ export async function recordProgress(
       update lanes
          set state = ${snapshot.state}, cursor_sequence = ${snapshot.cursor},
              attempted_sequence = ${snapshot.attemptedThrough}, send_window = ${snapshot.window},
+             next_start_at = ${nextStartAt},
              next_probe_at = case when ${nextProbeAt}::timestamptz is null or webhooks.endpoint = ${progress.endpoint}
                                   then ${nextProbeAt}::timestamptz
                                   else least(${nextProbeAt}::timestamptz, ${new Date(nowMs)}) end,
@@ -228,11 +244,21 @@ export async function listLanesToWake(
 }
 
 function targetOf(row: LaneTarget): LaneTarget {
-  const { endpoint, signingKey, nextSigningKey, nextSignsFromMs, standardWebhooks } = row;
-  return { endpoint, signingKey, nextSigningKey, nextSignsFromMs, standardWebhooks };
+  return {
+    endpoint: row.endpoint,
+    signingKey: row.signingKey,
+    nextSigningKey: row.nextSigningKey,
+    nextSignsFromMs: row.nextSignsFromMs,
+    standardWebhooks: row.standardWebhooks,
+    rateLimitPerSecond: row.rateLimitPerSecond,
+    windowMax: row.windowMax,
+    customHeaders: row.customHeaders,
+  };
 }
 
-function snapshotOf(row: LaneRow): LaneSnapshot & { lastSequence: number; fencing: number } {
+function snapshotOf(
+  row: LaneRow,
+): LaneSnapshot & { lastSequence: number; fencing: number; nextStartAtMs: number | null } {
   return {
     state: row.state,
     cursor: Number(row.cursor),
@@ -241,5 +267,6 @@ function snapshotOf(row: LaneRow): LaneSnapshot & { lastSequence: number; fencin
     window: row.window,
     lastSequence: Number(row.lastSequence),
     fencing: Number(row.fencing),
+    nextStartAtMs: row.nextStartAt?.getTime() ?? null,
   };
 }

@@ -9,6 +9,7 @@ import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { webhookSecrets } from './migrations/0010_webhook_secrets.ts';
+import { webhookSendOptions } from './migrations/0010_webhook_send_options.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
@@ -20,6 +21,7 @@ const MIGRATIONS = {
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
   '0010_webhook_secrets': webhookSecrets,
+  '0010_webhook_send_options': webhookSendOptions,
   '0014_audit_logs': auditLogs,
 };
 

@@ -180,6 +180,7 @@ export interface Lanes {
   last_sequence: Generated<Int8>;
   lease_until: Timestamp | null;
   next_probe_at: Timestamp | null;
+  next_start_at: Timestamp | null;
   send_window: Generated<number>;
   state: Generated<string>;
   wake_at: Generated<Timestamp | null>;
@@ -244,7 +245,9 @@ export interface SegmentMembers {
 }
 
 export interface Webhooks {
+  attribute_filters: Json | null;
   created_at: Generated<Timestamp>;
+  custom_headers: string | null;
   deleted_at: Timestamp | null;
   disabled: Generated<boolean>;
   endpoint: string;
@@ -255,11 +258,13 @@ export interface Webhooks {
   next_signing_key: string | null;
   next_signing_key_made_at: Timestamp | null;
   next_signs_from: Timestamp | null;
+  rate_limit_per_second: number | null;
   signing_key: string;
   signing_key_made_at: Generated<Timestamp>;
   standard_webhooks: Generated<boolean>;
   updated_at: Generated<Timestamp>;
   webhook_id: Generated<number>;
+  window_max: number | null;
   with_content: Generated<boolean>;
 }
 

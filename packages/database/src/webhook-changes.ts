@@ -112,4 +112,8 @@ const auditState = (webhook: Webhook): AuditState<'reporting_webhook'> => ({
   full_resolution: webhook.fullResolution,
   with_content: webhook.withContent,
   standard_webhooks: webhook.standardWebhooks,
+  rate_limit_per_second: webhook.rateLimitPerSecond,
+  window_max: webhook.windowMax,
+  headers: webhook.customHeaders,
+  attribute_filters: webhook.attributeFilters,
 });

@@ -28,7 +28,7 @@ export type LaneOutcome =
   | { readonly outcome: 'idle' }
   /** The slice is over; it was woken again. */
   | { readonly outcome: 'more' }
-  /** Failing; it will be woken for the next probe. */
+  /** Failing, or at its rate limit; it will be woken for the next request. */
   | { readonly outcome: 'waiting'; readonly untilMs: number }
   /** Another worker drains it. */
   | { readonly outcome: 'held' }
@@ -74,6 +74,6 @@ async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome
 function afterRelease(lane: ReleasedLane, nowMs: number): LaneOutcome {
   if (lane.isPaused) return { outcome: 'paused' };
   if (lane.lastSequence <= lane.cursor) return { outcome: 'idle' };
-  if (lane.nextProbeAtMs === null || lane.nextProbeAtMs <= nowMs) return { outcome: 'more' };
-  return { outcome: 'waiting', untilMs: lane.nextProbeAtMs };
+  const untilMs = Math.max(lane.nextProbeAtMs ?? 0, lane.nextStartAtMs ?? 0);
+  return untilMs <= nowMs ? { outcome: 'more' } : { outcome: 'waiting', untilMs };
 }

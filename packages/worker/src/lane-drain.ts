@@ -23,6 +23,7 @@ import {
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { AppError } from '@sluice/domain/errors';
 import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
+import { SendPace } from '@sluice/domain/send-pace';
 import type { Logger } from '@sluice/platform/logger';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
 import { DeliverySigner, type SigningTarget } from './sign-delivery.ts';
@@ -63,6 +64,8 @@ export type DrainOutcome =
 export interface ReleasedLane {
   readonly isPaused: boolean;
   readonly nextProbeAtMs: number | null;
+  /** No request before it, where there is a rate limit. */
+  readonly nextStartAtMs: number | null;
   readonly lastSequence: number;
   readonly cursor: number;
 }
@@ -87,6 +90,9 @@ export class LaneDrain {
   #leaseEndsAtMs: number;
   #target: LaneTarget;
   #signer: DeliverySigner;
+  /** As of the claim: a rate limit that is changed counts from the next slice on. */
+  readonly #pace: SendPace | undefined;
+  #isPaceAwaited = false;
   #lastSequence: number;
   #isPaused = false;
   #isStopped = false;
@@ -100,12 +106,17 @@ export class LaneDrain {
     this.#deps = deps;
     this.#lane = lane;
     this.#fencing = claimed.fencing;
-    this.#run = new LaneRun(claimed, deps.policy);
+    const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
+    this.#run = new LaneRun(claimed, { ...deps.policy, windowMax });
     this.#attemptedBefore = claimed.attemptedThrough;
     this.#sliceEndsAtMs = claimedAtMs + deps.leases.sliceMs;
     this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
     this.#target = claimed;
     this.#signer = this.#signerFor(claimed);
+    this.#pace =
+      claimed.rateLimitPerSecond === null
+        ? undefined
+        : new SendPace(claimed.rateLimitPerSecond, claimed.nextStartAtMs, deps.now());
     this.#lastSequence = claimed.lastSequence;
   }
 
@@ -118,9 +129,15 @@ export class LaneDrain {
         // bring would be for ever.
         const mayLoad = this.#mayLoad();
         if (this.#run.inFlight === 0 && !mayLoad) {
+          // What waits for its pace must not start beside the giving back.
+          this.#isStopped = true;
           const after = await this.#keep(true);
           if (!after) return { outcome: 'fenced' };
-          return { outcome: 'kept', lane: { ...after, cursor: this.#run.snapshot().cursor } };
+          const { cursor } = this.#run.snapshot();
+          return {
+            outcome: 'kept',
+            lane: { ...after, nextStartAtMs: this.#nextStartAtMs, cursor },
+          };
         }
         const isFenced = await this.#keepAndLoad(mayLoad, ending);
         if (isFenced) return { outcome: 'fenced' };
@@ -183,10 +200,38 @@ export class LaneDrain {
 
   #startWhatMayStart(): void {
     while (this.#mayStart()) {
-      const delivery = this.#run.start(this.#deps.now());
+      const nowMs = this.#deps.now();
+      const waitMs = this.#pace?.waitMs(nowMs) ?? 0;
+      if (waitMs > 0) {
+        this.#startAfter(waitMs);
+        return;
+      }
+      const delivery = this.#run.start(nowMs);
       if (!delivery) return;
+      this.#pace?.start(nowMs);
       this.#send(delivery);
     }
+  }
+
+  /** While others are in flight; a lane with nothing in flight is given back instead, and woken in time. */
+  #startAfter(waitMs: number): void {
+    if (this.#isPaceAwaited || this.#run.inFlight === 0) return;
+    this.#isPaceAwaited = true;
+    this.#deps
+      .pause(waitMs)
+      .then(() => {
+        this.#isPaceAwaited = false;
+        this.#startWhatMayStart();
+        this.#wakeUp();
+      })
+      .catch((error: unknown) => {
+        this.#bug = error;
+        this.#wakeUp();
+      });
+  }
+
+  get #nextStartAtMs(): number | null {
+    return this.#pace?.nextStartAtMs ?? null;
   }
 
   #send(delivery: LoggedDelivery): void {
@@ -247,6 +292,7 @@ export class LaneDrain {
     const progress = {
       snapshot: this.#run.snapshot(),
       attempts: this.#ended,
+      nextStartAtMs: this.#nextStartAtMs,
       endpoint: this.#target.endpoint,
       isLast,
     };
@@ -312,6 +358,7 @@ function isSignedOtherwise(a: SigningTarget, b: SigningTarget): boolean {
     a.signingKey !== b.signingKey ||
     a.nextSigningKey !== b.nextSigningKey ||
     a.nextSignsFromMs !== b.nextSignsFromMs ||
-    a.standardWebhooks !== b.standardWebhooks
+    a.standardWebhooks !== b.standardWebhooks ||
+    a.customHeaders !== b.customHeaders
   );
 }

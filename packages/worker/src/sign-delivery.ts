@@ -17,7 +17,7 @@ import {
 
 export type SigningTarget = Pick<
   LaneTarget,
-  'signingKey' | 'nextSigningKey' | 'nextSignsFromMs' | 'standardWebhooks'
+  'signingKey' | 'nextSigningKey' | 'nextSignsFromMs' | 'standardWebhooks' | 'customHeaders'
 >;
 
 /** Holds the opened keys of one webhook, as of when it was made. */
@@ -26,6 +26,7 @@ export class DeliverySigner {
   readonly #next: Key | undefined;
   readonly #nextSignsFromMs: number;
   readonly #isStandard: boolean;
+  readonly #customHeaders: Readonly<Record<string, string>>;
 
   /** @param open - opens a sealed key. */
   constructor(target: SigningTarget, open: (sealed: string) => string) {
@@ -33,6 +34,10 @@ export class DeliverySigner {
     this.#next = target.nextSigningKey === null ? undefined : keyOf(open(target.nextSigningKey));
     this.#nextSignsFromMs = target.nextSignsFromMs ?? Infinity;
     this.#isStandard = target.standardWebhooks;
+    this.#customHeaders =
+      target.customHeaders === null
+        ? {}
+        : (JSON.parse(open(target.customHeaders)) as Record<string, string>);
   }
 
   /** The headers of an attempt that is made at `atMs`. */
@@ -42,7 +47,7 @@ export class DeliverySigner {
     const current = (isPromoted && this.#next) || this.#current;
     const next = isPromoted ? undefined : this.#next;
     const keys = next ? [current, next] : [current];
-    return deliveryHeaders(timestamp, {
+    const ours = deliveryHeaders(timestamp, {
       signature: signDelivery(current.text, timestamp, body),
       ...(next && { nextSignature: signDelivery(next.text, timestamp, body) }),
       ...(this.#isStandard && {
@@ -52,6 +57,7 @@ export class DeliverySigner {
         },
       }),
     });
+    return { ...this.#customHeaders, ...ours };
   }
 }
 

@@ -12,6 +12,7 @@ const signer = (changes: Partial<SigningTarget>) =>
       nextSigningKey: null,
       nextSignsFromMs: null,
       standardWebhooks: false,
+      customHeaders: null,
       ...changes,
     },
     (sealed) => sealed,

@@ -39,6 +39,10 @@ describe('POST', () => {
       full_resolution: false,
       with_content: false,
       standard_webhooks: false,
+      rate_limit_per_second: null,
+      window_max: null,
+      headers: {},
+      attribute_filters: null,
     });
   });
 
@@ -51,7 +55,7 @@ describe('POST', () => {
       standard_webhooks: true,
     };
     const { id } = await make(given);
-    expect((await api.call('GET', `${PATH}/${id}`)).json()).toEqual({
+    expect((await api.call('GET', `${PATH}/${id}`)).json()).toMatchObject({
       ...given,
       id,
       type: 'webhook',

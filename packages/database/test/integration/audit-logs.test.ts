@@ -193,6 +193,14 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
     fullResolution: fc.boolean(),
     withContent: fc.boolean(),
     standardWebhooks: fc.boolean(),
+    rateLimitPerSecond: fc.option(fc.integer({ min: 1, max: 10_000 })),
+    windowMax: fc.option(fc.integer({ min: 1, max: 1_000 })),
+    customHeaders: fc.constant(null),
+    attributeFilters: fc.option(
+      fc.array(fc.record({ field: texts, operator: fc.constant('exists' as const) }), {
+        minLength: 1,
+      }),
+    ),
   });
   const step = fc.oneof(
     fc.record({ kind: fc.constant('make' as const), settings }),
@@ -233,6 +241,9 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
             full_resolution: webhook.fullResolution,
             with_content: webhook.withContent,
             standard_webhooks: webhook.standardWebhooks,
+            rate_limit_per_second: webhook.rateLimitPerSecond,
+            window_max: webhook.windowMax,
+            attribute_filters: webhook.attributeFilters,
           },
         );
       }
