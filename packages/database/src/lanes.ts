@@ -39,7 +39,7 @@ export interface LaneTarget {
   readonly customHeaders: string | null;
 }
 
-const TARGET = sql`
+export const TARGET = sql`
   webhooks.endpoint, webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
   (extract(epoch from webhooks.next_signs_from) * 1000)::float8 as "nextSignsFromMs",
   webhooks.standard_webhooks as "standardWebhooks", webhooks.rate_limit_per_second as "rateLimitPerSecond",
@@ -243,7 +243,7 @@ export async function listLanesToWake(
   return rows;
 }
 
-function targetOf(row: LaneTarget): LaneTarget {
+export function targetOf(row: LaneTarget): LaneTarget {
   return {
     endpoint: row.endpoint,
     signingKey: row.signingKey,

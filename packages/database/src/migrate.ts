@@ -10,6 +10,7 @@ import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { webhookSecrets } from './migrations/0010_webhook_secrets.ts';
 import { webhookSendOptions } from './migrations/0010_webhook_send_options.ts';
+import { webhooksReplayed } from './migrations/0010_webhooks_replayed.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
@@ -22,6 +23,7 @@ const MIGRATIONS = {
   '0006_installation': installation,
   '0010_webhook_secrets': webhookSecrets,
   '0010_webhook_send_options': webhookSendOptions,
+  '0010_webhooks_replayed': webhooksReplayed,
   '0014_audit_logs': auditLogs,
 };
 

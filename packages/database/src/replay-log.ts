@@ -8,7 +8,7 @@
  */
 import type { FailureClass } from '@sluice/domain/delivery-failure';
 import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 import type { LoggedDelivery } from './deliveries.ts';
 import type { AttemptRecord, LaneKey } from './lanes.ts';
@@ -21,7 +21,9 @@ export interface ReplayCriteria {
   readonly eventTypes?: readonly string[] | undefined;
   readonly states?: readonly ('delivered' | 'abandoned')[] | undefined;
   /** Whom the event is about, by the identifiers in its body. */
-  readonly person?: { readonly kind: 'id' | 'email' | 'svc_id'; readonly value: string } | undefined;
+  readonly person?:
+    | { readonly kind: 'id' | 'email' | 'svc_id'; readonly value: string }
+    | undefined;
 }
 
 /** No transaction that logs deliveries takes so long. */
@@ -65,15 +67,17 @@ export async function countMatching(
   scanLimit: number,
 ): Promise<{ readonly count: number; readonly isComplete: boolean }> {
   const { rows } = await sql<{ count: string; examined: string }>`
-    with examined as (${examinedRows(lane, range, scanLimit)})
-    select count(*) filter (where ${matching(lane, criteria)}) as count, count(*) as examined from examined`.execute(
-    database,
-  );
+    select count(*) filter (where ${matching(lane, criteria)}) as count, count(*) as examined
+      from (${examinedRows(lane, range, scanLimit)}) log`.execute(database);
   const [row] = rows;
   return { count: Number(row?.count), isComplete: Number(row?.examined) < scanLimit };
 }
 
-/** Deliveries that match, with their place in the log. */
+export interface ReplayKey extends LaneKey {
+  readonly replayId: number;
+}
+
+/** A delivery that matches, with its place in the log. */
 export interface ReplayedDelivery extends Omit<LoggedDelivery, 'sequence'> {
   readonly logSequence: number;
 }
@@ -84,49 +88,40 @@ export interface ReplayPage {
   readonly scannedThrough: number;
 }
 
-/** The next that match, with what attempts of this replay came to; at most `limit` of `scanLimit` rows. */
+/** The next that match, with what earlier attempts of this replay came to; at most `limit`, of `scanLimit` rows. */
 export async function listReplayed(
   database: DatabaseOrTransaction,
-  lane: LaneKey & { readonly replayId: number },
+  replay: ReplayKey,
   criteria: ReplayCriteria,
   range: LogRange,
   limit: number,
   scanLimit: number,
 ): Promise<ReplayPage> {
-  const { rows } = await sql<{
-    sequence: string;
-    eventId: string;
-    body: string;
-    examinedThrough: string | null;
-  }>`
-    with examined as materialized (${examinedRows(lane, range, scanLimit)}
-    ), through as (
-      select max(sequence) as sequence, count(*) as count from examined
-    )
-    select sequence, event_id as "eventId", body,
-           (select case when count = ${scanLimit} then sequence end from through) as "examinedThrough"
-      from examined where ${matching(lane, criteria)}
+  const { rows } = await sql<{ sequence: string; eventId: string; body: string }>`
+    select sequence, event_id as "eventId", body
+      from (${examinedRows(replay, range, scanLimit)}) log
+     where ${matching(replay, criteria)}
      order by sequence limit ${limit}`.execute(database);
-  const last = rows.at(-1);
+  const found = rows.map((row) => ({ ...row, sequence: Number(row.sequence) }));
+  const last = found.at(-1);
   const scannedThrough =
-    last && rows.length === limit
-      ? Number(last.sequence)
-      : await scannedTo(database, lane, range, scanLimit, last?.examinedThrough);
+    last && found.length === limit
+      ? last.sequence
+      : await findScannedThrough(database, replay, range, scanLimit);
   const attempts = await listReplayAttempts(
     database,
-    lane,
-    rows.map((row) => Number(row.sequence)),
+    replay,
+    found.map((row) => row.sequence),
   );
   const attemptsBySequence = Map.groupBy(attempts, (attempt) => attempt.sequence);
   return {
     scannedThrough,
-    deliveries: rows.map((row) => {
-      const sequence = Number(row.sequence);
+    deliveries: found.map(({ sequence, eventId, body }) => {
       const earlier = attemptsBySequence.get(sequence) ?? [];
       return {
         logSequence: sequence,
-        eventId: row.eventId,
-        body: row.body,
+        eventId,
+        body,
         isTriedOnce: false,
         isFinished: earlier.some(({ outcome }) => outcome !== 'retrying'),
         retry: earlier.reduce(
@@ -137,4 +132,81 @@ export async function listReplayed(
       };
     }),
   };
+}
+
+type ReplayAttempt = Pick<
+  AttemptRecord,
+  'sequence' | 'startedAtMs' | 'status' | 'outcome' | 'failure'
+>;
+
+/** By the primary key. */
+async function listReplayAttempts(
+  database: DatabaseOrTransaction,
+  { environmentId, webhookId, replayId }: ReplayKey,
+  sequences: readonly number[],
+): Promise<ReplayAttempt[]> {
+  if (sequences.length === 0) return [];
+  const { rows } = await sql<{
+    sequence: string;
+    startedAt: Date;
+    status: number | null;
+    outcome: AttemptRecord['outcome'];
+    failure: FailureClass | null;
+  }>`
+    select sequence, started_at as "startedAt", status, outcome, failure from replay_attempts
+     where environment_id = ${environmentId} and webhook_id = ${webhookId} and replay_id = ${replayId}
+       and sequence = any (${sequences}::bigint[])
+     order by sequence, attempt`.execute(database);
+  return rows.map(({ startedAt, sequence, ...row }) => ({
+    ...row,
+    sequence: Number(sequence),
+    startedAtMs: startedAt.getTime(),
+  }));
+}
+
+async function findScannedThrough(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  range: LogRange,
+  scanLimit: number,
+): Promise<number> {
+  const { rows } = await sql<{ last: string | null; examined: string }>`
+    select max(sequence) as last, count(*) as examined from (
+      select sequence from delivery_log
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+         and sequence > ${range.afterSequence} and sequence <= ${range.throughSequence}
+       order by sequence limit ${scanLimit}) log`.execute(database);
+  const [row] = rows;
+  return Number(row?.examined) < scanLimit ? range.throughSequence : Number(row?.last);
+}
+
+const examinedRows = (lane: LaneKey, range: LogRange, scanLimit: number) => sql`
+  select sequence, event_id, event_type, appended_at, origin, body from delivery_log
+   where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+     and sequence > ${range.afterSequence} and sequence <= ${range.throughSequence}
+   order by sequence limit ${scanLimit}`;
+
+/** Of a row named `log`. */
+function matching(lane: LaneKey, criteria: ReplayCriteria): RawBuilder<unknown> {
+  const { since, until, eventTypes, states, person } = criteria;
+  const conditions = [sql`log.origin = 'event'`];
+  if (since !== undefined) conditions.push(sql`log.appended_at >= to_timestamp(${since})`);
+  if (until !== undefined) conditions.push(sql`log.appended_at < to_timestamp(${until})`);
+  if (eventTypes) conditions.push(sql`log.event_type = any (${eventTypes}::text[])`);
+  if (person) {
+    // The text is looked for first: a body that does not hold it need not be parsed.
+    const quoted = JSON.stringify(person.value).toLowerCase();
+    conditions.push(sql`
+      case when strpos(lower(log.body), ${quoted}) > 0
+           then lower(log.body::jsonb #>> array['data', 'identifiers', ${person.kind}]) = ${person.value.toLowerCase()}
+                and (${person.kind === 'email'} or log.body::jsonb #>> array['data', 'identifiers', ${person.kind}] = ${person.value})
+           else false end`);
+  }
+  if (states) {
+    conditions.push(sql`exists (
+      select from delivery_attempts a
+       where a.environment_id = ${lane.environmentId} and a.webhook_id = ${lane.webhookId}
+         and a.sequence = log.sequence and a.outcome = any (${states}::text[]))`);
+  }
+  return sql.join(conditions, sql` and `);
 }

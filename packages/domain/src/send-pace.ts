@@ -33,6 +33,7 @@ export class SendPace {
     this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + this.#intervalMs;
   }
 
+  /** To be kept; not whole. Rounded down it would let more through than the rate. */
   get nextStartAtMs(): number {
     return this.#dueAtMs - AHEAD_MS_MAX;
   }

@@ -11,10 +11,12 @@
  * Step 11 of the walk. Before: `appendDeliveries` logged what to send, and the queue's wake-up. After:
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/lanes.ts` (step 14).
  */
+import type { Database } from '@sluice/database/connection';
 import { claimLane, findLane, type LaneKey } from '@sluice/database/lanes';
-import { LaneDrain, type LaneDrainDeps, type ReleasedLane } from './lane-drain.ts';
+import { laneStore, LaneDrain, type LaneDrainDeps, type ReleasedLane } from './lane-drain.ts';
 
 export interface DeliverLaneDeps extends LaneDrainDeps {
+  readonly database: Database;
   /** Wakes the lane again at once, after this call has ended. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly wakeLaneAt: (lane: LaneKey, atMs: number) => Promise<void>;
@@ -49,7 +51,13 @@ export async function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): Promise
   const claimedAtMs = deps.monotonicNow();
   const claimed = await claimLane(deps.database, lane, deps.leases.leaseMs, deps.now());
   const ending = claimed
-    ? await new LaneDrain(deps, lane, claimed, claimedAtMs).run()
+    ? await new LaneDrain(
+        deps,
+        lane,
+        claimed,
+        claimedAtMs,
+        laneStore(deps.database, lane, claimed.fencing),
+      ).run()
     : await whyNot(deps, lane);
   const outcome = ending.outcome === 'kept' ? afterRelease(ending.lane, deps.now()) : ending;
   try {

@@ -18,6 +18,7 @@ import {
   type ClaimedLane,
   type LaneAfterProgress,
   type LaneKey,
+  type LaneProgress,
   type LaneTarget,
 } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
@@ -28,8 +29,40 @@ import type { Logger } from '@sluice/platform/logger';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
 import { DeliverySigner, type SigningTarget } from './sign-delivery.ts';
 
+/** The log that is drained, and where it is written down how far. */
+export interface LaneStore {
+  /** The deliveries after a sequence, in order. */
+  list(after: number, attemptedThrough: number, limit: number): Promise<LogPage>;
+  /** Undefined where the lease was lost. */
+  record(
+    progress: LaneProgress,
+    leaseMs: number,
+    nowMs: number,
+  ): Promise<LaneAfterProgress | undefined>;
+}
+
+export interface LogPage {
+  /** Fewer than asked for, even none, says nothing of the end. */
+  readonly deliveries: readonly LoggedDelivery[];
+  /** Nothing follows, whatever the lane said. */
+  readonly isEnd: boolean;
+}
+
+/** The store of a webhook's own lane, whose log has no gaps. */
+export function laneStore(database: Database, lane: LaneKey, fencing: number): LaneStore {
+  return {
+    async list(after, attemptedThrough, limit) {
+      const page = await listDeliveriesAfter(database, lane, after, attemptedThrough, limit);
+      // It is only asked for what the lane says is there.
+      if (page.length === 0) throw new AppError('BUG', `the log of a lane ends at ${after}`);
+      return { deliveries: page, isEnd: false };
+    },
+    record: (progress, leaseMs, nowMs) =>
+      recordProgress(database, lane, fencing, progress, leaseMs, nowMs),
+  };
+}
+
 export interface LaneDrainDeps {
-  readonly database: Database;
   readonly policy: LanePolicy;
   readonly leases: LeaseOptions;
   readonly post: (request: HttpPost) => Promise<HttpOutcome>;
@@ -81,7 +114,7 @@ const KEEP_RETRY_DELAY_MS = 250;
 export class LaneDrain {
   readonly #deps: LaneDrainDeps;
   readonly #lane: LaneKey;
-  readonly #fencing: number;
+  readonly #store: LaneStore;
   readonly #run: LaneRun<LoggedDelivery>;
   /** Attempts of earlier runs are between the cursor and here. */
   readonly #attemptedBefore: number;
@@ -102,10 +135,16 @@ export class LaneDrain {
   #wakeUp: () => void = () => {};
   #bug: unknown;
 
-  constructor(deps: LaneDrainDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
+  constructor(
+    deps: LaneDrainDeps,
+    lane: LaneKey,
+    claimed: Omit<ClaimedLane, 'fencing'>,
+    claimedAtMs: number,
+    store: LaneStore,
+  ) {
     this.#deps = deps;
     this.#lane = lane;
-    this.#fencing = claimed.fencing;
+    this.#store = store;
     const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
     this.#run = new LaneRun(claimed, { ...deps.policy, windowMax });
     this.#attemptedBefore = claimed.attemptedThrough;
@@ -186,16 +225,9 @@ export class LaneDrain {
     // A failing lane needs its head only.
     const limit = this.#run.nextProbeAtMs === null ? PAGE_SIZE : 1;
     const after = this.#run.loadedThrough;
-    const page = await listDeliveriesAfter(
-      this.#deps.database,
-      this.#lane,
-      after,
-      this.#attemptedBefore,
-      limit,
-    );
-    if (page.length === 0)
-      throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
-    this.#run.load(page);
+    const { deliveries, isEnd } = await this.#store.list(after, this.#attemptedBefore, limit);
+    this.#run.load(deliveries);
+    if (isEnd) this.#lastSequence = this.#run.loadedThrough;
   }
 
   #startWhatMayStart(): void {
@@ -231,7 +263,7 @@ export class LaneDrain {
   }
 
   get #nextStartAtMs(): number | null {
-    return this.#pace?.nextStartAtMs ?? null;
+    return this.#pace ? Math.ceil(this.#pace.nextStartAtMs) : null;
   }
 
   #send(delivery: LoggedDelivery): void {
@@ -288,7 +320,7 @@ export class LaneDrain {
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
   async #keep(isLast: boolean): Promise<LaneAfterProgress | undefined> {
-    const { database, leases } = this.#deps;
+    const { leases } = this.#deps;
     const progress = {
       snapshot: this.#run.snapshot(),
       attempts: this.#ended,
@@ -300,14 +332,7 @@ export class LaneDrain {
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
       try {
-        const after = await recordProgress(
-          database,
-          this.#lane,
-          this.#fencing,
-          progress,
-          leases.leaseMs,
-          this.#deps.now(),
-        );
+        const after = await this.#store.record(progress, leases.leaseMs, this.#deps.now());
         if (!after) {
           this.#isStopped = true;
           this.#deps.logger.warn(
