@@ -31,7 +31,7 @@ export const sequenceInPath = z
   .meta({ type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 
 /** The last second of the year 9999, so that every time has a date. */
-const UNIX_SECONDS_MAX = 253_402_300_799;
+export const UNIX_SECONDS_MAX = 253_402_300_799;
 
 /** Unix seconds in a query. */
 export const unixSecondsInQuery = z

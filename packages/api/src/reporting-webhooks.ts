@@ -7,7 +7,7 @@
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks';
-import { isReportingEventType, REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { isSelectableEventType, SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import type { SealedText } from '@sluice/platform/sealed-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';
@@ -61,7 +61,7 @@ export interface ReportingWebhookDependencies extends WebhookDeliveryDependencie
 const NAME_LENGTH_MAX = 200;
 const ENDPOINT_LENGTH_MAX = 2048;
 /** Room for every type twice; duplicates are collapsed. */
-const EVENT_COUNT_MAX = 2 * REPORTING_EVENT_TYPES.length;
+const EVENT_COUNT_MAX = 2 * SELECTABLE_EVENT_TYPES.length;
 
 const endpoint = text(ENDPOINT_LENGTH_MAX)
   .superRefine((value, context) => {
@@ -76,7 +76,7 @@ const endpoint = text(ENDPOINT_LENGTH_MAX)
 const events = z
   .array(
     z.string().superRefine((value, context) => {
-      if (isReportingEventType(value)) return;
+      if (isSelectableEventType(value)) return;
       context.addIssue({
         code: 'custom',
         params: { reason: 'unsupported' },
@@ -88,7 +88,7 @@ const events = z
   .max(EVENT_COUNT_MAX)
   .transform((types) => [...new Set(types)])
   .meta({
-    items: { type: 'string', enum: [...REPORTING_EVENT_TYPES] },
+    items: { type: 'string', enum: [...SELECTABLE_EVENT_TYPES] },
     description: 'Which events are sent.',
   });
 

@@ -29,6 +29,7 @@ import {
   type ReportingWebhookDependencies,
 } from './reporting-webhooks.ts';
 import { validatorCompiler } from './request-validation.ts';
+import { registerWebhookReplays, type WebhookReplayDependencies } from './webhook-replays.ts';
 import { registerWebhookSecrets, type WebhookSecretDependencies } from './webhook-secrets.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
@@ -55,6 +56,7 @@ export interface ApiDependencies
     ReportingWebhookDependencies,
     LaneOperationDependencies,
     WebhookSecretDependencies,
+    WebhookReplayDependencies,
     CustomerDependencies,
     ObjectDependencies,
     IngestionIssueDependencies,
@@ -129,6 +131,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerReportingWebhooks(scope, dependencies);
     registerLaneOperations(scope, dependencies);
     registerWebhookSecrets(scope, dependencies);
+    registerWebhookReplays(scope, dependencies);
     registerCustomers(scope, dependencies);
     registerObjects(scope, dependencies);
     registerIngestionIssues(scope, dependencies);

@@ -16,6 +16,14 @@ import {
   listObjectTypes,
 } from '@sluice/database/object-reads';
 import {
+  cancelReplay,
+  findReplay,
+  listAttemptsOfReplay,
+  listReplays,
+  planReplay,
+  startReplay,
+} from '@sluice/database/replays';
+import {
   cancelWebhookSecret,
   promoteWebhookSecret,
   rotateWebhookSecret,
@@ -53,6 +61,12 @@ const STATEMENTS = {
   rotateWebhookSecret,
   promoteWebhookSecret,
   cancelWebhookSecret,
+  planReplay,
+  startReplay,
+  listReplays,
+  findReplay,
+  cancelReplay,
+  listAttemptsOfReplay,
 };
 
 type OnDatabase<Statement> = Statement extends (

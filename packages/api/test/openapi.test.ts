@@ -1,4 +1,4 @@
-import { REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderReferencePage } from '../src/reference-page.ts';
 import { buildServer, type ApiServer } from '../src/server.ts';
@@ -94,7 +94,7 @@ describe('/openapi.json', () => {
     expect(required.toSorted()).toEqual(['endpoint', 'events', 'name']);
     expect(properties).toMatchObject({
       endpoint: { type: 'string', format: 'uri', maxLength: 2048 },
-      events: { type: 'array', minItems: 1, items: { enum: [...REPORTING_EVENT_TYPES] } },
+      events: { type: 'array', minItems: 1, items: { enum: [...SELECTABLE_EVENT_TYPES] } },
       disabled: { type: 'boolean', default: false },
       full_resolution: { type: 'boolean', default: false },
       with_content: { type: 'boolean', default: false },

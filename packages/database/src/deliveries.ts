@@ -89,7 +89,7 @@ export async function appendDeliveries(
 }
 
 /**
- * Which event, by its place from 1, is not for which webhook: its filters say so. By
+ * Which event, by its place from 1, is not for which webhook: its filters say so, or it is about it. By
  * `webhooks_filtered`, which has only webhooks with filters.
  */
 async function listUnwanted(
@@ -103,13 +103,19 @@ async function listUnwanted(
      where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and not disabled`.execute(
     transaction,
   );
-  return rows.flatMap(({ environmentId, webhookId, filters }) =>
+  const filteredOut = rows.flatMap(({ environmentId, webhookId, filters }) =>
     events.flatMap((event, index) =>
       event.environmentId === environmentId && !matchesFilters(event, filters)
         ? [{ environmentId, webhookId, place: index + 1 }]
         : [],
     ),
   );
+  const aboutItself = events.flatMap(({ environmentId, exceptWebhookId }, index) =>
+    exceptWebhookId === undefined
+      ? []
+      : [{ environmentId, webhookId: exceptWebhookId, place: index + 1 }],
+  );
+  return [...filteredOut, ...aboutItself];
 }
 
 /** A delivery to be sent. */

@@ -13,6 +13,7 @@
  */
 import type { FailureClass } from '@sluice/domain/delivery-failure';
 import type { LaneSnapshot } from '@sluice/domain/lane';
+import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 
@@ -167,6 +168,18 @@ export async function recordProgress(
   const { snapshot, attempts } = progress;
   const nextProbeAt = snapshot.nextProbeAtMs === null ? null : new Date(snapshot.nextProbeAtMs);
   const nextStartAt = progress.nextStartAtMs == null ? null : new Date(progress.nextStartAtMs);
+  const hasRecovered =
+    snapshot.state === 'healthy' && attempts.some(({ outcome }) => outcome === 'delivered');
+  const abandoned = attempts.filter(({ outcome }) => outcome === 'abandoned');
+  // Not what an operator had tried once, nor an alert: of those nobody is told.
+  const firstAbandoned =
+    abandoned.length === 0
+      ? sql`null::bigint`
+      : sql`(
+        select min(sequence) from delivery_log
+         where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+           and sequence = any (${abandoned.map(({ sequence }) => sequence)}::bigint[])
+           and origin = 'event' and event_type <> all (${[...ALERT_EVENT_TYPES]}::text[]))`;
   const { rows } = await sql<
     LaneTarget & {
       lastSequence: string;
@@ -180,6 +193,14 @@ export async function recordProgress(
          set state = ${snapshot.state}, cursor_sequence = ${snapshot.cursor},
              attempted_sequence = ${snapshot.attemptedThrough}, send_window = ${snapshot.window},
              next_start_at = ${nextStartAt},
+             -- An episode of failure, from the first one to the first success (lane-alerts.ts).
+             failing_since = case when ${hasRecovered} then null
+                                  when ${snapshot.state === 'failing'} then coalesce(failing_since, ${new Date(nowMs)})
+                                  else failing_since end,
+             is_failure_told = is_failure_told and not ${hasRecovered},
+             abandoned_sequence = case when ${hasRecovered} and is_abandonment_told then null
+                                       else coalesce(abandoned_sequence, ${firstAbandoned}) end,
+             is_abandonment_told = is_abandonment_told and not ${hasRecovered},
              next_probe_at = case when ${nextProbeAt}::timestamptz is null or webhooks.endpoint = ${progress.endpoint}
                                   then ${nextProbeAt}::timestamptz
                                   else least(${nextProbeAt}::timestamptz, ${new Date(nowMs)}) end,

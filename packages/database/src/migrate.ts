@@ -11,6 +11,7 @@ import { installation } from './migrations/0006_installation.ts';
 import { webhookSecrets } from './migrations/0010_webhook_secrets.ts';
 import { webhookSendOptions } from './migrations/0010_webhook_send_options.ts';
 import { webhooksReplayed } from './migrations/0010_webhooks_replayed.ts';
+import { webhooksWatched } from './migrations/0010_webhooks_watched.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
@@ -24,6 +25,7 @@ const MIGRATIONS = {
   '0010_webhook_secrets': webhookSecrets,
   '0010_webhook_send_options': webhookSendOptions,
   '0010_webhooks_replayed': webhooksReplayed,
+  '0010_webhooks_watched': webhooksWatched,
   '0014_audit_logs': auditLogs,
 };
 

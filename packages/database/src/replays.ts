@@ -53,7 +53,7 @@ export type ReplayPlan =
   | { readonly outcome: 'not_found' };
 
 export type ReplayStart =
-  | { readonly outcome: 'started'; readonly replay: Replay }
+  | { readonly outcome: 'started'; readonly replay: Replay; readonly count: number }
   /** Another one is running. */
   | { readonly outcome: 'running' }
   | { readonly outcome: 'not_found' };
@@ -95,7 +95,7 @@ export async function startReplay(
     )
     select ${COLUMNS} from made r`.execute(database);
   const [replay] = rows;
-  return replay ? { outcome: 'started', replay } : { outcome: 'running' };
+  return replay ? { outcome: 'started', replay, count: plan.count } : { outcome: 'running' };
 }
 
 async function measure(database: DatabaseOrTransaction, lane: LaneKey, criteria: ReplayCriteria) {
@@ -125,12 +125,13 @@ export async function listReplays(
   return rows;
 }
 
+/** Undefined also where the webhook is deleted. */
 export async function findReplay(
   database: DatabaseOrTransaction,
   replay: ReplayKey,
 ): Promise<Replay | undefined> {
   const { rows } = await sql<Replay>`
-    select ${COLUMNS} from webhook_replays r
+    select ${COLUMNS} from webhook_replays r join lanes using (environment_id, webhook_id)
      where environment_id = ${replay.environmentId} and webhook_id = ${replay.webhookId} and replay_id = ${replay.replayId}`.execute(
     database,
   );
@@ -233,13 +234,14 @@ export async function claimReplay(
     )
     update webhook_replays r
        set fencing = r.fencing + 1, lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond',
-           next_probe_at = least(r.next_probe_at, ${now}), endpoint = webhooks.endpoint
+           -- A changed endpoint is probed now.
+           next_probe_at = case when r.next_probe_at is null then null else least(r.next_probe_at, ${now}) end, endpoint = webhooks.endpoint
       from due join webhooks using (environment_id, webhook_id)
      where r.environment_id = due.environment_id and r.webhook_id = due.webhook_id and r.replay_id = due.replay_id
     returning r.environment_id as "environmentId", r.webhook_id as "webhookId", r.replay_id as "replayId", r.fencing,
               r.criteria, r.through_sequence as "throughSequence", r.cursor_sequence as "cursorSequence",
               r.cursor_position as position, r.attempted_position as attempted, r.lane_state as "laneState",
-              case when r.lane_state = 'failing' then r.next_probe_at end as "nextProbeAt",
+              r.next_probe_at as "nextProbeAt",
               r.next_start_at as "nextStartAt", r.send_window as "window", r.rate_per_second as "replayRate", ${TARGET}`.execute(
     database,
   );

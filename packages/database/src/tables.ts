@@ -172,10 +172,14 @@ export interface Installation {
 }
 
 export interface Lanes {
+  abandoned_sequence: Int8 | null;
   attempted_sequence: Generated<Int8>;
   cursor_sequence: Generated<Int8>;
   environment_id: number;
+  failing_since: Timestamp | null;
   fencing: Generated<Int8>;
+  is_abandonment_told: Generated<boolean>;
+  is_failure_told: Generated<boolean>;
   is_paused: Generated<boolean>;
   last_sequence: Generated<Int8>;
   lease_until: Timestamp | null;
@@ -237,11 +241,53 @@ export interface Relationships {
   updated_at: Timestamp;
 }
 
+export interface ReplayAttempts {
+  attempt: number;
+  duration_ms: number;
+  environment_id: number;
+  failure: string | null;
+  failure_message: string | null;
+  outcome: string;
+  replay_id: number;
+  response_body: string | null;
+  response_head: string | null;
+  sequence: Int8;
+  started_at: Timestamp;
+  status: number | null;
+  webhook_id: number;
+}
+
 export interface SegmentMembers {
   added_at: Timestamp;
   environment_id: number;
   person_id: Int8;
   segment_id: number;
+}
+
+export interface WebhookReplays {
+  abandoned_count: Generated<Int8>;
+  attempted_position: Generated<Int8>;
+  created_at: Timestamp;
+  created_by: string;
+  criteria: Json;
+  cursor_position: Generated<Int8>;
+  cursor_sequence: Int8;
+  delivered_count: Generated<Int8>;
+  ended_at: Timestamp | null;
+  endpoint: string;
+  environment_id: number;
+  fencing: Generated<Int8>;
+  lane_state: Generated<string>;
+  lease_until: Timestamp | null;
+  next_probe_at: Timestamp | null;
+  next_start_at: Timestamp | null;
+  rate_per_second: number;
+  replay_id: Generated<number>;
+  send_window: Generated<number>;
+  state: Generated<string>;
+  through_sequence: Int8;
+  total: Int8 | null;
+  webhook_id: number;
 }
 
 export interface Webhooks {
@@ -289,6 +335,8 @@ export interface Tables {
   people: People;
   person_identifiers: PersonIdentifiers;
   relationships: Relationships;
+  replay_attempts: ReplayAttempts;
   segment_members: SegmentMembers;
+  webhook_replays: WebhookReplays;
   webhooks: Webhooks;
 }

@@ -4,6 +4,7 @@ import { createDatabase } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { NumberStock } from '@sluice/database/numbers';
+import { clearReplays } from '@sluice/database/replays';
 import { secretContext } from '@sluice/domain/webhook';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -17,9 +18,11 @@ import { createSealedText } from '@sluice/platform/sealed-text';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startHealthServer } from './health-server.ts';
-import { createHttpClient } from './http-client.ts';
+import { createHttpClient, type HttpPost } from './http-client.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { keepSigningKeys } from './keep-signing-keys.ts';
+import { raiseAlerts } from './raise-alerts.ts';
+import { replayDeliveries } from './replay-deliveries.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
@@ -29,6 +32,12 @@ const STUCK_AFTER_MS = 60_000;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const SIGNING_KEYS_INTERVAL_MS = 60_000;
+/** Replays drained at the same time, beside the lanes. */
+const REPLAY_DRAINS = 2;
+const REPLAY_POLL_INTERVAL_MS = 500;
+const ALERTS_INTERVAL_MS = 10_000;
+const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
+const REPLAYS_CLEARED_MAX = 10;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
@@ -74,6 +83,21 @@ let appliedCount = 0;
 let operationCount = 0;
 let deliveredSliceCount = 0;
 
+/** What lanes and replays are drained with. */
+const draining = {
+  database,
+  policy: webhooks.lanes,
+  leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
+  post: (request: HttpPost) => http.post(request),
+  openSecret: (environmentId: number, sealed: string) =>
+    sealedText.open(sealed, secretContext(environmentId)),
+  now,
+  monotonicNow: () => performance.now(),
+  pause: sleep,
+  random: Math.random,
+  logger,
+};
+
 const consumers = await startConsumers(broker, {
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
   now,
@@ -93,19 +117,9 @@ const consumers = await startConsumers(broker, {
   async wakeLane(lane) {
     await deliverLane(
       {
-        database,
-        policy: webhooks.lanes,
-        leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
-        post: (request) => http.post(request),
-        openSecret: (environmentId, sealed) =>
-          sealedText.open(sealed, secretContext(environmentId)),
+        ...draining,
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
-        now,
-        monotonicNow: () => performance.now(),
-        pause: sleep,
-        random: Math.random,
-        logger,
       },
       lane,
     );
@@ -123,6 +137,26 @@ const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, 
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
 );
 lifecycle.defer('cleaning', () => cleaning.stop());
+const alerts = repeat('raise alerts', ALERTS_INTERVAL_MS, logger, () =>
+  raiseAlerts({
+    database,
+    wakeLane: (lane) => producer.wakeLane(lane),
+    alertAfterMs: settings.WEBHOOK_ALERT_AFTER_MS,
+    newId,
+    now,
+  }),
+);
+lifecycle.defer('alerts', () => alerts.stop());
+const replays = Array.from({ length: REPLAY_DRAINS }, () =>
+  repeat('replay deliveries', REPLAY_POLL_INTERVAL_MS, logger, async (isStopping) => {
+    while (!isStopping() && (await replayDeliveries(draining)));
+  }),
+);
+lifecycle.defer('replays', () => Promise.all(replays.map((each) => each.stop())).then(() => {}));
+const replayClearing = repeat('clear replays', CLEANING_INTERVAL_MS, logger, () =>
+  clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
+);
+lifecycle.defer('replay clearing', () => replayClearing.stop());
 const keyKeeping = repeat('keep signing keys', SIGNING_KEYS_INTERVAL_MS, logger, signingKeys);
 lifecycle.defer('signing keys', () => keyKeeping.stop());
 const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () =>

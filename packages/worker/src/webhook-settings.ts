@@ -33,6 +33,9 @@ export const webhookSettings = z.object({
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, 7 * DAY_MS).describe(
     'a delivery is abandoned so long after its first attempt',
   ),
+  WEBHOOK_ALERT_AFTER_MS: integer(1, 365 * DAY_MS, HOUR_MS).describe(
+    'a webhook that fails for so long is told of by the others that chose `reporting_webhook_failing`',
+  ),
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
     'deliver to private and loopback addresses too',
   ),

@@ -16,6 +16,7 @@ import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
+import { replayDeliveries } from '../../src/replay-deliveries.ts';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -68,6 +69,8 @@ export interface LaneWorld extends LaneKey {
   deliver(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
   /** Delivers until the lane answers something else than `more`. */
   deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
+  /** Drains a replay that is due, whosever it is, for a slice. */
+  replay(changes?: Partial<DeliverLaneDeps>): Promise<boolean>;
   lane(): Promise<LaneReport | undefined>;
   attempts(sequence: number): Promise<AttemptRecord[]>;
 }
@@ -129,6 +132,7 @@ export async function createLaneWorld(
       }
     },
 
+    replay: (changes = {}) => replayDeliveries({ ...depsOf(world), ...changes }),
     lane: () => findLane(database, key),
     attempts: (sequence) => listAttempts(database, key, [sequence]),
   };
