@@ -19,6 +19,7 @@ import { authenticateCaller, type AuthenticateDependencies } from './authenticat
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
+import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
 import { type ObjectDependencies, registerObjects } from './objects.ts';
@@ -57,6 +58,7 @@ export interface ApiDependencies
     WebhookSecretDependencies,
     CustomerDependencies,
     ObjectDependencies,
+    EventTraceDependencies,
     IngestionIssueDependencies,
     WorkspaceDependencies,
     ProbeDependencies {
@@ -131,6 +133,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerWebhookSecrets(scope, dependencies);
     registerCustomers(scope, dependencies);
     registerObjects(scope, dependencies);
+    registerEventTrace(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
     registerWorkspaces(scope, dependencies);
   });

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
 import { fillPath, listOperations, type Operation } from './every-operation.ts';
 
 let api: ApiUnderTest;
@@ -24,7 +24,13 @@ beforeAll(async () => {
     sequence: '1',
     object_type_id: '1',
     object_id: 'acme',
+    event_id: 'event-1',
   };
+  await insertEvent(api.database, api.a.environmentId, {
+    personId: 1,
+    eventId: 'event-1',
+    occurredAt: '2026-02-28T10:00:00Z',
+  });
   // DELETE last: it takes away what the others are tried on.
   operations = listOperations(api).toSorted((one) => (one.method === 'DELETE' ? 1 : -1));
 });

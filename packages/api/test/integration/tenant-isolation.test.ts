@@ -75,6 +75,7 @@ beforeAll(async () => {
     sequence: '1',
     object_type_id: '1',
     object_id: MARKER,
+    event_id: `${MARKER}-event`,
   };
 });
 afterAll(() => api.close());
