@@ -5,6 +5,7 @@
  */
 import { join, resolve } from 'node:path';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
+import { keepSecret } from './keep-secret.ts';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
 import { keepPostgres } from './keep-postgres.ts';
 import { awaitLeftoverServices } from './leftover-services.ts';
@@ -71,8 +72,11 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
       : { url: settings.DATABASE_URL, description: 'as DATABASE_URL says' };
   await prepareDatabase(database.url, refusal === undefined);
 
-  const sealingKeys = deps.environment['SEALING_KEYS'] || (await keepSealingKeys(directory.path));
-  const environment = serviceEnvironment(deps, database.url, directory.path, sealingKeys);
+  const environment = {
+    API_SECRET: await keepSecret(directory.path),
+    ...serviceEnvironment(deps, database.url, directory.path),
+    SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepSealingKeys(directory.path)),
+  };
   const tellWhoHolds = (): void => {
     const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));
     directory.describe({
@@ -139,13 +143,11 @@ function serviceEnvironment(
   { environment, settings }: StandaloneDeps,
   databaseUrl: string,
   directory: string,
-  sealingKeys: string,
 ) {
   return {
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
     ...environment,
     DATABASE_URL: databaseUrl,
-    SEALING_KEYS: sealingKeys,
     SHARD_COUNT: String(settings.SHARD_COUNT),
     INTAKE_HOST: settings.INTAKE_HOST,
     INTAKE_PORT: String(settings.INTAKE_PORT),
