@@ -4,6 +4,8 @@
  * What every request meets, in order: a request id, the headers every answer carries, 404 or 405
  * before the body is read, the bearer key (under `/v1`), the body under its limit, the zod schemas,
  * the handler, the response checked against its schema. One file a route family declares routes.
+ * Two kinds of keys: one of the app API opens a workspace (`authenticate.ts`), a service account's
+ * token opens an account (`account-guard.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError } from '@sluice/domain/errors';
@@ -14,11 +16,14 @@ import fastify, {
   type RawServerDefault,
 } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts';
+import { type AccountDependencies, registerAccounts } from './accounts.ts';
 import { watchMethods } from './allowed-methods.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
+import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
 import { type ObjectDependencies, registerObjects } from './objects.ts';
@@ -28,7 +33,8 @@ import {
   registerReportingWebhooks,
   type ReportingWebhookDependencies,
 } from './reporting-webhooks.ts';
-import { validatorCompiler } from './request-validation.ts';
+import { accountValidatorCompiler, validatorCompiler } from './request-validation.ts';
+import { registerTokenExchange } from './token-exchange.ts';
 import { registerWebhookReplays, type WebhookReplayDependencies } from './webhook-replays.ts';
 import { registerWebhookSecrets, type WebhookSecretDependencies } from './webhook-secrets.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
@@ -59,8 +65,11 @@ export interface ApiDependencies
     WebhookReplayDependencies,
     CustomerDependencies,
     ObjectDependencies,
+    EventTraceDependencies,
     IngestionIssueDependencies,
     WorkspaceDependencies,
+    AccountGuardDependencies,
+    AccountDependencies,
     ProbeDependencies {
   readonly logger: FastifyBaseLogger;
   readonly newId: () => string;
@@ -103,6 +112,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(handleError);
   app.decorateRequest('caller', null);
+  app.decorateRequest('accountCaller', null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody(app));
 
@@ -134,8 +144,18 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerWebhookReplays(scope, dependencies);
     registerCustomers(scope, dependencies);
     registerObjects(scope, dependencies);
+    registerEventTrace(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
     registerWorkspaces(scope, dependencies);
+  });
+  await app.register(async (scope: ApiServer) => {
+    scope.setValidatorCompiler(accountValidatorCompiler);
+    guardAccounts(scope, dependencies);
+    registerAccounts(scope, dependencies);
+  });
+  await app.register(async (scope: ApiServer) => {
+    scope.setValidatorCompiler(accountValidatorCompiler);
+    registerTokenExchange(scope, dependencies);
   });
   serveReference(app);
   declareMissingMethods();

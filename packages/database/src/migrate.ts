@@ -8,10 +8,12 @@ import { webhooks } from './migrations/0003_webhooks.ts';
 import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
+import { eventTraces } from './migrations/0009_event_traces.ts';
 import { webhookSecrets } from './migrations/0010_webhook_secrets.ts';
 import { webhookSendOptions } from './migrations/0010_webhook_send_options.ts';
 import { webhooksReplayed } from './migrations/0010_webhooks_replayed.ts';
 import { webhooksWatched } from './migrations/0010_webhooks_watched.ts';
+import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
@@ -22,10 +24,12 @@ const MIGRATIONS = {
   '0004_lookup_indexes': lookupIndexes,
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
+  '0009_event_traces': eventTraces,
   '0010_webhook_secrets': webhookSecrets,
   '0010_webhook_send_options': webhookSendOptions,
   '0010_webhooks_replayed': webhooksReplayed,
   '0010_webhooks_watched': webhooksWatched,
+  '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,
 };
 

@@ -131,6 +131,8 @@ export interface ReportingEvent {
   /** ULID, the same in every delivery of it. */
   readonly eventId: string;
   readonly eventType: ReportingEventType | AlertEventType;
+  /** The client's event that it reports; absent where that has no id. */
+  readonly causeEventId?: string;
   /** The channel that caused it, or `customer` where that is not known. */
   readonly objectType: MessageChannel | 'customer' | 'reporting_webhook';
   /** The type's suffix, but for `svc_subscription_preferences_changed`. */

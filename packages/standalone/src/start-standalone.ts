@@ -5,6 +5,7 @@
  */
 import { join, resolve } from 'node:path';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
+import { keepSecret } from './keep-secret.ts';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
 import { keepPostgres } from './keep-postgres.ts';
 import { awaitLeftoverServices } from './leftover-services.ts';
@@ -48,6 +49,10 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   const intake = addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT);
   const api = addressOf(settings.API_HOST, settings.API_PORT);
   const worker = addressOf(settings.WORKER_HOST, settings.WORKER_PORT);
+  const simulator =
+    settings.STRIPE_SECRET_KEY === undefined
+      ? addressOf(settings.SIMULATOR_HOST, settings.SIMULATOR_PORT)
+      : undefined;
 
   const directory = await holdDataDirectory(resolve(deps.root, settings.SLUICE_DIRECTORY));
   lifecycle.defer('data directory', () => directory.release());
@@ -57,7 +62,12 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     kill: deps.kill,
     onProgress: onNote,
   });
-  for (const name of ['INTAKE', 'API', 'WORKER'] as const) {
+  for (const name of [
+    'INTAKE',
+    'API',
+    'WORKER',
+    ...(simulator === undefined ? [] : (['SIMULATOR'] as const)),
+  ] as const) {
     await requireFreePort({
       setting: `${name}_PORT`,
       host: settings[`${name}_HOST`],
@@ -71,8 +81,11 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
       : { url: settings.DATABASE_URL, description: 'as DATABASE_URL says' };
   await prepareDatabase(database.url, refusal === undefined);
 
-  const sealingKeys = deps.environment['SEALING_KEYS'] || (await keepSealingKeys(directory.path));
-  const environment = serviceEnvironment(deps, database.url, directory.path, sealingKeys);
+  const environment = {
+    API_SECRET: await keepSecret(directory.path),
+    ...serviceEnvironment(deps, database.url, directory.path),
+    SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepSealingKeys(directory.path)),
+  };
   const tellWhoHolds = (): void => {
     const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));
     directory.describe({
@@ -85,6 +98,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   const since = new Date().toISOString();
   // The last of these is the first to be stopped.
   for (const [name, address] of [
+    ...(simulator === undefined ? [] : ([['billing-vendor', simulator]] as const)),
     ['api', api],
     ['worker', worker],
     ['intake', intake],
@@ -113,6 +127,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     intake,
     api,
     worker,
+    simulator,
     postgres: database.description,
     queues: settings.REDIS_URL === undefined ? 'in Postgres' : 'in Redis, as REDIS_URL says',
     directory: directory.path,
@@ -139,13 +154,13 @@ function serviceEnvironment(
   { environment, settings }: StandaloneDeps,
   databaseUrl: string,
   directory: string,
-  sealingKeys: string,
 ) {
   return {
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
+    SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
+    SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,
     ...environment,
     DATABASE_URL: databaseUrl,
-    SEALING_KEYS: sealingKeys,
     SHARD_COUNT: String(settings.SHARD_COUNT),
     INTAKE_HOST: settings.INTAKE_HOST,
     INTAKE_PORT: String(settings.INTAKE_PORT),
@@ -153,6 +168,9 @@ function serviceEnvironment(
     API_PORT: String(settings.API_PORT),
     WORKER_HOST: settings.WORKER_HOST,
     WORKER_PORT: String(settings.WORKER_PORT),
+    SIMULATOR_HOST: settings.SIMULATOR_HOST,
+    SIMULATOR_PORT: String(settings.SIMULATOR_PORT),
+    SIMULATOR_URL: addressOf(settings.SIMULATOR_HOST, settings.SIMULATOR_PORT),
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: String(settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES),
   };
 }

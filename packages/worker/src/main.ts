@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
+import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { clearReplays } from '@sluice/database/replays';
 import { secretContext } from '@sluice/domain/webhook';
@@ -15,10 +16,11 @@ import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { repeat } from '@sluice/platform/repeat';
 import { createSealedText } from '@sluice/platform/sealed-text';
+import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startHealthServer } from './health-server.ts';
-import { createHttpClient, type HttpPost } from './http-client.ts';
+import { createHttpClient, outcomeOf, type HttpPost } from './http-client.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { keepSigningKeys } from './keep-signing-keys.ts';
 import { raiseAlerts } from './raise-alerts.ts';
@@ -27,8 +29,6 @@ import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
-/** Work and no job that ended for so long: something hangs. Above the time that a dead worker's job needs to come back. */
-const STUCK_AFTER_MS = 60_000;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const SIGNING_KEYS_INTERVAL_MS = 60_000;
@@ -70,6 +70,7 @@ const broker = {
   prefix: settings.QUEUE_PREFIX,
   shardCount: settings.SHARD_COUNT,
   stalledAfterMs: settings.QUEUE_STALLED_AFTER_MS,
+  hungAfterMs: settings.WORKER_HUNG_AFTER_MS,
   logger,
 };
 const producer = await openProducer(broker);
@@ -82,13 +83,19 @@ const newId = createIdGenerator(now);
 let appliedCount = 0;
 let operationCount = 0;
 let deliveredSliceCount = 0;
+const attempts = new Map<string, number>();
 
 /** What lanes and replays are drained with. */
 const draining = {
   database,
   policy: webhooks.lanes,
   leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
-  post: (request: HttpPost) => http.post(request),
+  async post(request: HttpPost) {
+    const answer = await http.post(request);
+    const outcome = outcomeOf(answer);
+    attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
+    return answer;
+  },
   openSecret: (environmentId: number, sealed: string) =>
     sealedText.open(sealed, secretContext(environmentId)),
   now,
@@ -125,6 +132,11 @@ const consumers = await startConsumers(broker, {
     );
     deliveredSliceCount++;
     return { outcome: 'done' };
+  },
+  onHung(queue, jobId) {
+    // Whoever starts us again gets fresh connections; the job goes to another worker meanwhile.
+    logger.fatal({ queue, jobId }, 'a job hangs and cannot be ended from outside: exiting');
+    process.exit(1);
   },
 });
 lifecycle.defer('consumers', () => consumers.close());
@@ -172,12 +184,28 @@ metrics.counter(
   'Times a lane was drained',
   () => deliveredSliceCount,
 );
-metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
-  (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
+metrics.counter(
+  'sluice_worker_recovered_jobs_total',
+  'Jobs whose hand-over got lost, put back',
+  () => consumers.report().recoveredJobs,
 );
-metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
-  producer.failedCount(),
+metrics.counter(
+  'sluice_worker_replaced_workers_total',
+  'Workers of a queue that took nothing, replaced',
+  () => consumers.report().replacedWorkers,
 );
+metrics.counterBy(
+  'outcome',
+  'sluice_worker_attempts_total',
+  'Posts to endpoints: delivered, status, or the class of what went wrong on the way',
+  () => attempts,
+);
+registerBacklogMetrics({
+  metrics,
+  producer,
+  findLaneBacklog: () => findLaneBacklog(database),
+  now,
+});
 
 const health = await startHealthServer({
   host: settings.WORKER_HOST,
@@ -188,12 +216,14 @@ const health = await startHealthServer({
       producer.envelopeCounts().catch(() => undefined),
       sleep(READINESS_DEADLINE_MS, undefined),
     ]);
-    const idleMs = now() - consumers.lastProgressAtMs();
-    const hasWork = counts?.some((count) => count > 0) ?? false;
-    const isStuck = hasWork && idleMs > STUCK_AFTER_MS;
+    const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
     return {
-      isReady: counts !== undefined && !isStuck,
-      details: { queued_envelopes: counts ?? null, stuck: isStuck },
+      isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
+      details: {
+        queued_envelopes: counts ?? null,
+        stuck_queues: stuckQueues,
+        replaced_workers: replacedWorkers,
+      },
     };
   },
 });
