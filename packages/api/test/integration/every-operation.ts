@@ -67,4 +67,14 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
     client_secret: 'sa_sandbox_key_of_b',
     scope: 'read_only',
   },
+  // Only counted: one at a time may run.
+  'POST /v1/reporting_webhooks/{webhook_id}/replays': {
+    since: 0,
+    until: 2_000_000_000,
+    event_types: ['email_sent'],
+    states: ['delivered'],
+    person: { id: 'ada' },
+    rate_per_second: 1,
+    dry_run: true,
+  },
 };

@@ -75,6 +75,15 @@ beforeAll(async () => {
     isLast: true,
   } as const;
   await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);
+  const replay = await api.call('POST', `/v1/reporting_webhooks/${lane.webhookId}/replays`, {
+    key: api.b.key,
+    body: { since: 0 },
+  });
+  await sql`
+    insert into replay_attempts (environment_id, webhook_id, replay_id, sequence, attempt, duration_ms, started_at, outcome, response_body)
+    values (${environmentId}, ${lane.webhookId}, ${replay.json().replay.id}, 1, 1, 1, now(), 'delivered', ${MARKER})`.execute(
+    api.database,
+  );
   ownedByB = {
     webhook_id: String(lane.webhookId),
     identifier: MARKER,
@@ -84,6 +93,7 @@ beforeAll(async () => {
     account_id: String(api.b.accountId),
     environment_id: String(environmentId),
     event_id: `${MARKER}-event`,
+    replay_id: String(replay.json().replay.id),
   };
 });
 afterAll(() => api.close());
@@ -128,6 +138,8 @@ async function snapshotOfB(): Promise<string> {
     'lanes',
     'delivery_log',
     'delivery_attempts',
+    'webhook_replays',
+    'replay_attempts',
     'ingestion_issues',
   ];
   const texts = await Promise.all(
