@@ -19,6 +19,8 @@ import {
   listObjectRelationships,
   listObjectTypes,
 } from '@sluice/database/object-reads';
+import { countMatching } from '@sluice/database/replay-log';
+import { findReplay, listAttemptsOfReplay, listReplays } from '@sluice/database/replays';
 import { createTestDatabase } from '@sluice/database/testing';
 import { CompiledQuery, sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
@@ -99,6 +101,16 @@ beforeAll(async () => {
   await sql`
     insert into delivery_attempts (environment_id, webhook_id, sequence, attempt, duration_ms, started_at, outcome)
     select ${TENANT}, w, n, 1, 1, now(), 'delivered' from generate_series(1, 3) w, generate_series(1, 15000) n`.execute(
+    database,
+  );
+  await sql`
+    insert into webhook_replays (environment_id, webhook_id, replay_id, created_at, ended_at, created_by, criteria,
+                                 rate_per_second, through_sequence, cursor_sequence, endpoint, state)
+    select ${TENANT}, 1 + n % 3, n, now(), now(), 'key', '{}', 1, 20000, 0, 'https://example.com', 'done'
+    from generate_series(1, 5000) n`.execute(database);
+  await sql`
+    insert into replay_attempts (environment_id, webhook_id, replay_id, sequence, attempt, duration_ms, started_at, outcome)
+    select ${TENANT}, 1, 3, n, 1, 1, now(), 'delivered' from generate_series(1, 15000) n`.execute(
     database,
   );
   await sql`insert into accounts (account_id, name) values (1, 'a')`.execute(database);
@@ -291,6 +303,25 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         after: '3000',
         limit: 11,
       }),
+  ],
+  ['replays', 15, (db) => listReplays(db, LANE, 11)],
+  ['a replay', 5, (db) => findReplay(db, { ...LANE, replayId: 3 })],
+  [
+    'attempts of a replay after a position',
+    15,
+    (db) => listAttemptsOfReplay(db, { ...LANE, replayId: 3 }, { sequence: 9_000, attempt: 1 }, 11),
+  ],
+  [
+    'a thousand rows of the log for a replay',
+    1_001,
+    (db) =>
+      countMatching(
+        db,
+        LANE,
+        { eventTypes: ['email_opened'], person: { kind: 'id', value: 'ada' } },
+        { afterSequence: 5_000, throughSequence: 20_000 },
+        1_000,
+      ),
   ],
   ['deliveries', 30, (db) => listDeliveries(db, LANE, 11, 12_000)],
   [
