@@ -9,6 +9,7 @@ import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
+import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -19,6 +20,7 @@ const MIGRATIONS = {
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
   '0014_audit_logs': auditLogs,
+  '0015_audit_log_exports': auditLogExports,
 };
 
 /**
