@@ -35,6 +35,8 @@ describe('/openapi.json', () => {
     );
     expect(operations.toSorted()).toEqual([
       'DELETE /v1/reporting_webhooks/{webhook_id}',
+      'GET /v1/account_by_environment/{environment_id}',
+      'GET /v1/accounts/{account_id}',
       'GET /v1/customers',
       'GET /v1/customers/{identifier}/activities',
       'GET /v1/customers/{identifier}/attributes',
@@ -55,6 +57,7 @@ describe('/openapi.json', () => {
       'POST /v1/reporting_webhooks/{webhook_id}/probe',
       'POST /v1/reporting_webhooks/{webhook_id}/skip_head',
       'POST /v1/reporting_webhooks/{webhook_id}/test',
+      'POST /v1/service_accounts/oauth/token',
       'PUT /v1/reporting_webhooks/{webhook_id}',
     ]);
   });
@@ -64,6 +67,11 @@ describe('/openapi.json', () => {
       [...text.matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map((match) => match[1]),
     );
     expect(pointedAt).toEqual(new Set(Object.keys(document.components.schemas)));
+  });
+
+  test('account routes need a token of a service account', () => {
+    for (const path of ['/v1/accounts/{account_id}', '/v1/account_by_environment/{environment_id}'])
+      expect(document.paths[path]?.['get']?.['security']).toEqual([{ account_token: [] }]);
   });
 
   test('every operation needs the key and tells how it can fail', () => {
