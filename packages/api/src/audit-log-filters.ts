@@ -2,8 +2,8 @@
  * What an audit log can be narrowed by, in a query and in the body of an export: the same fields, the
  * same rules (`account-billing.md`, Audit logs).
  *
- * A filter that is misspelled, or that cannot apply, is refused: left out in silence it would show, and
- * export, far more than was asked for.
+ * A filter that cannot apply is refused, and so is one that nobody knows in the body of an export: left
+ * out in silence, far more would leave than was asked for.
  */
 import type { AuditLogFilter } from '@sluice/database/audit-log-reads';
 import { INTEGER_MAX } from '@sluice/domain/identifiers';

@@ -51,8 +51,8 @@ export const auditLogDetail = z
       changes: z.array(
         z.object({
           attribute: z.string(),
-          from: z.json(),
-          to: z.json(),
+          from: z.unknown(),
+          to: z.unknown(),
           redacted: z.boolean().meta({ description: 'A secret: its values are not kept.' }),
         }),
       ),

@@ -45,7 +45,7 @@ const config = { access: { role: 'account_admin' } } as const;
 const failures = { ...forbidden, ...missing, ...commonFailures };
 
 const query = z
-  .strictObject({
+  .object({
     ...filterQuery,
     limit: integerInQuery(1, LIMIT_MAX)
       .default(LIMIT_DEFAULT)
@@ -94,21 +94,21 @@ export function registerAuditLogs(scope: ApiServer, dependencies: AuditLogDepend
   );
 
   scope.get(
-    '/v1/accounts/:account_id/audit_log/:id',
+    '/v1/accounts/:account_id/audit_log/:audit_log_id',
     {
       config,
       schema: {
         tags,
         summary: 'Get an entry of the audit log',
         description: 'With what changed from what to what. Secrets are not kept.',
-        params: z.object({ account_id: idInPath, id: idInPath }),
+        params: z.object({ account_id: idInPath, audit_log_id: idInPath }),
         response: { 200: auditLogDetail, ...failures },
       },
     },
     async (request, reply) => {
       const found = await dependencies.findAuditLog(
         accountCallerOf(request).accountId,
-        request.params.id,
+        request.params.audit_log_id,
       );
       return found
         ? reply.send({ audit_log: wholeAuditLogToWire(found) })

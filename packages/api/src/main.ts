@@ -1,5 +1,6 @@
 /** The API process: settings, resources in order, the server. */
 import { randomBytes } from 'node:crypto';
+import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
@@ -9,6 +10,7 @@ import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
+import { EXPORT_QUEUE, exportTaskKey, openTaskQueue } from '@sluice/platform/queue-tasks';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
@@ -30,15 +32,18 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 
-const producer = await openProducer({
+const broker = {
   databaseUrl: settings.DATABASE_URL,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,
-  // Lanes are all that this process wakes; it adds no envelopes.
-  shardCount: 0,
   logger,
-});
+};
+// Lanes are all that this process wakes of it; it adds no envelopes.
+const producer = await openProducer({ ...broker, shardCount: 0 });
 lifecycle.defer('producer', () => producer.close());
+
+const exports = await openTaskQueue<AuditLogExportKey>(broker, EXPORT_QUEUE);
+lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
 let requestCount = 0;
@@ -67,6 +72,7 @@ const server = await buildServer({
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   wakeLane: (lane) => producer.wakeLane(lane),
+  wakeExport: (key) => exports.wake(exportTaskKey(key), key),
   ...statementsOn(database),
 });
 lifecycle.defer('server', () => server.close());

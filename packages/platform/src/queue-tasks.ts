@@ -11,6 +11,14 @@ import { createPostgresBackend, Queue, withBackend, Worker } from 'bullmq';
 import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
 import { connectProducer, connectWorker } from './redis.ts';
 
+/** Exports of the audit log: `worker/src/export-audit-logs.ts`. */
+export const EXPORT_QUEUE = 'exports';
+
+export const exportTaskKey = (key: {
+  readonly accountId: number;
+  readonly exportId: string;
+}): string => `export-${key.accountId}-${key.exportId}`;
+
 type TaskBroker = Omit<BrokerOptions, 'shardCount'>;
 
 export interface TaskQueue<Task> {
