@@ -1,5 +1,6 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchIntake } from './intake.ts';
+import { benchProcess } from './process.ts';
 
 const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
   {
@@ -7,6 +8,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
       run: benchIntake,
+    },
+    process: {
+      about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
+      run: benchProcess,
     },
   };
 

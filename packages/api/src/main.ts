@@ -1,6 +1,5 @@
 /** The API process: settings, resources in order, the server. */
 import { randomBytes } from 'node:crypto';
-import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
@@ -10,7 +9,7 @@ import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
-import { EXPORT_QUEUE, exportTaskKey, openTaskQueue } from '@sluice/platform/queue-tasks';
+import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
@@ -42,7 +41,7 @@ const broker = {
 const producer = await openProducer({ ...broker, shardCount: 0 });
 lifecycle.defer('producer', () => producer.close());
 
-const exports = await openTaskQueue<AuditLogExportKey>(broker, EXPORT_QUEUE);
+const exports = await openTaskQueue(broker, EXPORT_TASKS);
 lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
@@ -72,7 +71,7 @@ const server = await buildServer({
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   wakeLane: (lane) => producer.wakeLane(lane),
-  wakeExport: (key) => exports.wake(exportTaskKey(key), key),
+  wakeExport: (key) => exports.wake(key),
   ...statementsOn(database),
 });
 lifecycle.defer('server', () => server.close());

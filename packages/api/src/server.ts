@@ -29,6 +29,7 @@ import { authenticateCaller, type AuthenticateDependencies } from './authenticat
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
+import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
 import { type ObjectDependencies, registerObjects } from './objects.ts';
@@ -66,6 +67,7 @@ export interface ApiDependencies
     LaneOperationDependencies,
     CustomerDependencies,
     ObjectDependencies,
+    EventTraceDependencies,
     IngestionIssueDependencies,
     WorkspaceDependencies,
     AccountGuardDependencies,
@@ -144,6 +146,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerLaneOperations(scope, dependencies);
     registerCustomers(scope, dependencies);
     registerObjects(scope, dependencies);
+    registerEventTrace(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
     registerWorkspaces(scope, dependencies);
   });

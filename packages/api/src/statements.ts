@@ -17,6 +17,12 @@ import { findAppKey } from '@sluice/database/credentials';
 import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
 import { listAttempts, listDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
+import {
+  findEventArrival,
+  findEventAt,
+  listAttemptsOf,
+  listDeliveriesOfEvent,
+} from '@sluice/database/event-traces';
 import { findWorkspaceTotals } from '@sluice/database/environments';
 import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
@@ -60,6 +66,10 @@ const STATEMENTS = {
   listDeliveries,
   listDeliveriesOfState,
   listAttempts,
+  findEventArrival,
+  findEventAt,
+  listDeliveriesOfEvent,
+  listAttemptsOf,
   findLaneState,
   probeNow,
   skipHead,

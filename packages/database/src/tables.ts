@@ -152,6 +152,8 @@ export interface DeliveryAttempts {
 export interface DeliveryLog {
   appended_at: Generated<Timestamp>;
   body: string;
+  cause_event_id: string | null;
+  envelope_number: Int8 | null;
   environment_id: number;
   event_id: string;
   event_type: string;
@@ -175,6 +177,7 @@ export interface Devices {
 
 export interface Envelopes {
   envelope_id: string;
+  envelope_number: Generated<Int8 | null>;
   operation_count: number;
   processed_at: Generated<Timestamp>;
 }
@@ -191,8 +194,11 @@ export interface Environments {
 
 export interface EventIds {
   created_at: Generated<Timestamp>;
+  envelope_number: Int8 | null;
   environment_id: number;
   event_id: string;
+  received_at: Timestamp | null;
+  source: string | null;
 }
 
 export interface Events {

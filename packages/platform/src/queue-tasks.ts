@@ -11,19 +11,23 @@ import { createPostgresBackend, Queue, withBackend, Worker } from 'bullmq';
 import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
 import { connectProducer, connectWorker } from './redis.ts';
 
-/** Exports of the audit log: `worker/src/export-audit-logs.ts`. */
-export const EXPORT_QUEUE = 'exports';
+/** One kind of task: its queue, and what of it waits at most once. */
+export interface TaskKind<Task> {
+  readonly queue: string;
+  readonly keyOf: (task: Task) => string;
+}
 
-export const exportTaskKey = (key: {
-  readonly accountId: number;
-  readonly exportId: string;
-}): string => `export-${key.accountId}-${key.exportId}`;
+/** Exports of the audit log: `worker/src/export-audit-logs.ts`. */
+export const EXPORT_TASKS: TaskKind<{ readonly accountId: number; readonly exportId: string }> = {
+  queue: 'exports',
+  keyOf: ({ accountId, exportId }) => `export-${accountId}-${exportId}`,
+};
 
 type TaskBroker = Omit<BrokerOptions, 'shardCount'>;
 
 export interface TaskQueue<Task> {
-  /** Wakes whoever does it. Adding the same key again while it waits adds nothing. */
-  wake(key: string, task: Task): Promise<void>;
+  /** Wakes whoever does it. Adding the same one again while it waits adds nothing. */
+  wake(task: Task): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -34,7 +38,7 @@ const SHARDLESS = { shardCount: 0 };
 /** Opens the adding side of one kind of task. A broker that is away makes each `wake` fail, not the start. */
 export async function openTaskQueue<Task>(
   options: TaskBroker,
-  name: string,
+  { queue: name, keyOf }: TaskKind<Task>,
 ): Promise<TaskQueue<Task>> {
   const { logger } = options;
   const redis = options.redisUrl
@@ -57,9 +61,9 @@ export async function openTaskQueue<Task>(
   );
   queue.on('error', (error) => logger.warn({ error, queue: name }, 'queue'));
   return {
-    async wake(key, task) {
+    async wake(task) {
       await queue.add('task.run', task, {
-        deduplication: { id: key, keepLastIfActive: true },
+        deduplication: { id: keyOf(task), keepLastIfActive: true },
         removeOnComplete: true,
         removeOnFail: true,
       });
@@ -75,7 +79,7 @@ export async function openTaskQueue<Task>(
 /** Takes tasks of one kind, `concurrency` at a time. A task that throws is logged; its sweep wakes it again. */
 export function startTaskWorker<Task>(
   options: TaskBroker,
-  name: string,
+  { queue: name }: TaskKind<Task>,
   concurrency: number,
   run: (task: Task) => Promise<void>,
 ): { close(): Promise<void> } {

@@ -1,6 +1,5 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import { createDatabase } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
@@ -12,12 +11,7 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
-import {
-  EXPORT_QUEUE,
-  exportTaskKey,
-  openTaskQueue,
-  startTaskWorker,
-} from '@sluice/platform/queue-tasks';
+import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { repeat } from '@sluice/platform/repeat';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
@@ -29,8 +23,6 @@ import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
-/** Work and no job that ended for so long: something hangs. Above the time that a dead worker's job needs to come back. */
-const STUCK_AFTER_MS = 60_000;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
@@ -65,6 +57,7 @@ const broker = {
   prefix: settings.QUEUE_PREFIX,
   shardCount: settings.SHARD_COUNT,
   stalledAfterMs: settings.QUEUE_STALLED_AFTER_MS,
+  hungAfterMs: settings.WORKER_HUNG_AFTER_MS,
   logger,
 };
 const producer = await openProducer(broker);
@@ -114,6 +107,11 @@ const consumers = await startConsumers(broker, {
     deliveredSliceCount++;
     return { outcome: 'done' };
   },
+  onHung(queue, jobId) {
+    // Whoever starts us again gets fresh connections; the job goes to another worker meanwhile.
+    logger.fatal({ queue, jobId }, 'a job hangs and cannot be ended from outside: exiting');
+    process.exit(1);
+  },
 });
 lifecycle.defer('consumers', () => consumers.close());
 
@@ -131,32 +129,27 @@ const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () 
 lifecycle.defer('partitions', () => partitions.stop());
 
 let isStopping = false;
-const exportQueue = await openTaskQueue<AuditLogExportKey>(broker, EXPORT_QUEUE);
+const exportQueue = await openTaskQueue(broker, EXPORT_TASKS);
 lifecycle.defer('export queue', () => exportQueue.close());
-const exportWorker = startTaskWorker<AuditLogExportKey>(
-  broker,
-  EXPORT_QUEUE,
-  EXPORT_CONCURRENCY,
-  async (key) => {
-    const outcome = await exportAuditLogs(
-      {
-        database,
-        now,
-        leaseMs: EXPORT_LEASE_MS,
-        rowsPerPart: EXPORT_ROWS_PER_PART,
-        isStopping: () => isStopping,
-      },
-      key,
-    );
-    logger.info({ ...key, outcome }, 'export of an audit log');
-  },
-);
+const exportWorker = startTaskWorker(broker, EXPORT_TASKS, EXPORT_CONCURRENCY, async (key) => {
+  const outcome = await exportAuditLogs(
+    {
+      database,
+      now,
+      leaseMs: EXPORT_LEASE_MS,
+      rowsPerPart: EXPORT_ROWS_PER_PART,
+      isStopping: () => isStopping,
+    },
+    key,
+  );
+  logger.info({ ...key, outcome }, 'export of an audit log');
+});
 lifecycle.defer('export worker', () => {
   isStopping = true;
   return exportWorker.close();
 });
 const exportSweep = repeat('sweep exports', EXPORT_SWEEP_INTERVAL_MS, logger, () =>
-  sweepExports({ database, wake: (key) => exportQueue.wake(exportTaskKey(key), key), now }),
+  sweepExports({ database, wake: (key) => exportQueue.wake(key), now }),
 );
 lifecycle.defer('export sweep', () => exportSweep.stop());
 
@@ -171,6 +164,16 @@ metrics.counter(
 metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
   (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
 );
+metrics.counter(
+  'sluice_worker_recovered_jobs_total',
+  'Jobs whose hand-over got lost, put back',
+  () => consumers.report().recoveredJobs,
+);
+metrics.counter(
+  'sluice_worker_replaced_workers_total',
+  'Workers of a queue that took nothing, replaced',
+  () => consumers.report().replacedWorkers,
+);
 metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
   producer.failedCount(),
 );
@@ -184,12 +187,14 @@ const health = await startHealthServer({
       producer.envelopeCounts().catch(() => undefined),
       sleep(READINESS_DEADLINE_MS, undefined),
     ]);
-    const idleMs = now() - consumers.lastProgressAtMs();
-    const hasWork = counts?.some((count) => count > 0) ?? false;
-    const isStuck = hasWork && idleMs > STUCK_AFTER_MS;
+    const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
     return {
-      isReady: counts !== undefined && !isStuck,
-      details: { queued_envelopes: counts ?? null, stuck: isStuck },
+      isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
+      details: {
+        queued_envelopes: counts ?? null,
+        stuck_queues: stuckQueues,
+        replaced_workers: replacedWorkers,
+      },
     };
   },
 });

@@ -190,4 +190,8 @@ export async function insertEvent(
     insert into events (environment_id, person_id, event_id, kind, name, data, occurred_at, received_at, processed_at)
     values (${environmentId}, ${personId}, ${eventId}, ${kind}, ${name}, ${JSON.stringify(data)}, ${occurredAt},
             '2026-03-01T00:00:00Z', '2026-03-01T00:00:00Z')`.execute(database);
+  await sql`
+    insert into event_ids (environment_id, event_id, received_at, source)
+    values (${environmentId}, ${eventId}, '2026-03-01T00:00:00Z', 'pipelines.track')
+    on conflict do nothing`.execute(database);
 }

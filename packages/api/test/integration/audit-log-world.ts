@@ -25,16 +25,17 @@ export async function record(
   change: Partial<RecordedChange> = {},
   origin: Partial<ChangeOrigin> = {},
 ): Promise<number> {
-  const id = await api.database.transaction().execute((transaction) =>
-    recordChange(
-      transaction,
-      api.a.accountId,
-      { ...USER, ...origin },
-      // The fields of a type other than the account's are the caller's to give.
-      { ...CHANGE, ...change } as RecordedChange,
-      api.clock.nowMs,
-    ),
-  );
+  const id = await api.database
+    .transaction()
+    .execute((transaction) =>
+      recordChange(
+        transaction,
+        api.a.accountId,
+        { ...USER, ...origin },
+        { ...CHANGE, ...change },
+        api.clock.nowMs,
+      ),
+    );
   expect(id).toBeGreaterThan(0);
   return id as number;
 }

@@ -39,7 +39,7 @@ const ENTRIES = [
 beforeAll(async () => {
   api = await startApi();
   for (const { change, origin } of ENTRIES) {
-    await record(api, change as never, origin);
+    await record(api, change, origin);
     api.clock.nowMs += 1_000;
   }
 });

@@ -87,6 +87,7 @@ beforeAll(async () => {
     audit_log_id: '1',
     ...(await insertExport(api, api.b)),
     environment_id: String(environmentId),
+    event_id: `${MARKER}-event`,
   };
 });
 afterAll(() => api.close());

@@ -14,12 +14,7 @@ import type { Database } from '@sluice/database/connection';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { ExportFormat } from '@sluice/domain/audit-export';
 import { createLogger } from '@sluice/platform/logger';
-import {
-  EXPORT_QUEUE,
-  exportTaskKey,
-  openTaskQueue,
-  startTaskWorker,
-} from '@sluice/platform/queue-tasks';
+import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import fc from 'fast-check';
 import { sql } from 'kysely';
@@ -281,10 +276,10 @@ describe.each(['postgres', 'redis'] as const)('woken by the queue on %s', (kind)
       prefix: uniquePrefix(),
       logger: createLogger('test', 'silent'),
     };
-    const queue = await openTaskQueue<AuditLogExportKey>(broker, EXPORT_QUEUE);
+    const queue = await openTaskQueue(broker, EXPORT_TASKS);
     const outcomes: string[] = [];
     let hasFailed = false;
-    const worker = startTaskWorker<AuditLogExportKey>(broker, EXPORT_QUEUE, 2, async (key) => {
+    const worker = startTaskWorker(broker, EXPORT_TASKS, 2, async (key) => {
       if (!hasFailed) {
         hasFailed = true;
         throw new Error('the database was away');
@@ -293,11 +288,11 @@ describe.each(['postgres', 'redis'] as const)('woken by the queue on %s', (kind)
     });
     try {
       const key = await order();
-      await queue.wake(exportTaskKey(key), key);
+      await queue.wake(key);
       await vi.waitFor(() => expect(hasFailed).toBe(true), 10_000);
       // The task that failed is forgotten; a sweep wakes it again.
       await vi.waitFor(async () => {
-        await Promise.all([1, 2, 3].map(() => queue.wake(exportTaskKey(key), key)));
+        await Promise.all([1, 2, 3].map(() => queue.wake(key)));
         expect(outcomes).toContain('completed');
       }, 10_000);
       expect(outcomes.filter((outcome) => outcome === 'completed')).toHaveLength(1);
