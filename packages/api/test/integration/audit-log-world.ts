@@ -4,7 +4,7 @@ import { recordChange, type ChangeOrigin, type RecordedChange } from '@sluice/da
 import { expect } from 'vitest';
 import type { ApiUnderTest, Tenant } from './api-under-test.ts';
 
-export const USER: ChangeOrigin = {
+const USER: ChangeOrigin = {
   actor: { type: 'user', userId: 7 },
   ipAddr: '10.0.1.2',
   userAgent: 'curl/8',
