@@ -15,6 +15,7 @@ import { webhooksReplayed } from './migrations/0010_webhooks_replayed.ts';
 import { webhooksWatched } from './migrations/0010_webhooks_watched.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
+import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -31,6 +32,7 @@ const MIGRATIONS = {
   '0010_webhooks_watched': webhooksWatched,
   '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,
+  '0015_audit_log_exports': auditLogExports,
 };
 
 /**

@@ -190,6 +190,7 @@ export async function clearReplays(
 }
 
 export interface ClaimedReplay extends ReplayKey, LaneSnapshot, LaneTarget {
+  readonly accountId: number;
   readonly fencing: number;
   readonly criteria: ReplayCriteria;
   readonly throughSequence: number;
@@ -208,6 +209,7 @@ export async function claimReplay(
   const { rows } = await sql<
     LaneTarget &
       ReplayKey & {
+        accountId: number;
         fencing: string;
         criteria: ReplayCriteria;
         throughSequence: string;
@@ -236,9 +238,9 @@ export async function claimReplay(
        set fencing = r.fencing + 1, lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond',
            -- A changed endpoint is probed now.
            next_probe_at = case when r.next_probe_at is null then null else least(r.next_probe_at, ${now}) end, endpoint = webhooks.endpoint
-      from due join webhooks using (environment_id, webhook_id)
+      from due join webhooks using (environment_id, webhook_id) join environments using (environment_id)
      where r.environment_id = due.environment_id and r.webhook_id = due.webhook_id and r.replay_id = due.replay_id
-    returning r.environment_id as "environmentId", r.webhook_id as "webhookId", r.replay_id as "replayId", r.fencing,
+    returning environments.account_id::float8 as "accountId", r.environment_id as "environmentId", r.webhook_id as "webhookId", r.replay_id as "replayId", r.fencing,
               r.criteria, r.through_sequence as "throughSequence", r.cursor_sequence as "cursorSequence",
               r.cursor_position as position, r.attempted_position as attempted, r.lane_state as "laneState",
               r.next_probe_at as "nextProbeAt",
@@ -247,8 +249,9 @@ export async function claimReplay(
   );
   const [row] = rows;
   if (!row) return undefined;
-  const { environmentId, webhookId, replayId, criteria, laneState, window } = row;
+  const { accountId, environmentId, webhookId, replayId, criteria, laneState, window } = row;
   return {
+    accountId,
     environmentId,
     webhookId,
     replayId,

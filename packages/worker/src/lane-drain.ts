@@ -7,63 +7,38 @@
  * group is being written the next one gathers, so a busy lane writes few large groups and a quiet
  * one waits for nothing.
  *
+ * Each request needs a slot of `fair-slots.ts`; where there is none, the lane waits for its turn, until
+ * its slice is over.
+ *
  * A request is started only while the lease outlives its timeout, and every write names the lease's
  * fencing number: two workers never send one lane at the same time.
  */
-import type { Database } from '@sluice/database/connection';
-import { listDeliveriesAfter, type LoggedDelivery } from '@sluice/database/deliveries';
-import {
-  recordProgress,
-  type AttemptRecord,
-  type ClaimedLane,
-  type LaneAfterProgress,
-  type LaneKey,
-  type LaneProgress,
-  type LaneTarget,
+import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type {
+  AttemptRecord,
+  ClaimedLane,
+  LaneAfterProgress,
+  LaneKey,
+  LaneTarget,
 } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { AppError } from '@sluice/domain/errors';
 import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
 import { SendPace } from '@sluice/domain/send-pace';
 import type { Logger } from '@sluice/platform/logger';
+import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
-import { DeliverySigner, type SigningTarget } from './sign-delivery.ts';
-
-/** The log that is drained, and where it is written down how far. */
-export interface LaneStore {
-  /** The deliveries after a sequence, in order. */
-  list(after: number, attemptedThrough: number, limit: number): Promise<LogPage>;
-  /** Undefined where the lease was lost. */
-  record(
-    progress: LaneProgress,
-    leaseMs: number,
-    nowMs: number,
-  ): Promise<LaneAfterProgress | undefined>;
-}
-
-export interface LogPage {
-  /** Fewer than asked for, even none, says nothing of the end. */
-  readonly deliveries: readonly LoggedDelivery[];
-  /** Nothing follows, whatever the lane said. */
-  readonly isEnd: boolean;
-}
-
-/** The store of a webhook's own lane, whose log has no gaps. */
-export function laneStore(database: Database, lane: LaneKey, fencing: number): LaneStore {
-  return {
-    async list(after, attemptedThrough, limit) {
-      const page = await listDeliveriesAfter(database, lane, after, attemptedThrough, limit);
-      // It is only asked for what the lane says is there.
-      if (page.length === 0) throw new AppError('BUG', `the log of a lane ends at ${after}`);
-      return { deliveries: page, isEnd: false };
-    },
-    record: (progress, leaseMs, nowMs) =>
-      recordProgress(database, lane, fencing, progress, leaseMs, nowMs),
-  };
-}
+import { firstWindow, pageSize } from './lane-pace.ts';
+import type { LaneStore } from './lane-store.ts';
+import { DeliverySigner, isSignedOtherwise, type SigningTarget } from './sign-delivery.ts';
+import { SlotWait } from './slot-wait.ts';
 
 export interface LaneDrainDeps {
+  readonly store: Pick<LaneStore, 'load' | 'keep'>;
+  /** Of a log whose end is not known before it is read: true once it is. */
+  readonly isAtEnd?: () => boolean;
   readonly policy: LanePolicy;
+  readonly slots: LaneSlots;
   readonly leases: LeaseOptions;
   readonly post: (request: HttpPost) => Promise<HttpOutcome>;
   /** Opens a sealed secret of a workspace. */
@@ -76,6 +51,12 @@ export interface LaneDrainDeps {
   /** 0 ≤ x < 1. */
   readonly random: () => number;
   readonly logger: Logger;
+}
+
+/** Probes have slots of their own: however many lanes fail, they take none from those that do not. */
+export interface LaneSlots {
+  readonly deliveries: FairSlots;
+  readonly probes: FairSlots;
 }
 
 export interface LeaseOptions {
@@ -103,9 +84,6 @@ export interface ReleasedLane {
   readonly cursor: number;
 }
 
-/** Loaded at a time, and how few are left when the next are loaded. */
-const PAGE_SIZE = 256;
-const AHEAD_MIN = 128;
 /** One delivery that hangs lets so many others pass before it holds them up. */
 const SPAN_MAX = 1_024;
 const KEEP_RETRY_DELAY_MS = 250;
@@ -114,7 +92,7 @@ const KEEP_RETRY_DELAY_MS = 250;
 export class LaneDrain {
   readonly #deps: LaneDrainDeps;
   readonly #lane: LaneKey;
-  readonly #store: LaneStore;
+  readonly #fencing: number;
   readonly #run: LaneRun<LoggedDelivery>;
   /** Attempts of earlier runs are between the cursor and here. */
   readonly #attemptedBefore: number;
@@ -132,21 +110,22 @@ export class LaneDrain {
   #isKeepFailing = false;
   /** Ended, not kept yet. */
   #ended: AttemptRecord[] = [];
+  readonly #asker: SlotAsker;
+  readonly #slotWait: SlotWait;
   #wakeUp: () => void = () => {};
-  #bug: unknown;
+  #lastEndedAtMs: number;
+  #loading: Promise<void> | undefined;
+  #keeping: Promise<void> | undefined;
+  #isFenced = false;
+  #failure: { readonly error: unknown } | undefined;
 
-  constructor(
-    deps: LaneDrainDeps,
-    lane: LaneKey,
-    claimed: Omit<ClaimedLane, 'fencing'>,
-    claimedAtMs: number,
-    store: LaneStore,
-  ) {
+  constructor(deps: LaneDrainDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
     this.#deps = deps;
     this.#lane = lane;
-    this.#store = store;
+    this.#fencing = claimed.fencing;
     const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
-    this.#run = new LaneRun(claimed, { ...deps.policy, windowMax });
+    const snapshot = { ...claimed, window: firstWindow(claimed) };
+    this.#run = new LaneRun(snapshot, { ...deps.policy, windowMax });
     this.#attemptedBefore = claimed.attemptedThrough;
     this.#sliceEndsAtMs = claimedAtMs + deps.leases.sliceMs;
     this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
@@ -157,6 +136,31 @@ export class LaneDrain {
         ? undefined
         : new SendPace(claimed.rateLimitPerSecond, claimed.nextStartAtMs, deps.now());
     this.#lastSequence = claimed.lastSequence;
+    this.#asker = {
+      accountId: claimed.accountId,
+      lane: `${lane.environmentId}/${lane.webhookId}`,
+    };
+    this.#slotWait = new SlotWait({
+      asker: this.#asker,
+      sliceEndsAtMs: this.#sliceEndsAtMs,
+      monotonicNow: deps.monotonicNow,
+      onTurn: (takeSlot) => {
+        if (this.#mayStart() && this.#run.mayStart(deps.now())) this.#startOne(takeSlot());
+        this.#startWhatMayStart();
+        this.#wakeUp();
+      },
+      onGivenUp: () => this.#wakeUp(),
+    });
+    this.#lastEndedAtMs = claimedAtMs;
+  }
+
+  /** True where it has only waited for an endpoint for so long: it uses nothing but memory. */
+  isStill(durationMs: number): boolean {
+    return (
+      this.#run.inFlight > 0 &&
+      !this.#slotWait.isWaiting &&
+      this.#deps.monotonicNow() - this.#lastEndedAtMs >= durationMs
+    );
   }
 
   async run(): Promise<DrainOutcome> {
@@ -164,10 +168,19 @@ export class LaneDrain {
       for (;;) {
         const ending = this.#nextEnding();
         this.#startWhatMayStart();
+        if (this.#failure) throw this.#failure.error;
+        if (this.#isFenced) return { outcome: 'fenced' };
+        // Loading and keeping go on side by side: neither waits for the other's statement.
         // Asked once a turn: the answer changes with time, and waiting for an ending that nothing will
         // bring would be for ever.
-        const mayLoad = this.#mayLoad();
-        if (this.#run.inFlight === 0 && !mayLoad) {
+        const mayLoad = !this.#loading && this.#mayLoad();
+        if (mayLoad)
+          this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
+        if (!this.#keeping && this.#ended.length > 0)
+          this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
+        const hasMore =
+          this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading || this.#keeping;
+        if (!hasMore) {
           // What waits for its pace must not start beside the giving back.
           this.#isStopped = true;
           const after = await this.#keep(true);
@@ -178,29 +191,27 @@ export class LaneDrain {
             lane: { ...after, nextStartAtMs: this.#nextStartAtMs, cursor },
           };
         }
-        const isFenced = await this.#keepAndLoad(mayLoad, ending);
-        if (isFenced) return { outcome: 'fenced' };
-        if (this.#bug) throw this.#bug;
+        await ending;
       }
     } finally {
       this.#isStopped = true;
-      while (this.#run.inFlight > 0 && !this.#bug) await this.#nextEnding();
+      this.#slotWait.close();
+      await Promise.all([this.#loading, this.#keeping]);
+      while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
     }
   }
 
-  /** Whatever is to be done now, at the same time; where there is nothing, waits for the next ending. */
-  async #keepAndLoad(mayLoad: boolean, ending: Promise<void>): Promise<boolean> {
-    if (this.#ended.length === 0 && !mayLoad) {
-      await ending;
-      return false;
-    }
-    const [kept, loaded] = await Promise.allSettled([
-      this.#ended.length > 0 ? this.#keep(false) : 'nothing',
-      mayLoad ? this.#load() : undefined,
-    ]);
-    if (kept.status === 'rejected') throw kept.reason;
-    if (loaded.status === 'rejected') throw loaded.reason;
-    return kept.value === undefined;
+  /** What it throws ends the drain, at its next turn. */
+  #inBackground(work: Promise<unknown>, onEnd: () => void): Promise<void> {
+    return work
+      .then(
+        () => undefined,
+        (error: unknown) => void (this.#failure ??= { error }),
+      )
+      .finally(() => {
+        onEnd();
+        this.#wakeUp();
+      });
   }
 
   #mayStart(): boolean {
@@ -218,63 +229,82 @@ export class LaneDrain {
     const run = this.#run;
     if (!this.#mayStart() || run.loadedThrough >= this.#lastSequence) return false;
     if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
-    return run.ahead < AHEAD_MIN && run.span < SPAN_MAX;
+    return run.ahead < pageSize(run.window) / 2 && run.span < SPAN_MAX;
   }
 
   async #load(): Promise<void> {
     // A failing lane needs its head only.
-    const limit = this.#run.nextProbeAtMs === null ? PAGE_SIZE : 1;
+    const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.window) : 1;
     const after = this.#run.loadedThrough;
-    const { deliveries, isEnd } = await this.#store.list(after, this.#attemptedBefore, limit);
-    this.#run.load(deliveries);
-    if (isEnd) this.#lastSequence = this.#run.loadedThrough;
+    const page = await this.#deps.store.load({
+      lane: this.#lane,
+      after,
+      attemptedThrough: this.#attemptedBefore,
+      limit,
+    });
+    if (page.length === 0 && !this.#deps.isAtEnd)
+      throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
+    this.#run.load(page);
+    if (this.#deps.isAtEnd?.()) this.#lastSequence = this.#run.loadedThrough;
   }
 
   #startWhatMayStart(): void {
-    while (this.#mayStart()) {
-      const nowMs = this.#deps.now();
-      const waitMs = this.#pace?.waitMs(nowMs) ?? 0;
-      if (waitMs > 0) {
-        this.#startAfter(waitMs);
+    while (!this.#slotWait.isWaiting && this.#mayStart() && this.#run.mayStart(this.#deps.now())) {
+      if (this.#mustWaitForPace()) return;
+      const { deliveries, probes } = this.#deps.slots;
+      const slots = this.#run.nextProbeAtMs === null ? deliveries : probes;
+      const slot = slots.tryTake(this.#asker);
+      if (!slot) {
+        this.#slotWait.begin(slots);
         return;
       }
-      const delivery = this.#run.start(nowMs);
-      if (!delivery) return;
-      this.#pace?.start(nowMs);
-      this.#send(delivery);
+      this.#startOne(slot);
     }
   }
 
-  /** While others are in flight; a lane with nothing in flight is given back instead, and woken in time. */
-  #startAfter(waitMs: number): void {
-    if (this.#isPaceAwaited || this.#run.inFlight === 0) return;
+  #startOne(slot: Slot): void {
+    const nowMs = this.#deps.now();
+    const delivery = this.#run.start(nowMs);
+    if (delivery) {
+      this.#pace?.start(nowMs);
+      this.#send(delivery, slot);
+    } else slot.giveBack();
+  }
+
+  /** Comes back by itself while others are in flight; with none the lane is given back, and woken in time. */
+  #mustWaitForPace(): boolean {
+    const waitMs = this.#pace?.waitMs(this.#deps.now()) ?? 0;
+    if (waitMs === 0) return false;
+    if (this.#isPaceAwaited || this.#run.inFlight === 0) return true;
     this.#isPaceAwaited = true;
-    this.#deps
-      .pause(waitMs)
-      .then(() => {
-        this.#isPaceAwaited = false;
-        this.#startWhatMayStart();
-        this.#wakeUp();
-      })
-      .catch((error: unknown) => {
-        this.#bug = error;
-        this.#wakeUp();
-      });
+    const startAgain = (): void => {
+      this.#isPaceAwaited = false;
+      this.#startWhatMayStart();
+      this.#wakeUp();
+    };
+    this.#deps.pause(waitMs).then(startAgain, (error: unknown) => {
+      this.#failure ??= { error };
+      this.#wakeUp();
+    });
+    return true;
   }
 
   get #nextStartAtMs(): number | null {
     return this.#pace ? Math.ceil(this.#pace.nextStartAtMs) : null;
   }
 
-  #send(delivery: LoggedDelivery): void {
+  #send(delivery: LoggedDelivery, slot: Slot): void {
     const startedAtMs = this.#deps.now();
     const { endpoint } = this.#target;
     const headers = this.#signer.headers(delivery.eventId, delivery.body, startedAtMs);
     this.#deps
       .post({ endpoint, headers, body: delivery.body })
-      .then((outcome) => this.#end(delivery, startedAtMs, endpoint, outcome))
+      .then((outcome) => {
+        slot.giveBack();
+        this.#end(delivery, startedAtMs, endpoint, outcome);
+      })
       .catch((error: unknown) => {
-        this.#bug = error;
+        this.#failure ??= { error };
         this.#wakeUp();
       });
   }
@@ -285,6 +315,7 @@ export class LaneDrain {
     endpoint: string,
     outcome: HttpOutcome,
   ): void {
+    this.#lastEndedAtMs = this.#deps.monotonicNow();
     const { sequence } = delivery;
     const attempt = this.#run.attempts(sequence) + 1;
     const { status, durationMs } = outcome;
@@ -320,7 +351,7 @@ export class LaneDrain {
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
   async #keep(isLast: boolean): Promise<LaneAfterProgress | undefined> {
-    const { leases } = this.#deps;
+    const { store, leases } = this.#deps;
     const progress = {
       snapshot: this.#run.snapshot(),
       attempts: this.#ended,
@@ -332,9 +363,15 @@ export class LaneDrain {
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
       try {
-        const after = await this.#store.record(progress, leases.leaseMs, this.#deps.now());
+        const after = await store.keep({
+          lane: this.#lane,
+          fencing: this.#fencing,
+          progress,
+          leaseMs: leases.leaseMs,
+        });
         if (!after) {
           this.#isStopped = true;
+          this.#isFenced = true;
           this.#deps.logger.warn(
             { ...this.#lane, attempts: progress.attempts.length },
             'a lane was taken over; its attempts are not kept',
@@ -376,14 +413,4 @@ export class LaneDrain {
       this.#wakeUp = resolve;
     });
   }
-}
-
-function isSignedOtherwise(a: SigningTarget, b: SigningTarget): boolean {
-  return (
-    a.signingKey !== b.signingKey ||
-    a.nextSigningKey !== b.nextSigningKey ||
-    a.nextSignsFromMs !== b.nextSignsFromMs ||
-    a.standardWebhooks !== b.standardWebhooks ||
-    a.customHeaders !== b.customHeaders
-  );
 }

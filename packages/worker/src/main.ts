@@ -14,13 +14,18 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
+import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { repeat } from '@sluice/platform/repeat';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
+import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
+import { FairSlots } from './fair-slots.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient, outcomeOf, type HttpPost } from './http-client.ts';
+import { LaneRoom } from './lane-room.ts';
+import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { keepSigningKeys } from './keep-signing-keys.ts';
 import { raiseAlerts } from './raise-alerts.ts';
@@ -29,19 +34,27 @@ import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
+/** A request that takes longer says that its endpoint is far away or does not answer. */
+const SLOW_AFTER_MS = 50;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const SIGNING_KEYS_INTERVAL_MS = 60_000;
-/** Replays drained at the same time, beside the lanes. */
-const REPLAY_DRAINS = 2;
-const REPLAY_POLL_INTERVAL_MS = 500;
 const ALERTS_INTERVAL_MS = 10_000;
+/** Replays drained at the same time, and their requests, beside the lanes'. */
+const REPLAY_DRAINS = 2;
+const REPLAY_REQUESTS_MAX = 16;
+const REPLAY_POLL_INTERVAL_MS = 500;
 const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
 const REPLAYS_CLEARED_MAX = 10;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
+
+const EXPORT_CONCURRENCY = 2;
+const EXPORT_LEASE_MS = 10_000;
+const EXPORT_ROWS_PER_PART = 2_000;
+const EXPORT_SWEEP_INTERVAL_MS = 2_000;
 
 const settings = parseSettings(workerSettings, process.env);
 const logger = createLogger('worker', settings.LOG_LEVEL);
@@ -78,6 +91,28 @@ lifecycle.defer('producer', () => producer.close());
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
+const store = createLaneStore(database, now);
+const monotonicNow = () => performance.now();
+const slots = {
+  deliveries: new FairSlots({
+    slotsMax: settings.WORKER_REQUESTS_MAX,
+    slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+  probes: new FairSlots({
+    slotsMax: Math.ceil(settings.WORKER_REQUESTS_MAX / 4),
+    slowMax: Math.ceil(settings.WORKER_SLOW_REQUESTS_MAX / 4),
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+};
+const room = new LaneRoom({
+  stillAfterMs: SLOW_AFTER_MS,
+  stillMax: settings.WORKER_SLOW_REQUESTS_MAX,
+  onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
+});
+lifecycle.defer('lanes under way', () => room.close());
 const numbers = new NumberStock();
 const newId = createIdGenerator(now);
 let appliedCount = 0;
@@ -87,7 +122,6 @@ const attempts = new Map<string, number>();
 
 /** What lanes and replays are drained with. */
 const draining = {
-  database,
   policy: webhooks.lanes,
   leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
   async post(request: HttpPost) {
@@ -99,7 +133,7 @@ const draining = {
   openSecret: (environmentId: number, sealed: string) =>
     sealedText.open(sealed, secretContext(environmentId)),
   now,
-  monotonicNow: () => performance.now(),
+  monotonicNow,
   pause: sleep,
   random: Math.random,
   logger,
@@ -122,14 +156,17 @@ const consumers = await startConsumers(broker, {
     return { outcome: 'done' };
   },
   async wakeLane(lane) {
-    await deliverLane(
+    const delivery = deliverLane(
       {
         ...draining,
+        store,
+        slots,
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
       },
       lane,
     );
+    await room.waitFor(delivery);
     deliveredSliceCount++;
     return { outcome: 'done' };
   },
@@ -159,12 +196,26 @@ const alerts = repeat('raise alerts', ALERTS_INTERVAL_MS, logger, () =>
   }),
 );
 lifecycle.defer('alerts', () => alerts.stop());
+const replaySlots = new FairSlots({
+  slotsMax: REPLAY_REQUESTS_MAX,
+  slowMax: REPLAY_REQUESTS_MAX,
+  slowAfterMs: SLOW_AFTER_MS,
+  monotonicNow,
+});
 const replays = Array.from({ length: REPLAY_DRAINS }, () =>
-  repeat('replay deliveries', REPLAY_POLL_INTERVAL_MS, logger, async (isStopping) => {
-    while (!isStopping() && (await replayDeliveries(draining)));
+  repeat('replay deliveries', REPLAY_POLL_INTERVAL_MS, logger, async (isEnding) => {
+    const replaying = {
+      ...draining,
+      database,
+      slots: { deliveries: replaySlots, probes: replaySlots },
+    };
+    let wasDue = true;
+    while (wasDue && !isEnding()) wasDue = await replayDeliveries(replaying);
   }),
 );
-lifecycle.defer('replays', () => Promise.all(replays.map((each) => each.stop())).then(() => {}));
+lifecycle.defer('replays', async () => {
+  await Promise.all(replays.map((each) => each.stop()));
+});
 const replayClearing = repeat('clear replays', CLEANING_INTERVAL_MS, logger, () =>
   clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
 );
@@ -175,6 +226,31 @@ const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () 
   makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
 );
 lifecycle.defer('partitions', () => partitions.stop());
+
+let isStopping = false;
+const exportQueue = await openTaskQueue(broker, EXPORT_TASKS);
+lifecycle.defer('export queue', () => exportQueue.close());
+const exportWorker = startTaskWorker(broker, EXPORT_TASKS, EXPORT_CONCURRENCY, async (key) => {
+  const outcome = await exportAuditLogs(
+    {
+      database,
+      now,
+      leaseMs: EXPORT_LEASE_MS,
+      rowsPerPart: EXPORT_ROWS_PER_PART,
+      isStopping: () => isStopping,
+    },
+    key,
+  );
+  logger.info({ ...key, outcome }, 'export of an audit log');
+});
+lifecycle.defer('export worker', () => {
+  isStopping = true;
+  return exportWorker.close();
+});
+const exportSweep = repeat('sweep exports', EXPORT_SWEEP_INTERVAL_MS, logger, () =>
+  sweepExports({ database, wake: (key) => exportQueue.wake(key), now }),
+);
+lifecycle.defer('export sweep', () => exportSweep.stop());
 
 const metrics = createMetrics('worker');
 metrics.counter('sluice_worker_envelopes_total', 'Envelopes applied', () => appliedCount);

@@ -10,13 +10,14 @@
  * have drains of their own, so that they take none of the lanes'.
  */
 import type { Database } from '@sluice/database/connection';
-import type { LoggedDelivery } from '@sluice/database/deliveries';
-import type { LaneAfterProgress, LaneProgress } from '@sluice/database/lanes';
+import type { LoggedDelivery, LogRequest } from '@sluice/database/deliveries';
+import type { DrainReport, LaneAfterProgress } from '@sluice/database/lanes';
 import { listReplayed } from '@sluice/database/replay-log';
 import { claimReplay, recordReplayProgress, type ClaimedReplay } from '@sluice/database/replays';
-import { LaneDrain, type LaneDrainDeps, type LaneStore, type LogPage } from './lane-drain.ts';
+import { LaneDrain, type LaneDrainDeps } from './lane-drain.ts';
+import type { LaneStore } from './lane-store.ts';
 
-export interface ReplayDeps extends LaneDrainDeps {
+export interface ReplayDeps extends Omit<LaneDrainDeps, 'store' | 'isAtEnd'> {
   readonly database: Database;
 }
 
@@ -35,41 +36,44 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
   const claimedAtMs = deps.monotonicNow();
   const claimed = await claimReplay(deps.database, deps.leases.leaseMs, deps.now());
   if (!claimed) return false;
-  const store = new ReplayStore(deps.database, claimed);
+  const store = new ReplayStore(deps.database, claimed, deps.now);
   const lane = {
     ...claimed,
     // Nobody knows how many match before the log is read.
     lastSequence: Number.MAX_SAFE_INTEGER,
     windowMax: Math.min(claimed.windowMax ?? REPLAY_WINDOW_MAX, REPLAY_WINDOW_MAX),
   };
-  await new LaneDrain(deps, claimed, lane, claimedAtMs, store).run();
+  const drain = { ...deps, store, isAtEnd: () => store.isAllLoaded };
+  await new LaneDrain(drain, claimed, lane, claimedAtMs).run();
   return true;
 }
 
 /** Numbers what matches, without gaps, as it is read. */
-class ReplayStore implements LaneStore {
+class ReplayStore implements Pick<LaneStore, 'load' | 'keep'> {
   readonly #database: Database;
   readonly #replay: ClaimedReplay;
+  readonly #now: () => number;
   /** Of the log, by position. */
   readonly #sequences = new Map<number, number>();
   #cursor: { position: number; sequence: number };
   #loadedThrough: number;
   #scannedThrough: number;
 
-  constructor(database: Database, replay: ClaimedReplay) {
+  constructor(database: Database, replay: ClaimedReplay, now: () => number) {
     this.#database = database;
     this.#replay = replay;
+    this.#now = now;
     this.#cursor = { position: replay.cursor, sequence: replay.cursorSequence };
     this.#loadedThrough = replay.cursor;
     this.#scannedThrough = replay.cursorSequence;
   }
 
-  get #isAllLoaded(): boolean {
+  get isAllLoaded(): boolean {
     return this.#scannedThrough >= this.#replay.throughSequence;
   }
 
-  async list(_after: number, _attempted: number, limit: number): Promise<LogPage> {
-    for (let scan = 0; scan < SCANS_MAX && !this.#isAllLoaded; scan++) {
+  async load({ limit }: LogRequest): Promise<LoggedDelivery[]> {
+    for (let scan = 0; scan < SCANS_MAX && !this.isAllLoaded; scan++) {
       const range = {
         afterSequence: this.#scannedThrough,
         throughSequence: this.#replay.throughSequence,
@@ -83,12 +87,9 @@ class ReplayStore implements LaneStore {
         SCANNED_ROWS_MAX,
       );
       this.#scannedThrough = scannedThrough;
-      if (deliveries.length > 0) {
-        const numbered = deliveries.map((delivery) => this.#number(delivery));
-        return { deliveries: numbered, isEnd: this.#isAllLoaded };
-      }
+      if (deliveries.length > 0) return deliveries.map((delivery) => this.#number(delivery));
     }
-    return { deliveries: [], isEnd: this.#isAllLoaded };
+    return [];
   }
 
   #number({
@@ -100,11 +101,7 @@ class ReplayStore implements LaneStore {
     return { ...delivery, sequence };
   }
 
-  async record(
-    progress: LaneProgress,
-    leaseMs: number,
-    nowMs: number,
-  ): Promise<LaneAfterProgress | undefined> {
+  async keep({ progress, leaseMs }: DrainReport): Promise<LaneAfterProgress | undefined> {
     const { snapshot, attempts, isLast } = progress;
     const isCaughtUp = snapshot.cursor === this.#loadedThrough;
     const sequence =
@@ -125,17 +122,17 @@ class ReplayStore implements LaneStore {
         cursorSequence,
         nextStartAtMs: progress.nextStartAtMs ?? null,
         isLast,
-        isDone: isCaughtUp && this.#isAllLoaded,
+        isDone: isCaughtUp && this.isAllLoaded,
       },
       leaseMs,
-      nowMs,
+      this.#now(),
     );
     if (!after) return undefined;
     this.#cursor = { position: snapshot.cursor, sequence };
     return {
       ...after,
       nextProbeAtMs: snapshot.nextProbeAtMs,
-      lastSequence: this.#isAllLoaded ? this.#loadedThrough : Number.MAX_SAFE_INTEGER,
+      lastSequence: this.isAllLoaded ? this.#loadedThrough : Number.MAX_SAFE_INTEGER,
     };
   }
 

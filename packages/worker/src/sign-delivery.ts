@@ -20,6 +20,16 @@ export type SigningTarget = Pick<
   'signingKey' | 'nextSigningKey' | 'nextSignsFromMs' | 'standardWebhooks' | 'customHeaders'
 >;
 
+export function isSignedOtherwise(a: SigningTarget, b: SigningTarget): boolean {
+  return (
+    a.signingKey !== b.signingKey ||
+    a.nextSigningKey !== b.nextSigningKey ||
+    a.nextSignsFromMs !== b.nextSignsFromMs ||
+    a.standardWebhooks !== b.standardWebhooks ||
+    a.customHeaders !== b.customHeaders
+  );
+}
+
 /** Holds the opened keys of one webhook, as of when it was made. */
 export class DeliverySigner {
   readonly #current: Key;

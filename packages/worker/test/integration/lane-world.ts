@@ -15,8 +15,11 @@ import type { LanePolicy } from '@sluice/domain/lane';
 import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
+import { FairSlots } from '../../src/fair-slots.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
-import { replayDeliveries } from '../../src/replay-deliveries.ts';
+import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.ts';
+import type { LaneSlots } from '../../src/lane-drain.ts';
+import { createLaneStore } from '../../src/lane-store.ts';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -70,7 +73,7 @@ export interface LaneWorld extends LaneKey {
   /** Delivers until the lane answers something else than `more`. */
   deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
   /** Drains a replay that is due, whosever it is, for a slice. */
-  replay(changes?: Partial<DeliverLaneDeps>): Promise<boolean>;
+  replay(changes?: Partial<ReplayDeps>): Promise<boolean>;
   lane(): Promise<LaneReport | undefined>;
   attempts(sequence: number): Promise<AttemptRecord[]>;
 }
@@ -123,7 +126,7 @@ export async function createLaneWorld(
       await database.transaction().execute((transaction) => appendDeliveries(transaction, events));
     },
 
-    deliver: (changes = {}) => deliverLane({ ...depsOf(world), ...changes }, key),
+    deliver: (changes = {}) => deliverLane({ ...depsOf(world), ...changes }, key).ended,
 
     async deliverAll(changes) {
       for (;;) {
@@ -132,16 +135,27 @@ export async function createLaneWorld(
       }
     },
 
-    replay: (changes = {}) => replayDeliveries({ ...depsOf(world), ...changes }),
+    replay: (changes = {}) => replayDeliveries({ ...depsOf(world), database, ...changes }),
     lane: () => findLane(database, key),
     attempts: (sequence) => listAttempts(database, key, [sequence]),
   };
   return world;
 }
 
+function createSlots(): LaneSlots {
+  const options = {
+    slotsMax: 100,
+    slowMax: 100,
+    slowAfterMs: 50,
+    monotonicNow: () => performance.now(),
+  };
+  return { deliveries: new FairSlots(options), probes: new FairSlots(options) };
+}
+
 function depsOf(world: LaneWorld): DeliverLaneDeps {
   return {
-    database: world.database,
+    slots: createSlots(),
+    store: createLaneStore(world.database, () => world.nowMs),
     policy: POLICY,
     leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 1_000 },
     async post(request) {
