@@ -9,23 +9,14 @@ import type { AttemptRecord, LaneKey } from '@sluice/database/lanes';
 import type { ReplayCriteria, ReplayKey } from '@sluice/database/replay-log';
 import type { Replay, ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/database/replays';
 import type { Webhook } from '@sluice/database/webhooks';
-import { isSelectableEventType, SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf, keyNameOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  conflicting,
-  idInPath,
-  missing,
-  text,
-  UNIX_SECONDS_MAX,
-} from './fields.ts';
+import { badBody, badRequest, commonFailures, conflicting, idInPath, missing } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { notFound } from './problem.ts';
+import { criteriaOf, newReplay, replay, toWire } from './replay-fields.ts';
 import type { ApiServer } from './server.ts';
 import { attempt as shownAttempt, attemptToWire } from './webhook-deliveries.ts';
 
@@ -48,89 +39,13 @@ export interface WebhookReplayDependencies {
   readonly now: () => number;
 }
 
-const RATE_PER_SECOND_DEFAULT = 10;
-const RATE_PER_SECOND_MAX = 1_000;
 const LISTED_MAX = 100;
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 50;
-const PERSON_LENGTH_MAX = 1_000;
 
 const tags = ['reporting webhooks'];
 const params = z.object({ webhook_id: idInPath });
 const replayParams = z.object({ webhook_id: idInPath, replay_id: idInPath });
-const unixSeconds = z.int().min(0).max(UNIX_SECONDS_MAX);
-const states = z.enum(['delivered', 'abandoned']);
-
-const criteria = z.object({
-  since: unixSeconds.optional().meta({ description: 'Unix seconds: logged then or later.' }),
-  until: unixSeconds.optional().meta({ description: 'Unix seconds: logged before then.' }),
-  event_types: z
-    .array(
-      z
-        .string()
-        .refine((type): boolean => isSelectableEventType(type), { error: 'must be an event type' }),
-    )
-    .min(1)
-    .max(SELECTABLE_EVENT_TYPES.length)
-    .optional()
-    .meta({ items: { type: 'string', enum: [...SELECTABLE_EVENT_TYPES] } }),
-  states: z
-    .array(states)
-    .min(1)
-    .max(2)
-    .optional()
-    .meta({ description: 'What became of the delivery; both where it is not given.' }),
-  person: z
-    .object({
-      id: text(PERSON_LENGTH_MAX).min(1).optional(),
-      email: text(PERSON_LENGTH_MAX).min(1).optional(),
-      svc_id: text(PERSON_LENGTH_MAX).min(1).optional(),
-    })
-    .refine((person) => Object.values(person).filter((each) => each !== undefined).length === 1, {
-      error: 'must hold one of id, email, svc_id',
-    })
-    .optional()
-    .meta({ description: 'Whom the event was about: one of the identifiers that its body names.' }),
-});
-
-const request = criteria
-  .extend({
-    rate_per_second: z.int().min(1).max(RATE_PER_SECOND_MAX).default(RATE_PER_SECOND_DEFAULT).meta({
-      description: 'Requests a second; the rate limit of the webhook, where lower, counts.',
-    }),
-    dry_run: z.boolean().default(false).meta({ description: 'Only counts what would be sent.' }),
-  })
-  .refine(
-    (body) =>
-      [body.since, body.until, body.event_types, body.states, body.person].some(
-        (each) => each !== undefined,
-      ),
-    {
-      error: 'must say what to replay: since, until, event_types, states or person',
-    },
-  )
-  .meta({ id: 'NewReplay', description: 'All that is given must hold.' });
-
-const replay = z
-  .object({
-    id: z.int(),
-    state: z.enum(['running', 'done', 'cancelled']),
-    failing: z.boolean().meta({ description: 'It waits for `next_probe_at`.' }),
-    next_probe_at: z.int().nullable(),
-    criteria,
-    rate_per_second: z.int(),
-    total: z
-      .int()
-      .nullable()
-      .meta({ description: 'Counted when it was asked for; null: too many to count.' }),
-    delivered: z.int(),
-    abandoned: z.int(),
-    created_at: z.int().meta({ description: 'Unix seconds.' }),
-    created_by: z.string().meta({ description: 'The name of the key.' }),
-    ended_at: z.int().nullable(),
-  })
-  .meta({ id: 'Replay' });
-
 const answer = z.object({
   dry_run: z.boolean(),
   count: z.int().meta({ description: 'Deliveries that match.' }),
@@ -161,7 +76,7 @@ export function registerWebhookReplays(
           'Those that are delivered or abandoned now and match, in their order, with the same bytes and the same ' +
           '`event_id`, signed anew. In a lane of its own: what happens meanwhile is not delayed. One at a time.',
         params,
-        body: request,
+        body: newReplay,
         response: {
           200: answer,
           ...badRequest,
@@ -308,47 +223,4 @@ const keyOf = (
   environmentId: environmentOf(call),
   webhookId: path.webhook_id,
   replayId: path.replay_id,
-});
-
-function criteriaOf({
-  since,
-  until,
-  event_types: eventTypes,
-  states: wanted,
-  person,
-}: z.infer<typeof criteria>): ReplayCriteria {
-  const [identifier] = (['id', 'email', 'svc_id'] as const).flatMap((kind) => {
-    const value = person?.[kind];
-    return value === undefined ? [] : [{ kind, value }];
-  });
-  return {
-    since,
-    until,
-    eventTypes,
-    states: wanted && [...new Set(wanted)],
-    person: identifier,
-  };
-}
-
-const toSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
-
-const toWire = (row: Replay): z.infer<typeof replay> => ({
-  id: row.replayId,
-  state: row.state,
-  failing: row.isFailing && row.state === 'running',
-  next_probe_at: row.nextProbeAt && row.state === 'running' ? toSeconds(row.nextProbeAt) : null,
-  criteria: {
-    since: row.criteria.since,
-    until: row.criteria.until,
-    event_types: row.criteria.eventTypes && [...row.criteria.eventTypes],
-    states: row.criteria.states && [...row.criteria.states],
-    person: row.criteria.person && { [row.criteria.person.kind]: row.criteria.person.value },
-  },
-  rate_per_second: row.ratePerSecond,
-  total: row.total,
-  delivered: row.delivered,
-  abandoned: row.abandoned,
-  created_at: toSeconds(row.createdAt),
-  created_by: row.createdBy,
-  ended_at: row.endedAt && toSeconds(row.endedAt),
 });

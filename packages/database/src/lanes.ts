@@ -27,35 +27,13 @@ import {
   timestampColumn,
 } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
+import { SNAPSHOT, snapshotOf, type LaneRow } from './lane-snapshot.ts';
+import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
 
 export interface LaneKey {
   readonly environmentId: number;
   readonly webhookId: number;
 }
-
-/** Where and how the deliveries of a lane are sent now. */
-export interface LaneTarget {
-  readonly endpoint: string;
-  /** As it is stored: sealed. */
-  readonly signingKey: string;
-  /** The one that replaces it at `nextSignsFromMs`; both null but while keys are rotated. */
-  readonly nextSigningKey: string | null;
-  readonly nextSignsFromMs: number | null;
-  /** Adds the headers of Standard Webhooks. */
-  readonly standardWebhooks: boolean;
-  /** Null: as fast as it goes. */
-  readonly rateLimitPerSecond: number | null;
-  /** Null: what the worker allows. */
-  readonly windowMax: number | null;
-  /** As they are stored: sealed JSON. */
-  readonly customHeaders: string | null;
-}
-
-export const TARGET = sql`
-  webhooks.endpoint, webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
-  (extract(epoch from webhooks.next_signs_from) * 1000)::float8 as "nextSignsFromMs",
-  webhooks.standard_webhooks as "standardWebhooks", webhooks.rate_limit_per_second as "rateLimitPerSecond",
-  webhooks.window_max as "windowMax", webhooks.custom_headers as "customHeaders"`;
 
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   /** Whose it is: workers are shared between accounts. */
@@ -65,22 +43,6 @@ export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   /** No request before it; null where there is no rate limit, or nothing to remember. */
   readonly nextStartAtMs: number | null;
 }
-
-interface LaneRow {
-  readonly nextStartAt: Date | null;
-  readonly state: 'healthy' | 'failing';
-  readonly cursor: string;
-  readonly attemptedThrough: string;
-  readonly nextProbeAt: Date | null;
-  readonly window: number;
-  readonly lastSequence: string;
-  readonly fencing: string;
-}
-
-const SNAPSHOT = sql`
-  lanes.state, lanes.cursor_sequence as cursor, lanes.attempted_sequence as "attemptedThrough",
-  lanes.next_probe_at as "nextProbeAt", lanes.send_window as "window", lanes.last_sequence as "lastSequence",
-  lanes.fencing, lanes.next_start_at as "nextStartAt"`;
 
 /** A lane to be claimed. */
 export interface LaneClaim {
@@ -375,31 +337,3 @@ const nameOf = (lane: LaneKey): string => `${lane.environmentId}/${lane.webhookI
 /** The first success after failures, which ends their episode. */
 const hasRecovered = ({ snapshot, attempts }: LaneProgress): boolean =>
   snapshot.state === 'healthy' && attempts.some(({ outcome }) => outcome === 'delivered');
-
-export function targetOf(row: LaneTarget): LaneTarget {
-  return {
-    endpoint: row.endpoint,
-    signingKey: row.signingKey,
-    nextSigningKey: row.nextSigningKey,
-    nextSignsFromMs: row.nextSignsFromMs,
-    standardWebhooks: row.standardWebhooks,
-    rateLimitPerSecond: row.rateLimitPerSecond,
-    windowMax: row.windowMax,
-    customHeaders: row.customHeaders,
-  };
-}
-
-function snapshotOf(
-  row: LaneRow,
-): LaneSnapshot & { lastSequence: number; fencing: number; nextStartAtMs: number | null } {
-  return {
-    state: row.state,
-    cursor: Number(row.cursor),
-    attemptedThrough: Number(row.attemptedThrough),
-    nextProbeAtMs: row.nextProbeAt?.getTime() ?? null,
-    window: row.window,
-    lastSequence: Number(row.lastSequence),
-    fencing: Number(row.fencing),
-    nextStartAtMs: row.nextStartAt?.getTime() ?? null,
-  };
-}

@@ -12,7 +12,8 @@
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/lanes.ts` (step 14).
  */
 import type { LaneKey } from '@sluice/database/lanes';
-import { LaneDrain, type LaneDrainDeps, type ReleasedLane } from './lane-drain.ts';
+import { LaneDrain, type ReleasedLane } from './lane-drain.ts';
+import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';
 
 export interface DeliverLaneDeps extends LaneDrainDeps {

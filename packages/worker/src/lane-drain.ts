@@ -19,54 +19,18 @@ import type {
   ClaimedLane,
   LaneAfterProgress,
   LaneKey,
-  LaneTarget,
 } from '@sluice/database/lanes';
+import type { LaneTarget } from '@sluice/database/lane-target';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { AppError } from '@sluice/domain/errors';
-import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
-import { SendPace } from '@sluice/domain/send-pace';
-import type { Logger } from '@sluice/platform/logger';
-import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
-import type { HttpOutcome, HttpPost } from './http-client.ts';
+import { LaneRun } from '@sluice/domain/lane';
+import type { Slot, SlotAsker } from './fair-slots.ts';
+import type { HttpOutcome } from './http-client.ts';
 import { firstWindow, pageSize } from './lane-pace.ts';
-import type { LaneStore } from './lane-store.ts';
+import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import { PaceWait } from './pace-wait.ts';
 import { DeliverySigner, isSignedOtherwise, type SigningTarget } from './sign-delivery.ts';
 import { SlotWait } from './slot-wait.ts';
-
-export interface LaneDrainDeps {
-  readonly store: Pick<LaneStore, 'load' | 'keep'>;
-  /** Of a log whose end is not known before it is read: true once it is. */
-  readonly isAtEnd?: () => boolean;
-  readonly policy: LanePolicy;
-  readonly slots: LaneSlots;
-  readonly leases: LeaseOptions;
-  readonly post: (request: HttpPost) => Promise<HttpOutcome>;
-  /** Opens a sealed secret of a workspace. */
-  readonly openSecret: (environmentId: number, sealed: string) => string;
-  /** Unix milliseconds: what timestamps and waits are made of. */
-  readonly now: () => number;
-  /** Never set back: what leases and slices are measured with. */
-  readonly monotonicNow: () => number;
-  readonly pause: (durationMs: number) => Promise<void>;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
-  readonly logger: Logger;
-}
-
-/** Probes have slots of their own: however many lanes fail, they take none from those that do not. */
-export interface LaneSlots {
-  readonly deliveries: FairSlots;
-  readonly probes: FairSlots;
-}
-
-export interface LeaseOptions {
-  /** Longest time of one request. */
-  readonly timeoutMs: number;
-  /** How long a lane waits for a worker that died. Must be well above the timeout. */
-  readonly leaseMs: number;
-  /** After this a lane makes room for others; what is in flight is waited for. */
-  readonly sliceMs: number;
-}
 
 /** How a drain ended, the lease being given back or lost. */
 export type DrainOutcome =
@@ -102,8 +66,7 @@ export class LaneDrain {
   #target: LaneTarget;
   #signer: DeliverySigner;
   /** As of the claim: a rate limit that is changed counts from the next slice on. */
-  readonly #pace: SendPace | undefined;
-  #isPaceAwaited = false;
+  readonly #pace: PaceWait;
   #lastSequence: number;
   #isPaused = false;
   #isStopped = false;
@@ -131,15 +94,14 @@ export class LaneDrain {
     this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
     this.#target = claimed;
     this.#signer = this.#signerFor(claimed);
-    this.#pace =
-      claimed.rateLimitPerSecond === null
-        ? undefined
-        : new SendPace(claimed.rateLimitPerSecond, claimed.nextStartAtMs, deps.now());
+    this.#pace = new PaceWait(deps, claimed, (error) => {
+      if (error !== undefined) this.#failure ??= { error };
+      this.#startWhatMayStart();
+      this.#wakeUp();
+    });
     this.#lastSequence = claimed.lastSequence;
-    this.#asker = {
-      accountId: claimed.accountId,
-      lane: `${lane.environmentId}/${lane.webhookId}`,
-    };
+    const { accountId } = claimed;
+    this.#asker = { accountId, lane: `${lane.environmentId}/${lane.webhookId}` };
     this.#slotWait = new SlotWait({
       asker: this.#asker,
       sliceEndsAtMs: this.#sliceEndsAtMs,
@@ -185,11 +147,9 @@ export class LaneDrain {
           this.#isStopped = true;
           const after = await this.#keep(true);
           if (!after) return { outcome: 'fenced' };
+          const { nextStartAtMs } = this.#pace;
           const { cursor } = this.#run.snapshot();
-          return {
-            outcome: 'kept',
-            lane: { ...after, nextStartAtMs: this.#nextStartAtMs, cursor },
-          };
+          return { outcome: 'kept', lane: { ...after, nextStartAtMs, cursor } };
         }
         await ending;
       }
@@ -250,7 +210,7 @@ export class LaneDrain {
 
   #startWhatMayStart(): void {
     while (!this.#slotWait.isWaiting && this.#mayStart() && this.#run.mayStart(this.#deps.now())) {
-      if (this.#mustWaitForPace()) return;
+      if (this.#pace.mustWait(this.#run.inFlight > 0)) return;
       const { deliveries, probes } = this.#deps.slots;
       const slots = this.#run.nextProbeAtMs === null ? deliveries : probes;
       const slot = slots.tryTake(this.#asker);
@@ -266,31 +226,9 @@ export class LaneDrain {
     const nowMs = this.#deps.now();
     const delivery = this.#run.start(nowMs);
     if (delivery) {
-      this.#pace?.start(nowMs);
+      this.#pace.start(nowMs);
       this.#send(delivery, slot);
     } else slot.giveBack();
-  }
-
-  /** Comes back by itself while others are in flight; with none the lane is given back, and woken in time. */
-  #mustWaitForPace(): boolean {
-    const waitMs = this.#pace?.waitMs(this.#deps.now()) ?? 0;
-    if (waitMs === 0) return false;
-    if (this.#isPaceAwaited || this.#run.inFlight === 0) return true;
-    this.#isPaceAwaited = true;
-    const startAgain = (): void => {
-      this.#isPaceAwaited = false;
-      this.#startWhatMayStart();
-      this.#wakeUp();
-    };
-    this.#deps.pause(waitMs).then(startAgain, (error: unknown) => {
-      this.#failure ??= { error };
-      this.#wakeUp();
-    });
-    return true;
-  }
-
-  get #nextStartAtMs(): number | null {
-    return this.#pace ? Math.ceil(this.#pace.nextStartAtMs) : null;
   }
 
   #send(delivery: LoggedDelivery, slot: Slot): void {
@@ -355,7 +293,7 @@ export class LaneDrain {
     const progress = {
       snapshot: this.#run.snapshot(),
       attempts: this.#ended,
-      nextStartAtMs: this.#nextStartAtMs,
+      nextStartAtMs: this.#pace.nextStartAtMs,
       endpoint: this.#target.endpoint,
       isLast,
     };

@@ -13,8 +13,13 @@ import type { Database } from '@sluice/database/connection';
 import type { LoggedDelivery, LogRequest } from '@sluice/database/deliveries';
 import type { DrainReport, LaneAfterProgress } from '@sluice/database/lanes';
 import { listReplayed } from '@sluice/database/replay-log';
-import { claimReplay, recordReplayProgress, type ClaimedReplay } from '@sluice/database/replays';
-import { LaneDrain, type LaneDrainDeps } from './lane-drain.ts';
+import {
+  claimReplay,
+  recordReplayProgress,
+  type ClaimedReplay,
+} from '@sluice/database/replay-lanes';
+import { LaneDrain } from './lane-drain.ts';
+import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';
 
 export interface ReplayDeps extends Omit<LaneDrainDeps, 'store' | 'isAtEnd'> {

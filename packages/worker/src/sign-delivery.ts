@@ -7,7 +7,7 @@
  * between, and one that knows neither header nor rotation sees one key or the other.
  */
 import { createHmac } from 'node:crypto';
-import type { LaneTarget } from '@sluice/database/lanes';
+import type { LaneTarget } from '@sluice/database/lane-target';
 import {
   deliveryHeaders,
   standardKey,

@@ -18,7 +18,7 @@ import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/d
 import { FairSlots } from '../../src/fair-slots.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
 import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.ts';
-import type { LaneSlots } from '../../src/lane-drain.ts';
+import type { LaneSlots } from '../../src/lane-drain-deps.ts';
 import { createLaneStore } from '../../src/lane-store.ts';
 
 export const HOUR_MS = 3_600_000;
