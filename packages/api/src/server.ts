@@ -19,6 +19,7 @@ import { authenticateCaller, type AuthenticateDependencies } from './authenticat
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
+import { type ImportDependencies, registerImports } from './imports.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
 import { type ObjectDependencies, registerObjects } from './objects.ts';
@@ -56,6 +57,7 @@ export interface ApiDependencies
     CustomerDependencies,
     ObjectDependencies,
     IngestionIssueDependencies,
+    ImportDependencies,
     WorkspaceDependencies,
     ProbeDependencies {
   readonly logger: FastifyBaseLogger;
@@ -129,6 +131,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerCustomers(scope, dependencies);
     registerObjects(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
+    registerImports(scope, dependencies);
     registerWorkspaces(scope, dependencies);
   });
   serveReference(app);

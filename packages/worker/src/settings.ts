@@ -10,6 +10,9 @@ export const workerSettings = platformSettings.extend({
   WORKER_LANE_CONCURRENCY: integer(1, 10_000, 32).describe(
     'lanes drained at the same time by one process',
   ),
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
+    'of a file that is fetched for an import',
+  ),
   WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000).describe(
     'how often lanes whose wake-up was lost are looked for',
   ),
