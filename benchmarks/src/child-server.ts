@@ -5,6 +5,7 @@ import { readFile } from 'node:fs/promises';
 /** One or more processes of the same server on one port, which the kernel shares out among them. */
 export interface ChildServer {
   readonly url: string;
+  readonly pids: readonly number[];
   /** CPU seconds used so far, user and system, of all. */
   cpuSeconds(): Promise<number>;
   /** Resident memory now, of the largest. */
@@ -46,6 +47,7 @@ export async function startChildServer(
   const pids = children.map(({ process }) => process.pid as number);
   return {
     url,
+    pids,
     async cpuSeconds() {
       const seconds = await Promise.all(pids.map(cpuSecondsOf));
       return seconds.reduce((sum, value) => sum + value, 0);

@@ -1,5 +1,7 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
+import { benchImports } from './imports.ts';
 import { benchIntake } from './intake.ts';
+import { benchProcess } from './process.ts';
 import { benchStream } from './stream.ts';
 
 const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
@@ -9,9 +11,17 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
         'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
       run: benchIntake,
     },
+    imports: {
+      about: 'one CSV import of 1 GB: rows a second, and memory that stays as it is',
+      run: benchImports,
+    },
     stream: {
       about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',
       run: benchStream,
+    },
+    process: {
+      about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
+      run: benchProcess,
     },
   };
 

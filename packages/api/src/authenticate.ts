@@ -5,6 +5,7 @@
  * leaks by its time. A key is remembered for a second: revoking one takes effect within that.
  */
 import { createHash } from 'node:crypto';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { AppKey } from '@sluice/database/credentials';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import { sendProblem } from './error-handling.ts';
@@ -19,6 +20,7 @@ const BEARER = /^bearer +([\w.~+/=-]{1,512}) *$/i;
 /** Whose call it is. Every statement made for it names this tenant. */
 export interface Caller {
   readonly environmentId: number;
+  readonly credentialId: number;
   /** What its owner calls the key, for the record of what was done with it. */
   readonly keyName: string;
 }
@@ -52,7 +54,11 @@ export function authenticateCaller(
         dependencies.findAppKey(secretHash),
       );
       if (key) {
-        request.caller = { environmentId: key.environmentId, keyName: key.name };
+        request.caller = {
+          environmentId: key.environmentId,
+          credentialId: key.credentialId,
+          keyName: key.name,
+        };
         return undefined;
       }
     }
@@ -72,6 +78,22 @@ export function environmentOf(request: FastifyRequest): number {
 /** Who it is, as far as a key tells. */
 export function keyNameOf(request: FastifyRequest): string {
   return callerOf(request).keyName;
+}
+
+/** Who changes something by this call, for the audit log. */
+export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
+  return {
+    actor: { type: 'service_account', serviceAccountId: null },
+    credentialId: callerOf(request).credentialId,
+    ipAddr: canonicalAddress(request.ip),
+    userAgent: request.headers['user-agent'] ?? null,
+    requestId: request.id,
+  };
+}
+
+/** An IPv4 client of a socket that listens on IPv6 too is shown by its IPv4 address. */
+function canonicalAddress(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
 function callerOf({ caller }: FastifyRequest): Caller {

@@ -5,10 +5,11 @@
  * send `{disabled: true}` alone (ingestion-conventions.md §4.6); unknown fields are ignored. Strict
  * where a mistake would be silent: an event type that does not exist is refused by name.
  */
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { Webhook, WebhookSettings } from '@sluice/database/webhooks';
 import { isReportingEventType, REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import { z } from 'zod';
-import { environmentOf } from './authenticate.ts';
+import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures, idInPath, missing, text } from './fields.ts';
 import { notFound } from './problem.ts';
@@ -20,19 +21,27 @@ import {
 } from './webhook-deliveries.ts';
 
 export interface ReportingWebhookDependencies extends WebhookDeliveryDependencies {
-  readonly insertWebhook: (
+  readonly makeWebhook: (
     environmentId: number,
     settings: WebhookSettings,
+    origin: ChangeOrigin,
+    nowMs: number,
   ) => Promise<Webhook | undefined>;
   readonly listWebhooks: (environmentId: number) => Promise<Webhook[]>;
   readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
-  readonly updateWebhook: (
+  readonly changeWebhook: (
     environmentId: number,
     webhookId: number,
     changes: Partial<WebhookSettings>,
+    origin: ChangeOrigin,
     nowMs: number,
   ) => Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined>;
-  readonly deleteWebhook: (environmentId: number, webhookId: number) => Promise<boolean>;
+  readonly removeWebhook: (
+    environmentId: number,
+    webhookId: number,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<boolean>;
   /** Lets what is held back be tried now; losing a call only delays it until the next sweep. */
   readonly wakeLane: (lane: {
     readonly environmentId: number;
@@ -134,11 +143,12 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const { full_resolution: fullResolution, with_content: withContent, ...rest } = request.body;
-      const made = await dependencies.insertWebhook(environmentOf(request), {
-        ...rest,
-        fullResolution,
-        withContent,
-      });
+      const made = await dependencies.makeWebhook(
+        environmentOf(request),
+        { ...rest, fullResolution, withContent },
+        changeOriginOf(request),
+        dependencies.now(),
+      );
       return made
         ? reply.send(toWire(made))
         : sendProblem(request, reply, notFound('the workspace of this key was'));
@@ -197,10 +207,11 @@ export function registerReportingWebhooks(
     async (request, reply) => {
       const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
       const changes = toChanges(request.body);
-      const updated = await dependencies.updateWebhook(
+      const updated = await dependencies.changeWebhook(
         lane.environmentId,
         lane.webhookId,
         changes,
+        changeOriginOf(request),
         dependencies.now(),
       );
       if (!updated) return sendProblem(request, reply, notFound('the reporting webhook was'));
@@ -232,9 +243,11 @@ export function registerReportingWebhooks(
       },
     },
     async (request, reply) => {
-      const isDeleted = await dependencies.deleteWebhook(
+      const isDeleted = await dependencies.removeWebhook(
         environmentOf(request),
         request.params.webhook_id,
+        changeOriginOf(request),
+        dependencies.now(),
       );
       return isDeleted
         ? reply.send(undefined)

@@ -4,6 +4,8 @@
  * What every request meets, in order: a request id, the headers every answer carries, 404 or 405
  * before the body is read, the bearer key (under `/v1`), the body under its limit, the zod schemas,
  * the handler, the response checked against its schema. One file a route family declares routes.
+ * Two kinds of keys: one of the app API opens a workspace (`authenticate.ts`), a service account's
+ * token opens an account (`account-guard.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError } from '@sluice/domain/errors';
@@ -14,12 +16,16 @@ import fastify, {
   type RawServerDefault,
 } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts';
+import { type AccountDependencies, registerAccounts } from './accounts.ts';
 import { watchMethods } from './allowed-methods.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
+import { boundBodyTime } from './body-deadline.ts';
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
 import { type ImportDependencies, registerImports } from './imports.ts';
+import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
 import { type ObjectDependencies, registerObjects } from './objects.ts';
@@ -29,7 +35,8 @@ import {
   registerReportingWebhooks,
   type ReportingWebhookDependencies,
 } from './reporting-webhooks.ts';
-import { validatorCompiler } from './request-validation.ts';
+import { accountValidatorCompiler, validatorCompiler } from './request-validation.ts';
+import { registerTokenExchange } from './token-exchange.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
 export type ApiServer = FastifyInstance<
@@ -56,9 +63,12 @@ export interface ApiDependencies
     LaneOperationDependencies,
     CustomerDependencies,
     ObjectDependencies,
+    EventTraceDependencies,
     IngestionIssueDependencies,
     ImportDependencies,
     WorkspaceDependencies,
+    AccountGuardDependencies,
+    AccountDependencies,
     ProbeDependencies {
   readonly logger: FastifyBaseLogger;
   readonly newId: () => string;
@@ -69,19 +79,26 @@ export interface ApiDependencies
 const BODY_SIZE_BYTES_MAX = 64 * 1024;
 /** An email of 254 bytes, each percent-encoded. */
 const PATH_PARAMETER_LENGTH_MAX = 1000;
-const REQUEST_TIMEOUT_MS = 30_000;
+const BODY_TIMEOUT_MS = 30_000;
+const HEAD_TIMEOUT_MS = 30_000;
+/** Of a file. */
+const REQUEST_TIMEOUT_MS = 6 * 3_600_000;
 
 /** What a caller may choose as a request's id: no spaces, nothing that breaks a log line. */
 const REQUEST_ID = /^[\w.:+/=-]{1,128}$/;
 
 /** Builds the app; `listen` and `close` are the caller's. */
-export async function buildServer(dependencies: ApiDependencies): Promise<ApiServer> {
+export async function buildServer(
+  dependencies: ApiDependencies,
+  bodyTimeoutMs = BODY_TIMEOUT_MS,
+): Promise<ApiServer> {
   const app: ApiServer = fastify({
     loggerInstance: dependencies.logger,
     // One line a request, below: Fastify's own show the URL, which names people.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_SIZE_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { headersTimeout: HEAD_TIMEOUT_MS },
     routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
@@ -101,9 +118,11 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(handleError);
   app.decorateRequest('caller', null);
+  app.decorateRequest('accountCaller', null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody(app));
 
+  app.addHook('onRequest', boundBodyTime(bodyTimeoutMs, dependencies.newId));
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(commonHeaders(request.id));
     if (request.is404)
@@ -130,9 +149,19 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerLaneOperations(scope, dependencies);
     registerCustomers(scope, dependencies);
     registerObjects(scope, dependencies);
+    registerEventTrace(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
     registerImports(scope, dependencies);
     registerWorkspaces(scope, dependencies);
+  });
+  await app.register(async (scope: ApiServer) => {
+    scope.setValidatorCompiler(accountValidatorCompiler);
+    guardAccounts(scope, dependencies);
+    registerAccounts(scope, dependencies);
+  });
+  await app.register(async (scope: ApiServer) => {
+    scope.setValidatorCompiler(accountValidatorCompiler);
+    registerTokenExchange(scope, dependencies);
   });
   serveReference(app);
   declareMissingMethods();

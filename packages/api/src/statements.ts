@@ -1,10 +1,22 @@
 /** The SQL statements that the routes need, on one database: what `buildServer` is given for them. */
+import {
+  findAccountToken,
+  findAccountTokenById,
+  recordCredentialUse,
+} from '@sluice/database/account-tokens';
+import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
 import { listActivities } from '@sluice/database/activity-reads';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
 import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
 import { listAttempts, listDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
+import {
+  findEventArrival,
+  findEventAt,
+  listAttemptsOf,
+  listDeliveriesOfEvent,
+} from '@sluice/database/event-traces';
 import { findWorkspaceTotals } from '@sluice/database/environments';
 import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
@@ -25,15 +37,15 @@ import {
   listObjectRelationships,
   listObjectTypes,
 } from '@sluice/database/object-reads';
-import {
-  deleteWebhook,
-  findWebhook,
-  insertWebhook,
-  listWebhooks,
-  updateWebhook,
-} from '@sluice/database/webhooks';
+import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
+import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
 
 const STATEMENTS = {
+  findAccountToken,
+  findAccountTokenById,
+  recordCredentialUse,
+  findAccount,
+  findAccountByEnvironment,
   findAppKey,
   findWorkspaceTotals,
   findPersonProfile,
@@ -53,14 +65,18 @@ const STATEMENTS = {
   findObjects,
   findObjectProfile,
   listObjectRelationships,
-  insertWebhook,
+  makeWebhook,
   listWebhooks,
   findWebhook,
-  updateWebhook,
-  deleteWebhook,
+  changeWebhook,
+  removeWebhook,
   listDeliveries,
   listDeliveriesOfState,
   listAttempts,
+  findEventArrival,
+  findEventAt,
+  listDeliveriesOfEvent,
+  listAttemptsOf,
   findLaneState,
   probeNow,
   skipHead,

@@ -53,7 +53,8 @@ describe('the key', () => {
     let nowMs = 0;
     const { app } = await openServer({
       now: () => nowMs,
-      findAppKey: async () => (isRevoked ? undefined : { environmentId: 1, name: 'test' }),
+      findAppKey: async () =>
+        isRevoked ? undefined : { environmentId: 1, credentialId: 1, name: 'test' },
     });
     const statusAt = async (atMs: number) => {
       nowMs = atMs;

@@ -118,7 +118,7 @@ describe('failures of our own', () => {
     const { app } = await openServer({
       findAppKey: async () => {
         if (isAway) throw Object.assign(new Error('no'), { code: 'ECONNREFUSED' });
-        return { environmentId: 1, name: 'test' };
+        return { environmentId: 1, credentialId: 1, name: 'test' };
       },
     });
     const call = () => app.inject({ url: '/v1/reporting_webhooks', headers: { authorization } });

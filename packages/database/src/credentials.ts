@@ -5,6 +5,7 @@ import type { DatabaseOrTransaction } from './connection.ts';
 /** A key of the app API, in force. */
 export interface AppKey {
   readonly environmentId: number;
+  readonly credentialId: number;
   readonly name: string;
 }
 
@@ -17,7 +18,7 @@ export async function findAppKey(
   secretHash: Buffer,
 ): Promise<AppKey | undefined> {
   const { rows } = await sql<AppKey>`
-    select environment_id as "environmentId", name
+    select environment_id as "environmentId", credential_id::int as "credentialId", name
     from api_credentials
     where kind = 'app' and secret_hash = ${secretHash} and coalesce(site_id, '') = '' and revoked_at is null`.execute(
     database,

@@ -28,11 +28,13 @@ import type { AttemptRecord, LaneKey } from './lanes.ts';
  * Finds webhooks and lanes by the environment's part of their primary keys.
  *
  * @param events - in the order in which the webhooks are to be told.
+ * @param envelopeNumber - of the envelope that they were found in.
  * @returns lanes to wake after commit. Not those that wait for a probe anyway.
  */
 export async function appendDeliveries(
   transaction: DatabaseOrTransaction,
   events: readonly ReportingEvent[],
+  envelopeNumber: string | null = null,
 ): Promise<LaneKey[]> {
   if (events.length === 0) return [];
   const repeats = await takeFirstEngagements(transaction, events);
@@ -45,10 +47,11 @@ export async function appendDeliveries(
         ${events.map((event) => new Date(event.occurredAtMs))}::timestamptz[],
         ${events.map((event) => deliveryBody(event, false))}::text[],
         ${events.map((event) => (event.content === undefined ? null : deliveryBody(event, true)))}::text[],
-        ${events.map((_, place) => repeats.has(place))}::boolean[]
-      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, place)
+        ${events.map((_, place) => repeats.has(place))}::boolean[],
+        ${events.map((event) => event.causeEventId ?? null)}::text[]
+      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, cause_event_id, place)
     ), matched as (
-      select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at,
+      select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id,
              case when webhooks.with_content then coalesce(r.body_with_content, r.body) else r.body end as body,
              row_number() over (partition by webhooks.environment_id, webhooks.webhook_id order by r.place) as step
         from reported r
@@ -68,8 +71,9 @@ export async function appendDeliveries(
        where lanes.environment_id = locked.environment_id and lanes.webhook_id = locked.webhook_id
       returning lanes.environment_id, lanes.webhook_id, last_sequence - locked.deliveries as end_before, state
     ), logged as (
-      insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body)
-      select environment_id, webhook_id, end_before + step, event_id, event_type, occurred_at, body
+      insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body, cause_event_id, envelope_number)
+      select environment_id, webhook_id, end_before + step, event_id, event_type, occurred_at, body, cause_event_id,
+             ${envelopeNumber}::bigint
         from matched join advanced using (environment_id, webhook_id)
     )
     select environment_id as "environmentId", webhook_id as "webhookId"

@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 
 /**
- * Claims the envelope for this transaction; false where another has claimed it for good. Waits for a
+ * Claims the envelope for this transaction and numbers it; undefined where another has claimed it for good. Waits for a
  * transaction that has claimed it and has not ended. By the primary key.
  *
  * Also tells the planner, for this transaction, that all its statements look keys up by index: a
@@ -18,14 +18,15 @@ export async function claimEnvelope(
   transaction: DatabaseOrTransaction,
   envelopeId: string,
   operationCount: number,
-): Promise<boolean> {
-  const { numAffectedRows } = await sql`
+): Promise<string | undefined> {
+  const { rows } = await sql<{ envelopeNumber: string }>`
     insert into envelopes (envelope_id, operation_count)
     select ${envelopeId}::text, ${operationCount}::int
     from (
       select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
              set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
     ) as planner
-    on conflict (envelope_id) do nothing`.execute(transaction);
-  return numAffectedRows === 1n;
+    on conflict (envelope_id) do nothing
+    returning envelope_number as "envelopeNumber"`.execute(transaction);
+  return rows[0]?.envelopeNumber;
 }

@@ -11,6 +11,18 @@ export interface WorkspaceTotals {
   readonly objects: string;
 }
 
+/** Whose workspace it is. Index: `environments_by_id`. */
+export async function findAccountOf(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+): Promise<number | undefined> {
+  const { rows } = await sql<{ accountId: string }>`
+    select account_id as "accountId" from environments where environment_id = ${environmentId}`.execute(
+    database,
+  );
+  return rows[0] && Number(rows[0].accountId);
+}
+
 /**
  * One workspace with what it holds, counted now. Indexes: `environments_by_id`; the primary key of
  * `people` and the unique key of `objects` as index-only ranges. Costs about 0.1 s a million rows, so

@@ -1,34 +1,49 @@
 /** Which event ids were taken: unique per workspace, across APIs, envelopes and days. */
-import type { EventKey } from '@sluice/domain/slice';
+import type { EventClaim, EventKey } from '@sluice/domain/slice';
 import { sql } from 'kysely';
-import { integerColumn, textColumn } from './columns.ts';
+import { integerColumn, textColumn, timestampColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 
 /**
- * Takes event ids for this transaction and names those that were already taken. In order of the key,
- * so that two envelopes with the same ids never wait for each other. By the primary key.
+ * Takes event ids for this transaction and names those that were already taken. By the primary key.
  *
- * @param keys - each once.
+ * Looks first and inserts the rest without `on conflict`, which looks each up once more and touches
+ * each row again to confirm it: 2.5 ms of Postgres' time instead of 6 for 1,000 ids. What another transaction took in
+ * between, or is about to take, is waited for and is a unique violation then: the caller starts
+ * again and finds it. In one order by everybody, so that they wait in line and not in a circle.
+ *
+ * @param claims - each id once.
  */
 export async function claimEventIds(
   transaction: DatabaseOrTransaction,
-  keys: readonly EventKey[],
+  envelopeNumber: string,
+  claims: readonly EventClaim[],
 ): Promise<EventKey[]> {
-  if (keys.length === 0) return [];
+  if (claims.length === 0) return [];
+  const ordered = claims.toSorted(byKey);
   const { rows } = await sql<EventKey>`
     with offered as materialized (
       select * from unnest(
-        ${integerColumn(keys, (key) => key.environmentId)}::int[],
-        ${textColumn(keys, (key) => key.eventId)}::text[]
-      ) as o (environment_id, event_id)
+        ${integerColumn(ordered, (claim) => claim.environmentId)}::int[],
+        ${textColumn(ordered, (claim) => claim.eventId)}::text[],
+        ${timestampColumn(ordered, (claim) => claim.receivedAtMs)}::timestamptz[],
+        ${textColumn(ordered, (claim) => claim.source)}::text[]
+      ) as o (environment_id, event_id, received_at, source)
+    ), taken as materialized (
+      select environment_id, event_id from offered join event_ids using (environment_id, event_id)
     ), claimed as (
-      insert into event_ids (environment_id, event_id)
-      select environment_id, event_id from offered order by environment_id, event_id collate "C"
-      on conflict (environment_id, event_id) do nothing
-      returning environment_id, event_id
+      insert into event_ids (environment_id, event_id, received_at, envelope_number, source)
+      select environment_id, event_id, received_at, ${envelopeNumber}::bigint, source from offered
+       where (environment_id, event_id) not in (select environment_id, event_id from taken)
     )
-    select environment_id as "environmentId", event_id as "eventId" from offered
-    except
-    select environment_id, event_id from claimed`.execute(transaction);
+    select environment_id as "environmentId", event_id as "eventId" from taken`.execute(
+    transaction,
+  );
   return rows;
+}
+
+function byKey(one: EventKey, other: EventKey): number {
+  if (one.environmentId !== other.environmentId) return one.environmentId - other.environmentId;
+  if (one.eventId === other.eventId) return 0;
+  return one.eventId < other.eventId ? -1 : 1;
 }

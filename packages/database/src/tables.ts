@@ -24,22 +24,85 @@ export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
+export interface AccountProducts {
+  account_id: Int8;
+  activated_at: Timestamp | null;
+  is_active: boolean;
+  product: string;
+}
+
 export interface Accounts {
   account_id: Generated<Int8>;
+  address: Json | null;
+  billing_email: string | null;
+  billing_rail: Generated<string>;
   created_at: Generated<Timestamp>;
+  currency: Generated<string>;
+  data_center: Generated<string>;
+  is_sandbox: Generated<boolean>;
+  is_two_factor_required: Generated<boolean>;
   name: string;
+  owner_user_id: number | null;
+  plan_id: Generated<string>;
+  plan_name: Generated<string>;
+  plan_status: Generated<string>;
+  plan_tier: Generated<string>;
+  status: Generated<string>;
+  timezone: Generated<string>;
+  trial_ends_at: Timestamp | null;
+  updated_at: Generated<Timestamp>;
+  website: string | null;
 }
 
 export interface ApiCredentials {
+  account_id: Int8;
   created_at: Generated<Timestamp>;
+  created_by_user_id: number | null;
   credential_id: Generated<Int8>;
-  environment_id: number;
+  environment_id: number | null;
+  expires_at: Timestamp | null;
+  ip_allowlist: Generated<string[]>;
+  is_read_only: Generated<boolean>;
   kind: string;
+  last_used_at: Timestamp | null;
+  last_used_ip: string | null;
   name: string;
   revoked_at: Timestamp | null;
+  scopes: Generated<string[]>;
   secret_hash: Buffer;
   secret_hint: string;
+  service_account_id: number | null;
   site_id: string | null;
+}
+
+export interface AuditChains {
+  account_id: Int8;
+  last_at: Generated<Timestamp>;
+  last_hash: Generated<Buffer>;
+  last_id: Generated<number>;
+}
+
+export interface AuditLogs {
+  account_id: Int8;
+  action: string;
+  actor_type: string;
+  audit_log_id: number;
+  changed_attributes: Generated<Json>;
+  changes: Json;
+  credential_id: Int8 | null;
+  environment_id: number | null;
+  hash: Buffer;
+  ip_addr: string | null;
+  object_id: string;
+  object_name: string | null;
+  object_type: string;
+  occurred_at: Timestamp;
+  previous_hash: Buffer;
+  request_id: string | null;
+  run_id: string | null;
+  service_account_id: number | null;
+  user_agent: string | null;
+  user_id: number | null;
 }
 
 export interface DeliveryAttempts {
@@ -60,6 +123,8 @@ export interface DeliveryAttempts {
 export interface DeliveryLog {
   appended_at: Generated<Timestamp>;
   body: string;
+  cause_event_id: string | null;
+  envelope_number: Int8 | null;
   environment_id: number;
   event_id: string;
   event_type: string;
@@ -83,6 +148,7 @@ export interface Devices {
 
 export interface Envelopes {
   envelope_id: string;
+  envelope_number: Generated<Int8 | null>;
   operation_count: number;
   processed_at: Generated<Timestamp>;
 }
@@ -90,6 +156,7 @@ export interface Envelopes {
 export interface Environments {
   account_id: Int8;
   created_at: Generated<Timestamp>;
+  deleted_at: Timestamp | null;
   environment_id: Generated<number>;
   name: string;
   phone_identifies: Generated<boolean>;
@@ -98,8 +165,11 @@ export interface Environments {
 
 export interface EventIds {
   created_at: Generated<Timestamp>;
+  envelope_number: Int8 | null;
   environment_id: number;
   event_id: string;
+  received_at: Timestamp | null;
+  source: string | null;
 }
 
 export interface Events {
@@ -121,6 +191,48 @@ export interface FirstEngagements {
   environment_id: number;
   link_digest: Buffer;
   metric: string;
+}
+
+export interface ImportChunks {
+  bytes: Buffer;
+  environment_id: number;
+  first_byte: Int8;
+  import_id: number;
+}
+
+export interface ImportProblems {
+  code: string;
+  column_name: string;
+  environment_id: number;
+  import_id: number;
+  message: string;
+  position: number;
+  record: Json;
+  row_number: Int8;
+  severity: string;
+}
+
+export interface Imports {
+  columns: Json | null;
+  created_at: Timestamp;
+  data_file_url: string | null;
+  data_to_process: string;
+  description: string | null;
+  environment_id: number;
+  error: string | null;
+  fencing: Generated<Int8>;
+  identifier: string;
+  import_id: Generated<number>;
+  lease_until: Timestamp | null;
+  name: string;
+  next_byte: Generated<Int8>;
+  rows_failed: Generated<Int8>;
+  rows_imported: Generated<Int8>;
+  rows_read: Generated<Int8>;
+  rows_warned: Generated<Int8>;
+  size_bytes: Generated<Int8>;
+  state: string;
+  updated_at: Timestamp;
 }
 
 export interface IngestionIssues {
@@ -156,6 +268,12 @@ export interface Lanes {
   webhook_id: number;
 }
 
+export interface Memberships {
+  account_id: Int8;
+  environment_id: number;
+  user_id: number;
+}
+
 export interface MessageDeliveries {
   channel: string;
   created_at: Timestamp;
@@ -174,6 +292,16 @@ export interface Objects {
   object_number: Int8;
   object_type_id: number;
   updated_at: Timestamp;
+}
+
+export interface Outbox {
+  attempt: Generated<number>;
+  created_at: Generated<Timestamp>;
+  dedupe_key: string;
+  next_attempt_at: Generated<Timestamp | null>;
+  outbox_id: Generated<Int8>;
+  payload: Json;
+  topic: string;
 }
 
 export interface People {
@@ -213,6 +341,30 @@ export interface SegmentMembers {
   segment_id: number;
 }
 
+export interface ServiceAccounts {
+  account_id: Int8;
+  created_at: Generated<Timestamp>;
+  created_by_user_id: number | null;
+  name: string;
+  role: string;
+  service_account_id: Generated<number>;
+}
+
+export interface Users {
+  account_id: Int8;
+  created_at: Generated<Timestamp>;
+  email: string;
+  first_name: string;
+  is_sso: Generated<boolean>;
+  is_two_factor_enabled: Generated<boolean>;
+  last_name: string;
+  last_sign_in_at: Timestamp | null;
+  role: string;
+  status: string;
+  updated_at: Generated<Timestamp>;
+  user_id: Generated<number>;
+}
+
 export interface Webhooks {
   created_at: Generated<Timestamp>;
   deleted_at: Timestamp | null;
@@ -229,8 +381,11 @@ export interface Webhooks {
 }
 
 export interface Tables {
+  account_products: AccountProducts;
   accounts: Accounts;
   api_credentials: ApiCredentials;
+  audit_chains: AuditChains;
+  audit_logs: AuditLogs;
   delivery_attempts: DeliveryAttempts;
   delivery_log: DeliveryLog;
   devices: Devices;
@@ -239,14 +394,21 @@ export interface Tables {
   event_ids: EventIds;
   events: Events;
   first_engagements: FirstEngagements;
+  import_chunks: ImportChunks;
+  import_problems: ImportProblems;
+  imports: Imports;
   ingestion_issues: IngestionIssues;
   installation: Installation;
   lanes: Lanes;
+  memberships: Memberships;
   message_deliveries: MessageDeliveries;
   objects: Objects;
+  outbox: Outbox;
   people: People;
   person_identifiers: PersonIdentifiers;
   relationships: Relationships;
   segment_members: SegmentMembers;
+  service_accounts: ServiceAccounts;
+  users: Users;
   webhooks: Webhooks;
 }

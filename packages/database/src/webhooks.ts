@@ -4,7 +4,7 @@
  * A webhook and its lane are made, paused and deleted together, each in one statement. Every
  * statement finds by the primary key (environment_id, webhook_id), unless it says otherwise.
  *
- * Used by the management API. What is sent is in `deliveries.ts`, how far in `lanes.ts`.
+ * Used by `webhook-changes.ts`, which records what is changed. What is sent is in `deliveries.ts`, how far in `lanes.ts`.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
@@ -73,6 +73,19 @@ export async function findWebhook(
      where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null`.execute(
     database,
   );
+  return rows[0];
+}
+
+/** As {@link findWebhook}, and nobody else changes or deletes it until the transaction ends. */
+export async function lockWebhook(
+  transaction: DatabaseOrTransaction,
+  environmentId: number,
+  webhookId: number,
+): Promise<Webhook | undefined> {
+  const { rows } = await sql<Webhook>`
+    select ${COLUMNS} from webhooks
+     where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null
+       for no key update`.execute(transaction);
   return rows[0];
 }
 

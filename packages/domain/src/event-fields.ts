@@ -2,8 +2,7 @@
  * What all three interfaces' events have in common: name, id and data (`ingestion-webhooks.md` §2,
  * `ingestion-conventions.md` §1.4).
  *
- * An event id is compared exactly, except that a ULID is the same in either letter case (its own
- * specification says so) and is kept in upper case. An id that cannot be kept exactly is refused: a
+ * An event id is compared exactly, except that a ULID is the same in either letter case (`ulid.ts`). An id that cannot be kept exactly is refused: a
  * mended one could make two events look like one, and the second would be dropped.
  */
 import { cleanKey, cleanObject, reportFlaws } from './clean-json.ts';
@@ -13,8 +12,7 @@ import { EVENT_ID_SIZE_BYTES_MAX } from './limits.ts';
 import type { PersonIdentifier, TrackEvent } from './operation.ts';
 import type { CallDraft } from './parse.ts';
 import { isLongerThan, utf8SizeBytes } from './storable-text.ts';
-
-const ULID_IN_ANY_CASE = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/i;
+import { storedEventId } from './ulid.ts';
 
 /** Reads a name that must be there; trimmed. `undefined` after an issue. */
 export function readEventName(
@@ -51,7 +49,7 @@ export function readEventName(
 export function readEventId(draft: CallDraft, value: unknown, field: string): string {
   const eventId = readExactText(draft, value, field, EVENT_ID_SIZE_BYTES_MAX);
   if (eventId === undefined) return draft.context.newId();
-  return eventId.length === 26 && ULID_IN_ANY_CASE.test(eventId) ? eventId.toUpperCase() : eventId;
+  return storedEventId(eventId);
 }
 
 /** Reads an object of any structure; null and absent are empty. */

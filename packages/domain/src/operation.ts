@@ -40,6 +40,8 @@ interface OperationBase {
   readonly environmentId: number;
   /** When intake took the call, Unix milliseconds by the server's clock. */
   readonly receivedAtMs: number;
+  /** Which call brought an event or a metric: `pipelines.track`, … Absent from intakes of before it was kept. */
+  readonly source?: string;
 }
 
 /** Creates or updates a person. Attributes may hold `id`, `email`, `unsubscribed`, `created_at` and the other reserved names. */

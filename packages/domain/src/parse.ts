@@ -29,6 +29,8 @@ export interface ParseContext {
   readonly newId: () => string;
   /** Whether the workspace lets a phone number identify a person (Track v2 only). */
   readonly phoneIdentifies: boolean;
+  /** The call's name, for the trace of an event; unknown, it is not kept. */
+  readonly source?: string;
   /**
    * Of the whole body, inflated. A batch that is no larger than one item may be needs no measuring of
    * its items, so say it; unknown, each item is measured.
@@ -112,7 +114,12 @@ export class CallDraft {
 
   /** Takes the operation, unless the call or item has an error. */
   take(operation: Operation): void {
-    if (!this.isRefused) this.operations.push(operation);
+    if (this.isRefused) return;
+    const { source } = this.context;
+    // What has an id of its own can be asked for by it. Set afterwards: a spread would cost more than the rest.
+    if (source !== undefined && 'eventId' in operation)
+      (operation as { source?: string }).source = source;
+    this.operations.push(operation);
   }
 
   finish(): Parsed {

@@ -65,6 +65,7 @@ function report(
     ...what,
     environmentId: operation.environmentId,
     eventId: set.effects.newId(),
+    ...('eventId' in operation ? { causeEventId: operation.eventId } : {}),
     occurredAtMs: operation.receivedAtMs,
     personId: row.personId,
     data: {

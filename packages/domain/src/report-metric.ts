@@ -58,6 +58,7 @@ export function reportMetric(set: WorkingSet, operation: ReportMetric): void {
   set.addReport({
     environmentId,
     eventId: set.effects.newId(),
+    causeEventId: operation.eventId,
     eventType,
     objectType: channel,
     metric,

@@ -110,6 +110,8 @@ export interface ReportingEvent {
   /** ULID, the same in every delivery of it. */
   readonly eventId: string;
   readonly eventType: ReportingEventType;
+  /** The client's event that it reports; absent where that has no id. */
+  readonly causeEventId?: string;
   /** The channel that caused it, or `customer` where that is not known. */
   readonly objectType: MessageChannel | 'customer';
   /** The type's suffix, but for `svc_subscription_preferences_changed`. */

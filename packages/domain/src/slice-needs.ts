@@ -8,9 +8,15 @@
 import { unknownOperation } from './errors.ts';
 import { personIdOf, objectNumberOf } from './svc-id.ts';
 import type { Json } from './json.ts';
-import type { ObjectIdentifier, Operation, PersonIdentifier } from './operation.ts';
 import type {
-  EventKey,
+  ObjectIdentifier,
+  Operation,
+  PersonIdentifier,
+  ReportMetric,
+  TrackEvent,
+} from './operation.ts';
+import type {
+  EventClaim,
   IdentifierKey,
   MessageDeliveryKey,
   ObjectKey,
@@ -39,7 +45,7 @@ export interface SliceNeeds {
   readonly objects: readonly ObjectKey[];
   readonly messageDeliveries: readonly MessageDeliveryKey[];
   /** Event ids to claim, each once. */
-  readonly events: readonly EventKey[];
+  readonly events: readonly EventClaim[];
   readonly changesRelationships: boolean;
   readonly changesDevices: boolean;
   readonly mergesPeople: boolean;
@@ -98,7 +104,7 @@ class NeedsDraft {
   readonly #links: { readonly person: string; readonly anonymousId: string }[] = [];
   readonly #objectNames = new Map<string, ObjectName>();
   readonly #messageDeliveries = new Map<string, MessageDeliveryKey>();
-  readonly #events = new Map<string, EventKey>();
+  readonly #events = new Map<string, EventClaim>();
 
   person(environmentId: number, identifier: PersonIdentifier, needsPerson: boolean): void {
     if (identifier.kind === 'svc_id') {
@@ -147,8 +153,17 @@ class NeedsDraft {
     }
   }
 
-  event(environmentId: number, eventId: string): void {
-    this.#events.set(eventText(environmentId, eventId), { environmentId, eventId });
+  /** The first of an id is the one that counts. */
+  event(operation: TrackEvent | ReportMetric): void {
+    const { environmentId, eventId, receivedAtMs } = operation;
+    const text = eventText(environmentId, eventId);
+    if (!this.#events.has(text))
+      this.#events.set(text, {
+        environmentId,
+        eventId,
+        receivedAtMs,
+        source: operation.source ?? null,
+      });
   }
 
   messageDelivery(environmentId: number, deliveryId: string): void {
@@ -184,7 +199,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
   const { environmentId } = operation;
   switch (operation.type) {
     case 'event.track':
-      draft.event(environmentId, operation.eventId);
+      draft.event(operation);
       if (operation.person) draft.person(environmentId, operation.person, false);
       if (operation.anonymousId !== undefined) {
         draft.identifier(environmentId, 'anonymous_id', operation.anonymousId, false);
@@ -233,7 +248,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
       draft.object(environmentId, operation.object);
       return;
     case 'metric.report':
-      draft.event(environmentId, operation.eventId);
+      draft.event(operation);
       draft.messageDelivery(environmentId, operation.deliveryId);
       if (operation.recipient?.includes('@'))
         draft.identifier(environmentId, 'email', operation.recipient, true);

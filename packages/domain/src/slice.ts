@@ -102,6 +102,12 @@ export interface EventKey {
   readonly eventId: string;
 }
 
+/** An event id to be taken, with what its trace tells. */
+export interface EventClaim extends EventKey {
+  readonly receivedAtMs: number;
+  readonly source: string | null;
+}
+
 /** What is stored about these operations. What is not there does not exist, except people that only events name. */
 export interface Slice {
   readonly identifiers: readonly IdentifierRow[];

@@ -108,6 +108,7 @@ export function acceptCall(
       receivedAtMs,
       newId: deps.newId,
       phoneIdentifies: workspace.phoneIdentifies,
+      source: call.name,
       bodySizeBytes: body.sizeBytes,
       hasEscapes: body.hasEscapes,
     },

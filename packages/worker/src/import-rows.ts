@@ -136,18 +136,19 @@ async function writeOnce(
   const { row, leaseMs } = held;
   const events = rows.flatMap(({ event }) => event ?? []);
   const claim = `import-${row.environmentId}-${row.importId}-${held.rowsRead + 1}`;
-  if (!(await claimEnvelope(transaction, claim, rows.length))) throw new Lost();
+  const envelopeNumber = await claimEnvelope(transaction, claim, rows.length);
+  if (envelopeNumber === undefined) throw new Lost();
   const known = await lockPeopleOf(transaction, events);
   const present = rows.map((each) => withPerson(each, known));
   const operations = present.flatMap(({ event }) => event ?? []);
-  const slice = await loadSlice(transaction, findSliceNeeds(operations));
+  const slice = await loadSlice(transaction, envelopeNumber, findSliceNeeds(operations));
   const changes = applyOperations(slice, operations, {
     newPersonId: refuseToMake,
     newObjectNumber: refuseToMake,
     newId: deps.newId,
     nowMs: deps.now(),
   });
-  const lanes = await writeChanges(transaction, changes);
+  const lanes = await writeChanges(transaction, envelopeNumber, changes);
   const failed = present.filter(({ event }) => event === undefined).length;
   const warned = present.filter(({ event, issues }) => event && issues.length > 0).length;
   await insertImportProblems(transaction, row, problemsOf(present, held));

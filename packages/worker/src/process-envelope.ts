@@ -93,11 +93,11 @@ function processOnce(
 ): Promise<ProcessOutcome> {
   const { operations } = envelope;
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
-    const isClaimed = await claimEnvelope(transaction, envelope.id, operations.length);
-    if (!isClaimed) return { outcome: 'already-applied' };
+    const number = await claimEnvelope(transaction, envelope.id, operations.length);
+    if (number === undefined) return { outcome: 'already-applied' };
     const { lanes, counts } = isIsolating
-      ? await applyIsolated(deps, transaction, operations)
-      : await applyTogether(deps, transaction, operations);
+      ? await applyIsolated(deps, transaction, number, operations)
+      : await applyTogether(deps, transaction, number, operations);
     return { outcome: 'applied', lanes: eachOnce(lanes), counts };
   });
 }
@@ -105,10 +105,11 @@ function processOnce(
 async function applyTogether(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
+  envelopeNumber: string,
   operations: readonly Operation[],
 ): Promise<Applied> {
   const needs = findSliceNeeds(operations);
-  const slice = await loadSlice(transaction, needs);
+  const slice = await loadSlice(transaction, envelopeNumber, needs);
   await deps.numbers.reserve(transaction, needs.newNumbersMax);
   const takeNumber = () => deps.numbers.take();
   const changes = applyOperations(slice, operations, {
@@ -117,7 +118,7 @@ async function applyTogether(
     newId: deps.newId,
     nowMs: deps.now(),
   });
-  const lanes = await writeChanges(transaction, changes);
+  const lanes = await writeChanges(transaction, envelopeNumber, changes);
   const { events, reports, issues } = changes;
   return {
     lanes,
@@ -129,25 +130,29 @@ async function applyTogether(
 async function applyIsolated(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
+  envelopeNumber: string,
   operations: readonly Operation[],
 ): Promise<Applied> {
   try {
-    return await inSavepoint(transaction, () => applyTogether(deps, transaction, operations));
+    return await inSavepoint(transaction, () =>
+      applyTogether(deps, transaction, envelopeNumber, operations),
+    );
   } catch (error) {
     if (!isRefusedData(error)) throw error;
     const [operation] = operations;
     if (operation && operations.length === 1)
-      return recordRefusal(deps, transaction, operation, error);
+      return recordRefusal(deps, transaction, envelopeNumber, operation, error);
   }
   const middle = Math.ceil(operations.length / 2);
-  const first = await applyIsolated(deps, transaction, operations.slice(0, middle));
-  const second = await applyIsolated(deps, transaction, operations.slice(middle));
+  const first = await applyIsolated(deps, transaction, envelopeNumber, operations.slice(0, middle));
+  const second = await applyIsolated(deps, transaction, envelopeNumber, operations.slice(middle));
   return both(first, second);
 }
 
 async function recordRefusal(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
+  envelopeNumber: string,
   operation: Operation,
   error: Error,
 ): Promise<Applied> {
@@ -164,7 +169,7 @@ async function recordRefusal(
       sample: JSON.stringify(operation).slice(0, 200),
     },
   };
-  const { lanes, counts } = await applyTogether(deps, transaction, [record]);
+  const { lanes, counts } = await applyTogether(deps, transaction, envelopeNumber, [record]);
   return { lanes, counts: { ...counts, refused: 1 } };
 }
 

@@ -13,6 +13,9 @@ export const workerSettings = platformSettings.extend({
   IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
     'of a file that is fetched for an import',
   ),
+  WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
+    'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
+  ),
   WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000).describe(
     'how often lanes whose wake-up was lost are looked for',
   ),

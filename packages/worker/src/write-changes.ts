@@ -28,6 +28,7 @@ import type { SliceChanges } from '@sluice/domain/slice';
 /** Writes all changes. @returns lanes to wake after commit. */
 export async function writeChanges(
   transaction: DatabaseOrTransaction,
+  envelopeNumber: string,
   changes: SliceChanges,
 ): Promise<LaneKey[]> {
   await movePeople(transaction, changes.moves);
@@ -45,5 +46,5 @@ export async function writeChanges(
   await attachAnonymousEvents(transaction, changes.attachments);
   await insertEvents(transaction, changes.events);
   await recordIssues(transaction, changes.issues);
-  return appendDeliveries(transaction, changes.reports);
+  return appendDeliveries(transaction, changes.reports, envelopeNumber);
 }

@@ -5,6 +5,14 @@ import { findAppKey } from '@sluice/database/credentials';
 import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
 import { listDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
+import {
+  findEventArrival,
+  findEventAt,
+  listAttemptsOf,
+  listDeliveriesOfEvent,
+} from '@sluice/database/event-traces';
+import { listImportProblems } from '@sluice/database/import-problems';
+import { claimImport, findImport, listImports } from '@sluice/database/imports';
 import { findLaneState } from '@sluice/database/lane-states';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
@@ -56,6 +64,23 @@ beforeAll(async () => {
     insert into events (environment_id, person_id, event_id, kind, name, data, occurred_at, received_at)
     select ${TENANT}, 1 + n % 50, 'event-' || n, 'event', 'bought', '{}', now() - n * interval '1 second', now()
     from generate_series(1, 10000) n`.execute(database);
+  // Months of arrivals, each in a partition of its own.
+  await sql`select make_event_partitions('2026-01-01'::date, 4)`.execute(database);
+  await sql`
+    insert into events (environment_id, person_id, event_id, kind, name, data, occurred_at, received_at)
+    select ${TENANT}, 1000 + n % 50, 'arrived-' || n, 'event', 'bought', '{}', at, at
+    from generate_series(1, 20000) n, lateral (select timestamptz '2026-01-01Z' + n * interval '5 minutes' as at) t`.execute(
+    database,
+  );
+  await sql`
+    insert into event_ids (environment_id, event_id, received_at, envelope_number)
+    select environment_id, event_id, received_at, row_number() over () from events`.execute(
+    database,
+  );
+  await sql`
+    insert into envelopes (envelope_id, operation_count) select 'envelope-' || n, 1 from generate_series(1, 5000) n`.execute(
+    database,
+  );
   await sql`
     insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message)
     select ${TENANT}, date '2026-01-01' + n / 100, 'invalid', 'source', 'field-' || n % 100, 1, now(), now(), 'x'
@@ -69,8 +94,8 @@ beforeAll(async () => {
     insert into lanes (environment_id, webhook_id, last_sequence, cursor_sequence, attempted_sequence)
     select ${TENANT}, n, 20000, 15000, 15010 from generate_series(1, 3) n`.execute(database);
   await sql`
-    insert into delivery_log (environment_id, webhook_id, sequence, occurred_at, event_id, event_type, body)
-    select ${TENANT}, w, n, now(), n::text, 'email_sent', '{}' from generate_series(1, 3) w, generate_series(1, 20000) n`.execute(
+    insert into delivery_log (environment_id, webhook_id, sequence, occurred_at, event_id, event_type, body, cause_event_id)
+    select ${TENANT}, w, n, now(), n::text, 'email_sent', '{}', 'cause-' || n from generate_series(1, 3) w, generate_series(1, 20000) n`.execute(
     database,
   );
   await sql`
@@ -78,9 +103,22 @@ beforeAll(async () => {
     select ${TENANT}, w, n, 1, 1, now(), 'delivered' from generate_series(1, 3) w, generate_series(1, 15000) n`.execute(
     database,
   );
+  await sql`insert into accounts (account_id, name) values (1, 'a')`.execute(database);
   await sql`
-    insert into api_credentials (environment_id, kind, name, secret_hash, secret_hint)
-    select ${TENANT}, 'app', 'a', sha256(n::text::bytea), 'hint' from generate_series(1, 5000) n`.execute(
+    insert into environments (account_id, environment_id, name, webhook_signing_key)
+    values (1, ${TENANT}, 'a', 'key')`.execute(database);
+  await sql`
+    insert into api_credentials (account_id, environment_id, kind, name, secret_hash, secret_hint)
+    select 1, ${TENANT}, 'app', 'a', sha256(n::text::bytea), 'hint' from generate_series(1, 5000) n`.execute(
+    database,
+  );
+  await sql`
+    insert into imports (environment_id, name, identifier, data_to_process, state, created_at, updated_at)
+    select ${TENANT}, 'a', 'id', 'all', case n when 5000 then 'preprocessed' else 'imported' end, now(), now()
+    from generate_series(1, 5000) n`.execute(database);
+  await sql`
+    insert into import_problems (environment_id, import_id, severity, row_number, position, column_name, code, message, record)
+    select ${TENANT}, 1, 'error', n, 0, '', 'invalid', 'x', '[]' from generate_series(1, 10000) n`.execute(
     database,
   );
   await sql`analyze`.execute(database);
@@ -182,6 +220,50 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         after: { day: '2026-01-20', code: 'invalid', source: 'source', field: 'field-50' },
         limit: 11,
       }),
+  ],
+  ['an import', 1, (db) => findImport(db, { environmentId: TENANT, importId: 4000 })],
+  ['imports after a position', 11, (db) => listImports(db, TENANT, 4000, 11)],
+  [
+    'the errors of an import after a position',
+    11,
+    (db) =>
+      listImportProblems(
+        db,
+        { environmentId: TENANT, importId: 1 },
+        'error',
+        { rowNumber: 3000, position: 0 },
+        11,
+      ),
+  ],
+  ['the import that waits longest', 2, (db) => claimImport(db, 60_000, Date.now())],
+  ['how an event came', 2, (db) => findEventArrival(db, TENANT, 'arrived-1234')],
+  [
+    'an event by its id and arrival',
+    1,
+    (db) =>
+      findEventAt(
+        db,
+        TENANT,
+        'arrived-1234',
+        new Date(Date.parse('2026-01-01T00:00:00Z') + 1_234 * 300_000),
+      ),
+  ],
+  // Three webhooks were told, each row with its webhook, its attempt and its envelope.
+  ['deliveries of an event', 15, (db) => listDeliveriesOfEvent(db, TENANT, '777', 200)],
+  [
+    'deliveries that an event caused',
+    15,
+    (db) => listDeliveriesOfEvent(db, TENANT, 'cause-777', 200),
+  ],
+  [
+    'attempts of deliveries of several webhooks',
+    3,
+    (db) =>
+      listAttemptsOf(
+        db,
+        TENANT,
+        [1, 2, 3].map((webhookId) => ({ webhookId, sequence: 777 })),
+      ),
   ],
   // The lane, its head, and what was tried beyond the cursor.
   ['the state of a lane', 30, (db) => findLaneState(db, LANE)],

@@ -217,3 +217,35 @@ test.each([
   }
   expectProblem(await api.call('GET', `${PATH}/${id}/deliveries`), 404, 'not_found');
 });
+
+test('what is made, changed and deleted is in the audit log, with the key and the call', async () => {
+  const { id } = await make();
+  const headers = { 'user-agent': 'curl/8', 'x-request-id': 'req-of-change' };
+  await api.call('PUT', `${PATH}/${id}`, { body: { disabled: true }, headers });
+  await api.call('PUT', `${PATH}/${id}`, { body: { disabled: true } });
+  await api.call('DELETE', `${PATH}/${id}`);
+
+  const { rows } = await sql`
+    select action, changed_attributes as attributes, environment_id as "environmentId", object_name as name,
+           actor_type as actor, l.credential_id = c.credential_id as "isKey", host(ip_addr::inet) as address
+      from audit_logs l join api_credentials c using (environment_id)
+     where object_type = 'reporting_webhook' and object_id = ${String(id)}
+     order by audit_log_id`.execute(api.database);
+  const common = {
+    environmentId: api.a.environmentId,
+    name: 'Orders',
+    actor: 'service_account',
+    isKey: true,
+    address: '127.0.0.1',
+  };
+  const all = ['name', 'endpoint', 'events', 'disabled', 'full_resolution', 'with_content'];
+  expect(rows).toEqual([
+    { ...common, action: 'created', attributes: all },
+    { ...common, action: 'updated', attributes: ['disabled'] },
+    { ...common, action: 'deleted', attributes: all },
+  ]);
+  const { rows: calls } = await sql`
+    select user_agent as agent, request_id as request from audit_logs
+     where object_id = ${String(id)} and action = 'updated'`.execute(api.database);
+  expect(calls).toEqual([{ agent: 'curl/8', request: 'req-of-change' }]);
+});

@@ -1,0 +1,279 @@
+/**
+ * Envelopes that are already queued → rows in Postgres, by one worker, against `COPY` of the same
+ * event rows into a table with the same indexes: what the database can take at best.
+ *
+ * Ours also claims each envelope and each event id, finds out whose the event is, and takes the job
+ * from the broker and ends it. Redis and the Postgres backend, interleaved with the floor, in one
+ * run and one database, on a Postgres that loses nothing (`fsync`, `synchronous_commit`).
+ *
+ * The worker is warm: it is stopped while a round's envelopes are queued, and then let go on.
+ */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { createDatabase, type Database } from '@sluice/database/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { migrate } from '@sluice/database/migrate';
+import { seedDemoWorkspace } from '@sluice/database/seed-demo';
+import type { TrackEvent } from '@sluice/domain/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import { createLogger } from '@sluice/platform/logger';
+import { createIdGenerator } from '@sluice/platform/new-id';
+import { migrateQueues, openProducer, type Producer } from '@sluice/platform/queue';
+import { startRedisServer } from '@sluice/platform/redis-server';
+import { sql } from 'kysely';
+import { cpuSecondsOf, startChildServer, type ChildServer } from './child-server.ts';
+import { median, publish } from './report.ts';
+
+const SHARD_COUNT = 4;
+const PERSON_COUNT = 1_000;
+const ENVIRONMENT_ID = 1;
+const BACKENDS = ['redis', 'postgres'] as const;
+type Backend = (typeof BACKENDS)[number];
+
+const newId = createIdGenerator(Date.now);
+
+/** The event of the intake benchmark, as its parser leaves it. */
+function event(index: number): TrackEvent {
+  return {
+    type: 'event.track',
+    kind: 'event',
+    environmentId: ENVIRONMENT_ID,
+    receivedAtMs: Date.now(),
+    person: { kind: 'id', value: `user-${index % PERSON_COUNT}` },
+    eventId: newId(),
+    name: 'Order Placed',
+    data: { plan: 'pro', amount: 42.5, currency: 'EUR', items: ['sku-1', 'sku-2'] },
+    occurredAtMs: Date.UTC(2026, 10, 20, 10),
+  };
+}
+
+interface Round {
+  readonly eventsPerSecond: number;
+  readonly workerCpu: number;
+}
+
+export async function benchProcess(arguments_: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: arguments_,
+    options: {
+      rounds: { type: 'string', default: '5' },
+      events: { type: 'string', default: '50000' },
+      operations: { type: 'string', default: '1000' },
+    },
+  });
+  const rounds = Number(values.rounds);
+  const eventCount = Number(values.events);
+  const operationCount = Number(values.operations);
+
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
+  // Postgres does not run as root; its own account must reach its folder.
+  await chmod(directory, 0o711);
+  const postgres = await startEmbeddedPostgres({
+    directory: join(directory, 'postgres'),
+    durability: 'full',
+    onProgress: (line) => console.log(line),
+  });
+  await postgres.createDatabase('sluice');
+  const databaseUrl = postgres.url('sluice');
+  const database = createDatabase({
+    url: databaseUrl,
+    poolMax: 2,
+    applicationName: 'bench',
+    onError: () => undefined,
+  });
+  await migrate(database);
+  await migrateQueues(databaseUrl);
+  await seedDemoWorkspace(database);
+  await makeFloorTable(database);
+  const redis = await startRedisServer({
+    directory: join(directory, 'redis'),
+    appendFsync: 'always',
+    extraArguments: ['--auto-aof-rewrite-percentage', '0'],
+  });
+  const logger = createLogger('bench', 'warn');
+  const broker = (backend: Backend) => ({
+    databaseUrl,
+    redisUrl: backend === 'redis' ? redis.url : undefined,
+    prefix: 'bench',
+    shardCount: SHARD_COUNT,
+    logger,
+  });
+  const producers: Record<Backend, Producer> = {
+    redis: await openProducer(broker('redis'), 60_000),
+    postgres: await openProducer(broker('postgres'), 60_000),
+  };
+  const startWorker = (backend: Backend, port: number): Promise<ChildServer> =>
+    startChildServer(
+      join(import.meta.dirname, '../../packages/worker/src/main.ts'),
+      {
+        DATABASE_URL: databaseUrl,
+        ...(backend === 'redis' ? { REDIS_URL: redis.url } : {}),
+        QUEUE_PREFIX: 'bench',
+        SHARD_COUNT: String(SHARD_COUNT),
+        WORKER_PORT: String(port),
+        LOG_LEVEL: 'warn',
+      },
+      `http://127.0.0.1:${port}`,
+      '/livez',
+      1,
+    );
+  const workers: Record<Backend, ChildServer> = {
+    redis: await startWorker('redis', 18091),
+    postgres: await startWorker('postgres', 18092),
+  };
+  /** One after the other: what is stopped takes no CPU. */
+  const runOurs = async (backend: Backend, count: number): Promise<Round> => {
+    const worker = workers[backend];
+    const [pid] = worker.pids as [number];
+    await empty(database);
+    process.kill(pid, 'SIGSTOP');
+    const envelopeCount = await addEvents(producers[backend], count, operationCount);
+    const cpuBefore = await cpuSecondsOf(pid);
+    const startedAt = performance.now();
+    process.kill(pid, 'SIGCONT');
+    while ((await countOf(database, 'envelopes')) < envelopeCount) await sleep(10);
+    const seconds = (performance.now() - startedAt) / 1_000;
+    const workerCpu = ((await cpuSecondsOf(pid)) - cpuBefore) / seconds;
+    await untilQueuesAreEmpty(producers[backend]);
+    const stored = await countOf(database, 'events');
+    if (stored !== count) throw new Error(`${count} events queued, ${stored} rows`);
+    return { eventsPerSecond: count / seconds, workerCpu };
+  };
+
+  try {
+    // The people, and warm code on every side.
+    for (const backend of BACKENDS) {
+      await addEvents(producers[backend], 20_000, operationCount);
+      await untilQueuesAreEmpty(producers[backend]);
+    }
+    const file = await writeRows(database);
+    await runFloor(database, file);
+
+    const ours: Record<Backend, Round[]> = { redis: [], postgres: [] };
+    const floor: number[] = [];
+    for (let round = 1; round <= rounds; round++) {
+      for (const backend of BACKENDS) {
+        const result = await runOurs(backend, eventCount);
+        ours[backend].push(result);
+        if (backend === 'redis') {
+          await writeRows(database);
+          floor.push(await runFloor(database, file));
+        }
+        console.log(
+          `${round}/${rounds} ${backend.padEnd(9)} ${Math.round(result.eventsPerSecond)} events/s, ` +
+            `worker ${(result.workerCpu * 100).toFixed(0)} % of a core; copy ${Math.round(floor.at(-1) as number)} rows/s`,
+        );
+      }
+    }
+
+    const ratio = (backend: Backend): number =>
+      median(ours[backend].map((round, i) => round.eventsPerSecond / (floor[i] ?? NaN)));
+    const { rows } = await sql<{ version: string }>`
+      select current_setting('server_version') as version`.execute(database);
+    await publish({
+      bench: 'process',
+      ratios: { 'ours/copy': ratio('redis'), 'ours/copy, postgres backend': ratio('postgres') },
+      rates: {
+        ours: median(ours.redis.map((round) => round.eventsPerSecond)),
+        'ours, postgres backend': median(ours.postgres.map((round) => round.eventsPerSecond)),
+        copy: median(floor),
+      },
+      latencyMs: {},
+      details: {
+        events: eventCount,
+        operations_per_envelope: operationCount,
+        shards: SHARD_COUNT,
+        people: PERSON_COUNT,
+        worker_cpu: {
+          redis: median(ours.redis.map((round) => round.workerCpu)),
+          postgres: median(ours.postgres.map((round) => round.workerCpu)),
+        },
+        postgres: 'fsync on, synchronous_commit on, full_page_writes on',
+        redis: 'appendonly yes, appendfsync always',
+      },
+      versions: { postgres: rows[0]?.version ?? 'unknown' },
+    });
+  } finally {
+    for (const worker of Object.values(workers)) {
+      for (const pid of worker.pids) process.kill(pid, 'SIGCONT');
+      await worker.stop();
+    }
+    for (const producer of Object.values(producers)) await producer.close();
+    await database.destroy();
+    await redis.stop();
+    await postgres.remove();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** As intake does under load: full envelopes, a shard's in order. @returns how many. */
+async function addEvents(
+  producer: Producer,
+  count: number,
+  operationCount: number,
+): Promise<number> {
+  const shards: TrackEvent[][] = Array.from({ length: SHARD_COUNT }, () => []);
+  let envelopeCount = 0;
+  const add = async (shard: number, least: number) => {
+    const operations = shards[shard] as TrackEvent[];
+    while (operations.length >= least) {
+      const part = operations.splice(0, operationCount);
+      envelopeCount++;
+      await producer.addEnvelopes([{ shard, envelope: { id: newId(), operations: part } }], false);
+    }
+  };
+  for (let index = 0; index < count; index++) {
+    const operation = event(index);
+    const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(operation), SHARD_COUNT);
+    (shards[shard] as TrackEvent[]).push(operation);
+    await add(shard, operationCount);
+  }
+  for (const shard of shards.keys()) await add(shard, 1);
+  return envelopeCount;
+}
+
+async function untilQueuesAreEmpty(producer: Producer): Promise<void> {
+  while ((await producer.envelopeCounts()).some((count) => count > 0)) await sleep(20);
+}
+
+async function countOf(database: Database, table: string): Promise<number> {
+  const { rows } = await sql<{ count: string }>`
+    select count(*) as count from ${sql.table(table)}`.execute(database);
+  return Number(rows[0]?.count);
+}
+
+/** One table with the indexes of a month's partition. */
+async function makeFloorTable(database: Database): Promise<void> {
+  const { rows } = await sql<{ name: string }>`
+    select to_char(now() at time zone 'UTC', '"events_"YYYY_MM') as name`.execute(database);
+  await sql`create table events_copied (like ${sql.table(rows[0]?.name ?? '')} including all)`.execute(
+    database,
+  );
+}
+
+/** Each round begins with as much as the others, and no checkpoint falls into it. */
+async function empty(database: Database): Promise<void> {
+  await sql`truncate events, event_ids, envelopes, events_copied`.execute(database);
+  await sql`vacuum analyze people`.execute(database);
+  await sql`checkpoint`.execute(database);
+}
+
+/** The very rows that ours wrote, in a file that the server reads itself: `COPY` at its best. */
+async function writeRows(database: Database): Promise<string> {
+  const { rows } = await sql<{ file: string }>`
+    select current_setting('data_directory') || '/events.copy' as file`.execute(database);
+  const file = rows[0]?.file ?? '';
+  await sql`copy (select * from events) to ${sql.lit(file)}`.execute(database);
+  return file;
+}
+
+async function runFloor(database: Database, file: string): Promise<number> {
+  await empty(database);
+  const startedAt = performance.now();
+  await sql`copy events_copied from ${sql.lit(file)}`.execute(database);
+  const seconds = (performance.now() - startedAt) / 1_000;
+  return (await countOf(database, 'events_copied')) / seconds;
+}

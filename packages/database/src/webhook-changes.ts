@@ -1,0 +1,113 @@
+/**
+ * The use cases that make, change and delete a reporting webhook: the rows (`webhooks.ts`) and the
+ * entry of the audit log in one transaction.
+ *
+ * The webhook's row is locked before the account's audit chain, as everywhere (`audit-logs.ts`).
+ */
+import type { AuditState } from '@sluice/domain/audit-registry';
+import type { ChangeOrigin } from './audit-logs.ts';
+import { recordChange } from './audit-logs.ts';
+import type { Database } from './connection.ts';
+import { findAccountOf } from './environments.ts';
+import {
+  deleteWebhook,
+  insertWebhook,
+  lockWebhook,
+  updateWebhook,
+  type Webhook,
+  type WebhookSettings,
+} from './webhooks.ts';
+
+/** Makes a webhook and its empty lane. Undefined where there is no such workspace. */
+export async function makeWebhook(
+  database: Database,
+  environmentId: number,
+  settings: WebhookSettings,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<Webhook | undefined> {
+  return database.transaction().execute(async (transaction) => {
+    const accountId = await findAccountOf(transaction, environmentId);
+    const made = await insertWebhook(transaction, environmentId, settings);
+    if (accountId === undefined || !made) return undefined;
+    await recordChange(
+      transaction,
+      accountId,
+      origin,
+      { ...nameOf(environmentId, made), before: null, after: auditState(made) },
+      nowMs,
+    );
+    return made;
+  });
+}
+
+/** Changes what is given, as `updateWebhook` does; undefined where there is no such webhook. */
+export async function changeWebhook(
+  database: Database,
+  environmentId: number,
+  webhookId: number,
+  changes: Partial<WebhookSettings>,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined> {
+  return database.transaction().execute(async (transaction) => {
+    const accountId = await findAccountOf(transaction, environmentId);
+    const before = await lockWebhook(transaction, environmentId, webhookId);
+    if (accountId === undefined || !before) return undefined;
+    const updated = await updateWebhook(transaction, environmentId, webhookId, changes, nowMs);
+    if (!updated) return undefined;
+    await recordChange(
+      transaction,
+      accountId,
+      origin,
+      {
+        ...nameOf(environmentId, updated.webhook),
+        before: auditState(before),
+        after: auditState(updated.webhook),
+      },
+      nowMs,
+    );
+    return updated;
+  });
+}
+
+/** False where there is no such webhook. */
+export async function removeWebhook(
+  database: Database,
+  environmentId: number,
+  webhookId: number,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<boolean> {
+  return database.transaction().execute(async (transaction) => {
+    const accountId = await findAccountOf(transaction, environmentId);
+    const before = await lockWebhook(transaction, environmentId, webhookId);
+    if (accountId === undefined || !before) return false;
+    await deleteWebhook(transaction, environmentId, webhookId);
+    await recordChange(
+      transaction,
+      accountId,
+      origin,
+      { ...nameOf(environmentId, before), before: auditState(before), after: null },
+      nowMs,
+    );
+    return true;
+  });
+}
+
+const nameOf = (environmentId: number, webhook: Webhook) =>
+  ({
+    objectType: 'reporting_webhook',
+    objectId: webhook.webhookId,
+    objectName: webhook.name,
+    environmentId,
+  }) as const;
+
+const auditState = (webhook: Webhook): AuditState<'reporting_webhook'> => ({
+  name: webhook.name,
+  endpoint: webhook.endpoint,
+  events: webhook.events,
+  disabled: webhook.disabled,
+  full_resolution: webhook.fullResolution,
+  with_content: webhook.withContent,
+});

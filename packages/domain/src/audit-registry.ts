@@ -1,0 +1,100 @@
+/**
+ * What is audited: every type of object, with its fields, in one table.
+ *
+ * A change can only be recorded of a field that stands here (the compiler and `diffAttributes` hold
+ * it), and `field_options` lists this same table, so the filters that are offered are the fields that
+ * rows have. A `secret` field is recorded as changed, never with a value.
+ *
+ * Adding an object: a line here, then `recordChange` in the transaction that changes it.
+ */
+
+type FieldKind = 'shown' | 'secret';
+
+interface AuditObject {
+  /** As people read it. */
+  readonly label: string;
+  readonly fields: Readonly<Record<string, FieldKind>>;
+}
+
+export const AUDIT_OBJECTS = {
+  account: {
+    label: 'Account',
+    fields: {
+      name: 'shown',
+      status: 'shown',
+      data_center: 'shown',
+      sandbox: 'shown',
+      plan: 'shown',
+      billing_rail: 'shown',
+      currency: 'shown',
+      timezone: 'shown',
+      website: 'shown',
+      billing_email: 'shown',
+      two_factor_required: 'shown',
+      owner_user_id: 'shown',
+      address: 'shown',
+      products: 'shown',
+    },
+  },
+  environment: {
+    label: 'Workspace',
+    fields: { name: 'shown', webhook_signing_key: 'secret', phone_identifies: 'shown' },
+  },
+  user: {
+    label: 'User',
+    fields: {
+      email: 'shown',
+      first_name: 'shown',
+      last_name: 'shown',
+      role: 'shown',
+      status: 'shown',
+      two_factor_enabled: 'shown',
+      environment_ids: 'shown',
+    },
+  },
+  service_account: {
+    label: 'Service account',
+    fields: { name: 'shown', role: 'shown', status: 'shown' },
+  },
+  api_credential: {
+    label: 'API credential',
+    fields: {
+      name: 'shown',
+      type: 'shown',
+      environment_id: 'shown',
+      service_account_id: 'shown',
+      site_id: 'shown',
+      secret: 'secret',
+      token_hint: 'shown',
+      scopes: 'shown',
+      ip_allowlist: 'shown',
+      read_only: 'shown',
+      expires_at: 'shown',
+      revoked_at: 'shown',
+    },
+  },
+  reporting_webhook: {
+    label: 'Reporting webhook',
+    fields: {
+      name: 'shown',
+      endpoint: 'shown',
+      events: 'shown',
+      disabled: 'shown',
+      full_resolution: 'shown',
+      with_content: 'shown',
+    },
+  },
+  audit_log_export: {
+    label: 'Audit log export',
+    fields: { format: 'shown', filters: 'shown' },
+  },
+} as const satisfies Record<string, AuditObject>;
+
+export type AuditObjectType = keyof typeof AUDIT_OBJECTS;
+
+/** The state of an object as far as it is audited; a field that is left out counts as null. */
+export type AuditState<Type extends AuditObjectType> = Readonly<
+  Partial<Record<keyof (typeof AUDIT_OBJECTS)[Type]['fields'], unknown>>
+>;
+
+export type AuditAction = 'created' | 'updated' | 'deleted';

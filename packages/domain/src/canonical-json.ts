@@ -1,0 +1,15 @@
+/**
+ * One text for one JSON value: keys sorted by UTF-16 code unit, no blanks (as RFC 8785 for the values
+ * that we hash), so that a hash made before a value went into `jsonb` and one made of what comes back
+ * are the same. `jsonb` keeps neither the order of keys nor the spelling of numbers.
+ */
+import type { Json } from './json.ts';
+
+export function canonicalJson(value: Json): string {
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
+  const members = Object.keys(value)
+    .toSorted()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(value[key] as Json)}`);
+  return `{${members.join(',')}}`;
+}
