@@ -7,12 +7,10 @@
  */
 import { Readable } from 'node:stream';
 import type { IncomingMessage } from 'node:http';
-import type { ImportProblem, ProblemSeverity } from '@sluice/database/import-problems';
 import type { ImportKey, ImportRow, NewImport } from '@sluice/database/imports';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
-import { csvLine } from './csv-cell.ts';
 import { sendProblem } from './error-handling.ts';
 import {
   badBody,
@@ -23,6 +21,7 @@ import {
   missing,
   text,
 } from './fields.ts';
+import { importView, problemsAsCsv, toWire, type ListImportProblems } from './import-view.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { invalidRequest, notFound } from './problem.ts';
 import { receiveUpload } from './receive-upload.ts';
@@ -48,12 +47,7 @@ export interface ImportDependencies {
     leaseMs: number,
     nowMs: number,
   ) => Promise<boolean>;
-  readonly listImportProblems: (
-    key: ImportKey,
-    severity: ProblemSeverity,
-    after: Pick<ImportProblem, 'rowNumber' | 'position'>,
-    limit: number,
-  ) => Promise<ImportProblem[]>;
+  readonly listImportProblems: ListImportProblems;
   readonly importSizeBytesMax: number;
   readonly now: () => number;
 }
@@ -69,7 +63,6 @@ const NAME_LENGTH_MAX = 200;
 const URL_LENGTH_MAX = 2048;
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 20;
-const PROBLEMS_A_READ = 1_000;
 
 const fields = z.object({
   name: text(NAME_LENGTH_MAX).trim().min(1),
@@ -100,39 +93,6 @@ const newImport = z
     description:
       'Or `multipart/form-data` with the same fields (not `data_file_url`) and then the file.',
   });
-
-const importView = z
-  .object({
-    id: z.int(),
-    name: z.string(),
-    description: z.string().nullable(),
-    type: z.literal('event'),
-    identifier: z.enum(['id', 'email']),
-    object_type_id: z.null().meta({ description: 'Of other kinds of imports.' }),
-    data_to_process: z.enum(['all', 'only_existing']),
-    state: z.enum([
-      'preprocessing',
-      'preprocessed',
-      'validating',
-      'validated',
-      'importing',
-      'imported',
-      'failed',
-      'canceled',
-    ]),
-    percent: z.int().meta({ description: 'Of the bytes of the file.' }),
-    rows_to_import: z.int().nullable().meta({ description: 'Known once every row was read.' }),
-    rows_read: z.int(),
-    rows_imported: z.int(),
-    rows_failed: z.int(),
-    rows_with_warnings: z.int(),
-    error: z.string().nullable().meta({ description: 'Why it failed.' }),
-    errors_url: z.string().meta({ description: 'Rows that were not imported, as CSV.' }),
-    warnings_url: z.string().meta({ description: 'Rows that were imported with a difference.' }),
-    created_at: z.int(),
-    updated_at: z.int(),
-  })
-  .meta({ id: 'Import', description: 'A file of events and how far it is.' });
 
 const oneImport = z.object({ import: importView });
 const params = z.object({ import_id: idInPath });
@@ -300,29 +260,13 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
             'content-disposition',
             `attachment; filename="import-${row.importId}-${part}.csv"`,
           )
-          .send(Readable.from(csvOf(dependencies, row, severity)) as never);
+          .send(
+            Readable.from(problemsAsCsv(dependencies.listImportProblems, row, severity)) as never,
+          );
       },
     );
   }
 }
-
-async function* csvOf(
-  { listImportProblems }: ImportDependencies,
-  row: ImportRow,
-  severity: ProblemSeverity,
-): AsyncGenerator<string, void, undefined> {
-  yield csvLine(['row_number', 'severity', 'column', 'code', 'message', ...(row.columns ?? [])]);
-  for (let after = { rowNumber: 0, position: 0 }; ;) {
-    const problems = await listImportProblems(row, severity, after, PROBLEMS_A_READ);
-    if (problems.length > 0) yield problems.map(toCsv).join('');
-    const last = problems.at(-1);
-    if (last === undefined || problems.length < PROBLEMS_A_READ) return;
-    after = last;
-  }
-}
-
-const toCsv = ({ rowNumber, severity, column, code, message, record }: ImportProblem): string =>
-  csvLine([String(rowNumber), severity, column, code, message, ...record]);
 
 /** @throws RequestRefused where the fields of a form make no import. */
 function toNew(
@@ -352,31 +296,3 @@ function toNew(
     nowMs,
   };
 }
-
-function toWire(row: ImportRow): z.infer<typeof importView> {
-  const hasEnded = row.state === 'imported';
-  return {
-    id: row.importId,
-    name: row.name,
-    description: row.description,
-    type: 'event',
-    identifier: row.identifier,
-    object_type_id: null,
-    data_to_process: row.dataToProcess,
-    state: row.state,
-    percent: hasEnded ? 100 : percentOf(row),
-    rows_to_import: hasEnded ? row.rowsRead : null,
-    rows_read: row.rowsRead,
-    rows_imported: row.rowsImported,
-    rows_failed: row.rowsFailed,
-    rows_with_warnings: row.rowsWarned,
-    error: row.error,
-    errors_url: `/v1/imports/${row.importId}/errors`,
-    warnings_url: `/v1/imports/${row.importId}/warnings`,
-    created_at: Math.floor(row.createdAt.getTime() / 1000),
-    updated_at: Math.floor(row.updatedAt.getTime() / 1000),
-  };
-}
-
-const percentOf = ({ nextByte, sizeBytes }: ImportRow): number =>
-  sizeBytes === 0 ? 0 : Math.floor((100 * nextByte) / sizeBytes);

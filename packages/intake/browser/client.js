@@ -18,7 +18,7 @@
     try {
       var text = window.localStorage.getItem(name);
       return text === null ? memory[name] : JSON.parse(text);
-    } catch (_) {
+    } catch {
       return memory[name];
     }
   }
@@ -27,7 +27,7 @@
     try {
       if (value === undefined) window.localStorage.removeItem(name);
       else window.localStorage.setItem(name, JSON.stringify(value));
-    } catch (_) {
+    } catch {
       /* see above */
     }
   }

@@ -77,8 +77,10 @@ test('what is left when the page goes away is sent by sendBeacon, as text that n
   const readBlob = (blob: Blob): Promise<string> =>
     new Promise((resolve) => {
       const reader = new page.window.FileReader();
-      reader.onload = () => resolve(String(reader.result));
-      reader.readAsText(blob as never);
+      reader.addEventListener('load', () => {
+        resolve(typeof reader.result === 'string' ? reader.result : '');
+      });
+      reader.readAsText(blob);
     });
   Object.defineProperty(page.window.navigator, 'sendBeacon', {
     value: (url: string, blob: Blob) => {
