@@ -69,6 +69,7 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
       identifier: 'id',
       data_file_url: 'https://files.example/a.csv',
     },
+  },
   'POST /v1/accounts/{account_id}/audit_logs/export': {
     format: 'csv',
     user_id: 1,
