@@ -47,6 +47,8 @@ export async function receiveUpload(
   try {
     await new Promise<void>((resolve, reject) => {
       form.on('file', (_name, found) => {
+        // Its reader hears it, and the form; one that comes later, without a listener, would end the process.
+        found.on('error', () => undefined);
         if (upload !== undefined) {
           found.resume();
           return;
@@ -55,8 +57,8 @@ export async function receiveUpload(
         upload = keepFile(found, fields, port);
         upload.catch(reject);
       });
-      form.once('finish', resolve).once('error', reject);
-      payload.once('error', reject).once('close', () => reject(new Error('the sender is gone')));
+      form.on('finish', resolve).on('error', reject);
+      payload.on('error', reject).once('close', () => reject(new Error('the sender is gone')));
       payload.pipe(form);
     });
   } catch (error) {
