@@ -7,9 +7,11 @@ import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
+import { openTailChannel } from '@sluice/platform/tail-channel';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
+import { TailHub } from './tail-hub.ts';
 
 const READINESS_DEADLINE_MS = 2_000;
 
@@ -37,6 +39,16 @@ const producer = await openProducer({
 });
 lifecycle.defer('producer', () => producer.close());
 
+const newId = createIdGenerator(now);
+const tailChannel = openTailChannel({
+  databaseUrl: settings.DATABASE_URL,
+  redisUrl: settings.REDIS_URL,
+  prefix: settings.QUEUE_PREFIX,
+  logger,
+});
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tails = new TailHub({ channel: tailChannel, id: newId(), logger });
+
 const metrics = createMetrics('api');
 let requestCount = 0;
 let failureCount = 0;
@@ -50,7 +62,7 @@ metrics.counter(
 const server = await buildServer({
   logger,
   now,
-  newId: createIdGenerator(now),
+  newId,
   recordRequest: ({ status }) => {
     requestCount += 1;
     if (status >= 500) failureCount += 1;
@@ -63,6 +75,9 @@ const server = await buildServer({
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   wakeLane: (lane) => producer.wakeLane(lane),
+  openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
+  tailReaderCount: (environmentId) => tails.readerCount(environmentId),
+  tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
   ...statementsOn(database),
 });
 lifecycle.defer('server', () => server.close());

@@ -83,6 +83,7 @@ export async function appendDeliveries(
 
 /** A delivery to be sent. */
 export interface LoggedDelivery extends LaneDelivery {
+  readonly eventType: string;
   readonly body: string;
 }
 
@@ -97,12 +98,18 @@ export async function listDeliveriesAfter(
   attemptedThrough: number,
   limit: number,
 ): Promise<LoggedDelivery[]> {
-  const { rows } = await sql<{ sequence: string; body: string; isTriedOnce: boolean }>`
-    select sequence, body, origin <> 'event' as "isTriedOnce" from delivery_log
+  const { rows } = await sql<{
+    sequence: string;
+    eventType: string;
+    body: string;
+    isTriedOnce: boolean;
+  }>`
+    select sequence, event_type as "eventType", body, origin <> 'event' as "isTriedOnce" from delivery_log
      where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence > ${after}
      order by sequence limit ${limit}`.execute(database);
   const deliveries = rows.map((row) => ({
     sequence: Number(row.sequence),
+    eventType: row.eventType,
     body: row.body,
     isTriedOnce: row.isTriedOnce,
     retry: NEVER_ATTEMPTED,

@@ -21,7 +21,9 @@ import {
 } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { AppError } from '@sluice/domain/errors';
+import type { Json } from '@sluice/domain/json';
 import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
+import { lineOfAttempt, type TailLine } from '@sluice/domain/tail';
 import { deliveryHeaders } from '@sluice/domain/webhook';
 import type { Logger } from '@sluice/platform/logger';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
@@ -39,7 +41,14 @@ export interface LaneDrainDeps {
   readonly pause: (durationMs: number) => Promise<void>;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
+  /** Whoever watches the workspace is told of each attempt. */
+  readonly tail?: TailTeller;
   readonly logger: Logger;
+}
+
+export interface TailTeller {
+  readonly isWatched: (environmentId: number) => boolean;
+  readonly tell: (environmentId: number, lines: readonly TailLine[]) => void;
 }
 
 export interface LeaseOptions {
@@ -234,8 +243,19 @@ export class LaneDrain {
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
+    if (this.#deps.tail?.isWatched(this.#lane.environmentId)) this.#tell(delivery);
     this.#startWhatMayStart();
     this.#wakeUp();
+  }
+
+  /** Of the attempt that ended last. */
+  #tell(delivery: LoggedDelivery): void {
+    const ended = this.#ended.at(-1);
+    if (!ended) return;
+    const { eventType } = delivery;
+    const body = JSON.parse(delivery.body) as Json;
+    const line = lineOfAttempt({ ...ended, ...this.#lane, eventType, body }, this.#deps.now());
+    this.#deps.tail?.tell(this.#lane.environmentId, [line]);
   }
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */

@@ -12,6 +12,8 @@ import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { repeat } from '@sluice/platform/repeat';
+import { openTailChannel } from '@sluice/platform/tail-channel';
+import { TailSource } from '@sluice/platform/tail-source';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startHealthServer } from './health-server.ts';
@@ -56,6 +58,11 @@ const broker = {
 };
 const producer = await openProducer(broker);
 lifecycle.defer('producer', () => producer.close());
+const tailChannel = openTailChannel({ ...broker, prefix: settings.QUEUE_PREFIX });
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tail = new TailSource(tailChannel, logger);
+lifecycle.defer('tail', () => tail.stop());
+tail.start();
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
@@ -94,6 +101,7 @@ const consumers = await startConsumers(broker, {
         monotonicNow: () => performance.now(),
         pause: sleep,
         random: Math.random,
+        tail,
         logger,
       },
       lane,

@@ -6,7 +6,7 @@ import type { LaneKey } from '@sluice/database/lanes';
 import { fastify, type InjectOptions } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import { buildServer } from '../../src/server.ts';
+import { buildServer, type ApiDependencies } from '../../src/server.ts';
 import { statementsOn } from '../../src/statements.ts';
 
 export interface Tenant {
@@ -19,7 +19,8 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-export async function startApi() {
+/** `changes` replaces dependencies. */
+export async function startApi(changes: Partial<ApiDependencies> = {}) {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
@@ -34,11 +35,16 @@ export async function startApi() {
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
+    openTail: async () => ({ close: () => {} }),
+    tailReaderCount: () => 0,
+    // Ends by itself: whoever tries every operation waits for each answer's end.
+    tailDurationMsMax: 1,
     wakeLane: async (lane) => {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);
     },
     ...statementsOn(database),
+    ...changes,
   });
   const a = await insertTenant(database, 'key_of_a');
   const b = await insertTenant(database, 'key_of_b');
