@@ -8,6 +8,14 @@ export const apiSettings = platformSettings.extend({
   API_TAIL_DURATION_MS_MAX: integer(1_000, 86_400_000, 3_600_000).describe(
     'how long one live tail (`GET /v1/stream`) goes on; its reader comes again',
   ),
+  API_SECRET: z
+    .string()
+    .min(32)
+    .max(512)
+    .optional()
+    .describe(
+      'at least 32 characters, the same in every API process; access tokens, mailed codes and stored answers depend on it. Absent: a new one at each start, refused in production',
+    ),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, 604_800_000).describe(
     "the workers' own, to tell when a delivery is abandoned",
   ),
