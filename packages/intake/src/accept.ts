@@ -16,7 +16,7 @@ import type { Batcher } from './batcher.ts';
 import type { Call } from './calls.ts';
 import type { RateLimiter, RateStanding } from './rate-limit.ts';
 import type { Body } from './read-body.ts';
-import { WatchedCall, type TailTeller } from './tell-call.ts';
+import { tellingToo, WatchedCall, type TailTeller } from './tell-call.ts';
 
 export interface Submission {
   readonly call: Call;
@@ -89,7 +89,7 @@ export function acceptCall(
   let watched: WatchedCall | undefined;
   if (deps.tail?.isWatched(workspace.environmentId)) {
     watched = new WatchedCall(call.name, receivedAtMs);
-    answerCall = tellingToo(deps.tail, workspace, watched, answerCall);
+    answerCall = tellingToo(deps.tail, workspace.environmentId, watched, answerCall);
     answer = answerCall;
   }
   if (deps.rateLimiter !== undefined) {
@@ -150,19 +150,6 @@ export function acceptCall(
   commit(deps, [...operations, ...recorded], body.sizeBytes, outcome, answer);
 }
 
-/** Answers first: a reader comes after the caller. */
-function tellingToo(
-  tail: TailTeller,
-  { environmentId }: Workspace,
-  watched: WatchedCall,
-  answer: AnswerCall,
-): AnswerCall {
-  return (outcome, standing) => {
-    answer(outcome, standing);
-    tail.tell(environmentId, watched.lines(outcome));
-  };
-}
-
 function authenticate(keys: KeyRing, { call, authorization, body }: Submission): Authentication {
   if (call.api === 'track') return keys.authenticateTrack(authorization);
   if (authorization !== '') return keys.authenticatePipelines(authorization);
@@ -221,7 +208,7 @@ const overloaded = (deps: AcceptDependencies): Outcome => ({
 });
 
 /** One operation a kind of issue, with the count: a batch of 2,500 bad items is one row to write, not 2,500. */
-function recordIssues(
+export function recordIssues(
   call: Call,
   workspace: Workspace,
   receivedAtMs: number,
@@ -245,7 +232,7 @@ function recordIssues(
 }
 
 /** What is wrong with a body that could not be read. */
-export function bodyIssue({ call, body }: Submission): Issue {
+export function bodyIssue({ call, body }: Pick<Submission, 'call' | 'body'>): Issue {
   switch (body.outcome) {
     case 'too-large':
       return sizeIssue(call.sizeBytesMax);
@@ -258,8 +245,8 @@ export function bodyIssue({ call, body }: Submission): Issue {
   }
 }
 
-const sizeIssue = (sizeBytesMax: number): Issue => ({
+export const sizeIssue = (sizeBytesMax: number, subject = 'request body'): Issue => ({
   code: 'too_large',
   field: null,
-  message: `the request body is larger than ${sizeBytesMax / 1024} KB`,
+  message: `the ${subject} is larger than ${sizeBytesMax / 1024} KB`,
 });

@@ -7,7 +7,7 @@
 import type { Issue } from '@sluice/domain/issue';
 import type { Operation } from '@sluice/domain/operation';
 import { lineOfOperation, lineOfRefusal, linesOfIssues, type TailLine } from '@sluice/domain/tail';
-import type { Outcome } from './accept.ts';
+import type { AnswerCall, Outcome } from './accept.ts';
 
 export interface TailTeller {
   readonly isWatched: (environmentId: number) => boolean;
@@ -38,9 +38,10 @@ export class WatchedCall {
       case 'accepted':
       case 'partly-accepted':
         return [
-          ...this.#operations.map((operation) =>
-            lineOfOperation(operation, 'accepted', this.#source),
-          ),
+          // What was recorded is among the issues.
+          ...this.#operations
+            .filter(({ type }) => type !== 'issue.record')
+            .map((operation) => lineOfOperation(operation, 'accepted', this.#source)),
           ...issues,
         ];
       case 'rejected':
@@ -53,4 +54,17 @@ export class WatchedCall {
         return [];
     }
   }
+}
+
+/** The answer, told too. The caller comes first. */
+export function tellingToo(
+  tail: TailTeller,
+  environmentId: number,
+  watched: WatchedCall,
+  answer: AnswerCall,
+): AnswerCall {
+  return (outcome, standing) => {
+    answer(outcome, standing);
+    tail.tell(environmentId, watched.lines(outcome));
+  };
 }
