@@ -39,7 +39,6 @@ const HEARTBEAT_MS = 15_000;
 /** What may wait in memory for a slow reader, besides the kernel's own buffers. */
 const WAITING_SIZE_BYTES_MAX = 256 * 1024;
 const STUCK_MS_MAX = 60_000;
-const RETRY_AFTER_SECONDS = 2;
 
 export function registerLiveTail(app: ApiServer, dependencies: LiveTailDependencies): void {
   const open = new Set<TailResponse>();
@@ -126,7 +125,6 @@ export function registerLiveTail(app: ApiServer, dependencies: LiveTailDependenc
 }
 
 function refuse(request: FastifyRequest, reply: FastifyReply, message: string) {
-  void reply.header('retry-after', String(RETRY_AFTER_SECONDS));
   return sendProblem(request, reply, { code: 'unavailable', message });
 }
 

@@ -230,7 +230,7 @@ test('more than twenty of one workspace in one process are refused, with a time 
   for (let n = 0; n < 20; n++) await openTail();
   const { answer } = await openTail();
   expect(answer.statusCode).toBe(503);
-  expect(answer.headers['retry-after']).toBe('2');
+  expect(answer.headers['retry-after']).toBe('1');
   expect((await openTail('', { key: api.b.key })).answer.statusCode).toBe(200);
 });
 
