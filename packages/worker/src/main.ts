@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
+import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -14,10 +15,11 @@ import { startConsumers } from '@sluice/platform/queue-consumers';
 import { repeat } from '@sluice/platform/repeat';
 import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
+import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startHealthServer } from './health-server.ts';
-import { createHttpClient } from './http-client.ts';
+import { createHttpClient, outcomeOf } from './http-client.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
@@ -70,6 +72,7 @@ const newId = createIdGenerator(now);
 let appliedCount = 0;
 let operationCount = 0;
 let deliveredSliceCount = 0;
+const attempts = new Map<string, number>();
 
 const consumers = await startConsumers(broker, {
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
@@ -93,7 +96,12 @@ const consumers = await startConsumers(broker, {
         database,
         policy: webhooks.lanes,
         leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
-        post: (request) => http.post(request),
+        async post(request) {
+          const answer = await http.post(request);
+          const outcome = outcomeOf(answer);
+          attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
+          return answer;
+        },
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
         now,
@@ -137,9 +145,6 @@ metrics.counter(
   'Times a lane was drained',
   () => deliveredSliceCount,
 );
-metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
-  (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
-);
 metrics.counter(
   'sluice_worker_recovered_jobs_total',
   'Jobs whose hand-over got lost, put back',
@@ -150,9 +155,18 @@ metrics.counter(
   'Workers of a queue that took nothing, replaced',
   () => consumers.report().replacedWorkers,
 );
-metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
-  producer.failedCount(),
+metrics.counterBy(
+  'outcome',
+  'sluice_worker_attempts_total',
+  'Posts to endpoints: delivered, status, or the class of what went wrong on the way',
+  () => attempts,
 );
+registerBacklogMetrics({
+  metrics,
+  producer,
+  findLaneBacklog: () => findLaneBacklog(database),
+  now,
+});
 
 const health = await startHealthServer({
   host: settings.WORKER_HOST,
