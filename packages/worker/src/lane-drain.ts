@@ -22,9 +22,7 @@ import type {
 } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { AppError } from '@sluice/domain/errors';
-import type { Json } from '@sluice/domain/json';
 import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
-import { lineOfAttempt, type TailLine } from '@sluice/domain/tail';
 import { deliveryHeaders } from '@sluice/domain/webhook';
 import type { Logger } from '@sluice/platform/logger';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
@@ -33,6 +31,7 @@ import { firstWindow, pageSize } from './lane-pace.ts';
 import type { LaneStore } from './lane-store.ts';
 import { signDelivery } from './sign-delivery.ts';
 import { SlotWait } from './slot-wait.ts';
+import { tellAttempt, type TailTeller } from './tell-attempt.ts';
 
 export interface LaneDrainDeps {
   readonly store: LaneStore;
@@ -47,14 +46,8 @@ export interface LaneDrainDeps {
   readonly pause: (durationMs: number) => Promise<void>;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
-  /** Whoever watches the workspace is told of each attempt. */
   readonly tail?: TailTeller;
   readonly logger: Logger;
-}
-
-export interface TailTeller {
-  readonly isWatched: (environmentId: number) => boolean;
-  readonly tell: (environmentId: number, lines: readonly TailLine[]) => void;
 }
 
 /** Probes have slots of their own: however many lanes fail, they take none from those that do not. */
@@ -276,11 +269,10 @@ export class LaneDrain {
   ): void {
     this.#lastEndedAtMs = this.#deps.monotonicNow();
     const { sequence } = delivery;
-    const attempt = this.#run.attempts(sequence) + 1;
     const { status, durationMs } = outcome;
     const record = {
       sequence,
-      attempt,
+      attempt: this.#run.attempts(sequence) + 1,
       startedAtMs,
       durationMs,
       status,
@@ -293,30 +285,19 @@ export class LaneDrain {
     } else {
       const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
       const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
-      const endedAtMs = startedAtMs + durationMs;
       const verdict = this.#run.fail(
         sequence,
         { startedAtMs, status, failure },
-        endedAtMs,
+        startedAtMs + durationMs,
         this.#deps.random(),
       );
       this.#ended.push({ ...record, outcome: verdict, failure, failureMessage });
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
-    if (this.#deps.tail?.isWatched(this.#lane.environmentId)) this.#tell(delivery);
+    tellAttempt(this.#deps.tail, this.#lane, delivery, this.#ended.at(-1));
     this.#startWhatMayStart();
     this.#wakeUp();
-  }
-
-  /** Of the attempt that ended last. */
-  #tell(delivery: LoggedDelivery): void {
-    const ended = this.#ended.at(-1);
-    if (!ended) return;
-    const { eventType } = delivery;
-    const body = JSON.parse(delivery.body) as Json;
-    const line = lineOfAttempt({ ...ended, ...this.#lane, eventType, body }, this.#deps.now());
-    this.#deps.tail?.tell(this.#lane.environmentId, [line]);
   }
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
