@@ -8,6 +8,7 @@ import { webhooks } from './migrations/0003_webhooks.ts';
 import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
+import { imports } from './migrations/0008_imports.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
 import { webhookSecrets } from './migrations/0010_webhook_secrets.ts';
 import { webhookSendOptions } from './migrations/0010_webhook_send_options.ts';
@@ -25,6 +26,7 @@ const MIGRATIONS = {
   '0004_lookup_indexes': lookupIndexes,
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
+  '0008_imports': imports,
   '0009_event_traces': eventTraces,
   '0010_webhook_secrets': webhookSecrets,
   '0010_webhook_send_options': webhookSendOptions,

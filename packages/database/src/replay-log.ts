@@ -97,8 +97,13 @@ export async function listReplayed(
   limit: number,
   scanLimit: number,
 ): Promise<ReplayPage> {
-  const { rows } = await sql<{ sequence: string; eventId: string; body: string }>`
-    select sequence, event_id as "eventId", body
+  const { rows } = await sql<{
+    sequence: string;
+    eventId: string;
+    eventType: string;
+    body: string;
+  }>`
+    select sequence, event_id as "eventId", event_type as "eventType", body
       from (${examinedRows(replay, range, scanLimit)}) log
      where ${matching(replay, criteria)}
      order by sequence limit ${limit}`.execute(database);
@@ -116,12 +121,11 @@ export async function listReplayed(
   const attemptsBySequence = Map.groupBy(attempts, (attempt) => attempt.sequence);
   return {
     scannedThrough,
-    deliveries: found.map(({ sequence, eventId, body }) => {
+    deliveries: found.map(({ sequence, ...row }) => {
       const earlier = attemptsBySequence.get(sequence) ?? [];
       return {
         logSequence: sequence,
-        eventId,
-        body,
+        ...row,
         isTriedOnce: false,
         isFinished: earlier.some(({ outcome }) => outcome !== 'retrying'),
         retry: earlier.reduce(

@@ -4,6 +4,7 @@ import type { Logger } from '@sluice/platform/logger';
 import type { FairSlots } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
 import type { LaneStore } from './lane-store.ts';
+import type { TailTeller } from './tell-attempt.ts';
 
 export interface LaneDrainDeps {
   readonly store: Pick<LaneStore, 'load' | 'keep'>;
@@ -22,6 +23,7 @@ export interface LaneDrainDeps {
   readonly pause: (durationMs: number) => Promise<void>;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
+  readonly tail?: TailTeller;
   readonly logger: Logger;
 }
 

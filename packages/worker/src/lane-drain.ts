@@ -31,6 +31,7 @@ import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import { PaceWait } from './pace-wait.ts';
 import { DeliverySigner, isSignedOtherwise, type SigningTarget } from './sign-delivery.ts';
 import { SlotWait } from './slot-wait.ts';
+import { tellAttempt } from './tell-attempt.ts';
 
 /** How a drain ended, the lease being given back or lost. */
 export type DrainOutcome =
@@ -255,11 +256,10 @@ export class LaneDrain {
   ): void {
     this.#lastEndedAtMs = this.#deps.monotonicNow();
     const { sequence } = delivery;
-    const attempt = this.#run.attempts(sequence) + 1;
     const { status, durationMs } = outcome;
     const record = {
       sequence,
-      attempt,
+      attempt: this.#run.attempts(sequence) + 1,
       startedAtMs,
       durationMs,
       status,
@@ -272,17 +272,17 @@ export class LaneDrain {
     } else {
       const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
       const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
-      const endedAtMs = startedAtMs + durationMs;
       const verdict = this.#run.fail(
         sequence,
         { startedAtMs, status, failure },
-        endedAtMs,
+        startedAtMs + durationMs,
         this.#deps.random(),
       );
       this.#ended.push({ ...record, outcome: verdict, failure, failureMessage });
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
+    tellAttempt(this.#deps.tail, this.#lane, delivery, this.#ended.at(-1));
     this.#startWhatMayStart();
     this.#wakeUp();
   }

@@ -1,11 +1,11 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
-import { clearReplays } from '@sluice/database/replays';
 import { secretContext } from '@sluice/domain/webhook';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -16,9 +16,14 @@ import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { repeat } from '@sluice/platform/repeat';
+import { openTailChannel } from '@sluice/platform/tail-channel';
+import { TailSource } from '@sluice/platform/tail-source';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
+import { fetchFile } from './fetch-file.ts';
+import { runNextImport } from './run-import.ts';
+import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
 import { FairSlots } from './fair-slots.ts';
@@ -28,24 +33,15 @@ import { LaneRoom } from './lane-room.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { keepSigningKeys } from './keep-signing-keys.ts';
-import { raiseAlerts } from './raise-alerts.ts';
-import { replayDeliveries } from './replay-deliveries.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
+import { startWebhookTasks } from './webhook-tasks.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
 /** A request that takes longer says that its endpoint is far away or does not answer. */
 const SLOW_AFTER_MS = 50;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
-const SIGNING_KEYS_INTERVAL_MS = 60_000;
-const ALERTS_INTERVAL_MS = 10_000;
-/** Replays drained at the same time, and their requests, beside the lanes'. */
-const REPLAY_DRAINS = 2;
-const REPLAY_REQUESTS_MAX = 16;
-const REPLAY_POLL_INTERVAL_MS = 500;
-const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
-const REPLAYS_CLEARED_MAX = 10;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
@@ -74,8 +70,7 @@ await agreeOnShardCount(database, settings.SHARD_COUNT);
 
 const sealedText = createSealedText(settings.SEALING_KEYS);
 // Before anything is sent: a key that does not open should end the start, not each delivery.
-const signingKeys = () => keepSigningKeys({ database, sealedText, now });
-await signingKeys();
+await keepSigningKeys({ database, sealedText, now });
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,
@@ -88,6 +83,11 @@ const broker = {
 };
 const producer = await openProducer(broker);
 lifecycle.defer('producer', () => producer.close());
+const tailChannel = openTailChannel({ ...broker, prefix: settings.QUEUE_PREFIX });
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tail = new TailSource(tailChannel, logger);
+lifecycle.defer('tail', () => tail.stop());
+tail.start();
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
@@ -163,6 +163,7 @@ const consumers = await startConsumers(broker, {
         slots,
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
+        tail,
       },
       lane,
     );
@@ -182,46 +183,40 @@ const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, (
   sweepLanes({ database, wakeLane: (lane) => producer.wakeLane(lane), now }),
 );
 lifecycle.defer('sweep', () => sweep.stop());
+const stoppingImports = new AbortController();
+const connector = createVettedConnector({ allowPrivate: webhooks.allowPrivateAddresses });
+const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logger, async () => {
+  const deps = {
+    database,
+    numbers,
+    newId,
+    now,
+    fetchFile: (address: string) => fetchFile(connector, address),
+    wakeLane: (lane: LaneKey) => producer.wakeLane(lane),
+    pause: (durationMs: number, signal: AbortSignal) => sleep(durationMs, undefined, { signal }),
+    leaseMs: settings.QUEUE_STALLED_AFTER_MS,
+    sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+    stopping: stoppingImports.signal,
+  };
+  while (!stoppingImports.signal.aborted && (await runNextImport(deps)));
+});
+lifecycle.defer('imports', () => {
+  stoppingImports.abort();
+  return importing.stop();
+});
 const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
 );
 lifecycle.defer('cleaning', () => cleaning.stop());
-const alerts = repeat('raise alerts', ALERTS_INTERVAL_MS, logger, () =>
-  raiseAlerts({
-    database,
-    wakeLane: (lane) => producer.wakeLane(lane),
-    alertAfterMs: settings.WEBHOOK_ALERT_AFTER_MS,
-    newId,
-    now,
-  }),
-);
-lifecycle.defer('alerts', () => alerts.stop());
-const replaySlots = new FairSlots({
-  slotsMax: REPLAY_REQUESTS_MAX,
-  slowMax: REPLAY_REQUESTS_MAX,
-  slowAfterMs: SLOW_AFTER_MS,
-  monotonicNow,
+startWebhookTasks({
+  database,
+  draining,
+  sealedText,
+  wakeLane: (lane) => producer.wakeLane(lane),
+  alertAfterMs: settings.WEBHOOK_ALERT_AFTER_MS,
+  newId,
+  lifecycle,
 });
-const replays = Array.from({ length: REPLAY_DRAINS }, () =>
-  repeat('replay deliveries', REPLAY_POLL_INTERVAL_MS, logger, async (isEnding) => {
-    const replaying = {
-      ...draining,
-      database,
-      slots: { deliveries: replaySlots, probes: replaySlots },
-    };
-    let wasDue = true;
-    while (wasDue && !isEnding()) wasDue = await replayDeliveries(replaying);
-  }),
-);
-lifecycle.defer('replays', async () => {
-  await Promise.all(replays.map((each) => each.stop()));
-});
-const replayClearing = repeat('clear replays', CLEANING_INTERVAL_MS, logger, () =>
-  clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
-);
-lifecycle.defer('replay clearing', () => replayClearing.stop());
-const keyKeeping = repeat('keep signing keys', SIGNING_KEYS_INTERVAL_MS, logger, signingKeys);
-lifecycle.defer('signing keys', () => keyKeeping.stop());
 const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () =>
   makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
 );
