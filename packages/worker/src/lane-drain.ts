@@ -79,6 +79,9 @@ export interface ReleasedLane {
 
 /** One delivery that hangs lets so many others pass before it holds them up. */
 const SPAN_MAX = 1_024;
+/** Successes are kept together, so many or after so long: a statement has its price for each lane in it. */
+const KEEP_COUNT = 32;
+const KEEP_AFTER_MS = 20;
 const KEEP_RETRY_DELAY_MS = 250;
 
 /** Made for one drain; call `run` once. */
@@ -99,6 +102,8 @@ export class LaneDrain {
   #isKeepFailing = false;
   /** Ended, not kept yet. */
   #ended: AttemptRecord[] = [];
+  #mustKeep = false;
+  #keepTimer: NodeJS.Timeout | undefined;
   readonly #asker: SlotAsker;
   readonly #slotWait: SlotWait;
   #wakeUp: () => void = () => {};
@@ -158,7 +163,7 @@ export class LaneDrain {
         const mayLoad = !this.#loading && this.#mayLoad();
         if (mayLoad)
           this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
-        if (!this.#keeping && this.#ended.length > 0)
+        if (this.#isKeepDue())
           this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
         const hasMore =
           this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading || this.#keeping;
@@ -171,6 +176,7 @@ export class LaneDrain {
       }
     } finally {
       this.#isStopped = true;
+      clearTimeout(this.#keepTimer);
       this.#slotWait.close();
       await Promise.all([this.#loading, this.#keeping]);
       while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
@@ -292,11 +298,25 @@ export class LaneDrain {
         this.#deps.random(),
       );
       this.#ended.push({ ...record, outcome: verdict, failure, failureMessage });
+      this.#mustKeep = true;
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
     this.#startWhatMayStart();
-    this.#wakeUp();
+    if (this.#run.inFlight === 0 || this.#isKeepDue() || (!this.#loading && this.#mayLoad()))
+      this.#wakeUp();
+    // Whatever else comes to pass, soon.
+    this.#keepTimer ??= setTimeout(() => {
+      this.#keepTimer = undefined;
+      this.#mustKeep = true;
+      this.#wakeUp();
+    }, KEEP_AFTER_MS);
+  }
+
+  /** A failure at once, for a crash must not shorten a wait; successes as soon as there are enough. */
+  #isKeepDue(): boolean {
+    const { length } = this.#ended;
+    return !this.#keeping && length > 0 && (this.#mustKeep || length >= KEEP_COUNT);
   }
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
@@ -309,6 +329,7 @@ export class LaneDrain {
       isLast,
     };
     this.#ended = [];
+    this.#mustKeep = false;
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
       try {
