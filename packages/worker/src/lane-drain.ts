@@ -14,17 +14,13 @@
  * fencing number: two workers never send one lane at the same time.
  */
 import type { LoggedDelivery } from '@sluice/database/deliveries';
-import type {
-  AttemptRecord,
-  ClaimedLane,
-  LaneAfterProgress,
-  LaneKey,
-} from '@sluice/database/lanes';
+import type { ClaimedLane, LaneAfterProgress, LaneKey } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { AppError } from '@sluice/domain/errors';
 import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
 import { deliveryHeaders } from '@sluice/domain/webhook';
 import type { Logger } from '@sluice/platform/logger';
+import { EndedAttempts } from './ended-attempts.ts';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
 import { firstWindow, pageSize } from './lane-pace.ts';
@@ -79,9 +75,6 @@ export interface ReleasedLane {
 
 /** One delivery that hangs lets so many others pass before it holds them up. */
 const SPAN_MAX = 1_024;
-/** Successes are kept together, so many or after so long: a statement has its price for each lane in it. */
-const KEEP_COUNT = 32;
-const KEEP_AFTER_MS = 20;
 const KEEP_RETRY_DELAY_MS = 250;
 
 /** Made for one drain; call `run` once. */
@@ -100,10 +93,7 @@ export class LaneDrain {
   #isPaused = false;
   #isStopped = false;
   #isKeepFailing = false;
-  /** Ended, not kept yet. */
-  #ended: AttemptRecord[] = [];
-  #mustKeep = false;
-  #keepTimer: NodeJS.Timeout | undefined;
+  readonly #ended = new EndedAttempts(() => this.#wakeUp());
   readonly #asker: SlotAsker;
   readonly #slotWait: SlotWait;
   #wakeUp: () => void = () => {};
@@ -163,7 +153,7 @@ export class LaneDrain {
         const mayLoad = !this.#loading && this.#mayLoad();
         if (mayLoad)
           this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
-        if (this.#isKeepDue())
+        if (!this.#keeping && this.#ended.isDue)
           this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
         const hasMore =
           this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading || this.#keeping;
@@ -176,7 +166,7 @@ export class LaneDrain {
       }
     } finally {
       this.#isStopped = true;
-      clearTimeout(this.#keepTimer);
+      this.#ended.close();
       this.#slotWait.close();
       await Promise.all([this.#loading, this.#keeping]);
       while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
@@ -286,7 +276,7 @@ export class LaneDrain {
     };
     if (outcome.outcome === 'response' && isSuccessStatus(outcome.status)) {
       this.#run.succeed(sequence);
-      this.#ended.push({ ...record, outcome: 'delivered', failure: null, failureMessage: null });
+      this.#ended.add({ ...record, outcome: 'delivered', failure: null, failureMessage: null });
     } else {
       const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
       const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
@@ -297,26 +287,13 @@ export class LaneDrain {
         endedAtMs,
         this.#deps.random(),
       );
-      this.#ended.push({ ...record, outcome: verdict, failure, failureMessage });
-      this.#mustKeep = true;
+      this.#ended.add({ ...record, outcome: verdict, failure, failureMessage });
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
     this.#startWhatMayStart();
-    if (this.#run.inFlight === 0 || this.#isKeepDue() || (!this.#loading && this.#mayLoad()))
+    if (this.#run.inFlight === 0 || this.#ended.isDue || (!this.#loading && this.#mayLoad()))
       this.#wakeUp();
-    // Whatever else comes to pass, soon.
-    this.#keepTimer ??= setTimeout(() => {
-      this.#keepTimer = undefined;
-      this.#mustKeep = true;
-      this.#wakeUp();
-    }, KEEP_AFTER_MS);
-  }
-
-  /** A failure at once, for a crash must not shorten a wait; successes as soon as there are enough. */
-  #isKeepDue(): boolean {
-    const { length } = this.#ended;
-    return !this.#keeping && length > 0 && (this.#mustKeep || length >= KEEP_COUNT);
   }
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
@@ -324,12 +301,10 @@ export class LaneDrain {
     const { store, leases } = this.#deps;
     const progress = {
       snapshot: this.#run.snapshot(),
-      attempts: this.#ended,
+      attempts: this.#ended.take(),
       endpoint: this.#target.endpoint,
       isLast,
     };
-    this.#ended = [];
-    this.#mustKeep = false;
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
       try {
