@@ -9,6 +9,7 @@ import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
+import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
@@ -30,15 +31,18 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 
-const producer = await openProducer({
+const broker = {
   databaseUrl: settings.DATABASE_URL,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,
-  // Lanes are all that this process wakes; it adds no envelopes.
-  shardCount: 0,
   logger,
-});
+};
+// Lanes are all that this process wakes of it; it adds no envelopes.
+const producer = await openProducer({ ...broker, shardCount: 0 });
 lifecycle.defer('producer', () => producer.close());
+
+const exports = await openTaskQueue(broker, EXPORT_TASKS);
+lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
 let requestCount = 0;
@@ -67,6 +71,7 @@ const server = await buildServer({
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   wakeLane: (lane) => producer.wakeLane(lane),
+  wakeExport: (key) => exports.wake(key),
   ...statementsOn(database),
 });
 lifecycle.defer('server', () => server.close());

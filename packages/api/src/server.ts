@@ -19,6 +19,12 @@ import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-
 import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts';
 import { type AccountDependencies, registerAccounts } from './accounts.ts';
 import { watchMethods } from './allowed-methods.ts';
+import {
+  type AuditLogExportDependencies,
+  registerAuditLogExports,
+  registerExportDownload,
+} from './audit-log-exports.ts';
+import { type AuditLogDependencies, registerAuditLogs } from './audit-logs.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
@@ -66,6 +72,8 @@ export interface ApiDependencies
     WorkspaceDependencies,
     AccountGuardDependencies,
     AccountDependencies,
+    AuditLogDependencies,
+    AuditLogExportDependencies,
     ProbeDependencies {
   readonly logger: FastifyBaseLogger;
   readonly newId: () => string;
@@ -146,11 +154,14 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
+    registerAuditLogs(scope, dependencies);
+    registerAuditLogExports(scope, dependencies);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
     registerTokenExchange(scope, dependencies);
   });
+  await app.register(async (scope: ApiServer) => registerExportDownload(scope, dependencies));
   serveReference(app);
   declareMissingMethods();
   return app;

@@ -11,6 +11,7 @@ import { installation } from './migrations/0006_installation.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
+import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -23,6 +24,7 @@ const MIGRATIONS = {
   '0009_event_traces': eventTraces,
   '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,
+  '0015_audit_log_exports': auditLogExports,
 };
 
 /**
