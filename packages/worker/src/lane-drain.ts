@@ -90,6 +90,9 @@ export class LaneDrain {
   #leaseEndsAtMs: number;
   #target: { readonly endpoint: string; readonly signingKey: string };
   #lastSequence: number;
+  /** Partitions before these days hold nothing of what is to be loaded, of what is beyond the cursor. */
+  #loadFromDay: string | null;
+  #cursorFromDay: string | null;
   #isPaused = false;
   #isStopped = false;
   #isKeepFailing = false;
@@ -113,6 +116,8 @@ export class LaneDrain {
     this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
     this.#target = claimed;
     this.#lastSequence = claimed.lastSequence;
+    this.#loadFromDay = claimed.readFromDay;
+    this.#cursorFromDay = claimed.readFromDay;
     this.#asker = {
       accountId: claimed.accountId,
       lane: `${lane.environmentId}/${lane.webhookId}`,
@@ -213,9 +218,12 @@ export class LaneDrain {
       after,
       attemptedThrough: this.#attemptedBefore,
       limit,
+      readFromDay: this.#loadFromDay,
     });
     if (page.length === 0)
       throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
+    if (after === this.#run.snapshot().cursor) this.#cursorFromDay = page[0]?.readFromDay ?? null;
+    this.#loadFromDay = page.at(-1)?.readFromDay ?? null;
     this.#run.load(page);
   }
 
@@ -304,6 +312,7 @@ export class LaneDrain {
       attempts: this.#ended.take(),
       endpoint: this.#target.endpoint,
       isLast,
+      readFromDay: this.#cursorFromDay,
     };
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
