@@ -16,13 +16,13 @@
 import type { LoggedDelivery } from '@sluice/database/deliveries';
 import type { ClaimedLane, LaneAfterProgress, LaneKey } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
-import { AppError } from '@sluice/domain/errors';
 import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
 import { deliveryHeaders } from '@sluice/domain/webhook';
 import type { Logger } from '@sluice/platform/logger';
 import { EndedAttempts } from './ended-attempts.ts';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
+import { LaneLog } from './lane-log.ts';
 import { firstWindow, pageSize } from './lane-pace.ts';
 import type { LaneStore } from './lane-store.ts';
 import { signDelivery } from './sign-delivery.ts';
@@ -83,16 +83,12 @@ export class LaneDrain {
   readonly #lane: LaneKey;
   readonly #fencing: number;
   readonly #run: LaneRun<LoggedDelivery>;
-  /** Attempts of earlier runs are between the cursor and here. */
-  readonly #attemptedBefore: number;
+  readonly #log: LaneLog;
   readonly #sliceEndsAtMs: number;
   /** By the monotonic clock, and never later than the database's own time. */
   #leaseEndsAtMs: number;
   #target: { readonly endpoint: string; readonly signingKey: string };
   #lastSequence: number;
-  /** Partitions before these days hold nothing of what is to be loaded, of what is beyond the cursor. */
-  #loadFromDay: string | null;
-  #cursorFromDay: string | null;
   #isPaused = false;
   #isStopped = false;
   #isKeepFailing = false;
@@ -111,13 +107,11 @@ export class LaneDrain {
     this.#lane = lane;
     this.#fencing = claimed.fencing;
     this.#run = new LaneRun({ ...claimed, window: firstWindow(claimed) }, deps.policy);
-    this.#attemptedBefore = claimed.attemptedThrough;
+    this.#log = new LaneLog(deps.store, lane, claimed);
     this.#sliceEndsAtMs = claimedAtMs + deps.leases.sliceMs;
     this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
     this.#target = claimed;
     this.#lastSequence = claimed.lastSequence;
-    this.#loadFromDay = claimed.readFromDay;
-    this.#cursorFromDay = claimed.readFromDay;
     this.#asker = {
       accountId: claimed.accountId,
       lane: `${lane.environmentId}/${lane.webhookId}`,
@@ -212,18 +206,8 @@ export class LaneDrain {
   async #load(): Promise<void> {
     // A failing lane needs its head only.
     const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.window) : 1;
-    const after = this.#run.loadedThrough;
-    const page = await this.#deps.store.load({
-      lane: this.#lane,
-      after,
-      attemptedThrough: this.#attemptedBefore,
-      limit,
-      readFromDay: this.#loadFromDay,
-    });
-    if (page.length === 0)
-      throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
-    if (after === this.#run.snapshot().cursor) this.#cursorFromDay = page[0]?.readFromDay ?? null;
-    this.#loadFromDay = page.at(-1)?.readFromDay ?? null;
+    const { cursor } = this.#run.snapshot();
+    const page = await this.#log.read(this.#run.loadedThrough, limit, cursor);
     this.#run.load(page);
   }
 
@@ -312,7 +296,7 @@ export class LaneDrain {
       attempts: this.#ended.take(),
       endpoint: this.#target.endpoint,
       isLast,
-      readFromDay: this.#cursorFromDay,
+      readFromDay: this.#log.cursorFromDay,
     };
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
