@@ -84,6 +84,7 @@ export async function appendDeliveries(
 
 /** A delivery to be sent. */
 export interface LoggedDelivery extends LaneDelivery {
+  readonly eventType: string;
   readonly body: string;
   /** No later delivery of the lane is from a day before this one, `2026-11-20`. */
   readonly readFromDay: string;
@@ -116,10 +117,12 @@ export async function listDeliveriesAfter(
     place: number;
     sequence: string;
     readFromDay: string;
+    eventType: string;
     body: string;
     isTriedOnce: boolean;
   }>`
-    select asked.place::int, log.sequence, (log.day - 1)::text as "readFromDay", log.body, log.origin <> 'event' as "isTriedOnce"
+    select asked.place::int, log.sequence, (log.day - 1)::text as "readFromDay", log.event_type as "eventType", log.body,
+           log.origin <> 'event' as "isTriedOnce"
       from unnest(
         ${integerColumn(requests, ({ lane }) => lane.environmentId)}::int[],
         ${integerColumn(requests, ({ lane }) => lane.webhookId)}::int[],
@@ -128,16 +131,17 @@ export async function listDeliveriesAfter(
         ${textColumn(requests, ({ readFromDay }) => readFromDay)}::text[]
       ) with ordinality as asked (environment_id, webhook_id, after, most, first_day, place)
      cross join lateral (
-        select sequence, day, body, origin from delivery_log
+        select sequence, day, event_type, body, origin from delivery_log
          where environment_id = asked.environment_id and webhook_id = asked.webhook_id and sequence > asked.after
            and day >= ${firstDay}::date and day >= coalesce(asked.first_day::date, '-infinity')
          order by sequence limit asked.most) log
      order by asked.place, log.sequence`.execute(database);
   const pages = requests.map((): LoggedDelivery[] => []);
-  for (const { place, sequence, readFromDay, body, isTriedOnce } of rows) {
+  for (const { place, sequence, readFromDay, eventType, body, isTriedOnce } of rows) {
     pages[place - 1]?.push({
       sequence: Number(sequence),
       readFromDay,
+      eventType,
       body,
       isTriedOnce,
       retry: NEVER_ATTEMPTED,

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { dropOldDeliveries, makeDeliveryPartitions } from '@sluice/database/delivery-retention';
+import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
@@ -15,8 +16,13 @@ import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { repeat } from '@sluice/platform/repeat';
+import { openTailChannel } from '@sluice/platform/tail-channel';
+import { TailSource } from '@sluice/platform/tail-source';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
+import { fetchFile } from './fetch-file.ts';
+import { runNextImport } from './run-import.ts';
+import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
 import { FairSlots } from './fair-slots.ts';
@@ -73,6 +79,11 @@ const broker = {
 };
 const producer = await openProducer(broker);
 lifecycle.defer('producer', () => producer.close());
+const tailChannel = openTailChannel({ ...broker, prefix: settings.QUEUE_PREFIX });
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tail = new TailSource(tailChannel, logger);
+lifecycle.defer('tail', () => tail.stop());
+tail.start();
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
@@ -140,6 +151,7 @@ const consumers = await startConsumers(broker, {
         monotonicNow,
         pause: sleep,
         random: Math.random,
+        tail,
         logger,
       },
       lane,
@@ -160,6 +172,27 @@ const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, (
   sweepLanes({ database, wakeLane: (lane) => producer.wakeLane(lane), now }),
 );
 lifecycle.defer('sweep', () => sweep.stop());
+const stoppingImports = new AbortController();
+const connector = createVettedConnector({ allowPrivate: webhooks.allowPrivateAddresses });
+const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logger, async () => {
+  const deps = {
+    database,
+    numbers,
+    newId,
+    now,
+    fetchFile: (address: string) => fetchFile(connector, address),
+    wakeLane: (lane: LaneKey) => producer.wakeLane(lane),
+    pause: (durationMs: number, signal: AbortSignal) => sleep(durationMs, undefined, { signal }),
+    leaseMs: settings.QUEUE_STALLED_AFTER_MS,
+    sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+    stopping: stoppingImports.signal,
+  };
+  while (!stoppingImports.signal.aborted && (await runNextImport(deps)));
+});
+lifecycle.defer('imports', () => {
+  stoppingImports.abort();
+  return importing.stop();
+});
 const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
 );
