@@ -26,6 +26,11 @@ export class EndedAttempts {
     return length > 0 && (this.#isUrgent || length >= ENOUGH_COUNT);
   }
 
+  /** The one added last, where it was not taken yet. */
+  get latest(): AttemptRecord | undefined {
+    return this.#attempts.at(-1);
+  }
+
   add(attempt: AttemptRecord): void {
     this.#attempts.push(attempt);
     if (attempt.failure !== null) this.#isUrgent = true;

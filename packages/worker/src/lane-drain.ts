@@ -283,7 +283,7 @@ export class LaneDrain {
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
-    tellAttempt(this.#deps.tail, this.#lane, delivery, this.#ended.at(-1));
+    tellAttempt(this.#deps.tail, this.#lane, delivery, this.#ended.latest);
     this.#startWhatMayStart();
     if (this.#run.inFlight === 0 || this.#ended.isDue || (!this.#loading && this.#mayLoad()))
       this.#wakeUp();
