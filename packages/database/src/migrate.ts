@@ -14,6 +14,7 @@ import { webhookSecrets } from './migrations/0010_webhook_secrets.ts';
 import { webhookSendOptions } from './migrations/0010_webhook_send_options.ts';
 import { webhooksReplayed } from './migrations/0010_webhooks_replayed.ts';
 import { webhooksWatched } from './migrations/0010_webhooks_watched.ts';
+import { deliveryPartitions } from './migrations/0011_delivery_partitions.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
@@ -32,6 +33,7 @@ const MIGRATIONS = {
   '0010_webhook_send_options': webhookSendOptions,
   '0010_webhooks_replayed': webhooksReplayed,
   '0010_webhooks_watched': webhooksWatched,
+  '0011_delivery_partitions': deliveryPartitions,
   '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,
   '0015_audit_log_exports': auditLogExports,

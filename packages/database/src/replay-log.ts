@@ -100,10 +100,11 @@ export async function listReplayed(
   const { rows } = await sql<{
     sequence: string;
     eventId: string;
+    readFromDay: string;
     eventType: string;
     body: string;
   }>`
-    select sequence, event_id as "eventId", event_type as "eventType", body
+    select sequence, (day - 1)::text as "readFromDay", event_id as "eventId", event_type as "eventType", body
       from (${examinedRows(replay, range, scanLimit)}) log
      where ${matching(replay, criteria)}
      order by sequence limit ${limit}`.execute(database);
@@ -185,7 +186,7 @@ async function findScannedThrough(
 }
 
 const examinedRows = (lane: LaneKey, range: LogRange, scanLimit: number) => sql`
-  select sequence, event_id, event_type, appended_at, origin, body from delivery_log
+  select sequence, day, event_id, event_type, appended_at, origin, body from delivery_log
    where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
      and sequence > ${range.afterSequence} and sequence <= ${range.throughSequence}
    order by sequence limit ${scanLimit}`;

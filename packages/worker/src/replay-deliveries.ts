@@ -44,6 +44,7 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
   const store = new ReplayStore(deps.database, claimed, deps.now);
   const lane = {
     ...claimed,
+    readFromDay: null,
     // Nobody knows how many match before the log is read.
     lastSequence: Number.MAX_SAFE_INTEGER,
     windowMax: Math.min(claimed.windowMax ?? REPLAY_WINDOW_MAX, REPLAY_WINDOW_MAX),

@@ -36,6 +36,9 @@ export const webhookSettings = z.object({
   WEBHOOK_ALERT_AFTER_MS: integer(1, 365 * DAY_MS, HOUR_MS).describe(
     'a webhook that fails for so long is told of by the others that chose `reporting_webhook_failing`',
   ),
+  WEBHOOK_LOG_RETENTION_DAYS: integer(1, 3_650, 30).describe(
+    'days that deliveries and their attempts are kept, today included; what a webhook is still owed is kept longer',
+  ),
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
     'deliver to private and loopback addresses too',
   ),
