@@ -1,6 +1,8 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchBatch } from './batch.ts';
+import { benchImports } from './imports.ts';
 import { benchDeliver } from './deliver.ts';
+import { benchFairness } from './fairness.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
 import { benchStream } from './stream.ts';
@@ -17,10 +19,18 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about: 'batches of 100 events against the same events one a request, and against JSON.parse',
       run: benchBatch,
     },
+    imports: {
+      about: 'one CSV import of 1 GB: rows a second, and memory that stays as it is',
+      run: benchImports,
+    },
     deliver: {
       about:
         'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
       run: benchDeliver,
+    },
+    fairness: {
+      about: 'what healthy webhooks feel when 0 %, 50 % and 90 % of 1,000 hang',
+      run: benchFairness,
     },
     stream: {
       about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',

@@ -1,6 +1,8 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import { dropOldDeliveries, makeDeliveryPartitions } from '@sluice/database/delivery-retention';
+import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
@@ -18,6 +20,9 @@ import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
+import { fetchFile } from './fetch-file.ts';
+import { runNextImport } from './run-import.ts';
+import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
 import { FairSlots } from './fair-slots.ts';
@@ -37,6 +42,9 @@ const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
+/** Today and the next ones; of a day without a partition the deliveries go to the default one. */
+const DELIVERY_DAYS_AHEAD = 4;
+const RETENTION_INTERVAL_MS = 3_600_000;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
 
 const EXPORT_CONCURRENCY = 2;
@@ -164,6 +172,27 @@ const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, (
   sweepLanes({ database, wakeLane: (lane) => producer.wakeLane(lane), now }),
 );
 lifecycle.defer('sweep', () => sweep.stop());
+const stoppingImports = new AbortController();
+const connector = createVettedConnector({ allowPrivate: webhooks.allowPrivateAddresses });
+const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logger, async () => {
+  const deps = {
+    database,
+    numbers,
+    newId,
+    now,
+    fetchFile: (address: string) => fetchFile(connector, address),
+    wakeLane: (lane: LaneKey) => producer.wakeLane(lane),
+    pause: (durationMs: number, signal: AbortSignal) => sleep(durationMs, undefined, { signal }),
+    leaseMs: settings.QUEUE_STALLED_AFTER_MS,
+    sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+    stopping: stoppingImports.signal,
+  };
+  while (!stoppingImports.signal.aborted && (await runNextImport(deps)));
+});
+lifecycle.defer('imports', () => {
+  stoppingImports.abort();
+  return importing.stop();
+});
 const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
 );
@@ -172,6 +201,13 @@ const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () 
   makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
 );
 lifecycle.defer('partitions', () => partitions.stop());
+const retention = repeat('keep days of deliveries', RETENTION_INTERVAL_MS, logger, async () => {
+  const today = new Date(now());
+  await makeDeliveryPartitions(database, today, DELIVERY_DAYS_AHEAD);
+  const days = await dropOldDeliveries(database, today, settings.WEBHOOK_LOG_RETENTION_DAYS);
+  if (days.dropped.length + days.reduced.length > 0) logger.info(days, 'old deliveries dropped');
+});
+lifecycle.defer('retention', () => retention.stop());
 
 let isStopping = false;
 const exportQueue = await openTaskQueue(broker, EXPORT_TASKS);
