@@ -18,6 +18,7 @@ import fastify, {
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts';
 import { type AccountDependencies, registerAccounts } from './accounts.ts';
+import { type CredentialDependencies, registerCredentials } from './api-credentials.ts';
 import { watchMethods } from './allowed-methods.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
 import { parseJsonBody } from './body.ts';
@@ -29,12 +30,14 @@ import { type LaneOperationDependencies, registerLaneOperations } from './lane-o
 import { type ObjectDependencies, registerObjects } from './objects.ts';
 import { describeApi, serveReference } from './openapi.ts';
 import { type ProbeDependencies, registerProbes } from './probes.ts';
+import { type ReceiptDependencies, registerReceipts } from './receipts.ts';
 import {
   registerReportingWebhooks,
   type ReportingWebhookDependencies,
 } from './reporting-webhooks.ts';
 import { accountValidatorCompiler, validatorCompiler } from './request-validation.ts';
 import { registerTokenExchange } from './token-exchange.ts';
+import { registerUsers, type UserDependencies } from './users.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
 export type ApiServer = FastifyInstance<
@@ -66,6 +69,9 @@ export interface ApiDependencies
     WorkspaceDependencies,
     AccountGuardDependencies,
     AccountDependencies,
+    UserDependencies,
+    CredentialDependencies,
+    ReceiptDependencies,
     ProbeDependencies {
   readonly logger: FastifyBaseLogger;
   readonly newId: () => string;
@@ -146,6 +152,9 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
+    registerUsers(scope, dependencies);
+    registerCredentials(scope, dependencies);
+    registerReceipts(scope, dependencies);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);

@@ -1,10 +1,23 @@
 /** The SQL statements that the routes need, on one database: what `buildServer` is given for them. */
 import {
+  activateProduct,
+  requireTwoFactor,
+  updateAccount,
+  updateAddress,
+} from '@sluice/database/account-changes';
+import {
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,
 } from '@sluice/database/account-tokens';
 import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
+import {
+  createCredential,
+  findCredential,
+  listCredentials,
+  revokeCredential,
+  rotateCredential,
+} from '@sluice/database/api-credentials';
 import { listActivities } from '@sluice/database/activity-reads';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
@@ -29,6 +42,8 @@ import {
 } from '@sluice/database/object-reads';
 import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
+import { findReceipt } from '@sluice/database/receipts';
+import { listUsers } from '@sluice/database/users';
 
 const STATEMENTS = {
   findAccountToken,
@@ -36,6 +51,17 @@ const STATEMENTS = {
   recordCredentialUse,
   findAccount,
   findAccountByEnvironment,
+  updateAccount,
+  updateAddress,
+  requireTwoFactor,
+  activateProduct,
+  listUsers,
+  listCredentials,
+  findCredential,
+  createCredential,
+  rotateCredential,
+  revokeCredential,
+  findReceipt,
   findAppKey,
   findWorkspaceTotals,
   findPersonProfile,

@@ -193,6 +193,15 @@ export interface FirstEngagements {
   metric: string;
 }
 
+export interface IdempotencyKeys {
+  answer: Buffer | null;
+  fingerprint: Buffer;
+  key_hash: Buffer;
+  locked_until: Timestamp | null;
+  principal: string;
+  started_at: Timestamp;
+}
+
 export interface IngestionIssues {
   code: string;
   count: Int8;
@@ -262,6 +271,16 @@ export interface Outbox {
   topic: string;
 }
 
+export interface Partners {
+  created_at: Timestamp;
+  decided_at: Timestamp | null;
+  logo_url: string | null;
+  name: string | null;
+  partner_id: string;
+  status: Generated<string>;
+  website: string | null;
+}
+
 export interface People {
   attributes: Json;
   attributes_at: Timestamp | null;
@@ -281,6 +300,18 @@ export interface PersonIdentifiers {
   person_id: Int8 | null;
   suppressed: Generated<boolean>;
   value: string;
+}
+
+export interface Receipts {
+  account_id: Int8;
+  billed_to: string;
+  currency: string;
+  issued_at: Timestamp;
+  lines: Json;
+  number: string;
+  payment_method: string | null;
+  receipt_id: string;
+  total: Int8;
 }
 
 export interface Relationships {
@@ -306,6 +337,17 @@ export interface ServiceAccounts {
   name: string;
   role: string;
   service_account_id: Generated<number>;
+}
+
+export interface Signups {
+  attempt_count: Generated<number>;
+  code_expires_at: Timestamp | null;
+  code_hmac: Buffer | null;
+  email: string;
+  ip: string;
+  signup_id: Generated<Int8>;
+  started_at: Timestamp;
+  used_at: Timestamp | null;
 }
 
 export interface Users {
@@ -352,6 +394,7 @@ export interface Tables {
   event_ids: EventIds;
   events: Events;
   first_engagements: FirstEngagements;
+  idempotency_keys: IdempotencyKeys;
   ingestion_issues: IngestionIssues;
   installation: Installation;
   lanes: Lanes;
@@ -359,11 +402,14 @@ export interface Tables {
   message_deliveries: MessageDeliveries;
   objects: Objects;
   outbox: Outbox;
+  partners: Partners;
   people: People;
   person_identifiers: PersonIdentifiers;
+  receipts: Receipts;
   relationships: Relationships;
   segment_members: SegmentMembers;
   service_accounts: ServiceAccounts;
+  signups: Signups;
   users: Users;
   webhooks: Webhooks;
 }

@@ -67,4 +67,24 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
     client_secret: 'sa_sandbox_key_of_b',
     scope: 'read_only',
   },
+  'PUT /v1/accounts/{account_id}': { account: { name: 'Acme', timezone: 'Europe/Berlin' } },
+  'POST /v1/accounts/{account_id}/address': {
+    address: {
+      line1: '1 Main Street',
+      city: 'Springfield',
+      state: 'IL',
+      postal_code: '62701',
+      country: 'US',
+    },
+  },
+  'POST /v1/accounts/{account_id}/activate_product': { product: 'journeys' },
+  'POST /v1/accounts/{account_id}/api_credentials': {
+    name: 'Reports',
+    type: 'service_account',
+    scopes: [],
+    ip_allowlist: ['10.0.0.0/8'],
+  },
 };
+
+/** Path parameters that say what to do and not to what: they are the same for everybody. */
+export const WORDS_IN_PATHS: Readonly<Record<string, string>> = { action: 'enable' };

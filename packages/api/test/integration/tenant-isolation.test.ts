@@ -7,11 +7,19 @@ import { expectProblem } from '../error-shapes.ts';
 import {
   insertEvent,
   insertPerson,
+  insertTestReceipt,
   startApi,
   type ApiUnderTest,
   type Tenant,
 } from './api-under-test.ts';
-import { BODIES, fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
+import {
+  BODIES,
+  fillPath,
+  keyOf,
+  listOperations,
+  type Operation,
+  WORDS_IN_PATHS,
+} from './every-operation.ts';
 
 let api: ApiUnderTest;
 /** In every text of B's rows. */
@@ -75,13 +83,16 @@ beforeAll(async () => {
     isLast: true,
   } as const;
   await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);
+  await insertTestReceipt(api.database, api.b.accountId, String(api.b.spareCredentialId));
   ownedByB = {
     webhook_id: String(lane.webhookId),
     identifier: MARKER,
     sequence: '1',
     object_type_id: '1',
     object_id: MARKER,
+    ...WORDS_IN_PATHS,
     account_id: String(api.b.accountId),
+    id: String(api.b.spareCredentialId),
     environment_id: String(environmentId),
     event_id: `${MARKER}-event`,
   };
@@ -156,14 +167,15 @@ test('every operation on an id of B is 404 to A, as one that nobody has, and cha
     );
     const shown = expectProblem(ofB, 404, 'not_found');
     expect(shown.message).toBe(expectProblem(ofNobody, 404, 'not_found').message);
-    if (!operation.path.includes('{account_id}') || operation.pathParameters.length === 1) continue;
+    const ids = operation.pathParameters.filter((name) => WORDS_IN_PATHS[name] === undefined);
+    if (!ids.includes('account_id') || ids.length === 1) continue;
     // In the right account, what is another's.
     const inOwnAccount = (valueOf: (name: string) => string) =>
       callAs(
         api.a,
         operation,
         fillPath(operation, (name) =>
-          name === 'account_id' ? String(api.a.accountId) : valueOf(name),
+          name === 'account_id' ? String(api.a.accountId) : (WORDS_IN_PATHS[name] ?? valueOf(name)),
         ),
       );
     const ofBInA = expectProblem(await inOwnAccount(ownedBy), 404, 'not_found');
