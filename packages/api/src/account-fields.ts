@@ -11,7 +11,7 @@ const EMAIL_LENGTH_MAX = 254;
 const URL_LENGTH_MAX = 2048;
 
 /** One line of plain text: nothing that would end a line of a mail's head or of a log. */
-export const line = (lengthMax: number) =>
+const line = (lengthMax: number) =>
   text(lengthMax)
     .trim()
     .min(1)
@@ -91,7 +91,8 @@ function isTimezone(value: string): boolean {
   // Offsets such as +01:00 are taken by Intl too, but they are no zones.
   if (!/^[A-Za-z]/.test(value)) return false;
   try {
-    return new Intl.DateTimeFormat('en', { timeZone: value }) !== undefined;
+    new Intl.DateTimeFormat('en', { timeZone: value }).format();
+    return true;
   } catch {
     return false;
   }

@@ -18,7 +18,7 @@ const address = z
   })
   .meta({ id: 'Address' });
 
-export const product = z.object({
+export const productState = z.object({
   product: z.string(),
   status: z.enum(['active', 'inactive']),
   activated_at: instant.nullable(),
@@ -44,7 +44,7 @@ const account = z
     website: z.string().nullable(),
     billing_email: z.string().nullable(),
     two_factor_required: z.boolean(),
-    products: z.array(product),
+    products: z.array(productState),
     address: address.nullable(),
     environments: z
       .array(z.object({ id: z.int(), name: z.string(), deleted_at: instant.nullable() }))

@@ -6,7 +6,7 @@ import { PRODUCTS } from '@sluice/domain/account';
 import { z } from 'zod';
 import { updateAccountInput, updateAddressInput } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';
-import { accountResponse, accountToWire, instantOrNull, product } from './account-view.ts';
+import { accountResponse, accountToWire, instantOrNull, productState } from './account-view.ts';
 import { sendProblem } from './error-handling.ts';
 import {
   badBody,
@@ -97,7 +97,7 @@ export function registerAccounts(scope: ApiServer, dependencies: AccountDependen
         response: {
           200: z
             .object({
-              product,
+              product: productState,
               activated: z.boolean().meta({ description: 'False: it was on already.' }),
             })
             .meta({ id: 'ActivateProductResponse' }),

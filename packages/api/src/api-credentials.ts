@@ -4,10 +4,8 @@
  *
  * Nobody gives more than they have: a token's scopes can only be among those of the token that makes it.
  */
-import { isIP } from 'node:net';
 import type { Account } from '@sluice/database/accounts';
 import {
-  CREDENTIAL_TYPES,
   type Credential,
   type CredentialKind,
   type CredentialOutcome,
@@ -15,13 +13,18 @@ import {
   type NewCredential,
 } from '@sluice/database/api-credentials';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import { ROLES, SCOPES } from '@sluice/domain/account';
 import { INTEGER_MAX } from '@sluice/domain/identifiers';
 import { newKey, newServiceAccountToken, type Secret } from '@sluice/platform/secrets';
 import { z } from 'zod';
-import { int32, name } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';
-import { instant, instantOrNull } from './account-view.ts';
+import {
+  credential,
+  credentialResponse,
+  credentialToWire,
+  KINDS,
+  madeResponse,
+  newCredentialInput,
+} from './api-credential-fields.ts';
 import { sendProblem } from './error-handling.ts';
 import {
   badBody,
@@ -31,7 +34,6 @@ import {
   forbidden,
   idInPath,
   missing,
-  text,
   unprocessable,
 } from './fields.ts';
 import { notFound, validationFailed } from './problem.ts';
@@ -72,82 +74,6 @@ export interface CredentialDependencies {
 const PATH = '/v1/accounts/:account_id/api_credentials';
 /** As the field's site ids and Track keys are: 20 characters, 119 bits. */
 const TRACK_KEY_LENGTH = 20;
-const ADDRESS_COUNT_MAX = 50;
-
-const TYPES = ['app', 'tracking', 'pipelines', 'service_account'] as const;
-const KINDS = {
-  app: 'app',
-  tracking: 'track',
-  pipelines: 'pipelines',
-  service_account: 'service_account',
-} as const;
-
-const credential = z
-  .object({
-    id: z.int(),
-    name: z.string(),
-    type: z.enum(TYPES),
-    environment_id: z.int().nullable(),
-    service_account_id: z.int().nullable(),
-    site_id: z.string().nullable().meta({ description: 'Of type tracking only.' }),
-    token_hint: z.string().meta({ description: 'The last four characters of the secret.' }),
-    scopes: z.array(z.string()),
-    ip_allowlist: z.array(z.string()),
-    read_only: z.boolean(),
-    created_by_user_id: z.int().nullable(),
-    last_used_at: instant.nullable().meta({ description: 'To the minute; of service accounts.' }),
-    last_used_ip: z.string().nullable(),
-    expires_at: instant.nullable(),
-    revoked_at: instant.nullable(),
-    created_at: instant,
-  })
-  .meta({ id: 'ApiCredential' });
-
-const credentialResponse = z
-  .object({ api_credential: credential })
-  .meta({ id: 'ApiCredentialResponse' });
-
-const madeResponse = z
-  .object({
-    api_credential: credential,
-    secret: z.string().meta({ description: 'Shown this once.' }),
-  })
-  .meta({ id: 'ApiCredentialWithSecret' });
-
-const addressBlock = text(50).refine(isAddressBlock, {
-  error: 'must be an IP address or a CIDR block',
-});
-
-const newCredentialInput = z
-  .strictObject({
-    name,
-    type: z.enum(TYPES),
-    environment_id: int32.optional(),
-    role: z.enum(ROLES).optional(),
-    scopes: z.array(z.enum(SCOPES)).max(SCOPES.length).optional(),
-    ip_allowlist: z.array(addressBlock).max(ADDRESS_COUNT_MAX).optional(),
-    read_only: z.boolean().optional(),
-    expires_at: z.iso.datetime({ offset: true }).optional(),
-  })
-  .superRefine((given, context) => {
-    const isServiceAccount = given.type === 'service_account';
-    const refuse = (field: string, message: string): void =>
-      context.addIssue({ code: 'custom', path: [field], message });
-    if (isServiceAccount && given.environment_id !== undefined)
-      refuse('environment_id', 'is not for a service account, which belongs to the whole account');
-    if (!isServiceAccount && given.environment_id === undefined)
-      refuse('environment_id', `is needed for the type ${given.type}`);
-    for (const field of ['role', 'scopes', 'ip_allowlist', 'read_only'] as const) {
-      if (!isServiceAccount && given[field] !== undefined)
-        refuse(field, 'is for the type service_account only');
-    }
-  })
-  .meta({
-    id: 'NewApiCredentialInput',
-    description:
-      'With `environment_id` for the types app, tracking and pipelines. A service account may have a role (default `member`), scopes, addresses and be read-only.',
-  });
-
 export function registerCredentials(scope: ApiServer, dependencies: CredentialDependencies): void {
   registerReads(scope, dependencies);
   registerCreate(scope, dependencies);
@@ -190,7 +116,7 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
         accountCallerOf(request).accountId,
         request.query.environment_id,
       );
-      return reply.send({ api_credentials: rows.map(toWire) });
+      return reply.send({ api_credentials: rows.map(credentialToWire) });
     },
   );
 
@@ -211,7 +137,7 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
         request.params.id,
       );
       if (!row) return sendProblem(request, reply, notFound('credential'));
-      return reply.send({ api_credential: toWire(row) });
+      return reply.send({ api_credential: credentialToWire(row) });
     },
   );
 }
@@ -273,7 +199,7 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
         const problem = refusedField('environment_id', 'must be a workspace of the account');
         return sendProblem(request, reply, problem);
       }
-      return reply.send({ api_credential: toWire(row), secret: secret.text });
+      return reply.send({ api_credential: credentialToWire(row), secret: secret.text });
     },
   );
 }
@@ -312,7 +238,7 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
           message: 'the credential is revoked; make a new one',
         });
       }
-      return reply.send({ api_credential: toWire(outcome), secret: secret.text });
+      return reply.send({ api_credential: credentialToWire(outcome), secret: secret.text });
     },
   );
 
@@ -336,7 +262,7 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
         dependencies.now(),
       );
       if (!row) return sendProblem(request, reply, notFound('credential'));
-      return reply.send({ api_credential: toWire(row) });
+      return reply.send({ api_credential: credentialToWire(row) });
     },
   );
 }
@@ -356,30 +282,3 @@ const refusedField = (field: string, message: string) =>
   validationFailed([
     { field, reason: 'invalid', message: `${field} ${message}`, source: { pointer: `/${field}` } },
   ]);
-
-function isAddressBlock(block: string): boolean {
-  const [address = '', prefix, ...rest] = block.split('/');
-  const family = isIP(address);
-  if (family === 0 || rest.length > 0) return false;
-  if (prefix === undefined) return true;
-  return /^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 6 ? 128 : 32);
-}
-
-const toWire = (row: Credential): z.infer<typeof credential> => ({
-  id: row.credentialId,
-  name: row.name,
-  type: CREDENTIAL_TYPES[row.kind],
-  environment_id: row.environmentId,
-  service_account_id: row.serviceAccountId,
-  site_id: row.siteId,
-  token_hint: row.secretHint,
-  scopes: [...row.scopes],
-  ip_allowlist: [...row.ipAllowlist],
-  read_only: row.isReadOnly,
-  created_by_user_id: row.createdByUserId,
-  last_used_at: instantOrNull(row.lastUsedAt),
-  last_used_ip: row.lastUsedIp,
-  expires_at: instantOrNull(row.expiresAt),
-  revoked_at: instantOrNull(row.revokedAt),
-  created_at: row.createdAt.toISOString(),
-});

@@ -62,7 +62,7 @@ export function registerReceipts(scope: ApiServer, dependencies: ReceiptDependen
 }
 
 /** The page. Pure. */
-export function renderReceipt(receipt: Receipt): string {
+function renderReceipt(receipt: Receipt): string {
   const money = (amount: number): string => escape(formatAmount(amount, receipt.currency));
   return [
     '<!doctype html><html lang="en"><head><meta charset="utf-8">',

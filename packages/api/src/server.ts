@@ -36,6 +36,12 @@ import {
   type ReportingWebhookDependencies,
 } from './reporting-webhooks.ts';
 import { accountValidatorCompiler, validatorCompiler } from './request-validation.ts';
+import { registerSignup, type SignupDependencies } from './signup.ts';
+import {
+  registerPartnerDecisions,
+  registerStartupProgram,
+  type StartupProgramDependencies,
+} from './startup-program.ts';
 import { registerTokenExchange } from './token-exchange.ts';
 import { registerUsers, type UserDependencies } from './users.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
@@ -72,6 +78,8 @@ export interface ApiDependencies
     UserDependencies,
     CredentialDependencies,
     ReceiptDependencies,
+    SignupDependencies,
+    StartupProgramDependencies,
     ProbeDependencies {
   readonly logger: FastifyBaseLogger;
   readonly newId: () => string;
@@ -155,9 +163,12 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerUsers(scope, dependencies);
     registerCredentials(scope, dependencies);
     registerReceipts(scope, dependencies);
+    registerPartnerDecisions(scope, dependencies);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
+    registerSignup(scope, dependencies);
+    registerStartupProgram(scope, dependencies);
     registerTokenExchange(scope, dependencies);
   });
   serveReference(app);

@@ -42,7 +42,14 @@ import {
 } from '@sluice/database/object-reads';
 import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
+import {
+  decidePartner,
+  insertPartner,
+  listApprovedPartners,
+  submitStartupApplication,
+} from '@sluice/database/partners';
 import { findReceipt } from '@sluice/database/receipts';
+import { countSignupAttempt, createAccount, startSignup } from '@sluice/database/signups';
 import { listUsers } from '@sluice/database/users';
 
 const STATEMENTS = {
@@ -62,6 +69,13 @@ const STATEMENTS = {
   rotateCredential,
   revokeCredential,
   findReceipt,
+  startSignup,
+  countSignupAttempt,
+  createAccount,
+  listApprovedPartners,
+  insertPartner,
+  decidePartner,
+  submitStartupApplication,
   findAppKey,
   findWorkspaceTotals,
   findPersonProfile,

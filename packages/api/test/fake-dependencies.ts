@@ -44,6 +44,15 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     rotateCredential: async () => undefined,
     revokeCredential: async () => undefined,
     findReceipt: async () => undefined,
+    startSignup: async () => 'started',
+    countSignupAttempt: async () => undefined,
+    createAccount: async () => 'used',
+    listApprovedPartners: async () => [],
+    insertPartner: async () => {
+      throw new Error('nobody applies');
+    },
+    decidePartner: async () => undefined,
+    submitStartupApplication: async () => true,
     findWorkspaceTotals: async () => undefined,
     findPersonProfile: async () => undefined,
     listDevices: async () => [],

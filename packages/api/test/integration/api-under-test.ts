@@ -11,6 +11,8 @@ import { expect } from 'vitest';
 import { buildServer } from '../../src/server.ts';
 import { statementsOn } from '../../src/statements.ts';
 
+export const SECRET = 'secret of the api under test, long enough';
+
 export interface Tenant {
   readonly environmentId: number;
   readonly accountId: number;
@@ -36,7 +38,7 @@ export async function startApi() {
   const app = await buildServer({
     logger: fastify().log,
     now: () => clock.nowMs,
-    secret: 'secret of the api under test, long enough',
+    secret: SECRET,
     newId: () => `id-${++idCount}`,
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),
