@@ -20,6 +20,12 @@ import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts
 import { type AccountDependencies, registerAccounts } from './accounts.ts';
 import { type CredentialDependencies, registerCredentials } from './api-credentials.ts';
 import { watchMethods } from './allowed-methods.ts';
+import {
+  type AuditLogExportDependencies,
+  registerAuditLogExports,
+  registerExportDownload,
+} from './audit-log-exports.ts';
+import { type AuditLogDependencies, registerAuditLogs } from './audit-logs.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
@@ -80,6 +86,8 @@ export interface ApiDependencies
     ReceiptDependencies,
     SignupDependencies,
     StartupProgramDependencies,
+    AuditLogDependencies,
+    AuditLogExportDependencies,
     ProbeDependencies {
   readonly logger: FastifyBaseLogger;
   readonly newId: () => string;
@@ -164,6 +172,8 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerCredentials(scope, dependencies);
     registerReceipts(scope, dependencies);
     registerPartnerDecisions(scope, dependencies);
+    registerAuditLogs(scope, dependencies);
+    registerAuditLogExports(scope, dependencies);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
@@ -171,6 +181,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerStartupProgram(scope, dependencies);
     registerTokenExchange(scope, dependencies);
   });
+  await app.register(async (scope: ApiServer) => registerExportDownload(scope, dependencies));
   serveReference(app);
   declareMissingMethods();
   return app;

@@ -18,6 +18,12 @@ import {
   revokeCredential,
   rotateCredential,
 } from '@sluice/database/api-credentials';
+import {
+  findAuditLogExport,
+  findExportPart,
+  orderAuditLogExport,
+} from '@sluice/database/audit-log-exports';
+import { findAuditLog, listAuditLogs } from '@sluice/database/audit-log-reads';
 import { listActivities } from '@sluice/database/activity-reads';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
@@ -53,6 +59,11 @@ import { countSignupAttempt, createAccount, startSignup } from '@sluice/database
 import { listUsers } from '@sluice/database/users';
 
 const STATEMENTS = {
+  listAuditLogs,
+  findAuditLog,
+  orderAuditLogExport,
+  findAuditLogExport,
+  findExportPart,
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,

@@ -12,6 +12,7 @@ import { eventTraces } from './migrations/0009_event_traces.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
 import { signupAndReceipts } from './migrations/0013_signup_and_receipts.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
+import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -25,6 +26,7 @@ const MIGRATIONS = {
   '0012_account_surface': accountSurface,
   '0013_signup_and_receipts': signupAndReceipts,
   '0014_audit_logs': auditLogs,
+  '0015_audit_log_exports': auditLogExports,
 };
 
 /**

@@ -1,5 +1,6 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
 import { createTestDatabase } from '@sluice/database/testing';
+import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
 import { insertReceipt } from '@sluice/database/receipts';
@@ -32,6 +33,7 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
 export async function startApi() {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
+  const wokenExports: AuditLogExportKey[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
   const broker = { isAway: false };
   let idCount = 0;
@@ -49,6 +51,10 @@ export async function startApi() {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);
     },
+    wakeExport: async (key) => {
+      if (broker.isAway) throw new Error('the broker is away');
+      wokenExports.push(key);
+    },
     ...statementsOn(database),
   });
   const a = await insertTenant(database, 'key_of_a');
@@ -58,6 +64,7 @@ export async function startApi() {
     app,
     database,
     woken,
+    wokenExports,
     clock,
     broker,
     a,

@@ -17,6 +17,7 @@ import {
   type Operation,
   WORDS_IN_PATHS,
 } from './every-operation.ts';
+import { insertExport } from './audit-log-world.ts';
 
 /** Thousands of calls: more than the usual time on a machine that others use too. */
 const SWEEP_TIMEOUT_MS = 120_000;
@@ -44,6 +45,8 @@ beforeAll(async () => {
     partner_id: 'partner_1',
     account_id: String(api.a.accountId),
     id: String(api.a.spareCredentialId),
+    audit_log_id: '1',
+    ...(await insertExport(api, api.a)),
     environment_id: String(api.a.environmentId),
     event_id: 'event-1',
   };
@@ -171,15 +174,19 @@ test('the operations tried are all that the document has', () => {
 
 test('in every path parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
   for (const operation of operations.filter((each) => each.pathParameters.length > 0)) {
-    for (const text of [...TEXTS, ...RAW_TEXTS]) {
-      const url = RAW_TEXTS.includes(text)
-        ? operation.path.replaceAll(/\{\w+\}/g, text)
-        : fillPath(operation, () => text);
-      const answer = await call(operation, url, bodyOf(operation));
-      // An empty segment or "..": another path, or none. Half a percent sign: no path at all.
-      if (answer.statusCode === 405 || answer.json().code === 'invalid_request') continue;
-      // 403 of what only the staff may call, whatever it names.
-      expectDocumented({ ...operation, statuses: [403, 404] }, answer, text);
+    // Each by itself, so that it is not a refusal of another that is seen; and all of them.
+    for (const spoiled of [...operation.pathParameters.map((name) => [name]), undefined]) {
+      for (const text of [...TEXTS, ...RAW_TEXTS]) {
+        const url = operation.path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
+          if (spoiled && !spoiled.includes(name)) return encodeURIComponent(existing[name]!);
+          return RAW_TEXTS.includes(text) ? text : encodeURIComponent(text);
+        });
+        const answer = await call(operation, url, bodyOf(operation));
+        // An empty segment or "..": another path, or none. Half a percent sign: no path at all.
+        if (answer.statusCode === 405 || answer.json().code === 'invalid_request') continue;
+        // 403 of what only the staff may call, whatever it names.
+        expectDocumented({ ...operation, statuses: [403, 404] }, answer, { spoiled, text });
+      }
     }
   }
 });

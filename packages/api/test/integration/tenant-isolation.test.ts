@@ -20,6 +20,7 @@ import {
   type Operation,
   WORDS_IN_PATHS,
 } from './every-operation.ts';
+import { insertExport } from './audit-log-world.ts';
 
 let api: ApiUnderTest;
 /** In every text of B's rows. */
@@ -93,6 +94,9 @@ beforeAll(async () => {
     ...WORDS_IN_PATHS,
     account_id: String(api.b.accountId),
     id: String(api.b.spareCredentialId),
+    // Made with the webhook; A has none.
+    audit_log_id: '1',
+    ...(await insertExport(api, api.b)),
     environment_id: String(environmentId),
     event_id: `${MARKER}-event`,
   };
