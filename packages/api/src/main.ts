@@ -14,10 +14,12 @@ import { openProducer } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
 import { createMailer } from './mailer.ts';
 import { createRelay } from './outbox-relay.ts';
+import { openTailChannel } from '@sluice/platform/tail-channel';
 import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
+import { TailHub } from './tail-hub.ts';
 
 const OUTBOX_INTERVAL_MS = 500;
 const READINESS_DEADLINE_MS = 2_000;
@@ -47,6 +49,10 @@ const broker = {
 const producer = await openProducer({ ...broker, shardCount: 0 });
 lifecycle.defer('producer', () => producer.close());
 
+const newId = createIdGenerator(now);
+const tailChannel = openTailChannel(broker);
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tails = new TailHub({ channel: tailChannel, id: newId(), logger });
 const exports = await openTaskQueue(broker, EXPORT_TASKS);
 lifecycle.defer('exports', () => exports.close());
 
@@ -91,8 +97,8 @@ lifecycle.defer('outbox', () => outbox.stop());
 const server = await buildServer({
   logger,
   now,
+  newId,
   secret,
-  newId: createIdGenerator(now),
   recordRequest: ({ status }) => {
     requestCount += 1;
     if (status >= 500) failureCount += 1;
@@ -105,6 +111,9 @@ const server = await buildServer({
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   wakeLane: (lane) => producer.wakeLane(lane),
+  openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
+  tailReaderCount: (environmentId) => tails.readerCount(environmentId),
+  tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
   wakeExport: (key) => exports.wake(key),
   ...statementsOn(database),
 });
