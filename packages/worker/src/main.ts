@@ -18,13 +18,18 @@ import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
+import { FairSlots } from './fair-slots.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient, outcomeOf } from './http-client.ts';
+import { LaneRoom } from './lane-room.ts';
+import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
+/** A request that takes longer says that its endpoint is far away or does not answer. */
+const SLOW_AFTER_MS = 50;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
@@ -67,6 +72,28 @@ lifecycle.defer('producer', () => producer.close());
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
+const store = createLaneStore(database, now);
+const monotonicNow = () => performance.now();
+const slots = {
+  deliveries: new FairSlots({
+    slotsMax: settings.WORKER_REQUESTS_MAX,
+    slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+  probes: new FairSlots({
+    slotsMax: Math.ceil(settings.WORKER_REQUESTS_MAX / 4),
+    slowMax: Math.ceil(settings.WORKER_SLOW_REQUESTS_MAX / 4),
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+};
+const room = new LaneRoom({
+  stillAfterMs: SLOW_AFTER_MS,
+  stillMax: settings.WORKER_SLOW_REQUESTS_MAX,
+  onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
+});
+lifecycle.defer('lanes under way', () => room.close());
 const numbers = new NumberStock();
 const newId = createIdGenerator(now);
 let appliedCount = 0;
@@ -91,9 +118,10 @@ const consumers = await startConsumers(broker, {
     return { outcome: 'done' };
   },
   async wakeLane(lane) {
-    await deliverLane(
+    const delivery = deliverLane(
       {
-        database,
+        store,
+        slots,
         policy: webhooks.lanes,
         leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
         async post(request) {
@@ -105,13 +133,14 @@ const consumers = await startConsumers(broker, {
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
         now,
-        monotonicNow: () => performance.now(),
+        monotonicNow,
         pause: sleep,
         random: Math.random,
         logger,
       },
       lane,
     );
+    await room.waitFor(delivery);
     deliveredSliceCount++;
     return { outcome: 'done' };
   },
