@@ -5,8 +5,9 @@
  * - `account`: `GET /v1/accounts/{id}`
  * - `page`: `GET /v1/accounts/{id}/audit_logs?limit=100&cursor=…`, at random places among 2,000,000 entries
  *
- * Ours also authenticates, checks the path, the query and the role, counts, and shapes the answer. And
- * the page by itself, one request at a time, when the log has 10,000 entries and when it has 2,000,000.
+ * Ours also authenticates, checks the path, the query and the role, counts, and shapes and checks the
+ * answer. And the page by itself, one request at a time, of a log of 10,000 entries in a database of its
+ * own and of the one of 2,000,000.
  */
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -59,20 +60,25 @@ export async function benchApi(arguments_: string[]): Promise<void> {
     durability: 'none',
     onProgress: (line) => console.log(line),
   });
-  await postgres.createDatabase('sluice');
-  const databaseUrl = postgres.url('sluice');
-  const database = createDatabase({
-    url: databaseUrl,
-    poolMax: 2,
-    applicationName: 'bench',
-    onError: () => undefined,
-  });
-  await migrate(database);
-  await migrateQueues(databaseUrl);
-  await seedDemoWorkspace(database);
-  await fillAuditLog(database, FEW_ENTRIES);
+  const openFilled = async (name: string, entries: number): Promise<Database> => {
+    await postgres.createDatabase(name);
+    const opened = createDatabase({
+      url: postgres.url(name),
+      poolMax: 2,
+      applicationName: 'bench',
+      onError: () => undefined,
+    });
+    await migrate(opened);
+    await migrateQueues(postgres.url(name));
+    await seedDemoWorkspace(opened);
+    await fillAuditLog(opened, entries);
+    return opened;
+  };
+  const small = await openFilled('few', FEW_ENTRIES);
+  const database = await openFilled('many', entryCount);
 
-  const environment = { DATABASE_URL: databaseUrl, LOG_LEVEL: 'warn' };
+  const environment = { DATABASE_URL: postgres.url('many'), LOG_LEVEL: 'warn' };
+  const api = join(import.meta.dirname, '../../packages/api/src/main.ts');
   const servers: Record<Contender, ChildServer> = {
     fastify: await startChildServer(
       join(import.meta.dirname, 'api-fastify-server.ts'),
@@ -82,13 +88,20 @@ export async function benchApi(arguments_: string[]): Promise<void> {
       1,
     ),
     ours: await startChildServer(
-      join(import.meta.dirname, '../../packages/api/src/main.ts'),
+      api,
       { ...environment, API_PORT: '18093' },
       'http://127.0.0.1:18093',
       '/livez',
       1,
     ),
   };
+  const ofFew = await startChildServer(
+    api,
+    { ...environment, DATABASE_URL: postgres.url('few'), API_PORT: '18095' },
+    'http://127.0.0.1:18095',
+    '/livez',
+    1,
+  );
   const load = (
     route: Route,
     entries: number,
@@ -103,30 +116,30 @@ export async function benchApi(arguments_: string[]): Promise<void> {
     durationSeconds: seconds,
   });
   const run = async (
-    contender: Contender,
+    { url }: ChildServer,
     ...given: Parameters<typeof load>
   ): Promise<LoadResult> => {
-    const result = await loadWithWrk({ ...load(...given), url: servers[contender].url });
-    if (result.failures > 0) throw new Error(`${contender}: ${result.failures} failed requests`);
+    const result = await loadWithWrk({ ...load(...given), url });
+    if (result.failures > 0) throw new Error(`${url}: ${result.failures} failed requests`);
     return result;
-  };
-  /** One client at a time, so that what is measured is the page and not a queue. */
-  const pageAlone = async (entries: number): Promise<LoadResult[]> => {
-    await run('ours', 'page', entries, 2, 1);
-    const results: LoadResult[] = [];
-    for (let round = 0; round < rounds; round++)
-      results.push(await run('ours', 'page', entries, durationSeconds, 1));
-    return results;
   };
 
   try {
-    const few = await pageAlone(FEW_ENTRIES);
-    await fillAuditLog(database, entryCount);
     await checkCorrectness(servers, entryCount);
-    const many = await pageAlone(entryCount);
-    const p99 = (results: LoadResult[]) => median(results.map((result) => result.p99Ms));
-    console.log(
-      `page alone: p99 ${p99(few)} ms of ${FEW_ENTRIES}, ${p99(many)} ms of ${entryCount}`,
+    // One client at a time, so that what is measured is the page and not a queue; warm, and in turn.
+    const alone: Record<'few' | 'many', LoadResult[]> = { few: [], many: [] };
+    for (let round = 0; round <= rounds; round++) {
+      const few = await run(ofFew, 'page', FEW_ENTRIES, durationSeconds, 1);
+      const many = await run(servers.ours, 'page', entryCount, durationSeconds, 1);
+      if (round === 0) continue;
+      alone.few.push(few);
+      alone.many.push(many);
+      console.log(describe(`${round}/${rounds} alone`, '10,000', few));
+      console.log(describe(`${round}/${rounds} alone`, 'all', many));
+    }
+    const p99 = (which: 'few' | 'many') => median(alone[which].map((result) => result.p99Ms));
+    const growth = median(
+      alone.many.map((result, i) => result.p99Ms / (alone.few[i]?.p99Ms ?? NaN)),
     );
 
     const results: Record<Route, Record<Contender, LoadResult[]>> = {
@@ -134,10 +147,17 @@ export async function benchApi(arguments_: string[]): Promise<void> {
       page: { fastify: [], ours: [] },
     };
     for (const route of ROUTES) {
-      for (const contender of CONTENDERS) await run(contender, route, entryCount, 2, connections);
+      for (const contender of CONTENDERS)
+        await run(servers[contender], route, entryCount, 2, connections);
       for (let round = 1; round <= rounds; round++) {
         for (const contender of CONTENDERS) {
-          const result = await run(contender, route, entryCount, durationSeconds, connections);
+          const result = await run(
+            servers[contender],
+            route,
+            entryCount,
+            durationSeconds,
+            connections,
+          );
           results[route][contender].push(result);
           console.log(describe(`${round}/${rounds} ${route}`, contender, result));
         }
@@ -169,7 +189,7 @@ export async function benchApi(arguments_: string[]): Promise<void> {
             ),
           ]),
         ),
-        [`page p99 ${entryCount}/${FEW_ENTRIES} entries`]: p99(many) / p99(few),
+        [`page p99 ${entryCount}/${FEW_ENTRIES} entries`]: growth,
       },
       rates: each((route, contender) => [
         [`${route} ${contender}`, medianOf(route, contender, 'requestsPerSecond')],
@@ -179,15 +199,15 @@ export async function benchApi(arguments_: string[]): Promise<void> {
           [`${route} ${contender} p50`, medianOf(route, contender, 'p50Ms')],
           [`${route} ${contender} p99`, medianOf(route, contender, 'p99Ms')],
         ]),
-        [`page alone p99, ${FEW_ENTRIES} entries`]: p99(few),
-        [`page alone p99, ${entryCount} entries`]: p99(many),
+        [`page alone p99, ${FEW_ENTRIES} entries`]: p99('few'),
+        [`page alone p99, ${entryCount} entries`]: p99('many'),
       },
       details: { connections, page_size: PAGE_SIZE },
       versions: { postgres: rows[0]?.version ?? 'unknown' },
     });
   } finally {
-    await database.destroy();
-    for (const server of Object.values(servers)) await server.stop();
+    await Promise.all([small.destroy(), database.destroy()]);
+    for (const server of [...Object.values(servers), ofFew]) await server.stop();
     await postgres.remove();
     await rm(directory, { recursive: true, force: true });
   }
