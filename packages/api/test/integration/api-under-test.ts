@@ -8,7 +8,7 @@ import { hashSecret } from '@sluice/platform/secrets';
 import { fastify, type InjectOptions } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import { buildServer } from '../../src/server.ts';
+import { buildServer, type ApiDependencies } from '../../src/server.ts';
 import { statementsOn } from '../../src/statements.ts';
 
 export interface Tenant {
@@ -25,7 +25,8 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-export async function startApi() {
+/** `changes` replaces dependencies. */
+export async function startApi(changes: Partial<ApiDependencies> = {}) {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
   const wokenExports: AuditLogExportKey[] = [];
@@ -42,6 +43,10 @@ export async function startApi() {
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
+    openTail: async () => ({ close: () => {} }),
+    tailReaderCount: () => 0,
+    // Ends by itself: whoever tries every operation waits for each answer's end.
+    tailDurationMsMax: 1,
     wakeLane: async (lane) => {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);
@@ -51,6 +56,7 @@ export async function startApi() {
       wokenExports.push(key);
     },
     ...statementsOn(database),
+    ...changes,
   });
   const a = await insertTenant(database, 'key_of_a');
   const b = await insertTenant(database, 'key_of_b');
