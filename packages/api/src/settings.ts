@@ -19,6 +19,9 @@ export const apiSettings = platformSettings.extend({
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, 604_800_000).describe(
     "the workers' own, to tell when a delivery is abandoned",
   ),
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
+    'of a file that is sent for an import',
+  ),
   OUTGOING_IP_ADDRESSES: z
     .string()
     .default('')

@@ -43,6 +43,7 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
+    importSizeBytesMax: 10_000_000,
     openTail: async () => ({ close: () => {} }),
     tailReaderCount: () => 0,
     // Ends by itself: whoever tries every operation waits for each answer's end.

@@ -33,7 +33,9 @@ beforeAll(async () => {
     ...(await insertExport(api, api.a)),
     environment_id: String(api.a.environmentId),
     event_id: 'event-1',
+    import_id: '1',
   };
+  await api.call('POST', '/v1/imports', { body: BODIES['POST /v1/imports'] });
   await insertEvent(api.database, api.a.environmentId, {
     personId: 1,
     eventId: 'event-1',
