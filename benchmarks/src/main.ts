@@ -2,6 +2,7 @@
 import { benchApi } from './api.ts';
 import { benchImports } from './imports.ts';
 import { benchDeliver } from './deliver.ts';
+import { benchFairness } from './fairness.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
 import { benchStream } from './stream.ts';
@@ -21,6 +22,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
       run: benchDeliver,
+    },
+    fairness: {
+      about: 'what healthy webhooks feel when 0 %, 50 % and 90 % of 1,000 hang',
+      run: benchFairness,
     },
     stream: {
       about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',

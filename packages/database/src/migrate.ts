@@ -10,6 +10,7 @@ import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { imports } from './migrations/0008_imports.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
+import { deliveryPartitions } from './migrations/0011_delivery_partitions.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
@@ -24,6 +25,7 @@ const MIGRATIONS = {
   '0006_installation': installation,
   '0008_imports': imports,
   '0009_event_traces': eventTraces,
+  '0011_delivery_partitions': deliveryPartitions,
   '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,
   '0015_audit_log_exports': auditLogExports,

@@ -136,6 +136,7 @@ export interface AuditLogs {
 
 export interface DeliveryAttempts {
   attempt: number;
+  day: Generated<Timestamp>;
   duration_ms: number;
   environment_id: number;
   failure: string | null;
@@ -153,6 +154,7 @@ export interface DeliveryLog {
   appended_at: Generated<Timestamp>;
   body: string;
   cause_event_id: string | null;
+  day: Generated<Timestamp>;
   envelope_number: Int8 | null;
   environment_id: number;
   event_id: string;
@@ -291,6 +293,7 @@ export interface Lanes {
   last_sequence: Generated<Int8>;
   lease_until: Timestamp | null;
   next_probe_at: Timestamp | null;
+  read_from_day: Timestamp | null;
   send_window: Generated<number>;
   state: Generated<string>;
   wake_at: Generated<Timestamp | null>;
