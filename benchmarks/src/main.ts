@@ -1,6 +1,7 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchApi } from './api.ts';
 import { benchImports } from './imports.ts';
+import { benchBacklog } from './backlog.ts';
 import { benchDeliver } from './deliver.ts';
 import { benchFairness } from './fairness.ts';
 import { benchIntake } from './intake.ts';
@@ -22,6 +23,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
       run: benchDeliver,
+    },
+    backlog: {
+      about: 'the statements of a lane, and Redis, with 10⁴, 10⁵ and 10⁶ deliveries held back',
+      run: benchBacklog,
     },
     fairness: {
       about: 'what healthy webhooks feel when 0 %, 50 % and 90 % of 1,000 hang',

@@ -224,6 +224,15 @@ export interface FirstEngagements {
   metric: string;
 }
 
+export interface IdempotencyKeys {
+  answer: Buffer | null;
+  fingerprint: Buffer;
+  key_hash: Buffer;
+  locked_until: Timestamp | null;
+  principal: string;
+  started_at: Timestamp;
+}
+
 export interface ImportChunks {
   bytes: Buffer;
   environment_id: number;
@@ -336,6 +345,16 @@ export interface Outbox {
   topic: string;
 }
 
+export interface Partners {
+  created_at: Timestamp;
+  decided_at: Timestamp | null;
+  logo_url: string | null;
+  name: string | null;
+  partner_id: string;
+  status: Generated<string>;
+  website: string | null;
+}
+
 export interface People {
   attributes: Json;
   attributes_at: Timestamp | null;
@@ -355,6 +374,18 @@ export interface PersonIdentifiers {
   person_id: Int8 | null;
   suppressed: Generated<boolean>;
   value: string;
+}
+
+export interface Receipts {
+  account_id: Int8;
+  billed_to: string;
+  currency: string;
+  issued_at: Timestamp;
+  lines: Json;
+  number: string;
+  payment_method: string | null;
+  receipt_id: string;
+  total: Int8;
 }
 
 export interface Relationships {
@@ -380,6 +411,17 @@ export interface ServiceAccounts {
   name: string;
   role: string;
   service_account_id: Generated<number>;
+}
+
+export interface Signups {
+  attempt_count: Generated<number>;
+  code_expires_at: Timestamp | null;
+  code_hmac: Buffer | null;
+  email: string;
+  ip: string;
+  signup_id: Generated<Int8>;
+  started_at: Timestamp;
+  used_at: Timestamp | null;
 }
 
 export interface Users {
@@ -428,6 +470,7 @@ export interface Tables {
   event_ids: EventIds;
   events: Events;
   first_engagements: FirstEngagements;
+  idempotency_keys: IdempotencyKeys;
   import_chunks: ImportChunks;
   import_problems: ImportProblems;
   imports: Imports;
@@ -438,11 +481,14 @@ export interface Tables {
   message_deliveries: MessageDeliveries;
   objects: Objects;
   outbox: Outbox;
+  partners: Partners;
   people: People;
   person_identifiers: PersonIdentifiers;
+  receipts: Receipts;
   relationships: Relationships;
   segment_members: SegmentMembers;
   service_accounts: ServiceAccounts;
+  signups: Signups;
   users: Users;
   webhooks: Webhooks;
 }
