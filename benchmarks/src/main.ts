@@ -1,5 +1,6 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchApi } from './api.ts';
+import { benchBatch } from './batch.ts';
 import { benchImports } from './imports.ts';
 import { benchBacklog } from './backlog.ts';
 import { benchDeliver } from './deliver.ts';
@@ -7,6 +8,7 @@ import { benchFairness } from './fairness.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
 import { benchStream } from './stream.ts';
+import { benchTail } from './tail.ts';
 
 const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
   {
@@ -14,6 +16,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
       run: benchIntake,
+    },
+    batch: {
+      about: 'batches of 100 events against the same events one a request, and against JSON.parse',
+      run: benchBatch,
     },
     imports: {
       about: 'one CSV import of 1 GB: rows a second, and memory that stays as it is',
@@ -44,6 +50,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
       run: benchProcess,
+    },
+    tail: {
+      about: 'what the live tail costs intake for each call, while it is read and while it is not',
+      run: benchTail,
     },
   };
 
