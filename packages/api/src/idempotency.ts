@@ -67,17 +67,11 @@ export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencie
       return sendProblem(request, reply, invalidKey());
     const key = holdKey(dependencies.secret, request, given);
     const nowMs = dependencies.now();
-    const claim = await dependencies.claimIdempotencyKey(
-      key,
-      createHash('sha256')
-        .update(JSON.stringify(request.body ?? null))
-        .digest(),
-      {
-        nowMs,
-        lockedUntilMs: nowMs + LOCK_MS,
-        forgottenBeforeMs: nowMs - IDEMPOTENCY_KEPT_MS,
-      },
-    );
+    const claim = await dependencies.claimIdempotencyKey(key, fingerprintOf(request.body), {
+      nowMs,
+      lockedUntilMs: nowMs + LOCK_MS,
+      forgottenBeforeMs: nowMs - IDEMPOTENCY_KEPT_MS,
+    });
     switch (claim.outcome) {
       case 'claimed':
         request.heldKey = key;
