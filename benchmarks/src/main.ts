@@ -1,4 +1,5 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
+import { benchApi } from './api.ts';
 import { benchBatch } from './batch.ts';
 import { benchImports } from './imports.ts';
 import { benchBacklog } from './backlog.ts';
@@ -41,6 +42,11 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',
       run: benchStream,
     },
+    api: {
+      about:
+        'an account and a page of its audit log, against a bare Fastify route with the same statement',
+      run: benchApi,
+    },
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
       run: benchProcess,
@@ -60,7 +66,7 @@ if (chosen) {
   for (const [known, { about }] of Object.entries(BENCHMARKS))
     console.log(`  ${known.padEnd(10)} ${about}`);
   console.log(
-    '\nEach takes --seconds N (a measured round) and --rounds N, --connections N, --processes N. One at a time: they share the cores.',
+    '\nMost take --rounds N; those under load --seconds N (a measured round) and --connections N. One at a time: they share the cores.',
   );
   process.exitCode = name === undefined || name === '--help' ? 0 : 1;
 }
