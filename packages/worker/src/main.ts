@@ -1,7 +1,6 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
-import { dropOldDeliveries, makeDeliveryPartitions } from '@sluice/database/delivery-retention';
 import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
@@ -21,7 +20,6 @@ import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
-import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { fetchFile } from './fetch-file.ts';
 import { forgetOldRecords } from './forget-old-records.ts';
 import { runNextImport } from './run-import.ts';
@@ -43,14 +41,9 @@ import { webhookOptions } from './webhook-settings.ts';
 /** A request that takes longer says that its endpoint is far away or does not answer. */
 const SLOW_AFTER_MS = 50;
 const READINESS_DEADLINE_MS = 2_000;
-const CLEANING_INTERVAL_MS = 60_000;
-const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
 const FORGETTING_INTERVAL_MS = 3_600_000;
-/** Today and the next ones; of a day without a partition the deliveries go to the default one. */
-const DELIVERY_DAYS_AHEAD = 4;
-const RETENTION_INTERVAL_MS = 3_600_000;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
 
 const EXPORT_CONCURRENCY = 2;
@@ -225,16 +218,13 @@ lifecycle.defer('forgetting', () => {
   stopping.abort();
   return forgetting.stop();
 });
-const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
-  clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
-);
-lifecycle.defer('cleaning', () => cleaning.stop());
 startWebhookTasks({
   database,
   draining,
   sealedText,
   wakeLane: (lane) => producer.wakeLane(lane),
   alertAfterMs: settings.WEBHOOK_ALERT_AFTER_MS,
+  retentionDays: settings.WEBHOOK_LOG_RETENTION_DAYS,
   newId,
   lifecycle,
 });
@@ -242,13 +232,6 @@ const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () 
   makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
 );
 lifecycle.defer('partitions', () => partitions.stop());
-const retention = repeat('keep days of deliveries', RETENTION_INTERVAL_MS, logger, async () => {
-  const today = new Date(now());
-  await makeDeliveryPartitions(database, today, DELIVERY_DAYS_AHEAD);
-  const days = await dropOldDeliveries(database, today, settings.WEBHOOK_LOG_RETENTION_DAYS);
-  if (days.dropped.length + days.reduced.length > 0) logger.info(days, 'old deliveries dropped');
-});
-lifecycle.defer('retention', () => retention.stop());
 
 let isStopping = false;
 const exportQueue = await openTaskQueue(broker, EXPORT_TASKS);

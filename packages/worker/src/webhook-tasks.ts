@@ -1,15 +1,18 @@
 /**
- * What a worker does about webhooks again and again, beside their lanes: replays, alerts, signing keys.
+ * What a worker does about webhooks again and again, beside their lanes: replays, alerts, signing keys,
+ * the days of the log, what deleted webhooks leave behind.
  *
  * Each task may run on any number of workers at the same time. Replays have drains and requests of
  * their own, so that they take none of the lanes'.
  */
 import type { Database } from '@sluice/database/connection';
+import { dropOldDeliveries, makeDeliveryPartitions } from '@sluice/database/delivery-retention';
 import type { LaneKey } from '@sluice/database/lanes';
 import { clearReplays } from '@sluice/database/replays';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import { repeat } from '@sluice/platform/repeat';
 import type { SealedText } from '@sluice/platform/sealed-text';
+import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { FairSlots } from './fair-slots.ts';
 import { keepSigningKeys } from './keep-signing-keys.ts';
 import { raiseAlerts } from './raise-alerts.ts';
@@ -22,6 +25,7 @@ export interface WebhookTaskDeps {
   readonly sealedText: SealedText;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly alertAfterMs: number;
+  readonly retentionDays: number;
   readonly newId: () => string;
   readonly lifecycle: Lifecycle;
 }
@@ -33,6 +37,10 @@ const REPLAY_REQUESTS_MAX = 16;
 const REPLAY_SLOW_AFTER_MS = 100;
 const REPLAY_POLL_INTERVAL_MS = 500;
 const CLEARING_INTERVAL_MS = 60_000;
+const CLEANING_STEPS_MAX = 1_000;
+/** Today and the next ones; of a day without a partition the deliveries go to the default one. */
+const DELIVERY_DAYS_AHEAD = 4;
+const RETENTION_INTERVAL_MS = 3_600_000;
 const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
 const REPLAYS_CLEARED_MAX = 10;
 
@@ -56,6 +64,15 @@ export function startWebhookTasks(deps: WebhookTaskDeps): void {
   start('clear replays', CLEARING_INTERVAL_MS, () =>
     clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
   );
+  start('clear deleted webhooks', CLEARING_INTERVAL_MS, () =>
+    clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
+  );
+  start('keep days of deliveries', RETENTION_INTERVAL_MS, async () => {
+    const today = new Date(now());
+    await makeDeliveryPartitions(database, today, DELIVERY_DAYS_AHEAD);
+    const days = await dropOldDeliveries(database, today, deps.retentionDays);
+    if (days.dropped.length + days.reduced.length > 0) logger.info(days, 'old deliveries dropped');
+  });
   const slots = new FairSlots({
     slotsMax: REPLAY_REQUESTS_MAX,
     slowMax: REPLAY_REQUESTS_MAX,
