@@ -212,6 +212,15 @@ export interface Objects {
   updated_at: Timestamp;
 }
 
+export interface ParkedOperations {
+  envelope_id: string;
+  environment_id: number;
+  error: string;
+  operation: string;
+  parked_at: Generated<Timestamp>;
+  parked_id: string;
+}
+
 export interface People {
   attributes: Json;
   attributes_at: Timestamp | null;
@@ -282,6 +291,7 @@ export interface Tables {
   lanes: Lanes;
   message_deliveries: MessageDeliveries;
   objects: Objects;
+  parked_operations: ParkedOperations;
   people: People;
   person_identifiers: PersonIdentifiers;
   relationships: Relationships;

@@ -4,6 +4,7 @@ import { createDatabase } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { NumberStock } from '@sluice/database/numbers';
+import { countParkedOperations } from '@sluice/database/parked-operations';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
@@ -22,6 +23,7 @@ import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
 const READINESS_DEADLINE_MS = 2_000;
+const PARKED_COUNT_MAX = 1_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
@@ -62,6 +64,7 @@ const numbers = new NumberStock();
 const newId = createIdGenerator(now);
 let appliedCount = 0;
 let operationCount = 0;
+let parkedCount = 0;
 let deliveredSliceCount = 0;
 
 const consumers = await startConsumers(broker, {
@@ -72,6 +75,13 @@ const consumers = await startConsumers(broker, {
     if (result.outcome === 'already-applied') return { outcome: 'done' };
     appliedCount++;
     operationCount += envelope.operations.length;
+    if (result.counts.parked > 0) {
+      parkedCount += result.counts.parked;
+      logger.error(
+        { envelopeId: envelope.id, parked: result.counts.parked },
+        'operations could not be applied and are parked: npm run parked',
+      );
+    }
     // A wake-up that is lost here is made good by the sweep.
     await Promise.all(result.lanes.map((lane) => producer.wakeLane(lane))).catch(
       (error: unknown) => {
@@ -133,6 +143,14 @@ metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards
   (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
 );
 metrics.counter(
+  'sluice_worker_parked_operations_total',
+  'Operations that could not be applied and were set aside',
+  () => parkedCount,
+);
+metrics.gauge('sluice_parked_operations', 'Operations set aside, at most 1,000 counted', () =>
+  countParkedOperations(database, PARKED_COUNT_MAX),
+);
+metrics.counter(
   'sluice_worker_recovered_jobs_total',
   'Jobs whose hand-over got lost, put back',
   () => consumers.report().recoveredJobs,
@@ -155,6 +173,10 @@ const health = await startHealthServer({
       producer.envelopeCounts().catch(() => undefined),
       sleep(READINESS_DEADLINE_MS, undefined),
     ]);
+    const parked = await Promise.race([
+      countParkedOperations(database, PARKED_COUNT_MAX).catch(() => undefined),
+      sleep(READINESS_DEADLINE_MS, undefined),
+    ]);
     const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
     return {
       isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
@@ -162,6 +184,8 @@ const health = await startHealthServer({
         queued_envelopes: counts ?? null,
         stuck_queues: stuckQueues,
         replaced_workers: replacedWorkers,
+        // Not a reason to be unready: the version that mends it must be able to start.
+        parked_operations: parked ?? null,
       },
     };
   },
