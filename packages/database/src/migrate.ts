@@ -10,6 +10,7 @@ import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { parkedOperations } from './migrations/0007_parked_operations.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
+import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
@@ -22,6 +23,7 @@ const MIGRATIONS = {
   '0006_installation': installation,
   '0007_parked_operations': parkedOperations,
   '0009_event_traces': eventTraces,
+  '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,
 };
 
