@@ -4,6 +4,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { apiSettings } from '@sluice/api/settings';
+import { billingSettings, simulatorSettings } from '@sluice/billing-vendor/settings';
 import { intakeSettings } from '@sluice/intake/settings';
 import { platformSettings } from '@sluice/platform/config';
 import { workerSettings } from '@sluice/worker/settings';
@@ -26,17 +27,24 @@ function propertiesOf(schema: z.ZodObject): Record<string, Property> {
 
 function settingsTable(): string {
   const common = propertiesOf(platformSettings);
+  const billing = propertiesOf(billingSettings);
   const groups: [string, Record<string, Property>][] = [
     ['every process', common],
+    ['worker and API', billing],
     ...(
       [
         ['intake', intakeSettings],
         ['worker', workerSettings],
         ['API', apiSettings],
+        ['vendor simulator', simulatorSettings],
       ] as const
     ).map(([name, schema]): [string, Record<string, Property>] => [
       name,
-      Object.fromEntries(Object.entries(propertiesOf(schema)).filter(([key]) => !(key in common))),
+      Object.fromEntries(
+        Object.entries(propertiesOf(schema)).filter(
+          ([key]) => !(key in common) && !(key in billing),
+        ),
+      ),
     ]),
   ];
   const rows = groups.flatMap(([group, properties]) =>

@@ -7,6 +7,8 @@ export interface BannerFacts {
   readonly worker: string;
   /** In words: the embedded server's port, or that it is the operator's own. */
   readonly postgres: string;
+  /** The simulated payment vendor; nothing where the real one is used. */
+  readonly simulator: string | undefined;
   readonly queues: string;
   readonly directory: string;
   readonly startedInMs: number;
@@ -22,6 +24,7 @@ Sluice is ready (${(facts.startedInMs / 1000).toFixed(1)} s). Ctrl-C stops it; t
   Intake     ${intake}   Pipelines API and Track API
   API        ${api}   reporting webhooks, app API, accounts
   Worker     ${worker}   /readyz, /metrics (the others have them too)
+  Vendor     ${facts.simulator === undefined ? 'Stripe, as STRIPE_SECRET_KEY says' : `${facts.simulator}   simulated payment vendor (STRIPE_SECRET_KEY switches to the real one)`}
   Postgres   ${facts.postgres}
   Queues     ${facts.queues}
 `;

@@ -12,6 +12,10 @@ export const standaloneSettings = platformSettings.extend({
   API_PORT: integer(1, 65_535, 8090),
   WORKER_HOST: z.string().default('127.0.0.1'),
   WORKER_PORT: integer(1, 65_535, 8092),
+  SIMULATOR_HOST: z.string().default('127.0.0.1'),
+  SIMULATOR_PORT: integer(1, 65_535, 8091),
+  /** Of the payment vendor. Absent: the simulator is started too. */
+  STRIPE_SECRET_KEY: z.string().optional(),
   /** The demo's receivers are on this machine. */
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(true),
   /** Where the data is; relative to the checkout. */
@@ -50,6 +54,8 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   INTAKE_HOST, INTAKE_PORT    where events come in         (127.0.0.1, 8080)
   API_HOST, API_PORT          where it is managed and read (127.0.0.1, 8090)
   WORKER_HOST, WORKER_PORT    the worker's /readyz, /metrics (127.0.0.1, 8092)
+  SIMULATOR_HOST, SIMULATOR_PORT  the simulated payment vendor (127.0.0.1, 8091)
+  STRIPE_SECRET_KEY           the real payment vendor instead; STRIPE_WEBHOOK_SECRET with it
   SLUICE_DIRECTORY            the data                     (.sluice)
   DATABASE_URL                a Postgres of yours, 15 or later, instead of the embedded one
   REDIS_URL                   a Redis for the queues, which are in Postgres otherwise

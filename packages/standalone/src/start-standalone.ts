@@ -48,6 +48,10 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   const intake = addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT);
   const api = addressOf(settings.API_HOST, settings.API_PORT);
   const worker = addressOf(settings.WORKER_HOST, settings.WORKER_PORT);
+  const simulator =
+    settings.STRIPE_SECRET_KEY === undefined
+      ? addressOf(settings.SIMULATOR_HOST, settings.SIMULATOR_PORT)
+      : undefined;
 
   const directory = await holdDataDirectory(resolve(deps.root, settings.SLUICE_DIRECTORY));
   lifecycle.defer('data directory', () => directory.release());
@@ -57,7 +61,12 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     kill: deps.kill,
     onProgress: onNote,
   });
-  for (const name of ['INTAKE', 'API', 'WORKER'] as const) {
+  for (const name of [
+    'INTAKE',
+    'API',
+    'WORKER',
+    ...(simulator === undefined ? [] : (['SIMULATOR'] as const)),
+  ] as const) {
     await requireFreePort({
       setting: `${name}_PORT`,
       host: settings[`${name}_HOST`],
@@ -87,6 +96,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   const since = new Date().toISOString();
   // The last of these is the first to be stopped.
   for (const [name, address] of [
+    ...(simulator === undefined ? [] : ([['billing-vendor', simulator]] as const)),
     ['api', api],
     ['worker', worker],
     ['intake', intake],
@@ -115,6 +125,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     intake,
     api,
     worker,
+    simulator,
     postgres: database.description,
     queues: settings.REDIS_URL === undefined ? 'in Postgres' : 'in Redis, as REDIS_URL says',
     directory: directory.path,
@@ -144,6 +155,8 @@ function serviceEnvironment(
 ) {
   return {
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
+    SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
+    SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,
     ...environment,
     DATABASE_URL: databaseUrl,
     SHARD_COUNT: String(settings.SHARD_COUNT),
@@ -153,6 +166,9 @@ function serviceEnvironment(
     API_PORT: String(settings.API_PORT),
     WORKER_HOST: settings.WORKER_HOST,
     WORKER_PORT: String(settings.WORKER_PORT),
+    SIMULATOR_HOST: settings.SIMULATOR_HOST,
+    SIMULATOR_PORT: String(settings.SIMULATOR_PORT),
+    SIMULATOR_URL: addressOf(settings.SIMULATOR_HOST, settings.SIMULATOR_PORT),
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: String(settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES),
   };
 }

@@ -54,6 +54,12 @@ export type HttpOutcome = {
     }
 );
 
+/** For counting: `delivered`, `status` for an answer that is no success, or the class of the failure. */
+export const outcomeOf = (answer: HttpOutcome): 'delivered' | FailureClass => {
+  if (answer.outcome === 'failure') return answer.failure;
+  return isSuccessStatus(answer.status) ? 'delivered' : 'status';
+};
+
 export interface HttpClientOptions {
   readonly timeoutMs: number;
   readonly allowPrivateAddresses: boolean;

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
+import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { countParkedOperations } from '@sluice/database/parked-operations';
 import { parseSettings } from '@sluice/platform/config';
@@ -13,10 +14,11 @@ import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { repeat } from '@sluice/platform/repeat';
+import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startHealthServer } from './health-server.ts';
-import { createHttpClient } from './http-client.ts';
+import { createHttpClient, outcomeOf } from './http-client.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
@@ -66,6 +68,7 @@ let appliedCount = 0;
 let operationCount = 0;
 let parkedCount = 0;
 let deliveredSliceCount = 0;
+const attempts = new Map<string, number>();
 
 const consumers = await startConsumers(broker, {
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
@@ -96,7 +99,12 @@ const consumers = await startConsumers(broker, {
         database,
         policy: webhooks.lanes,
         leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
-        post: (request) => http.post(request),
+        async post(request) {
+          const answer = await http.post(request);
+          const outcome = outcomeOf(answer);
+          attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
+          return answer;
+        },
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
         now,
@@ -139,9 +147,6 @@ metrics.counter(
   'Times a lane was drained',
   () => deliveredSliceCount,
 );
-metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
-  (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
-);
 metrics.counter(
   'sluice_worker_parked_operations_total',
   'Operations that could not be applied and were set aside',
@@ -160,9 +165,18 @@ metrics.counter(
   'Workers of a queue that took nothing, replaced',
   () => consumers.report().replacedWorkers,
 );
-metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
-  producer.failedCount(),
+metrics.counterBy(
+  'outcome',
+  'sluice_worker_attempts_total',
+  'Posts to endpoints: delivered, status, or the class of what went wrong on the way',
+  () => attempts,
 );
+registerBacklogMetrics({
+  metrics,
+  producer,
+  findLaneBacklog: () => findLaneBacklog(database),
+  now,
+});
 
 const health = await startHealthServer({
   host: settings.WORKER_HOST,

@@ -21,7 +21,12 @@ const running = new Set<ChildProcess>();
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'sluice-test-standalone-'));
   await chmod(directory, 0o711);
-  const [intake, api, worker] = await Promise.all([freePort(), freePort(), freePort()]);
+  const [intake, api, worker, simulator] = await Promise.all([
+    freePort(),
+    freePort(),
+    freePort(),
+    freePort(),
+  ]);
   environment = {
     ...process.env,
     NODE_ENV: 'test',
@@ -29,6 +34,7 @@ beforeAll(async () => {
     INTAKE_PORT: String(intake),
     API_PORT: String(api),
     WORKER_PORT: String(worker),
+    SIMULATOR_PORT: String(simulator),
   };
 });
 
@@ -90,7 +96,7 @@ async function processIds(): Promise<number[]> {
     await readFile(join(directory, 'postgres', 'postmaster.pid'), 'utf8')
   ).split('\n');
   const ids = [...holder.services.map(({ pid }) => pid), Number(postmaster)];
-  expect(ids).toHaveLength(4);
+  expect(ids).toHaveLength(5);
   return ids;
 }
 
@@ -172,7 +178,7 @@ test(
     const findPerson = banner.split('\n').findLast((line) => line.startsWith('  curl ')) as string;
     expect(await paste(findPerson)).toMatchObject({ body: { results: [{ id: 'ada' }] } });
 
-    const [worker] = (await processIds()).slice(1, 2) as [number];
+    const [worker] = (await processIds()).slice(2, 3) as [number];
     process.kill(worker, 'SIGKILL');
     await next.says('worker died (SIGKILL)');
     await next.says('worker is back');

@@ -1,0 +1,42 @@
+/** The settings of billing: those that API and worker share, and those of the simulator. */
+import { integer } from '@sluice/platform/config';
+import { z } from 'zod';
+
+/** Shared by the processes that speak to the vendor. */
+export const billingSettings = z.object({
+  STRIPE_SECRET_KEY: z
+    .string()
+    .startsWith('sk_')
+    .optional()
+    .describe('of the payment vendor; absent: the simulator'),
+  STRIPE_WEBHOOK_SECRET: z
+    .string()
+    .min(8)
+    .default('whsec_simulator')
+    .describe("what the vendor signs its events with; the default is the simulator's"),
+  SIMULATOR_URL: z.url().default('http://127.0.0.1:8091').describe('where the simulated vendor is'),
+  VENDOR_TIMEOUT_MS: integer(50, 80_000, 20_000).describe('one call of the payment vendor'),
+  BILLING_CATALOGUE_FILE: z
+    .string()
+    .optional()
+    .describe('JSON: plans, add-ons, packs, credits, coupons; absent: the one that comes along'),
+});
+
+export const simulatorSettings = z.object({
+  LOG_LEVEL: z
+    .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
+    .default('info')
+    .describe('least important line logged'),
+  DRAIN_TIMEOUT_MS: integer(100, 600_000, 25_000).describe(
+    'how long a stop may take before it is cut',
+  ),
+  SIMULATOR_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
+  SIMULATOR_PORT: integer(0, 65_535, 8091).describe('0: any free one'),
+  SIMULATOR_FILE: z
+    .string()
+    .optional()
+    .describe('SQLite file of what it knows; absent: forgotten with the process'),
+  SIMULATOR_WEBHOOK_URL: z.url().optional().describe('where its events go; absent: nowhere'),
+  STRIPE_WEBHOOK_SECRET: billingSettings.shape.STRIPE_WEBHOOK_SECRET,
+  BILLING_CATALOGUE_FILE: billingSettings.shape.BILLING_CATALOGUE_FILE,
+});

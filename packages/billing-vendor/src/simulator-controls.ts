@@ -1,0 +1,117 @@
+/** `/simulator/…`: what tests and people ask of the simulator that the vendor has no word for. */
+import { z } from 'zod';
+import type { Answer } from './simulator-answers.ts';
+import type { EventTreatment } from './simulator-events.ts';
+import { FAULT_KINDS, type FaultPlan } from './simulator-faults.ts';
+import { payInvoice } from './simulator-invoices.ts';
+import { VendorRefusal } from './simulator-request.ts';
+import type { SimulatorState, VendorObject } from './simulator-state.ts';
+
+export interface SimulatorControls {
+  readonly state: SimulatorState;
+  readonly faults: FaultPlan;
+  readonly treatment: EventTreatment;
+}
+
+const fault = z.strictObject({
+  kind: z.enum(FAULT_KINDS),
+  method: z.string().optional(),
+  path: z.string().optional(),
+  count: z.int().min(1).default(1),
+  delay_ms: z.int().min(0).optional(),
+});
+const clock = z.strictObject({ advance_ms: z.int().min(0) });
+const events = z.strictObject({
+  hold: z.boolean().optional(),
+  duplicates: z.int().min(0).max(10).optional(),
+  delay_ms_max: z.int().min(0).optional(),
+});
+
+export function answerControl(
+  controls: SimulatorControls,
+  method: string,
+  path: string,
+  text: string,
+): Answer {
+  const { state, faults, treatment } = controls;
+  const read = <Schema extends z.ZodType>(schema: Schema): z.infer<Schema> => {
+    try {
+      return schema.parse(JSON.parse(text));
+    } catch {
+      throw new VendorRefusal(400, 'invalid_request_error', 'The body is not what this takes.');
+    }
+  };
+  switch (`${method} ${path}`) {
+    case 'GET /readyz':
+      return ok({ status: 'ready' });
+    case 'GET /simulator/charges':
+      return ok({ charges: listCharges(state) });
+    case 'POST /simulator/faults': {
+      const { delay_ms: delayMs, method: of, path: part, ...rest } = read(fault);
+      faults.add({
+        ...rest,
+        ...(of !== undefined && { method: of }),
+        ...(part !== undefined && { path: part }),
+        ...(delayMs !== undefined && { delayMs }),
+      });
+      return ok({});
+    }
+    case 'DELETE /simulator/faults':
+      faults.clear();
+      return ok({});
+    case 'POST /simulator/clock':
+      state.advanceClock(read(clock).advance_ms);
+      return ok({ now: new Date(state.now()).toISOString() });
+    case 'POST /simulator/events': {
+      const given = read(events);
+      treatment.isHeld = given.hold ?? treatment.isHeld;
+      treatment.duplicateCount = given.duplicates ?? treatment.duplicateCount;
+      treatment.delayMsMax = given.delay_ms_max ?? treatment.delayMsMax;
+      return ok({});
+    }
+    case 'POST /simulator/dunning':
+      return ok({ collected: collectEverything(state) });
+    default:
+      throw new VendorRefusal(404, 'invalid_request_error', `The simulator has no ${path}.`);
+  }
+}
+
+const ok = (body: Record<string, unknown>): Answer => ({ status: 200, body });
+
+export interface OracleCharge {
+  readonly id: string;
+  readonly amount: number;
+  readonly currency: string;
+  readonly status: 'succeeded' | 'failed';
+  readonly customer: string;
+  readonly invoice: string | null;
+  /** Of the purchase that it was made for. */
+  readonly runId: string | null;
+}
+
+/** Every attempt to take money, oldest first. */
+export function listCharges(state: SimulatorState): OracleCharge[] {
+  return state.list('charge').map((charge) => ({
+    id: charge.id,
+    amount: Number(charge['amount']),
+    currency: String(charge['currency']),
+    status: charge['status'] as OracleCharge['status'],
+    customer: String(charge['customer']),
+    invoice: charge['invoice'] as string | null,
+    runId: (charge['metadata'] as Record<string, string>)['run_id'] ?? null,
+  }));
+}
+
+/** What a vendor's automatic collection could still take: every open invoice is tried. */
+export function collectEverything(state: SimulatorState): string[] {
+  return state
+    .list('invoice')
+    .filter((invoice) => invoice['status'] === 'open')
+    .flatMap((invoice: VendorObject) => {
+      try {
+        return [payInvoice(state, invoice, { isOnSession: false }).id];
+      } catch {
+        return [];
+      }
+    });
+}

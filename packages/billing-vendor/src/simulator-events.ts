@@ -1,0 +1,129 @@
+/**
+ * Events of the simulated vendor: made with every change, sent signed to one endpoint, tried again
+ * until it answers 2xx, in no promised order. Tests may hold them back, repeat and delay them.
+ */
+import type { SimulatorState, VendorObject } from './simulator-state.ts';
+
+/** Notes that something happened. It is sent by the pump below, after the request is answered. */
+export function emit(state: SimulatorState, type: string, object: VendorObject): void {
+  state.save('event', {
+    id: state.newId('evt'),
+    object: 'event',
+    api_version: '2026-10-28.endive',
+    created: state.nowSeconds(),
+    livemode: false,
+    type,
+    data: { object: structuredClone(object) },
+    simulated_deliveries: 0,
+    simulated_attempts: 0,
+    simulated_due_ms: state.now(),
+  });
+}
+
+/** How events are treated; a test changes it at any time. */
+export interface EventTreatment {
+  /** None are sent. */
+  isHeld: boolean;
+  /** Each is sent so many times more. */
+  duplicateCount: number;
+  /** Each waits a random time up to this, so that they overtake one another. */
+  delayMsMax: number;
+}
+
+export interface EventPumpOptions {
+  readonly state: SimulatorState;
+  readonly endpoint: string | undefined;
+  readonly sign: (payload: string) => string;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly treatment: EventTreatment;
+}
+
+const PUMP_INTERVAL_MS = 20;
+const SEND_TIMEOUT_MS = 10_000;
+const RETRY_MS_MAX = 30_000;
+/** Sent at the same time. */
+const BATCH_SIZE = 20;
+
+export interface EventPump {
+  stop(): Promise<void>;
+}
+
+export function startEventPump(options: EventPumpOptions): EventPump {
+  const { state, endpoint, treatment } = options;
+  const inFlight = new Set<string>();
+  const delayed = new Map<string, number>();
+  let isStopped = false;
+  let running: Promise<unknown> = Promise.resolve();
+
+  const send = async (event: VendorObject): Promise<void> => {
+    const wire = Object.fromEntries(
+      Object.entries(event).filter(([key]) => !key.startsWith('simulated_')),
+    );
+    const payload = JSON.stringify(wire);
+    const answer = await fetch(endpoint as string, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'stripe-signature': options.sign(payload) },
+      body: payload,
+      signal: AbortSignal.timeout(SEND_TIMEOUT_MS),
+    }).then(
+      async (response) => {
+        await response.arrayBuffer();
+        return response.ok;
+      },
+      () => false,
+    );
+    const current = state.get('event', event.id);
+    if (!current) return;
+    const deliveries = Number(current['simulated_deliveries']) + (answer ? 1 : 0);
+    const attempts = Number(current['simulated_attempts']) + 1;
+    const backoffMs = answer ? 0 : Math.min(100 * 2 ** attempts, RETRY_MS_MAX);
+    if (deliveries > treatment.duplicateCount) state.delete('event', event.id);
+    else
+      state.save('event', {
+        ...current,
+        simulated_deliveries: deliveries,
+        simulated_attempts: attempts,
+        simulated_due_ms: state.now() + backoffMs,
+      });
+  };
+
+  const pump = async (): Promise<void> => {
+    if (treatment.isHeld || endpoint === undefined) return;
+    const due = state
+      .list('event')
+      .filter((event) => {
+        if (inFlight.has(event.id)) return false;
+        let delayMs = delayed.get(event.id);
+        if (delayMs === undefined) {
+          delayMs = options.random() * treatment.delayMsMax;
+          delayed.set(event.id, delayMs);
+        }
+        return Number(event['simulated_due_ms']) + delayMs <= state.now();
+      })
+      .slice(0, BATCH_SIZE);
+    await Promise.all(
+      due.map(async (event) => {
+        inFlight.add(event.id);
+        await send(event).finally(() => inFlight.delete(event.id));
+        if (!state.get('event', event.id)) delayed.delete(event.id);
+      }),
+    );
+  };
+
+  let timer: NodeJS.Timeout | undefined;
+  const loop = (): void => {
+    if (isStopped) return;
+    running = pump().finally(() => {
+      if (!isStopped) timer = setTimeout(loop, PUMP_INTERVAL_MS);
+    });
+  };
+  loop();
+  return {
+    async stop() {
+      isStopped = true;
+      clearTimeout(timer);
+      await running;
+    },
+  };
+}

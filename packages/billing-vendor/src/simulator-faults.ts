@@ -1,0 +1,86 @@
+/**
+ * Faults on demand. Each says which requests it meets, how often, and what the client sees; whether
+ * the request took effect is the other half. `error` answers are kept under the idempotency key, as
+ * the vendor keeps every answer of a request that it began.
+ */
+export const FAULT_KINDS = [
+  /** 409, nothing done: another request holds the object. */
+  'conflict',
+  /** 429, nothing done. */
+  'rate_limit',
+  /** 500, nothing done, and the same 500 for the same key for ever. */
+  'error',
+  /** 500 although it was done, and the same 500 for the same key for ever. */
+  'error_after',
+  /** No answer, nothing done. */
+  'timeout',
+  /** No answer although it was done. */
+  'timeout_after',
+  /** The connection is cut, nothing done. */
+  'reset',
+  /** The connection is cut although it was done. */
+  'reset_after',
+  /** Done, and answered late; meanwhile the key is in use. */
+  'slow',
+] as const;
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+export interface Fault {
+  readonly kind: FaultKind;
+  readonly method?: string;
+  /** Part of the path that it meets. Absent: any. */
+  readonly path?: string;
+  /** How many requests it meets. */
+  count: number;
+  /** Of `slow`. */
+  readonly delayMs?: number;
+}
+
+/** Faults at random, for a whole run of tests. */
+export interface Chaos {
+  /** Of each changing request. */
+  readonly probability: number;
+  readonly kinds: readonly FaultKind[];
+}
+
+export class FaultPlan {
+  readonly #random: () => number;
+  #faults: Fault[] = [];
+  #chaos: Chaos | undefined;
+
+  /** @param random - 0 ≤ x < 1; from a seed where a run must be repeatable. */
+  constructor(random: () => number) {
+    this.#random = random;
+  }
+
+  add(fault: Fault): void {
+    this.#faults.push(fault);
+  }
+
+  setChaos(chaos: Chaos | undefined): void {
+    this.#chaos = chaos;
+  }
+
+  clear(): void {
+    this.#faults = [];
+    this.#chaos = undefined;
+  }
+
+  /** What this request meets; counted. */
+  take(method: string, path: string): Pick<Fault, 'kind' | 'delayMs'> | undefined {
+    const fault = this.#faults.find(
+      (each) =>
+        each.count > 0 &&
+        (each.method === undefined || each.method === method) &&
+        (each.path === undefined || path.includes(each.path)),
+    );
+    if (fault) {
+      fault.count -= 1;
+      return fault;
+    }
+    const chaos = this.#chaos;
+    if (!chaos || method === 'GET' || this.#random() >= chaos.probability) return undefined;
+    const kind = chaos.kinds[Math.floor(this.#random() * chaos.kinds.length)];
+    return kind && { kind, delayMs: 50 };
+  }
+}

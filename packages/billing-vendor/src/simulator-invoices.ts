@@ -1,0 +1,199 @@
+/**
+ * Invoices of the simulated vendor: draft → open → paid or void. A draft may be deleted; nothing
+ * leaves `paid` or `void`. An open invoice has a payment intent that its customer may confirm.
+ */
+import { emit } from './simulator-events.ts';
+import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator-payments.ts';
+import { invalid, VendorRefusal } from './simulator-request.ts';
+import type { SimulatorState, VendorObject } from './simulator-state.ts';
+
+export interface InvoiceLine {
+  readonly id: string;
+  readonly amount: number;
+  readonly description: string | null;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+export interface NewInvoice {
+  readonly customer: string;
+  readonly currency: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly collectionMethod: string;
+  readonly autoAdvance: boolean;
+  readonly subscription: string | null;
+}
+
+export function createInvoice(state: SimulatorState, request: NewInvoice): VendorObject {
+  const invoice = state.save('invoice', {
+    id: state.newId('in'),
+    object: 'invoice',
+    customer: request.customer,
+    currency: request.currency,
+    status: 'draft',
+    collection_method: request.collectionMethod,
+    auto_advance: request.autoAdvance,
+    metadata: request.metadata,
+    lines: { object: 'list', data: [], has_more: false },
+    total: 0,
+    amount_due: 0,
+    amount_paid: 0,
+    amount_remaining: 0,
+    created: state.nowSeconds(),
+    livemode: false,
+    parent:
+      request.subscription === null
+        ? null
+        : {
+            type: 'subscription_details',
+            subscription_details: { subscription: request.subscription },
+          },
+    status_transitions: { finalized_at: null, paid_at: null, voided_at: null },
+    simulated_payment_intent: null,
+  });
+  emit(state, 'invoice.created', invoice);
+  return invoice;
+}
+
+export function addLine(
+  state: SimulatorState,
+  invoice: VendorObject,
+  line: Omit<InvoiceLine, 'id'>,
+): InvoiceLine {
+  if (invoice['status'] !== 'draft')
+    throw invalid('Invoice items can only be added to draft invoices.', {
+      code: 'invoice_not_editable',
+    });
+  const made = { id: state.newId('il'), ...line };
+  const lines = [...linesOf(invoice), made];
+  const total = lines.reduce((sum, each) => sum + each.amount, 0);
+  state.save('invoice', {
+    ...invoice,
+    lines: { object: 'list', data: lines, has_more: false },
+    total,
+    amount_due: total,
+    amount_remaining: total,
+  });
+  return made;
+}
+
+const linesOf = (invoice: VendorObject): InvoiceLine[] =>
+  (invoice['lines'] as { data: InvoiceLine[] }).data;
+
+export function finalizeInvoice(state: SimulatorState, invoice: VendorObject): VendorObject {
+  if (invoice['status'] !== 'draft')
+    throw invalid('This invoice is already finalized.', { code: 'invoice_no_longer_draft' });
+  const intent = createPaymentIntent(
+    state,
+    { id: invoice.id, customer: String(invoice['customer']), amount: Number(invoice['total']) },
+    String(invoice['currency']),
+  );
+  const open = state.save('invoice', {
+    ...invoice,
+    status: 'open',
+    simulated_payment_intent: intent.id,
+    status_transitions: {
+      ...(invoice['status_transitions'] as object),
+      finalized_at: state.nowSeconds(),
+    },
+  });
+  emit(state, 'invoice.finalized', open);
+  return Number(invoice['total']) === 0 ? markPaid(state, open, 0) : open;
+}
+
+/** Charges the card given, or the customer's default. @throws VendorRefusal 402 where it is declined. */
+export function payInvoice(
+  state: SimulatorState,
+  invoice: VendorObject,
+  options: { readonly paymentMethodId?: string | undefined; readonly isOnSession: boolean },
+): VendorObject {
+  if (invoice['status'] === 'paid')
+    throw invalid('Invoice is already paid', { code: 'invoice_already_paid' });
+  if (invoice['status'] !== 'open')
+    throw invalid(`Invoice cannot be paid: it is ${String(invoice['status'])}.`, {
+      code: 'invoice_not_open',
+    });
+  const customerId = String(invoice['customer']);
+  const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
+  try {
+    charge(state, {
+      customerId,
+      paymentMethodId: options.paymentMethodId ?? defaultPaymentMethodOf(state, customerId),
+      amount: Number(invoice['total']),
+      currency: String(invoice['currency']),
+      invoiceId: invoice.id,
+      paymentIntentId: intent?.id ?? null,
+      metadata: invoice['metadata'] as Record<string, string>,
+      isOnSession: options.isOnSession,
+    });
+  } catch (error) {
+    if (error instanceof VendorRefusal && intent)
+      state.save('payment_intent', {
+        ...intent,
+        last_payment_error: { type: error.type, message: error.message, ...error.details },
+      });
+    if (error instanceof VendorRefusal) emit(state, 'invoice.payment_failed', invoice);
+    throw error;
+  }
+  if (intent) {
+    const paid = state.save('payment_intent', { ...intent, status: 'succeeded' });
+    emit(state, 'payment_intent.succeeded', paid);
+  }
+  return markPaid(state, invoice, Number(invoice['total']));
+}
+
+function markPaid(state: SimulatorState, invoice: VendorObject, amount: number): VendorObject {
+  const paid = state.save('invoice', {
+    ...invoice,
+    status: 'paid',
+    amount_paid: amount,
+    amount_remaining: 0,
+    status_transitions: {
+      ...(invoice['status_transitions'] as object),
+      paid_at: state.nowSeconds(),
+    },
+  });
+  emit(state, 'invoice.paid', paid);
+  emit(state, 'invoice.payment_succeeded', paid);
+  return paid;
+}
+
+export function voidInvoice(state: SimulatorState, invoice: VendorObject): VendorObject {
+  if (invoice['status'] !== 'open')
+    throw invalid(
+      `You can only pass in open invoices. This invoice is ${String(invoice['status'])}.`,
+      {
+        code: 'invoice_not_open',
+      },
+    );
+  const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
+  if (intent) state.save('payment_intent', { ...intent, status: 'canceled' });
+  const voided = state.save('invoice', {
+    ...invoice,
+    status: 'void',
+    amount_remaining: 0,
+    status_transitions: {
+      ...(invoice['status_transitions'] as object),
+      voided_at: state.nowSeconds(),
+    },
+  });
+  emit(state, 'invoice.voided', voided);
+  return voided;
+}
+
+/** What the wire shows: the client secret only where it is asked for, as with the vendor. */
+export function renderInvoice(
+  state: SimulatorState,
+  invoice: VendorObject,
+  expand: readonly string[],
+): VendorObject {
+  const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
+  const wire = Object.fromEntries(
+    Object.entries(invoice).filter(([key]) => !key.startsWith('simulated_')),
+  ) as VendorObject;
+  if (intent && expand.some((path) => path.endsWith('confirmation_secret')))
+    wire['confirmation_secret'] = {
+      client_secret: intent['client_secret'],
+      type: 'payment_intent',
+    };
+  return wire;
+}

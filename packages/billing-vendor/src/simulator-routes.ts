@@ -1,0 +1,233 @@
+/** The part of the vendor's API that the simulator has: method and path → what is done. */
+import { emit } from './simulator-events.ts';
+import {
+  addLine,
+  createInvoice,
+  finalizeInvoice,
+  payInvoice,
+  renderInvoice,
+  voidInvoice,
+} from './simulator-invoices.ts';
+import { attachPaymentMethod } from './simulator-payments.ts';
+import {
+  flagOf,
+  formOf,
+  integerOf,
+  invalid,
+  metadataOf,
+  noSuch,
+  required,
+  textOf,
+  type Form,
+} from './simulator-request.ts';
+import type { Collection, SimulatorState, VendorObject } from './simulator-state.ts';
+import {
+  cancelSubscription,
+  createSubscription,
+  previewInvoice,
+  updateSubscription,
+} from './simulator-subscriptions.ts';
+
+export interface VendorCall {
+  readonly state: SimulatorState;
+  /** The id in the path; empty where there is none. */
+  readonly id: string;
+  /** Query and body. */
+  readonly body: Form;
+  readonly expand: readonly string[];
+}
+
+type Handler = (call: VendorCall) => Record<string, unknown>;
+
+const find = (call: VendorCall, collection: Collection, what: string): VendorObject => {
+  const found = call.state.get(collection, call.id);
+  if (!found) throw noSuch(what, call.id);
+  return found;
+};
+
+const show = (object: VendorObject): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(object).filter(([key]) => !key.startsWith('simulated_')));
+
+const PAGE_SIZE_MAX = 100;
+
+/** Newest first, as the vendor lists. */
+function list(
+  call: VendorCall,
+  collection: Collection,
+  isWanted: (object: VendorObject) => boolean,
+  render: (object: VendorObject) => Record<string, unknown> = show,
+) {
+  const all = call.state.list(collection).filter(isWanted).toReversed();
+  const after = textOf(call.body['starting_after']);
+  const from = after === undefined ? 0 : all.findIndex((object) => object.id === after) + 1;
+  const limit = Math.min(integerOf(call.body['limit'], 'limit') ?? 10, PAGE_SIZE_MAX);
+  return {
+    object: 'list',
+    url: `/v1/${collection}s`,
+    has_more: all.length > from + limit,
+    data: all.slice(from, from + limit).map(render),
+  };
+}
+
+const ofCustomer = (call: VendorCall) => (object: VendorObject) => {
+  const customer = textOf(call.body['customer']);
+  return customer === undefined || object['customer'] === customer;
+};
+
+function saveCustomer(call: VendorCall, existing: VendorObject | undefined): VendorObject {
+  const { state, body } = call;
+  const settings = formOf(body['invoice_settings']);
+  const paymentMethod = textOf(settings['default_payment_method']);
+  if (paymentMethod !== undefined) {
+    const owner = state.get('payment_method', paymentMethod)?.['customer'];
+    if (owner === undefined || owner !== existing?.id) throw noSuch('PaymentMethod', paymentMethod);
+  }
+  const customer = state.save('customer', {
+    object: 'customer',
+    created: state.nowSeconds(),
+    livemode: false,
+    balance: 0,
+    currency: 'usd',
+    invoice_settings: { default_payment_method: null },
+    tax_exempt: 'none',
+    ...existing,
+    id: existing?.id ?? state.newId('cus'),
+    email: textOf(body['email']) ?? existing?.['email'] ?? null,
+    name: textOf(body['name']) ?? existing?.['name'] ?? null,
+    metadata: { ...(existing?.['metadata'] as object), ...metadataOf(body['metadata']) },
+    ...(paymentMethod !== undefined && {
+      invoice_settings: { default_payment_method: paymentMethod },
+    }),
+  });
+  emit(state, existing ? 'customer.updated' : 'customer.created', customer);
+  return customer;
+}
+
+function invoiceOf(call: VendorCall): VendorObject {
+  return find(call, 'invoice', 'invoice');
+}
+
+const showInvoice =
+  (call: VendorCall) =>
+  (invoice: VendorObject): VendorObject =>
+    renderInvoice(call.state, invoice, call.expand);
+
+function showSubscription(call: VendorCall, subscription: VendorObject): Record<string, unknown> {
+  const shown = show(subscription);
+  const invoice = call.state.get('invoice', shown['latest_invoice']);
+  return invoice && call.expand.some((path) => path.endsWith('latest_invoice'))
+    ? { ...shown, latest_invoice: renderInvoice(call.state, invoice, []) }
+    : shown;
+}
+
+/** `:id` stands for an id. */
+const ROUTES: Readonly<Record<string, Handler>> = {
+  'POST /v1/customers': (call) => show(saveCustomer(call, undefined)),
+  'GET /v1/customers': (call) => {
+    const email = textOf(call.body['email']);
+    return list(call, 'customer', (each) => email === undefined || each['email'] === email);
+  },
+  'GET /v1/customers/:id': (call) => show(find(call, 'customer', 'customer')),
+  'POST /v1/customers/:id': (call) => show(saveCustomer(call, find(call, 'customer', 'customer'))),
+  'POST /v1/payment_methods/:id/attach': (call) =>
+    show(attachPaymentMethod(call.state, call.id, required(call.body['customer'], 'customer'))),
+  'GET /v1/payment_methods/:id': (call) => show(find(call, 'payment_method', 'PaymentMethod')),
+  'GET /v1/payment_methods': (call) => list(call, 'payment_method', ofCustomer(call)),
+  'GET /v1/prices/:id': (call) => show(find(call, 'price', 'price')),
+  'GET /v1/coupons/:id': (call) => show(find(call, 'coupon', 'coupon')),
+  'POST /v1/invoices': (call) => {
+    const customer = required(call.body['customer'], 'customer');
+    if (!call.state.get('customer', customer)) throw noSuch('customer', customer);
+    return showInvoice(call)(
+      createInvoice(call.state, {
+        customer,
+        currency: textOf(call.body['currency']) ?? 'usd',
+        metadata: metadataOf(call.body['metadata']),
+        collectionMethod: textOf(call.body['collection_method']) ?? 'charge_automatically',
+        autoAdvance: flagOf(call.body['auto_advance']),
+        subscription: null,
+      }),
+    );
+  },
+  'POST /v1/invoices/create_preview': (call) => previewInvoice(call.state, call.body),
+  'GET /v1/invoices': (call) => list(call, 'invoice', ofCustomer(call), showInvoice(call)),
+  'GET /v1/invoices/:id': (call) => showInvoice(call)(invoiceOf(call)),
+  'POST /v1/invoices/:id/finalize': (call) =>
+    showInvoice(call)(finalizeInvoice(call.state, invoiceOf(call))),
+  'POST /v1/invoices/:id/pay': (call) =>
+    showInvoice(call)(
+      payInvoice(call.state, invoiceOf(call), {
+        paymentMethodId: textOf(call.body['payment_method']),
+        isOnSession: call.body['off_session'] === 'false',
+      }),
+    ),
+  'POST /v1/invoices/:id/void': (call) =>
+    showInvoice(call)(voidInvoice(call.state, invoiceOf(call))),
+  'DELETE /v1/invoices/:id': (call) => {
+    const invoice = invoiceOf(call);
+    if (invoice['status'] !== 'draft')
+      throw invalid('You can only delete draft invoices.', { code: 'invoice_not_editable' });
+    call.state.delete('invoice', invoice.id);
+    return { id: invoice.id, object: 'invoice', deleted: true };
+  },
+  'POST /v1/invoiceitems': (call) => {
+    const invoice = find(
+      { ...call, id: required(call.body['invoice'], 'invoice') },
+      'invoice',
+      'invoice',
+    );
+    const line = addLine(call.state, invoice, {
+      amount: integerOf(required(call.body['amount'], 'amount'), 'amount') ?? 0,
+      description: textOf(call.body['description']) ?? null,
+      metadata: metadataOf(call.body['metadata']),
+    });
+    return { ...line, object: 'invoiceitem', invoice: invoice.id };
+  },
+  'GET /v1/payment_intents/:id': (call) => show(find(call, 'payment_intent', 'payment_intent')),
+  'POST /v1/payment_intents/:id/confirm': (call) => {
+    const intent = find(call, 'payment_intent', 'payment_intent');
+    const secret = textOf(call.body['client_secret']);
+    if (secret !== undefined && secret !== intent['client_secret'])
+      throw noSuch('payment_intent', call.id);
+    const invoice = call.state.get('invoice', intent['simulated_invoice']);
+    if (!invoice || invoice['status'] !== 'open')
+      throw invalid("This PaymentIntent's status does not allow it to be confirmed.", {
+        code: 'payment_intent_unexpected_state',
+      });
+    payInvoice(call.state, invoice, {
+      paymentMethodId: required(call.body['payment_method'], 'payment_method'),
+      isOnSession: true,
+    });
+    return show(find(call, 'payment_intent', 'payment_intent'));
+  },
+  'POST /v1/subscriptions': (call) =>
+    showSubscription(call, createSubscription(call.state, call.body)),
+  'GET /v1/subscriptions': (call) =>
+    list(call, 'subscription', ofCustomer(call), (each) => showSubscription(call, each)),
+  'GET /v1/subscriptions/:id': (call) =>
+    showSubscription(call, find(call, 'subscription', 'subscription')),
+  'POST /v1/subscriptions/:id': (call) =>
+    showSubscription(
+      call,
+      updateSubscription(call.state, find(call, 'subscription', 'subscription'), call.body),
+    ),
+  'DELETE /v1/subscriptions/:id': (call) =>
+    show(cancelSubscription(call.state, find(call, 'subscription', 'subscription'))),
+};
+
+const PATTERNS = Object.entries(ROUTES).map(([route, handler]) => {
+  const [method, path] = route.split(' ') as [string, string];
+  return { method, pattern: new RegExp(`^${path.replace(':id', '([^/]+)')}$`), handler };
+});
+
+/** The handler of a request and the id in its path; undefined where the simulator has no such path. */
+export function findRoute(
+  method: string,
+  path: string,
+): { readonly handler: Handler; readonly id: string } | undefined {
+  for (const route of PATTERNS) {
+    const match = route.method === method ? route.pattern.exec(path) : null;
+    if (match) return { handler: route.handler, id: decodeURIComponent(match[1] ?? '') };
+  }
+  return undefined;
+}

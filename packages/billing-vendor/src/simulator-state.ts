@@ -1,0 +1,99 @@
+/**
+ * What the simulated vendor knows, in memory, written through to an SQLite file where one is given,
+ * so that a restart forgets no customer. Objects are the vendor's own wire objects.
+ *
+ * One process, one thread: a request's effect is one turn of the loop, so it happens or it does not.
+ */
+import { DatabaseSync } from 'node:sqlite';
+
+const COLLECTIONS = [
+  'customer',
+  'payment_method',
+  'price',
+  'coupon',
+  'invoice',
+  'payment_intent',
+  'subscription',
+  'charge',
+  'event',
+  'answer',
+] as const;
+export type Collection = (typeof COLLECTIONS)[number];
+
+export type VendorObject = Record<string, unknown> & { id: string };
+
+export class SimulatorState {
+  readonly #collections = new Map<Collection, Map<string, VendorObject>>(
+    COLLECTIONS.map((name) => [name, new Map()]),
+  );
+  readonly #file: DatabaseSync | undefined;
+  readonly #realNow: () => number;
+  #clockOffsetMs = 0;
+  #lastId = 0;
+
+  constructor(options: { readonly file?: string | undefined; readonly now: () => number }) {
+    this.#realNow = options.now;
+    if (options.file === undefined) return;
+    this.#file = new DatabaseSync(options.file);
+    this.#file.exec('pragma journal_mode = wal; pragma synchronous = normal;');
+    this.#file.exec(
+      'create table if not exists objects (collection text, id text, json text, primary key (collection, id)) without rowid',
+    );
+    for (const row of this.#file.prepare('select collection, json from objects').all()) {
+      const { collection, json } = row as { collection: Collection; json: string };
+      const value = JSON.parse(json) as VendorObject;
+      this.#of(collection).set(value.id, value);
+      this.#lastId = Math.max(this.#lastId, Number(/_(\d+)$/.exec(value.id)?.[1] ?? 0));
+    }
+  }
+
+  /** Unix milliseconds by the vendor's clock, which tests move. */
+  now(): number {
+    return this.#realNow() + this.#clockOffsetMs;
+  }
+
+  nowSeconds(): number {
+    return Math.floor(this.now() / 1_000);
+  }
+
+  advanceClock(durationMs: number): void {
+    this.#clockOffsetMs += durationMs;
+  }
+
+  /** Never given twice, also across restarts of a state that is kept. */
+  newId(prefix: string): string {
+    this.#lastId += 1;
+    return `${prefix}_${String(this.#lastId).padStart(14, '0')}`;
+  }
+
+  get(collection: Collection, id: unknown): VendorObject | undefined {
+    return typeof id === 'string' ? this.#of(collection).get(id) : undefined;
+  }
+
+  /** Oldest first. */
+  list(collection: Collection): VendorObject[] {
+    return [...this.#of(collection).values()];
+  }
+
+  /** Keeps an object, new or changed. */
+  save<Kept extends VendorObject>(collection: Collection, object: Kept): Kept {
+    this.#of(collection).set(object.id, object);
+    this.#file
+      ?.prepare('insert or replace into objects (collection, id, json) values (?, ?, ?)')
+      .run(collection, object.id, JSON.stringify(object));
+    return object;
+  }
+
+  delete(collection: Collection, id: string): void {
+    this.#of(collection).delete(id);
+    this.#file?.prepare('delete from objects where collection = ? and id = ?').run(collection, id);
+  }
+
+  close(): void {
+    this.#file?.close();
+  }
+
+  #of(collection: Collection): Map<string, VendorObject> {
+    return this.#collections.get(collection) as Map<string, VendorObject>;
+  }
+}

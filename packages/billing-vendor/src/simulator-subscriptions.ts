@@ -1,0 +1,291 @@
+/**
+ * Subscriptions of the simulated vendor. A change is paid for at once or does not happen
+ * (`error_if_incomplete`): the card is charged before anything is kept.
+ */
+import { discountedAmount, proratedAmount } from '@sluice/domain/money';
+import { emit } from './simulator-events.ts';
+import { addLine, createInvoice, finalizeInvoice, payInvoice } from './simulator-invoices.ts';
+import {
+  flagOf,
+  formsOf,
+  integerOf,
+  invalid,
+  metadataOf,
+  noSuch,
+  required,
+  textOf,
+  VendorRefusal,
+  type Form,
+  type FormValue,
+} from './simulator-request.ts';
+import type { SimulatorState, VendorObject } from './simulator-state.ts';
+
+interface Item {
+  readonly id: string;
+  readonly price: VendorObject;
+  readonly quantity: number;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly current_period_start: number;
+  readonly current_period_end: number;
+}
+
+/** What a change of items would cost, and the items after it. */
+interface Change {
+  readonly items: readonly Item[];
+  readonly lines: readonly {
+    amount: number;
+    description: string;
+    metadata: Record<string, string>;
+  }[];
+}
+
+const itemsOf = (subscription: VendorObject): Item[] =>
+  (subscription['items'] as { data: Item[] }).data;
+
+function priceOf(state: SimulatorState, id: string): VendorObject {
+  const price = state.get('price', id);
+  if (!price) throw noSuch('price', id);
+  return price;
+}
+
+const currencyOf = (items: readonly Item[]): string => {
+  const currency = items[0]?.price['currency'];
+  return typeof currency === 'string' ? currency : 'usd';
+};
+
+const intervalOf = (price: VendorObject): string =>
+  (price['recurring'] as { interval: string }).interval;
+
+function periodEnd(startSeconds: number, interval: string): number {
+  const end = new Date(startSeconds * 1_000);
+  if (interval === 'year') end.setUTCFullYear(end.getUTCFullYear() + 1);
+  else end.setUTCMonth(end.getUTCMonth() + 1);
+  return Math.floor(end.getTime() / 1_000);
+}
+
+function couponOf(state: SimulatorState, discounts: FormValue | undefined) {
+  const id = textOf(formsOf(discounts)[0]?.['coupon']);
+  if (id === undefined) return null;
+  const coupon = state.get('coupon', id);
+  if (!coupon) throw noSuch('coupon', id);
+  return coupon;
+}
+
+const reduced = (amount: number, coupon: VendorObject | null): number =>
+  discountedAmount(
+    amount,
+    coupon && {
+      percentOff: coupon['percent_off'] as number | null,
+      amountOff: coupon['amount_off'] as number | null,
+    },
+  );
+
+export function createSubscription(state: SimulatorState, body: Form): VendorObject {
+  const customer = required(body['customer'], 'customer');
+  if (!state.get('customer', customer)) throw noSuch('customer', customer);
+  const start = state.nowSeconds();
+  const coupon = couponOf(state, body['discounts']);
+  const items = formsOf(body['items']).map((each): Item => {
+    const price = priceOf(state, required(each['price'], 'items[price]'));
+    return {
+      id: state.newId('si'),
+      price,
+      quantity: integerOf(each['quantity'], 'quantity') ?? 1,
+      metadata: metadataOf(each['metadata']),
+      current_period_start: start,
+      current_period_end: periodEnd(start, intervalOf(price)),
+    };
+  });
+  const id = state.newId('sub');
+  const metadata = metadataOf(body['metadata']);
+  const total = items.reduce(
+    (sum, item) => sum + Number(item.price['unit_amount']) * item.quantity,
+    0,
+  );
+  const invoice = payAtOnce(state, {
+    customer,
+    subscription: id,
+    currency: currencyOf(items),
+    metadata,
+    lines: [{ amount: reduced(total, coupon), description: 'Subscription', metadata }],
+    paymentMethodId: textOf(body['default_payment_method']),
+  });
+  const subscription = state.save('subscription', {
+    id,
+    object: 'subscription',
+    customer,
+    status: 'active',
+    items: { object: 'list', data: items, has_more: false },
+    metadata,
+    currency: items[0]?.price['currency'] ?? 'usd',
+    discounts: coupon ? [coupon.id] : [],
+    default_payment_method: textOf(body['default_payment_method']) ?? null,
+    cancel_at_period_end: false,
+    latest_invoice: invoice.id,
+    created: start,
+    livemode: false,
+  });
+  emit(state, 'customer.subscription.created', subscription);
+  return subscription;
+}
+
+export function updateSubscription(
+  state: SimulatorState,
+  subscription: VendorObject,
+  body: Form,
+): VendorObject {
+  if (subscription['status'] === 'canceled')
+    throw invalid('A canceled subscription can only update its cancellation_details.');
+  const coupon = couponOf(state, body['discounts']);
+  const change = changeItems(state, subscription, body);
+  const metadata = { ...(subscription['metadata'] as object), ...metadataOf(body['metadata']) };
+  const total = Math.max(
+    0,
+    change.lines.reduce((sum, line) => sum + line.amount, 0),
+  );
+  const [line] = change.lines;
+  const invoice =
+    line && textOf(body['proration_behavior']) === 'always_invoice'
+      ? payAtOnce(state, {
+          customer: String(subscription['customer']),
+          subscription: subscription.id,
+          currency: String(subscription['currency']),
+          metadata: { ...metadata, ...line.metadata },
+          lines: coupon ? [{ ...line, amount: reduced(total, coupon) }] : change.lines,
+          paymentMethodId: textOf(body['default_payment_method']),
+        })
+      : undefined;
+  const updated = state.save('subscription', {
+    ...subscription,
+    items: { object: 'list', data: change.items, has_more: false },
+    metadata,
+    ...(coupon && { discounts: [coupon.id] }),
+    ...(invoice && { latest_invoice: invoice.id }),
+    ...(body['cancel_at_period_end'] !== undefined && {
+      cancel_at_period_end: flagOf(body['cancel_at_period_end']),
+    }),
+  });
+  emit(state, 'customer.subscription.updated', updated);
+  return updated;
+}
+
+export function cancelSubscription(
+  state: SimulatorState,
+  subscription: VendorObject,
+): VendorObject {
+  const canceled = state.save('subscription', { ...subscription, status: 'canceled' });
+  emit(state, 'customer.subscription.deleted', canceled);
+  return canceled;
+}
+
+/** The invoice that a change would make; nothing is kept. */
+export function previewInvoice(state: SimulatorState, body: Form): VendorObject {
+  const id = required(body['subscription'], 'subscription');
+  const subscription = state.get('subscription', id);
+  if (!subscription) throw noSuch('subscription', id);
+  const { lines } = changeItems(state, subscription, body['subscription_details'] as Form);
+  const total = Math.max(
+    0,
+    lines.reduce((sum, line) => sum + line.amount, 0),
+  );
+  return {
+    id: 'upcoming_in',
+    object: 'invoice',
+    currency: subscription['currency'],
+    customer: subscription['customer'],
+    lines: { object: 'list', data: lines, has_more: false },
+    total,
+    amount_due: total,
+  };
+}
+
+function changeItems(state: SimulatorState, subscription: VendorObject, body: Form): Change {
+  const existing = itemsOf(subscription);
+  const [first] = existing;
+  if (!first) throw invalid('The subscription has no items.');
+  const { current_period_start: start, current_period_end: end } = first;
+  const at = integerOf(body['proration_date'], 'proration_date') ?? state.nowSeconds();
+  const share = (price: VendorObject, quantity: number): number =>
+    proratedAmount(Number(price['unit_amount']) * quantity, end - at, end - start);
+
+  let items = [...existing];
+  const lines: { amount: number; description: string; metadata: Record<string, string> }[] = [];
+  for (const each of formsOf(body['items'])) {
+    const id = textOf(each['id']);
+    const old = items.find((item) => item.id === id);
+    if (id !== undefined && !old) throw noSuch('subscription item', id);
+    const metadata = metadataOf(each['metadata']);
+    if (old) {
+      items = items.filter((item) => item !== old);
+      lines.push({ amount: -share(old.price, old.quantity), description: 'Unused time', metadata });
+      if (flagOf(each['deleted'])) continue;
+    }
+    const price = priceOf(state, textOf(each['price']) ?? old?.price.id ?? '');
+    if (intervalOf(price) !== intervalOf(first.price) && items.length > 0)
+      throw invalid('All prices on a subscription must have the same `recurring.interval`.');
+    if (items.some((item) => item.price.id === price.id))
+      throw invalid(`A subscription item for price ${price.id} already exists.`);
+    const isNewCycle = intervalOf(price) !== intervalOf(first.price);
+    const quantity = integerOf(each['quantity'], 'quantity') ?? old?.quantity ?? 1;
+    items.push({
+      id: old?.id ?? state.newId('si'),
+      price,
+      quantity,
+      metadata,
+      current_period_start: isNewCycle ? at : start,
+      current_period_end: isNewCycle ? periodEnd(at, intervalOf(price)) : end,
+    });
+    lines.push({
+      amount: isNewCycle ? Number(price['unit_amount']) * quantity : share(price, quantity),
+      description: 'Remaining time',
+      metadata,
+    });
+  }
+  return { items, lines };
+}
+
+interface ImmediatePayment {
+  readonly customer: string;
+  readonly subscription: string;
+  readonly currency: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly lines: readonly {
+    amount: number;
+    description: string;
+    metadata: Record<string, string>;
+  }[];
+  readonly paymentMethodId: string | undefined;
+}
+
+/** An invoice that is paid, or no invoice: a declined one is taken away again, as with the vendor. */
+function payAtOnce(state: SimulatorState, payment: ImmediatePayment): VendorObject {
+  const draft = createInvoice(state, {
+    customer: payment.customer,
+    currency: payment.currency,
+    metadata: payment.metadata,
+    collectionMethod: 'charge_automatically',
+    autoAdvance: true,
+    subscription: payment.subscription,
+  });
+  const credit = payment.lines.reduce((sum, line) => sum + line.amount, 0);
+  for (const line of payment.lines)
+    addLine(state, state.get('invoice', draft.id) as VendorObject, line);
+  // More unused time than new: nothing is charged and nothing is paid back.
+  if (credit < 0)
+    addLine(state, state.get('invoice', draft.id) as VendorObject, {
+      amount: -credit,
+      description: 'Not paid back',
+      metadata: {},
+    });
+  const open = finalizeInvoice(state, state.get('invoice', draft.id) as VendorObject);
+  if (open['status'] === 'paid') return open;
+  try {
+    return payInvoice(state, open, {
+      paymentMethodId: payment.paymentMethodId,
+      isOnSession: false,
+    });
+  } catch (error) {
+    if (error instanceof VendorRefusal) state.delete('invoice', draft.id);
+    throw error;
+  }
+}

@@ -1,0 +1,62 @@
+/** The vendor's objects in our words: only what billing asks of them. */
+import type Stripe from 'stripe';
+import type {
+  CardOnFile,
+  InvoiceStatus,
+  SubscriptionItem,
+  VendorInvoice,
+  VendorSubscription,
+} from './vendor.ts';
+
+export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
+  invoiceId: invoice.id ?? '',
+  customerId: idOf(invoice.customer) ?? '',
+  status: (invoice.status ?? 'draft') as InvoiceStatus,
+  total: { amount: invoice.total, currency: invoice.currency },
+  runId: invoice.metadata?.['run_id'] ?? null,
+  lineCount: invoice.lines.data.length,
+  clientSecret: invoice.confirmation_secret?.client_secret ?? null,
+});
+
+export function toSubscription(subscription: Stripe.Subscription): VendorSubscription {
+  const [first] = subscription.items.data;
+  const latest = subscription.latest_invoice;
+  return {
+    subscriptionId: subscription.id,
+    status: subscription.status,
+    interval: first?.price.recurring?.interval === 'year' ? 'year' : 'month',
+    items: subscription.items.data.map((item): SubscriptionItem => ({
+      itemId: item.id,
+      priceId: item.price.id,
+      quantity: item.quantity ?? 1,
+      runId: item.metadata['run_id'] ?? null,
+    })),
+    currentPeriodStartMs: (first?.current_period_start ?? 0) * 1_000,
+    currentPeriodEndMs: (first?.current_period_end ?? 0) * 1_000,
+    isEndingAtPeriodEnd: subscription.cancel_at_period_end,
+    latestInvoiceId: idOf(latest),
+    latestInvoiceTotal:
+      typeof latest === 'object' && latest !== null
+        ? { amount: latest.total, currency: latest.currency }
+        : null,
+    runId: subscription.metadata['run_id'] ?? null,
+  };
+}
+
+export const toCard = (method: Stripe.PaymentMethod): CardOnFile => ({
+  paymentMethodId: method.id,
+  type: method.type,
+  brand: method.card?.brand ?? '',
+  last4: method.card?.last4 ?? '',
+  expMonth: method.card?.exp_month ?? 0,
+  expYear: method.card?.exp_year ?? 0,
+  funding: method.card?.funding ?? 'unknown',
+  createdAtMs: method.created * 1_000,
+});
+
+/** Where the vendor gives an id or, when asked, the object itself. */
+function idOf(reference: unknown): string | null {
+  if (typeof reference === 'string') return reference;
+  if (typeof reference !== 'object' || reference === null || !('id' in reference)) return null;
+  return typeof reference.id === 'string' ? reference.id : null;
+}

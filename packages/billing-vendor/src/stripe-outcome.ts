@@ -1,0 +1,44 @@
+/** The endings of a call of the vendor: what happened, what did not, and what is not known. */
+import { Stripe } from 'stripe';
+import type { VendorResult } from './vendor.ts';
+
+/**
+ * Runs one exchange with the vendor. A failure that says nothing of the effect (no answer, 5xx, a lock,
+ * a limit) is `unknown`; nothing that the vendor answers is thrown.
+ */
+export async function callStripe<Value>(call: () => Promise<Value>): Promise<VendorResult<Value>> {
+  try {
+    return { outcome: 'ok', value: await call() };
+  } catch (error) {
+    if (!(error instanceof Stripe.errors.StripeError)) throw error;
+    return judge(error);
+  }
+}
+
+function judge(error: Stripe.errors.StripeError): VendorResult<never> {
+  const { statusCode, code } = error;
+  if (error instanceof Stripe.errors.StripeCardError)
+    return { outcome: 'declined', declineCode: declineCodeOf(error) };
+  const unknown = (isFinal: boolean): VendorResult<never> => ({
+    outcome: 'unknown',
+    reason: `${statusCode ?? 'no answer'} ${code ?? error.type}`,
+    isFinal,
+  });
+  // Another request under the same key, with other content: whatever it did stays done.
+  if (error instanceof Stripe.errors.StripeIdempotencyError) return unknown(statusCode !== 409);
+  if (statusCode === undefined || statusCode === 409 || statusCode === 429) return unknown(false);
+  // A wrong key is an operator's mistake: the purchase waits until it is mended.
+  if (statusCode === 401 || statusCode === 403) return unknown(false);
+  // Kept under the key, so asking again gives the same; only what is there tells what was done.
+  if (statusCode >= 500) return unknown(isReplayed(error));
+  return { outcome: 'refused', code: code ?? error.type };
+}
+
+/** The more telling of the two words that the vendor gives. */
+const declineCodeOf = (error: Stripe.errors.StripeCardError): string | null => {
+  const declineCode = error.decline_code;
+  return typeof declineCode === 'string' && declineCode !== '' ? declineCode : (error.code ?? null);
+};
+
+const isReplayed = (error: Stripe.errors.StripeError): boolean =>
+  error.headers?.['idempotent-replayed'] === 'true';

@@ -1,0 +1,137 @@
+/**
+ * The vendor port: what billing needs of whoever takes the money, in our words. One adapter speaks to
+ * it with the vendor's official SDK (`stripe-vendor.ts`); the simulator is reached through the same.
+ *
+ * Every call that changes something is given its idempotency key. What may have happened is said by the
+ * outcome, never by an exception; only `unknown` leaves it open.
+ */
+import type { Interval } from '@sluice/domain/catalogue';
+import type { Money } from '@sluice/domain/money';
+
+export type VendorResult<Value> =
+  | { readonly outcome: 'ok'; readonly value: Value }
+  /** The card was refused: nothing was taken, and the same key says so for ever. */
+  | { readonly outcome: 'declined'; readonly declineCode: string | null }
+  /** The vendor will not do this, however often it is asked. */
+  | { readonly outcome: 'refused'; readonly code: string }
+  | {
+      readonly outcome: 'unknown';
+      readonly reason: string;
+      /** The same key will give this answer for ever: look what is there, then use another key. */
+      readonly isFinal: boolean;
+    };
+
+export type InvoiceStatus = 'draft' | 'open' | 'paid' | 'uncollectible' | 'void' | 'deleted';
+
+export interface VendorInvoice {
+  readonly invoiceId: string;
+  readonly customerId: string;
+  readonly status: InvoiceStatus;
+  readonly total: Money;
+  /** Of the purchase that made it. */
+  readonly runId: string | null;
+  readonly lineCount: number;
+  /** Only of an invoice that its customer may pay. */
+  readonly clientSecret: string | null;
+}
+
+export interface SubscriptionItem {
+  readonly itemId: string;
+  readonly priceId: string;
+  readonly quantity: number;
+  /** Of the purchase that brought it. */
+  readonly runId: string | null;
+}
+
+export interface VendorSubscription {
+  readonly subscriptionId: string;
+  readonly status: string;
+  readonly interval: Interval;
+  readonly items: readonly SubscriptionItem[];
+  readonly currentPeriodStartMs: number;
+  readonly currentPeriodEndMs: number;
+  readonly isEndingAtPeriodEnd: boolean;
+  readonly latestInvoiceId: string | null;
+  readonly latestInvoiceTotal: Money | null;
+  /** Of the purchase that last changed its plan. */
+  readonly runId: string | null;
+}
+
+export interface CardOnFile {
+  readonly paymentMethodId: string;
+  readonly type: string;
+  readonly brand: string;
+  readonly last4: string;
+  readonly expMonth: number;
+  readonly expYear: number;
+  readonly funding: string;
+  readonly createdAtMs: number;
+}
+
+export interface SubscriptionChange {
+  /** `itemId`: this item takes the price. Absent: a new item. */
+  readonly items: readonly {
+    readonly priceId: string;
+    readonly itemId?: string;
+    readonly quantity: number;
+  }[];
+  readonly couponCode: string | null;
+  /** The moment that unused time is counted from: fixed with the intent, so that a repeat is the same. */
+  readonly prorationAtMs: number;
+  readonly runId: string;
+  /** The purchase is a change of plan, and the subscription says so. */
+  readonly isPlanChange: boolean;
+}
+
+export interface Vendor {
+  createCustomer(
+    customer: { readonly accountId: number; readonly name: string; readonly email: string },
+    key: string,
+  ): Promise<VendorResult<string>>;
+  /** By what `createCustomer` wrote. */
+  findCustomer(accountId: number, email: string): Promise<VendorResult<string | null>>;
+  createInvoice(
+    invoice: { readonly customerId: string; readonly runId: string; readonly currency: string },
+    key: string,
+  ): Promise<VendorResult<VendorInvoice>>;
+  addLine(
+    line: {
+      readonly customerId: string;
+      readonly invoiceId: string;
+      readonly price: Money;
+      readonly description: string;
+      readonly runId: string;
+    },
+    key: string,
+  ): Promise<VendorResult<null>>;
+  finalizeInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
+  /** Charges the card on file. */
+  payInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
+  /** Deletes a draft, voids what is open; what is void, deleted or paid already is told as it is. */
+  discardInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
+  findInvoice(invoiceId: string): Promise<VendorResult<VendorInvoice>>;
+  /** By its purchase, among the customer's newest. */
+  findInvoiceOfRun(customerId: string, runId: string): Promise<VendorResult<VendorInvoice | null>>;
+  createSubscription(
+    subscription: {
+      readonly customerId: string;
+      readonly priceId: string;
+      readonly quantity: number;
+      readonly couponCode: string | null;
+      readonly runId: string;
+    },
+    key: string,
+  ): Promise<VendorResult<VendorSubscription>>;
+  changeSubscription(
+    subscriptionId: string,
+    change: SubscriptionChange,
+    key: string,
+  ): Promise<VendorResult<VendorSubscription>>;
+  /** What `changeSubscription` would take. */
+  previewChange(subscriptionId: string, change: SubscriptionChange): Promise<VendorResult<Money>>;
+  /** The one that is in force; null where there is none. */
+  findSubscription(customerId: string): Promise<VendorResult<VendorSubscription | null>>;
+  findDefaultCard(customerId: string): Promise<VendorResult<CardOnFile | null>>;
+  /** Saves it where it is not the customer's yet, and charges it from now on. */
+  setDefaultCard(customerId: string, paymentMethodId: string): Promise<VendorResult<null>>;
+}

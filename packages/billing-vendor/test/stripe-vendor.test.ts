@@ -1,0 +1,319 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Stripe } from 'stripe';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { TEST_CARDS } from '../src/simulator-cards.ts';
+import { collectEverything, listCharges } from '../src/simulator-controls.ts';
+import type { FaultKind } from '../src/simulator-faults.ts';
+import {
+  newCustomer,
+  ok,
+  openInvoice,
+  startReceiver,
+  startVendor,
+  WEBHOOK_SECRET,
+} from './vendor-under-test.ts';
+
+describe('an invoice', () => {
+  test('is drafted, priced, finalized and paid by the card on file; the oracle has one charge', async () => {
+    const { vendor, simulator } = await startVendor();
+    const customer = await newCustomer(vendor, 'pm_card_visa');
+    const open = await openInvoice(vendor, customer);
+    expect(open).toMatchObject({
+      status: 'open',
+      runId: 'run_1',
+      total: { amount: 2_000, currency: 'usd' },
+      clientSecret: expect.stringMatching(/^pi_\d+_secret_/),
+    });
+    expect(await ok(vendor.payInvoice(open.invoiceId, 'run_1:pay:1'))).toMatchObject({
+      status: 'paid',
+    });
+    expect(listCharges(simulator.state)).toMatchObject([
+      { amount: 2_000, status: 'succeeded', runId: 'run_1', invoice: open.invoiceId },
+    ]);
+  });
+
+  test('is paid by its customer who confirms with the client secret', async () => {
+    const { vendor, stripe } = await startVendor();
+    const open = await openInvoice(vendor, await newCustomer(vendor));
+    const secret = open.clientSecret ?? '';
+    const intent = secret.split('_secret_')[0] ?? '';
+    await stripe.paymentIntents.confirm(intent, {
+      payment_method: 'pm_card_authenticationRequired',
+    });
+    expect(await ok(vendor.findInvoice(open.invoiceId))).toMatchObject({ status: 'paid' });
+  });
+
+  test('cannot be paid without a card, and is found by its purchase', async () => {
+    const { vendor } = await startVendor();
+    const customer = await newCustomer(vendor);
+    const open = await openInvoice(vendor, customer);
+    expect(await vendor.payInvoice(open.invoiceId, 'k')).toMatchObject({ outcome: 'refused' });
+    expect(await ok(vendor.findInvoiceOfRun(customer, 'run_1'))).toMatchObject({
+      invoiceId: open.invoiceId,
+    });
+    expect(await ok(vendor.findInvoiceOfRun(customer, 'run_2'))).toBeNull();
+    expect(await ok(vendor.findCustomer(7, 'billing-7@example.com'))).toBe(customer);
+  });
+
+  test.each(['pm_card_chargeCustomerFail', 'pm_card_authenticationRequired'])(
+    'that %s declines is voided, and no card and no retry can collect it afterwards',
+    async (card) => {
+      const { vendor, simulator } = await startVendor();
+      const customer = await newCustomer(vendor, card);
+      const open = await openInvoice(vendor, customer);
+      expect(await vendor.payInvoice(open.invoiceId, 'k')).toMatchObject({ outcome: 'declined' });
+      expect(await ok(vendor.discardInvoice(open.invoiceId, 'v'))).toMatchObject({
+        status: 'void',
+      });
+      await ok(vendor.setDefaultCard(customer, 'pm_card_visa'));
+      expect(await vendor.payInvoice(open.invoiceId, 'k2')).toMatchObject({ outcome: 'refused' });
+      expect(collectEverything(simulator.state)).toEqual([]);
+      expect(listCharges(simulator.state).map((charge) => charge.status)).toEqual(['failed']);
+    },
+  );
+
+  test('is deleted while it is a draft, and told as it is when it is paid', async () => {
+    const { vendor } = await startVendor();
+    const customerId = await newCustomer(vendor, 'pm_card_visa');
+    const draft = await ok(
+      vendor.createInvoice({ customerId, runId: 'run_9', currency: 'usd' }, 'k9'),
+    );
+    expect(await ok(vendor.discardInvoice(draft.invoiceId, 'd'))).toMatchObject({
+      status: 'deleted',
+    });
+    expect(await ok(vendor.discardInvoice(draft.invoiceId, 'd'))).toMatchObject({
+      status: 'deleted',
+    });
+    const open = await openInvoice(vendor, customerId);
+    await ok(vendor.payInvoice(open.invoiceId, 'p'));
+    expect(await ok(vendor.discardInvoice(open.invoiceId, 'v'))).toMatchObject({ status: 'paid' });
+  });
+});
+
+test('every test card that cannot be saved is declined with its own code', async () => {
+  const { vendor } = await startVendor();
+  const customer = await newCustomer(vendor);
+  for (const [id, card] of Object.entries(TEST_CARDS).filter(([, each]) => !each.canAttach)) {
+    expect(await vendor.setDefaultCard(customer, id)).toEqual({
+      outcome: 'declined',
+      declineCode: card.decline?.declineCode ?? card.decline?.code,
+    });
+  }
+});
+
+describe('idempotency', () => {
+  test('the same key and request give the same answer; another request under it is refused', async () => {
+    const { vendor, simulator } = await startVendor();
+    const customer = await newCustomer(vendor, 'pm_card_visa');
+    const open = await openInvoice(vendor, customer);
+    const first = await vendor.payInvoice(open.invoiceId, 'pay');
+    expect(await vendor.payInvoice(open.invoiceId, 'pay')).toEqual(first);
+    expect(listCharges(simulator.state)).toHaveLength(1);
+    expect(await vendor.finalizeInvoice(open.invoiceId, 'pay')).toMatchObject({
+      outcome: 'unknown',
+      isFinal: true,
+    });
+  });
+
+  test('a decline is replayed as a decline', async () => {
+    const { vendor, simulator } = await startVendor();
+    const customer = await newCustomer(vendor, 'pm_card_chargeCustomerFail');
+    const open = await openInvoice(vendor, customer);
+    const first = await vendor.payInvoice(open.invoiceId, 'pay');
+    await ok(vendor.setDefaultCard(customer, 'pm_card_visa'));
+    expect(await vendor.payInvoice(open.invoiceId, 'pay')).toEqual(first);
+    expect(listCharges(simulator.state)).toHaveLength(1);
+  });
+
+  test('a key is forgotten after 24 hours, as the vendor says it may be', async () => {
+    const { vendor, simulator } = await startVendor();
+    const customerId = await newCustomer(vendor);
+    const invoice = { customerId, runId: 'run_1', currency: 'usd' };
+    const first = await ok(vendor.createInvoice(invoice, 'k'));
+    simulator.state.advanceClock(25 * 3_600_000);
+    const second = await ok(vendor.createInvoice(invoice, 'k'));
+    expect(second.invoiceId).not.toBe(first.invoiceId);
+  });
+});
+
+describe('faults', () => {
+  const cases: [FaultKind, { isDone: boolean; isRepeatedSame: boolean }][] = [
+    ['conflict', { isDone: false, isRepeatedSame: false }],
+    ['rate_limit', { isDone: false, isRepeatedSame: false }],
+    ['error', { isDone: false, isRepeatedSame: true }],
+    ['error_after', { isDone: true, isRepeatedSame: true }],
+    ['timeout', { isDone: false, isRepeatedSame: false }],
+    ['timeout_after', { isDone: true, isRepeatedSame: false }],
+  ];
+  test.each(cases)(
+    '%s leaves the outcome unknown, and repeating the key never pays twice',
+    async (kind, { isDone, isRepeatedSame }) => {
+      const { vendor, simulator } = await startVendor();
+      const customer = await newCustomer(vendor, 'pm_card_visa');
+      const open = await openInvoice(vendor, customer);
+      simulator.faults.add({ kind, path: '/pay', count: 1 });
+      expect(await vendor.payInvoice(open.invoiceId, 'pay')).toMatchObject({ outcome: 'unknown' });
+      expect(listCharges(simulator.state)).toHaveLength(isDone ? 1 : 0);
+      const again = await vendor.payInvoice(open.invoiceId, 'pay');
+      if (isRepeatedSame) expect(again).toMatchObject({ outcome: 'unknown', isFinal: true });
+      else expect(again).toMatchObject({ outcome: 'ok', value: { status: 'paid' } });
+      expect(listCharges(simulator.state)).toHaveLength(isDone || !isRepeatedSame ? 1 : 0);
+    },
+  );
+
+  test.each(['reset', 'reset_after'] as const)(
+    'the SDK repeats a %s by itself under the same key: one charge',
+    async (kind) => {
+      const { vendor, simulator } = await startVendor();
+      const customer = await newCustomer(vendor, 'pm_card_visa');
+      const open = await openInvoice(vendor, customer);
+      simulator.faults.add({ kind, path: '/pay', count: 1 });
+      const first = await vendor.payInvoice(open.invoiceId, 'pay');
+      const settled =
+        first.outcome === 'ok' ? first : await vendor.payInvoice(open.invoiceId, 'pay');
+      expect(settled).toMatchObject({ outcome: 'ok', value: { status: 'paid' } });
+      expect(listCharges(simulator.state)).toHaveLength(1);
+    },
+  );
+
+  test('while a slow request runs its key is in use, and its answer is kept', async () => {
+    const { vendor, simulator } = await startVendor();
+    const open = await openInvoice(vendor, await newCustomer(vendor, 'pm_card_visa'));
+    simulator.faults.add({ kind: 'slow', path: '/pay', count: 1, delayMs: 200 });
+    const [slow, meanwhile] = await Promise.all([
+      vendor.payInvoice(open.invoiceId, 'pay'),
+      vendor.payInvoice(open.invoiceId, 'pay'),
+    ]);
+    expect([slow.outcome, meanwhile.outcome].toSorted()).toEqual(['ok', 'unknown']);
+    expect(listCharges(simulator.state)).toHaveLength(1);
+  });
+});
+
+describe('a subscription', () => {
+  const start = async (card = 'pm_card_visa', couponCode: string | null = null) => {
+    const world = await startVendor();
+    const customerId = await newCustomer(world.vendor, card);
+    const create = () =>
+      world.vendor.createSubscription(
+        { customerId, priceId: 'price_premium_month', quantity: 1, couponCode, runId: 'run_s' },
+        'run_s:subscribe:1',
+      );
+    return { ...world, customerId, create };
+  };
+
+  test('is paid at once, with its coupon', async () => {
+    const { create, simulator } = await start('pm_card_visa', 'WELCOME20');
+    expect(await ok(create())).toMatchObject({
+      status: 'active',
+      interval: 'month',
+      runId: 'run_s',
+      latestInvoiceTotal: { amount: 80_000, currency: 'usd' },
+    });
+    expect(listCharges(simulator.state)).toMatchObject([{ amount: 80_000, runId: 'run_s' }]);
+  });
+
+  test('that is declined does not exist, and leaves nothing to collect', async () => {
+    const { create, vendor, customerId, simulator } = await start('pm_card_chargeCustomerFail');
+    expect(await create()).toMatchObject({ outcome: 'declined' });
+    expect(await ok(vendor.findSubscription(customerId))).toBeNull();
+    await ok(vendor.setDefaultCard(customerId, 'pm_card_visa'));
+    expect(collectEverything(simulator.state)).toEqual([]);
+  });
+
+  test('takes an add-on for exactly what its preview said, at the same moment', async () => {
+    const { create, vendor, simulator } = await start();
+    const subscription = await ok(create());
+    simulator.state.advanceClock(11 * 24 * 3_600_000 + 12_345_678);
+    const change = {
+      items: [{ priceId: 'price_addon_ip_month', quantity: 1 }],
+      couponCode: null,
+      prorationAtMs: simulator.state.now(),
+      runId: 'run_a',
+      isPlanChange: false,
+    };
+    const preview = await ok(vendor.previewChange(subscription.subscriptionId, change));
+    simulator.state.advanceClock(3_600_000);
+    const changed = await ok(
+      vendor.changeSubscription(subscription.subscriptionId, change, 'run_a:apply:1'),
+    );
+    expect(changed.latestInvoiceTotal).toEqual(preview);
+    expect(preview.amount).toBeGreaterThan(0);
+    expect(preview.amount).toBeLessThan(6_000);
+    expect(listCharges(simulator.state).at(-1)).toMatchObject({
+      amount: preview.amount,
+      runId: 'run_a',
+    });
+    expect(changed.items.map((item) => [item.priceId, item.runId])).toEqual([
+      ['price_premium_month', 'run_s'],
+      ['price_addon_ip_month', 'run_a'],
+    ]);
+  });
+
+  test('whose change is declined stays as it was', async () => {
+    const { create, vendor, customerId } = await start();
+    const before = await ok(create());
+    await ok(vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail'));
+    const change = {
+      items: [{ priceId: 'price_addon_ip_month', quantity: 1 }],
+      couponCode: null,
+      prorationAtMs: Date.now(),
+      runId: 'run_a',
+      isPlanChange: false,
+    };
+    expect(await vendor.changeSubscription(before.subscriptionId, change, 'a')).toMatchObject({
+      outcome: 'declined',
+    });
+    expect(await ok(vendor.findSubscription(customerId))).toEqual(before);
+  });
+});
+
+describe('events', () => {
+  const paidOnce = async (world: Awaited<ReturnType<typeof startVendor>>) => {
+    const open = await openInvoice(world.vendor, await newCustomer(world.vendor, 'pm_card_visa'));
+    await ok(world.vendor.payInvoice(open.invoiceId, 'pay'));
+  };
+
+  test('are signed as the vendor signs, and sent again until they are taken', async () => {
+    const receiver = await startReceiver([500, 500, 500]);
+    const world = await startVendor({ webhookUrl: receiver.url });
+    await paidOnce(world);
+    await vi.waitFor(() => expect(world.simulator.state.list('event')).toEqual([]), 5_000);
+    const stripe = new Stripe('sk_test');
+    const events = receiver.received.map(({ body, signature }) =>
+      stripe.webhooks.constructEvent(body, signature, WEBHOOK_SECRET),
+    );
+    const paid = events.filter((event) => event.type === 'invoice.paid');
+    expect(paid.length).toBeGreaterThanOrEqual(1);
+    expect(events.length).toBe(new Set(events.map((event) => event.id)).size + 3);
+  });
+
+  test('can be held back, and be sent twice', async () => {
+    const receiver = await startReceiver();
+    const world = await startVendor({ webhookUrl: receiver.url });
+    world.simulator.treatment.isHeld = true;
+    world.simulator.treatment.duplicateCount = 1;
+    await paidOnce(world);
+    const count = world.simulator.state.list('event').length;
+    expect(receiver.received).toEqual([]);
+    world.simulator.treatment.isHeld = false;
+    await vi.waitFor(() => expect(receiver.received).toHaveLength(2 * count), 5_000);
+  });
+});
+
+test('what the simulator knows outlives its process', async () => {
+  const directory = mkdtempSync(join(tmpdir(), 'sluice-simulator-'));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const file = join(directory, 'vendor.sqlite');
+  const first = await startVendor({ file });
+  const customer = await newCustomer(first.vendor, 'pm_card_visa');
+  const open = await openInvoice(first.vendor, customer);
+  await first.close();
+  const second = await startVendor({ file });
+  expect(await ok(second.vendor.payInvoice(open.invoiceId, 'pay'))).toMatchObject({
+    status: 'paid',
+  });
+  expect(await newCustomer(second.vendor)).toBe(customer);
+  expect(await newCustomer(second.vendor, undefined, 8)).not.toBe(customer);
+});

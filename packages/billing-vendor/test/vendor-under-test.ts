@@ -1,0 +1,88 @@
+/** The simulator on a free port, and our adapter in front of it, as the services have it. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
+import { readCatalogue } from '../src/read-catalogue.ts';
+import { startSimulator } from '../src/simulator.ts';
+import { createStripeVendor, openStripeClient } from '../src/stripe-vendor.ts';
+import type { Vendor, VendorResult } from '../src/vendor.ts';
+
+export const WEBHOOK_SECRET = 'whsec_test';
+
+export async function startVendor(
+  options: { readonly file?: string; readonly webhookUrl?: string } = {},
+) {
+  const simulator = await startSimulator({
+    host: '127.0.0.1',
+    port: 0,
+    webhookSecret: WEBHOOK_SECRET,
+    catalogue: readCatalogue(undefined),
+    now: Date.now,
+    random: Math.random,
+    ...options,
+  });
+  let isClosed = false;
+  const close = async () => {
+    if (isClosed) return;
+    isClosed = true;
+    await simulator.close();
+  };
+  onTestFinished(close);
+  const stripe = openStripeClient({
+    secretKey: 'sk_test_simulator',
+    baseUrl: `http://127.0.0.1:${simulator.port}`,
+    timeoutMs: 300,
+  });
+  return { simulator, stripe, vendor: createStripeVendor(stripe), close };
+}
+
+/** The value of a call that must succeed. */
+export async function ok<Value>(result: Promise<VendorResult<Value>>): Promise<Value> {
+  const settled = await result;
+  if (settled.outcome !== 'ok') throw new Error(JSON.stringify(settled));
+  return settled.value;
+}
+
+export async function newCustomer(vendor: Vendor, card?: string, accountId = 7): Promise<string> {
+  const email = `billing-${accountId}@example.com`;
+  const customer = await ok(
+    vendor.createCustomer({ accountId, name: 'Acme', email }, `customer:${accountId}`),
+  );
+  if (card !== undefined) await ok(vendor.setDefaultCard(customer, card));
+  return customer;
+}
+
+/** An open invoice of 2,000 cents for one purchase. */
+export async function openInvoice(vendor: Vendor, customerId: string, runId = 'run_1') {
+  const invoice = await ok(
+    vendor.createInvoice({ customerId, runId, currency: 'usd' }, `${runId}:invoice:1`),
+  );
+  const price = { amount: 2_000, currency: 'usd' };
+  const { invoiceId } = invoice;
+  await ok(
+    vendor.addLine({ customerId, invoiceId, price, description: '100', runId }, `${runId}:line:1`),
+  );
+  return ok(vendor.finalizeInvoice(invoiceId, `${runId}:finalize:1`));
+}
+
+/** An endpoint that keeps what it is sent; `answers` are its statuses in order, then 200. */
+export async function startReceiver(answers: number[] = []) {
+  const received: { readonly body: string; readonly signature: string }[] = [];
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      received.push({
+        body: Buffer.concat(chunks).toString('utf8'),
+        signature: String(request.headers['stripe-signature']),
+      });
+      response.writeHead(answers.shift() ?? 200).end();
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`, received };
+}

@@ -1,0 +1,80 @@
+/**
+ * What becomes of each price of an add-on purchase (`account-billing.md` §4, add-on purchase rules
+ * 1–3). All or nothing: one refused price refuses the purchase and nothing is charged.
+ */
+import type { Catalogue, Interval } from './catalogue.ts';
+
+export type AddonRefusal = 'other_price_held' | 'other_billing_cycle' | 'retired' | 'unknown_price';
+
+export interface AddonItem {
+  readonly sku: string;
+  readonly result: 'added' | 'already_present' | 'refused';
+  readonly reason: AddonRefusal | null;
+}
+
+export type AddonDecision =
+  | { readonly outcome: 'refused'; readonly items: readonly AddonItem[] }
+  | { readonly outcome: 'nothing-to-do'; readonly items: readonly AddonItem[] }
+  | {
+      readonly outcome: 'add';
+      readonly items: readonly AddonItem[];
+      readonly skus: readonly string[];
+    };
+
+/**
+ * A price that is held already is a no-op even where it is retired or on another cycle, so that is
+ * asked first.
+ *
+ * @param held - prices on the subscription now.
+ * @param interval - the subscription's billing cycle.
+ */
+export function decideAddons(
+  catalogue: Catalogue,
+  held: ReadonlySet<string>,
+  interval: Interval,
+  skus: readonly string[],
+): AddonDecision {
+  const addonOf = new Map(catalogue.addons.map((each) => [each.sku, each.addon]));
+  // Two prices of one add-on in one purchase: the second is another price of what the first brings.
+  const taken = new Map<string, string>();
+  for (const sku of held) {
+    const addon = addonOf.get(sku);
+    if (addon !== undefined) taken.set(addon, sku);
+  }
+  const items = [...new Set(skus)].map((sku): AddonItem => {
+    if (held.has(sku)) return { sku, result: 'already_present', reason: null };
+    const price = catalogue.addons.find((each) => each.sku === sku);
+    const reason = ((): AddonRefusal | null => {
+      if (!price) return 'unknown_price';
+      if (price.isRetired) return 'retired';
+      if (taken.has(price.addon)) return 'other_price_held';
+      if (price.interval !== interval) return 'other_billing_cycle';
+      return null;
+    })();
+    if (reason !== null) return { sku, result: 'refused', reason };
+    taken.set(price?.addon ?? sku, sku);
+    return { sku, result: 'added', reason: null };
+  });
+  if (items.some((item) => item.result === 'refused')) {
+    // Nothing is added, so nothing may read as if it had been.
+    return { outcome: 'refused', items: items.filter((item) => item.result !== 'added') };
+  }
+  const added = items.filter((item) => item.result === 'added').map((item) => item.sku);
+  return added.length === 0
+    ? { outcome: 'nothing-to-do', items }
+    : { outcome: 'add', items, skus: added };
+}
+
+/** For the person who bought. */
+export function explainRefusal(items: readonly AddonItem[]): string {
+  const reasons: Record<AddonRefusal, string> = {
+    other_price_held: 'the account already has this add-on at another price',
+    other_billing_cycle: 'it is billed on another cycle than the subscription',
+    retired: 'it is not sold any more',
+    unknown_price: 'there is no such add-on',
+  };
+  return items
+    .filter((item) => item.result === 'refused')
+    .map((item) => `${item.sku}: ${reasons[item.reason ?? 'unknown_price']}`)
+    .join('; ');
+}

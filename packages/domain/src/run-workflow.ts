@@ -1,0 +1,118 @@
+/**
+ * Which step of a run comes next, from the steps that it has on record.
+ *
+ *     purchase, invoiced    customer → invoice → line → finalize → pay ──▶ success
+ *                                                           └ no ▶ void ──▶ declined, failed
+ *     purchase, card        customer → invoice → line → finalize ▷ the customer pays ──▶ success
+ *                                                           └ time is over ▶ void ──▶ failed
+ *     add-ons               customer → inspect → apply ──▶ success, refused, declined
+ *     checkout              customer → subscribe ──▶ success, failed
+ *
+ * A run that does not succeed leaves nothing that can be collected later: where there is an invoice it
+ * is voided before the ending is told. Where it turns out to be paid, the run has succeeded.
+ *
+ * A step has an **intent**, written before the vendor is called, with the idempotency key of its
+ * attempt. A step that provably had no effect (`absent`) is tried under the next attempt's key; one
+ * whose outcome is not known is called again under the same key.
+ *
+ * Pure; `worker/src/advance-run.ts` does what this says.
+ */
+import type { Rail, RunEnding, RunKind } from './run.ts';
+
+const STEP_NAMES = [
+  'customer',
+  'invoice',
+  'line',
+  'finalize',
+  'pay',
+  'void',
+  'inspect',
+  'apply',
+  'subscribe',
+] as const;
+export type StepName = (typeof STEP_NAMES)[number];
+
+const STEP_STATES = ['intent', 'done', 'declined', 'refused', 'absent'] as const;
+export type StepState = (typeof STEP_STATES)[number];
+
+export interface StepRecord {
+  readonly step: StepName;
+  /** From 1. */
+  readonly attempt: number;
+  readonly state: StepState;
+}
+
+export type NextMove =
+  | { readonly move: 'do'; readonly step: StepName; readonly attempt: number }
+  | { readonly move: 'wait-for-payment' }
+  /** Every step has been tried so often that a person has to look. */
+  | { readonly move: 'park'; readonly step: StepName }
+  | { readonly move: 'finish'; readonly status: RunEnding };
+
+/** More attempts than this say that the vendor, or we, misunderstand something. */
+const ATTEMPT_COUNT_MAX = 5;
+
+const ORDERS: Record<'invoiced' | 'card' | 'addons' | 'checkout', readonly StepName[]> = {
+  invoiced: ['customer', 'invoice', 'line', 'finalize', 'pay'],
+  card: ['customer', 'invoice', 'line', 'finalize'],
+  addons: ['customer', 'inspect', 'apply'],
+  checkout: ['customer', 'subscribe'],
+};
+
+/** The idempotency key of one attempt at one step: the same after every crash. */
+export const idempotencyKey = (runId: string, step: StepName, attempt: number): string =>
+  `${runId}:${step}:${attempt}`;
+
+/**
+ * @param isExpired - card rail: the time to pay is over.
+ */
+export function nextMove(
+  run: { readonly kind: RunKind; readonly rail: Rail; readonly isExpired: boolean },
+  steps: readonly StepRecord[],
+): NextMove {
+  const workflow = run.kind === 'addons' || run.kind === 'checkout' ? run.kind : run.rail;
+  for (const step of ORDERS[workflow]) {
+    const last = lastOf(steps, step);
+    if (last?.state === 'done') continue;
+    if (last?.state === 'declined' || last?.state === 'refused')
+      return endWithout(steps, last.state === 'declined' ? 'declined' : 'failed', run.kind);
+    return attemptAt(step, last);
+  }
+  if (workflow !== 'card') return { move: 'finish', status: 'success' };
+  return run.isExpired ? endWithout(steps, 'failed', run.kind) : { move: 'wait-for-payment' };
+}
+
+function endWithout(
+  steps: readonly StepRecord[],
+  status: 'declined' | 'failed',
+  kind: RunKind,
+): NextMove {
+  const mustVoid = lastOf(steps, 'invoice')?.state === 'done';
+  const voided = lastOf(steps, 'void');
+  if (mustVoid && voided?.state !== 'done') return attemptAt('void', voided);
+  // A checkout knows no "declined" (`account-billing.md` §3).
+  return { move: 'finish', status: kind === 'checkout' ? 'failed' : status };
+}
+
+function attemptAt(step: StepName, last: StepRecord | undefined): NextMove {
+  if (!last) return { move: 'do', step, attempt: 1 };
+  if (last.state === 'intent') return { move: 'do', step, attempt: last.attempt };
+  return last.attempt >= ATTEMPT_COUNT_MAX
+    ? { move: 'park', step }
+    : { move: 'do', step, attempt: last.attempt + 1 };
+}
+
+function lastOf(steps: readonly StepRecord[], step: StepName): StepRecord | undefined {
+  return steps
+    .filter((record) => record.step === step)
+    .toSorted((one, other) => other.attempt - one.attempt)[0];
+}
+
+const SECOND_MS = 1_000;
+/** After the quick ones: as long as a vendor's outage lasts. */
+const RETRY_DELAYS_MS = [0.2, 1, 3, 10, 30, 60, 300, 3_600].map((seconds) => seconds * SECOND_MS);
+
+/** How long to wait before an unknown outcome is asked for again. @param count - earlier waits. */
+export function retryDelayMs(count: number): number {
+  return RETRY_DELAYS_MS[Math.min(count, RETRY_DELAYS_MS.length - 1)] as number;
+}
