@@ -35,7 +35,7 @@ for (const broker of brokers) {
       for (const problem of problems) say(`  ! ${problem}`);
       if (problems.length > 0) {
         for (const name of ['intake-0', 'intake-1', 'worker-0', 'worker-1'] as ProcessName[])
-          for (const line of fleet.lastLines(name)) say(`    ${name}: ${line.slice(0, 300)}`);
+          for (const line of fleet.lastLines(name)) say(`    ${name}: ${line.slice(0, 3_000)}`);
         break;
       }
     }

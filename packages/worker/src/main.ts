@@ -183,13 +183,13 @@ const health = await startHealthServer({
   port: settings.WORKER_PORT,
   metrics,
   async readiness() {
-    const counts = await Promise.race([
-      producer.envelopeCounts().catch(() => undefined),
-      sleep(READINESS_DEADLINE_MS, undefined),
-    ]);
-    const parked = await Promise.race([
-      countParkedOperations(database, PARKED_COUNT_MAX).catch(() => undefined),
-      sleep(READINESS_DEADLINE_MS, undefined),
+    const late = sleep(READINESS_DEADLINE_MS, undefined);
+    const [counts, parked] = await Promise.all([
+      Promise.race([producer.envelopeCounts().catch(() => undefined), late]),
+      Promise.race([
+        countParkedOperations(database, PARKED_COUNT_MAX).catch(() => undefined),
+        late,
+      ]),
     ]);
     const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
     return {
