@@ -9,9 +9,12 @@ import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
+import { openTailChannel } from '@sluice/platform/tail-channel';
+import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
+import { TailHub } from './tail-hub.ts';
 
 const READINESS_DEADLINE_MS = 2_000;
 
@@ -30,15 +33,22 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 
-const producer = await openProducer({
+const broker = {
   databaseUrl: settings.DATABASE_URL,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,
-  // Lanes are all that this process wakes; it adds no envelopes.
-  shardCount: 0,
   logger,
-});
+};
+// Lanes are all that this process wakes of it; it adds no envelopes.
+const producer = await openProducer({ ...broker, shardCount: 0 });
 lifecycle.defer('producer', () => producer.close());
+
+const newId = createIdGenerator(now);
+const tailChannel = openTailChannel(broker);
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tails = new TailHub({ channel: tailChannel, id: newId(), logger });
+const exports = await openTaskQueue(broker, EXPORT_TASKS);
+lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
 let requestCount = 0;
@@ -53,8 +63,8 @@ metrics.counter(
 const server = await buildServer({
   logger,
   now,
+  newId,
   secret,
-  newId: createIdGenerator(now),
   recordRequest: ({ status }) => {
     requestCount += 1;
     if (status >= 500) failureCount += 1;
@@ -66,7 +76,12 @@ const server = await buildServer({
   renderMetrics: async () => ({ contentType: metrics.contentType, body: await metrics.render() }),
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
+  importSizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
   wakeLane: (lane) => producer.wakeLane(lane),
+  openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
+  tailReaderCount: (environmentId) => tails.readerCount(environmentId),
+  tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
+  wakeExport: (key) => exports.wake(key),
   ...statementsOn(database),
 });
 lifecycle.defer('server', () => server.close());

@@ -5,6 +5,9 @@ import { z } from 'zod';
 export const apiSettings = platformSettings.extend({
   API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
   API_PORT: integer(0, 65_535, 8090).describe('0: any free one'),
+  API_TAIL_DURATION_MS_MAX: integer(1_000, 86_400_000, 3_600_000).describe(
+    'how long one live tail (`GET /v1/stream`) goes on; its reader comes again',
+  ),
   API_SECRET: z
     .string()
     .min(32)
@@ -15,6 +18,9 @@ export const apiSettings = platformSettings.extend({
     ),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, 604_800_000).describe(
     "the workers' own, to tell when a delivery is abandoned",
+  ),
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
+    'of a file that is sent for an import',
   ),
   OUTGOING_IP_ADDRESSES: z
     .string()

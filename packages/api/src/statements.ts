@@ -5,6 +5,12 @@ import {
   recordCredentialUse,
 } from '@sluice/database/account-tokens';
 import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
+import {
+  findAuditLogExport,
+  findExportPart,
+  orderAuditLogExport,
+} from '@sluice/database/audit-log-exports';
+import { findAuditLog, listAuditLogs } from '@sluice/database/audit-log-reads';
 import { listActivities } from '@sluice/database/activity-reads';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
@@ -20,6 +26,16 @@ import {
 import { findWorkspaceTotals } from '@sluice/database/environments';
 import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
+import { appendImportChunk } from '@sluice/database/import-chunks';
+import { listImportProblems } from '@sluice/database/import-problems';
+import {
+  cancelImport,
+  deleteImport,
+  findImport,
+  finishUpload,
+  insertImport,
+  listImports,
+} from '@sluice/database/imports';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
   findObjectProfile,
@@ -31,6 +47,11 @@ import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webh
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
 
 const STATEMENTS = {
+  listAuditLogs,
+  findAuditLog,
+  orderAuditLogExport,
+  findAuditLogExport,
+  findExportPart,
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,
@@ -43,6 +64,14 @@ const STATEMENTS = {
   listActivities,
   listRelationships,
   listIngestionIssues,
+  appendImportChunk,
+  listImportProblems,
+  insertImport,
+  deleteImport,
+  findImport,
+  listImports,
+  finishUpload,
+  cancelImport,
   listObjectTypes,
   findObjects,
   findObjectProfile,

@@ -9,9 +9,11 @@ import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { parkedOperations } from './migrations/0007_parked_operations.ts';
+import { imports } from './migrations/0008_imports.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
+import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -22,9 +24,11 @@ const MIGRATIONS = {
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
   '0007_parked_operations': parkedOperations,
+  '0008_imports': imports,
   '0009_event_traces': eventTraces,
   '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,
+  '0015_audit_log_exports': auditLogExports,
 };
 
 /**

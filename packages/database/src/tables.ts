@@ -82,6 +82,35 @@ export interface AuditChains {
   last_id: Generated<number>;
 }
 
+export interface AuditLogExportParts {
+  account_id: Int8;
+  content: Buffer;
+  export_id: string;
+  part: number;
+}
+
+export interface AuditLogExports {
+  account_id: Int8;
+  after_id: Generated<number>;
+  attempt_count: Generated<number>;
+  completed_at: Timestamp | null;
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+  export_id: string;
+  fencing: Generated<Int8>;
+  filter: Json;
+  format: string;
+  lease_until: Timestamp | null;
+  part_count: Generated<number>;
+  requested_by_service_account_id: number | null;
+  requested_by_user_id: number | null;
+  row_count: Generated<number>;
+  sha256: Buffer | null;
+  size_bytes: Generated<Int8>;
+  status: Generated<string>;
+  until_id: number;
+}
+
 export interface AuditLogs {
   account_id: Int8;
   action: string;
@@ -191,6 +220,48 @@ export interface FirstEngagements {
   environment_id: number;
   link_digest: Buffer;
   metric: string;
+}
+
+export interface ImportChunks {
+  bytes: Buffer;
+  environment_id: number;
+  first_byte: Int8;
+  import_id: number;
+}
+
+export interface ImportProblems {
+  code: string;
+  column_name: string;
+  environment_id: number;
+  import_id: number;
+  message: string;
+  position: number;
+  record: Json;
+  row_number: Int8;
+  severity: string;
+}
+
+export interface Imports {
+  columns: Json | null;
+  created_at: Timestamp;
+  data_file_url: string | null;
+  data_to_process: string;
+  description: string | null;
+  environment_id: number;
+  error: string | null;
+  fencing: Generated<Int8>;
+  identifier: string;
+  import_id: Generated<number>;
+  lease_until: Timestamp | null;
+  name: string;
+  next_byte: Generated<Int8>;
+  rows_failed: Generated<Int8>;
+  rows_imported: Generated<Int8>;
+  rows_read: Generated<Int8>;
+  rows_warned: Generated<Int8>;
+  size_bytes: Generated<Int8>;
+  state: string;
+  updated_at: Timestamp;
 }
 
 export interface IngestionIssues {
@@ -352,6 +423,8 @@ export interface Tables {
   accounts: Accounts;
   api_credentials: ApiCredentials;
   audit_chains: AuditChains;
+  audit_log_export_parts: AuditLogExportParts;
+  audit_log_exports: AuditLogExports;
   audit_logs: AuditLogs;
   delivery_attempts: DeliveryAttempts;
   delivery_log: DeliveryLog;
@@ -361,6 +434,9 @@ export interface Tables {
   event_ids: EventIds;
   events: Events;
   first_engagements: FirstEngagements;
+  import_chunks: ImportChunks;
+  import_problems: ImportProblems;
+  imports: Imports;
   ingestion_issues: IngestionIssues;
   installation: Installation;
   lanes: Lanes;

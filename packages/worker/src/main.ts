@@ -1,6 +1,7 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
@@ -13,17 +14,29 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
+import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { repeat } from '@sluice/platform/repeat';
+import { openTailChannel } from '@sluice/platform/tail-channel';
+import { TailSource } from '@sluice/platform/tail-source';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
+import { fetchFile } from './fetch-file.ts';
+import { runNextImport } from './run-import.ts';
+import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
+import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
+import { FairSlots } from './fair-slots.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient, outcomeOf } from './http-client.ts';
+import { LaneRoom } from './lane-room.ts';
+import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
+/** A request that takes longer says that its endpoint is far away or does not answer. */
+const SLOW_AFTER_MS = 50;
 const READINESS_DEADLINE_MS = 2_000;
 const PARKED_COUNT_MAX = 1_000;
 const CLEANING_INTERVAL_MS = 60_000;
@@ -31,6 +44,11 @@ const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
+
+const EXPORT_CONCURRENCY = 2;
+const EXPORT_LEASE_MS = 10_000;
+const EXPORT_ROWS_PER_PART = 2_000;
+const EXPORT_SWEEP_INTERVAL_MS = 2_000;
 
 const settings = parseSettings(workerSettings, process.env);
 const logger = createLogger('worker', settings.LOG_LEVEL);
@@ -59,9 +77,36 @@ const broker = {
 };
 const producer = await openProducer(broker);
 lifecycle.defer('producer', () => producer.close());
+const tailChannel = openTailChannel({ ...broker, prefix: settings.QUEUE_PREFIX });
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tail = new TailSource(tailChannel, logger);
+lifecycle.defer('tail', () => tail.stop());
+tail.start();
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
+const store = createLaneStore(database, now);
+const monotonicNow = () => performance.now();
+const slots = {
+  deliveries: new FairSlots({
+    slotsMax: settings.WORKER_REQUESTS_MAX,
+    slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+  probes: new FairSlots({
+    slotsMax: Math.ceil(settings.WORKER_REQUESTS_MAX / 4),
+    slowMax: Math.ceil(settings.WORKER_SLOW_REQUESTS_MAX / 4),
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+};
+const room = new LaneRoom({
+  stillAfterMs: SLOW_AFTER_MS,
+  stillMax: settings.WORKER_SLOW_REQUESTS_MAX,
+  onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
+});
+lifecycle.defer('lanes under way', () => room.close());
 const numbers = new NumberStock();
 const newId = createIdGenerator(now);
 let appliedCount = 0;
@@ -94,9 +139,10 @@ const consumers = await startConsumers(broker, {
     return { outcome: 'done' };
   },
   async wakeLane(lane) {
-    await deliverLane(
+    const delivery = deliverLane(
       {
-        database,
+        store,
+        slots,
         policy: webhooks.lanes,
         leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
         async post(request) {
@@ -108,13 +154,15 @@ const consumers = await startConsumers(broker, {
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
         now,
-        monotonicNow: () => performance.now(),
+        monotonicNow,
         pause: sleep,
         random: Math.random,
+        tail,
         logger,
       },
       lane,
     );
+    await room.waitFor(delivery);
     deliveredSliceCount++;
     return { outcome: 'done' };
   },
@@ -130,6 +178,27 @@ const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, (
   sweepLanes({ database, wakeLane: (lane) => producer.wakeLane(lane), now }),
 );
 lifecycle.defer('sweep', () => sweep.stop());
+const stoppingImports = new AbortController();
+const connector = createVettedConnector({ allowPrivate: webhooks.allowPrivateAddresses });
+const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logger, async () => {
+  const deps = {
+    database,
+    numbers,
+    newId,
+    now,
+    fetchFile: (address: string) => fetchFile(connector, address),
+    wakeLane: (lane: LaneKey) => producer.wakeLane(lane),
+    pause: (durationMs: number, signal: AbortSignal) => sleep(durationMs, undefined, { signal }),
+    leaseMs: settings.QUEUE_STALLED_AFTER_MS,
+    sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+    stopping: stoppingImports.signal,
+  };
+  while (!stoppingImports.signal.aborted && (await runNextImport(deps)));
+});
+lifecycle.defer('imports', () => {
+  stoppingImports.abort();
+  return importing.stop();
+});
 const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
 );
@@ -138,6 +207,31 @@ const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () 
   makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
 );
 lifecycle.defer('partitions', () => partitions.stop());
+
+let isStopping = false;
+const exportQueue = await openTaskQueue(broker, EXPORT_TASKS);
+lifecycle.defer('export queue', () => exportQueue.close());
+const exportWorker = startTaskWorker(broker, EXPORT_TASKS, EXPORT_CONCURRENCY, async (key) => {
+  const outcome = await exportAuditLogs(
+    {
+      database,
+      now,
+      leaseMs: EXPORT_LEASE_MS,
+      rowsPerPart: EXPORT_ROWS_PER_PART,
+      isStopping: () => isStopping,
+    },
+    key,
+  );
+  logger.info({ ...key, outcome }, 'export of an audit log');
+});
+lifecycle.defer('export worker', () => {
+  isStopping = true;
+  return exportWorker.close();
+});
+const exportSweep = repeat('sweep exports', EXPORT_SWEEP_INTERVAL_MS, logger, () =>
+  sweepExports({ database, wake: (key) => exportQueue.wake(key), now }),
+);
+lifecycle.defer('export sweep', () => exportSweep.stop());
 
 const metrics = createMetrics('worker');
 metrics.counter('sluice_worker_envelopes_total', 'Envelopes applied', () => appliedCount);

@@ -1,5 +1,6 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
 import { createTestDatabase } from '@sluice/database/testing';
+import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { Role } from '@sluice/domain/account';
@@ -7,7 +8,7 @@ import { hashSecret } from '@sluice/platform/secrets';
 import { fastify, type InjectOptions } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import { buildServer } from '../../src/server.ts';
+import { buildServer, type ApiDependencies } from '../../src/server.ts';
 import { statementsOn } from '../../src/statements.ts';
 
 export interface Tenant {
@@ -24,9 +25,11 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-export async function startApi() {
+/** `changes` replaces dependencies. */
+export async function startApi(changes: Partial<ApiDependencies> = {}) {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
+  const wokenExports: AuditLogExportKey[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
   const broker = { isAway: false };
   let idCount = 0;
@@ -40,11 +43,21 @@ export async function startApi() {
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
+    importSizeBytesMax: 10_000_000,
+    openTail: async () => ({ close: () => {} }),
+    tailReaderCount: () => 0,
+    // Ends by itself: whoever tries every operation waits for each answer's end.
+    tailDurationMsMax: 1,
     wakeLane: async (lane) => {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);
     },
+    wakeExport: async (key) => {
+      if (broker.isAway) throw new Error('the broker is away');
+      wokenExports.push(key);
+    },
     ...statementsOn(database),
+    ...changes,
   });
   const a = await insertTenant(database, 'key_of_a');
   const b = await insertTenant(database, 'key_of_b');
@@ -53,6 +66,7 @@ export async function startApi() {
     app,
     database,
     woken,
+    wokenExports,
     clock,
     broker,
     a,

@@ -1,5 +1,7 @@
 /** Security: with the key of workspace A nothing of workspace B can be read, changed, or told to exist. */
 import { appendDeliveries } from '@sluice/database/deliveries';
+import { insertImportProblems } from '@sluice/database/import-problems';
+import { insertImport } from '@sluice/database/imports';
 import { claimLane, recordProgress } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -11,6 +13,7 @@ import {
   type ApiUnderTest,
   type Tenant,
 } from './api-under-test.ts';
+import { insertExport } from './audit-log-world.ts';
 import { BODIES, fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
 
 let api: ApiUnderTest;
@@ -75,13 +78,37 @@ beforeAll(async () => {
     isLast: true,
   } as const;
   await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);
+  const imported = await insertImport(api.database, {
+    environmentId,
+    name: MARKER,
+    description: null,
+    identifier: 'id',
+    dataToProcess: 'all',
+    dataFileUrl: `https://${MARKER}.example/a.csv`,
+    nowMs: api.clock.nowMs,
+  });
+  await insertImportProblems(api.database, imported, [
+    {
+      severity: 'error',
+      rowNumber: 1,
+      position: 0,
+      column: '',
+      code: 'invalid',
+      message: MARKER,
+      record: [MARKER],
+    },
+  ]);
   ownedByB = {
+    import_id: String(imported.importId),
     webhook_id: String(lane.webhookId),
     identifier: MARKER,
     sequence: '1',
     object_type_id: '1',
     object_id: MARKER,
     account_id: String(api.b.accountId),
+    // Made with the webhook; A has none.
+    audit_log_id: '1',
+    ...(await insertExport(api, api.b)),
     environment_id: String(environmentId),
     event_id: `${MARKER}-event`,
   };
@@ -129,6 +156,8 @@ async function snapshotOfB(): Promise<string> {
     'delivery_log',
     'delivery_attempts',
     'ingestion_issues',
+    'imports',
+    'import_problems',
   ];
   const texts = await Promise.all(
     tables.map(async (table) => {
