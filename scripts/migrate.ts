@@ -1,7 +1,7 @@
 /** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
 import { createDatabase } from '@sluice/database/connection';
 import { migrate } from '@sluice/database/migrate';
-import { migrateQueues } from '@sluice/platform/queue-tables';
+import { migrateQueues } from '@sluice/platform/queue';
 
 const url = process.env['DATABASE_URL'];
 if (url === undefined || url === '') {

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { createDatabase } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
-import { migrateQueues } from '@sluice/platform/queue-tables';
+import { migrateQueues } from '@sluice/platform/queue';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';

@@ -19,7 +19,7 @@ import { createDatabase } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { migrateQueues } from '@sluice/platform/queue-tables';
+import { migrateQueues } from '@sluice/platform/queue';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { Redis } from 'ioredis';
 import { cpuSecondsOf, pinToCore, startChildServer, type ChildServer } from './child-server.ts';

@@ -18,7 +18,7 @@ import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createLogger } from '@sluice/platform/logger';
-import { migrateQueues } from '@sluice/platform/queue-tables';
+import { migrateQueues } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { startChildServer, type ChildServer } from './child-server.ts';

@@ -21,6 +21,8 @@ import type { Logger } from './logger.ts';
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
 import { connectProducer, readRedisDurability, type Durability } from './redis.ts';
 
+export { migrateQueues } from './queue-tables.ts';
+
 export interface BrokerOptions {
   readonly databaseUrl: string;
   /** Absent: the queues live in Postgres. */

@@ -2,7 +2,7 @@
 import { createDatabase } from '@sluice/database/connection';
 import { migrate } from '@sluice/database/migrate';
 import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { migrateQueues } from '@sluice/platform/queue-tables';
+import { migrateQueues } from '@sluice/platform/queue';
 
 /** May be run at every start. */
 export async function prepareDatabase(url: string, hasDemo: boolean): Promise<void> {
