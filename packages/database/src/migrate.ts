@@ -11,7 +11,9 @@ import { installation } from './migrations/0006_installation.ts';
 import { parkedOperations } from './migrations/0007_parked_operations.ts';
 import { imports } from './migrations/0008_imports.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
+import { deliveryPartitions } from './migrations/0011_delivery_partitions.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
+import { signupAndReceipts } from './migrations/0013_signup_and_receipts.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 
@@ -26,7 +28,9 @@ const MIGRATIONS = {
   '0007_parked_operations': parkedOperations,
   '0008_imports': imports,
   '0009_event_traces': eventTraces,
+  '0011_delivery_partitions': deliveryPartitions,
   '0012_account_surface': accountSurface,
+  '0013_signup_and_receipts': signupAndReceipts,
   '0014_audit_logs': auditLogs,
   '0015_audit_log_exports': auditLogExports,
 };
