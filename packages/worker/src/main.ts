@@ -33,14 +33,13 @@ import { createHttpClient, outcomeOf } from './http-client.ts';
 import { LaneRoom } from './lane-room.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
+import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
 /** A request that takes longer says that its endpoint is far away or does not answer. */
 const SLOW_AFTER_MS = 50;
-const READINESS_DEADLINE_MS = 2_000;
-const PARKED_COUNT_MAX = 1_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
@@ -304,27 +303,7 @@ const health = await startHealthServer({
   host: settings.WORKER_HOST,
   port: settings.WORKER_PORT,
   metrics,
-  async readiness() {
-    const late = sleep(READINESS_DEADLINE_MS, undefined);
-    const [counts, parked] = await Promise.all([
-      Promise.race([producer.envelopeCounts().catch(() => undefined), late]),
-      Promise.race([
-        countParkedOperations(database, PARKED_COUNT_MAX).catch(() => undefined),
-        late,
-      ]),
-    ]);
-    const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
-    return {
-      isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
-      details: {
-        queued_envelopes: counts ?? null,
-        stuck_queues: stuckQueues,
-        replaced_workers: replacedWorkers,
-        // Not a reason to be unready: the version that mends it must be able to start.
-        parked_operations: parked ?? null,
-      },
-    };
-  },
+  readiness: () => readReadiness(database, producer, consumers),
 });
 lifecycle.defer('health server', () => health.close());
 logger.info(
