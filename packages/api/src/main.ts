@@ -111,6 +111,7 @@ const server = await buildServer({
   now,
   newId,
   secret,
+  trustedProxies: settings.API_TRUSTED_PROXIES,
   ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
   recordRequest: ({ status }) => {
     requestCount += 1;
