@@ -1,4 +1,6 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
+import { benchApi } from './api.ts';
+import { benchBatch } from './batch.ts';
 import { benchImports } from './imports.ts';
 import { benchBacklog } from './backlog.ts';
 import { benchDeliver } from './deliver.ts';
@@ -6,6 +8,7 @@ import { benchFairness } from './fairness.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
 import { benchStream } from './stream.ts';
+import { benchTail } from './tail.ts';
 
 const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
   {
@@ -13,6 +16,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
       run: benchIntake,
+    },
+    batch: {
+      about: 'batches of 100 events against the same events one a request, and against JSON.parse',
+      run: benchBatch,
     },
     imports: {
       about: 'one CSV import of 1 GB: rows a second, and memory that stays as it is',
@@ -35,9 +42,18 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',
       run: benchStream,
     },
+    api: {
+      about:
+        'an account and a page of its audit log, against a bare Fastify route with the same statement',
+      run: benchApi,
+    },
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
       run: benchProcess,
+    },
+    tail: {
+      about: 'what the live tail costs intake for each call, while it is read and while it is not',
+      run: benchTail,
     },
   };
 
@@ -50,7 +66,7 @@ if (chosen) {
   for (const [known, { about }] of Object.entries(BENCHMARKS))
     console.log(`  ${known.padEnd(10)} ${about}`);
   console.log(
-    '\nEach takes --seconds N (a measured round) and --rounds N, --connections N, --processes N. One at a time: they share the cores.',
+    '\nMost take --rounds N; those under load --seconds N (a measured round) and --connections N. One at a time: they share the cores.',
   );
   process.exitCode = name === undefined || name === '--help' ? 0 : 1;
 }

@@ -22,6 +22,12 @@ export const workerSettings = platformSettings.extend({
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
   ),
+  INGESTION_ISSUES_KEPT_DAYS: integer(1, 36_500, 90).describe(
+    'how long a day of the issues log is kept',
+  ),
+  IMPORTS_KEPT_DAYS: integer(1, 36_500, 90).describe(
+    'how long an ended import and its rows with errors are kept',
+  ),
   WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000).describe(
     'how often lanes whose wake-up was lost are looked for',
   ),
