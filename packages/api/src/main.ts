@@ -108,6 +108,7 @@ const server = await buildServer({
   now,
   newId,
   secret,
+  trustedProxies: settings.API_TRUSTED_PROXIES,
   ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
   recordRequest: ({ status }) => {
     requestCount += 1;
