@@ -10,6 +10,8 @@ import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
+import { billingRuns } from './migrations/0016_billing_runs.ts';
+import { credits } from './migrations/0017_credits.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -21,6 +23,8 @@ const MIGRATIONS = {
   '0006_installation': installation,
   '0009_event_traces': eventTraces,
   '0014_audit_logs': auditLogs,
+  '0016_billing_runs': billingRuns,
+  '0017_credits': credits,
 };
 
 /**

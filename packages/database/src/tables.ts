@@ -72,6 +72,48 @@ export interface AuditLogs {
   user_id: number | null;
 }
 
+export interface CreditAccounts {
+  account_id: Int8;
+  kind: string;
+  last_entry_id: Generated<Int8>;
+  last_grant_id: Generated<number>;
+}
+
+export interface CreditEntries {
+  account_id: Int8;
+  amount: Int8;
+  available_after: Int8;
+  created_at: Timestamp;
+  entry_id: Int8;
+  from_place: string;
+  grant_id: number;
+  kind: string;
+  to_place: string;
+  transaction_key: string;
+}
+
+export interface CreditGrants {
+  account_id: Int8;
+  available: Int8;
+  created_at: Timestamp;
+  expired: Int8;
+  expires_at: Timestamp | null;
+  grant_id: number;
+  granted: Int8;
+  held: Int8;
+  kind: string;
+  pool: string;
+  used: Int8;
+}
+
+export interface CreditTransactions {
+  account_id: Int8;
+  created_at: Timestamp;
+  kind: string;
+  reason: string;
+  transaction_key: string;
+}
+
 export interface DeliveryAttempts {
   attempt: number;
   duration_ms: number;
@@ -242,11 +284,63 @@ export interface Relationships {
   updated_at: Timestamp;
 }
 
+export interface Runs {
+  account_id: Int8;
+  content: Json;
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+  fence: Generated<Int8>;
+  fingerprint: string;
+  finished_at: Timestamp | null;
+  invoice_id: string | null;
+  kind: string;
+  lane: string;
+  lease_until: Timestamp | null;
+  message: string | null;
+  next_at: Generated<Timestamp>;
+  origin: Json;
+  rail: string;
+  result: Json | null;
+  review_reason: string | null;
+  run_id: string;
+  status: Generated<string>;
+  wait_count: Generated<number>;
+}
+
+export interface RunSteps {
+  account_id: Int8;
+  attempt: number;
+  ended_at: Timestamp | null;
+  idempotency_key: string;
+  input: Json;
+  output: Json | null;
+  run_id: string;
+  started_at: Timestamp;
+  state: string;
+  step: string;
+}
+
 export interface SegmentMembers {
   added_at: Timestamp;
   environment_id: number;
   person_id: Int8;
   segment_id: number;
+}
+
+export interface VendorCustomers {
+  account_id: Int8;
+  created_at: Generated<Timestamp>;
+  customer_id: string;
+}
+
+export interface VendorEvents {
+  attempt_count: Generated<number>;
+  event_id: string;
+  next_at: Timestamp;
+  object_id: string;
+  received_at: Timestamp;
+  settled_at: Timestamp | null;
+  type: string;
 }
 
 export interface Webhooks {
@@ -269,6 +363,10 @@ export interface Tables {
   api_credentials: ApiCredentials;
   audit_chains: AuditChains;
   audit_logs: AuditLogs;
+  credit_accounts: CreditAccounts;
+  credit_entries: CreditEntries;
+  credit_grants: CreditGrants;
+  credit_transactions: CreditTransactions;
   delivery_attempts: DeliveryAttempts;
   delivery_log: DeliveryLog;
   devices: Devices;
@@ -285,6 +383,10 @@ export interface Tables {
   people: People;
   person_identifiers: PersonIdentifiers;
   relationships: Relationships;
+  run_steps: RunSteps;
+  runs: Runs;
   segment_members: SegmentMembers;
+  vendor_customers: VendorCustomers;
+  vendor_events: VendorEvents;
   webhooks: Webhooks;
 }

@@ -84,6 +84,10 @@ export const AUDIT_OBJECTS = {
       with_content: 'shown',
     },
   },
+  purchase: {
+    label: 'Purchase',
+    fields: { kind: 'shown', rail: 'shown', status: 'shown', content: 'shown' },
+  },
   audit_log_export: {
     label: 'Audit log export',
     fields: { format: 'shown', filters: 'shown' },

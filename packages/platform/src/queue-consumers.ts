@@ -21,10 +21,13 @@ import type pg from 'pg';
 import {
   LANE_QUEUE_NAME,
   openQueuePool,
+  PURCHASE_QUEUE_NAME,
   redisPrefix,
   shardQueueName,
   type BrokerOptions,
   type LaneKey,
+  type RunKey,
+  VENDOR_EVENTS_JOB,
 } from './queue.ts';
 import { connectWorker } from './redis.ts';
 import { repeat } from './repeat.ts';
@@ -51,9 +54,19 @@ export interface Processors {
   readonly processEnvelope: (envelope: Envelope) => Promise<JobOutcome>;
   /** Called for one wake-up a lane at a time in this process; `retry` is a no-op, the lane is swept later. */
   readonly wakeLane: (lane: LaneKey) => Promise<JobOutcome>;
+  /** Absent: this process takes no purchases. */
+  readonly purchases?: PurchaseProcessors;
   /** Lanes drained at the same time by this process. */
   readonly laneConcurrency: number;
   readonly now: () => number;
+}
+
+/** What these leave undone is found in Postgres and swept later. */
+export interface PurchaseProcessors {
+  readonly advanceRun: (run: RunKey) => Promise<void>;
+  readonly settleVendorEvents: () => Promise<void>;
+  /** Purchases worked on at the same time by this process. */
+  readonly concurrency: number;
 }
 
 export interface Consumers {
@@ -71,7 +84,7 @@ export async function startConsumers(
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const redis = options.redisUrl ? connectWorker(options.redisUrl) : undefined;
   redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
-  const pool = redis ? undefined : openQueuePool(options, options.shardCount + 1);
+  const pool = redis ? undefined : openQueuePool(options, options.shardCount + 2);
   const closing = new AbortController();
   let lastProgressAtMs = processors.now();
 
@@ -149,6 +162,15 @@ export async function startConsumers(
     await processors.wakeLane(job.data as LaneKey);
   });
 
+  const buying = processors.purchases;
+  const purchases = buying && [
+    await open(PURCHASE_QUEUE_NAME, buying.concurrency, undefined, async (job) => {
+      await (job.name === VENDOR_EVENTS_JOB
+        ? buying.settleVendorEvents()
+        : buying.advanceRun(job.data as RunKey));
+    }),
+  ];
+
   const retries = repeat('run failed envelopes again', FAILED_RETRY_INTERVAL_MS, logger, () =>
     Promise.all(shardQueues.map(retryFailed)),
   );
@@ -157,7 +179,7 @@ export async function startConsumers(
   const close = async (): Promise<void> => {
     closing.abort();
     await retries.stop();
-    await Promise.all([...shards, lanes].map((worker) => worker.close()));
+    await Promise.all([...shards, lanes, ...(purchases ?? [])].map((worker) => worker.close()));
     await Promise.all(shardQueues.map((queue) => queue.close()));
     redis?.disconnect();
     await pool?.end();
