@@ -17,7 +17,9 @@ export function sendProblem(
   problem: Problem,
 ): FastifyReply {
   const { status } = PROBLEMS[problem.code];
-  if (status === 503) void reply.header('retry-after', RETRY_AFTER_SECONDS);
+  const retryAfter =
+    problem.retryAfterSeconds ?? (status === 503 ? RETRY_AFTER_SECONDS : undefined);
+  if (retryAfter !== undefined) void reply.header('retry-after', retryAfter);
   return reply
     .code(status)
     .header('content-type', 'application/problem+json; charset=utf-8')

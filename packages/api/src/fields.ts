@@ -45,7 +45,7 @@ export const unixSecondsInQuery = z
 
 /** The body of every failure (`problem.ts`). */
 const problemBody = z
-  .object({
+  .looseObject({
     type: z.string(),
     title: z.string(),
     status: z.int(),
@@ -61,12 +61,16 @@ const problemBody = z
           field: z.string().nullable().meta({ description: 'Dots between levels: `events.3`.' }),
           reason: z.string(),
           source: z
-            .union([z.object({ pointer: z.string() }), z.object({ parameter: z.string() })])
+            .object({ pointer: z.string().optional(), parameter: z.string().optional() })
             .optional(),
         }),
       )
       .min(1),
-    meta: z.object({ error: z.string(), errors: z.array(z.string()), request_id: z.string() }),
+    meta: z.looseObject({
+      error: z.string(),
+      errors: z.array(z.string()),
+      request_id: z.string(),
+    }),
   })
   .meta({ id: 'Problem', description: 'What went wrong, readable by every known client.' });
 
@@ -74,6 +78,12 @@ const problemResponse = (description: string) => ({
   description,
   content: { 'application/problem+json': { schema: problemBody } },
 });
+
+/** For account routes, whose token may be good and yet not enough. */
+export const forbidden = { 403: problemResponse(PROBLEMS.forbidden.meaning) };
+
+/** For routes that take values whose type alone does not make them right. */
+export const unprocessable = { 422: problemResponse(PROBLEMS.validation_failed.meaning) };
 
 /** The failures that every authenticated route can end in. */
 export const commonFailures = {

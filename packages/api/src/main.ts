@@ -1,6 +1,8 @@
 /** The API process: settings, resources in order, the server. */
+import { randomBytes } from 'node:crypto';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
+import { AppError } from '@sluice/domain/errors';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
@@ -18,6 +20,7 @@ const logger = createLogger('api', settings.LOG_LEVEL);
 const lifecycle = createLifecycle(logger);
 stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
 const now = Date.now;
+const secret = settings.API_SECRET ?? temporarySecret();
 
 const database = createDatabase({
   url: settings.DATABASE_URL,
@@ -50,6 +53,7 @@ metrics.counter(
 const server = await buildServer({
   logger,
   now,
+  secret,
   newId: createIdGenerator(now),
   recordRequest: ({ status }) => {
     requestCount += 1;
@@ -68,3 +72,11 @@ const server = await buildServer({
 lifecycle.defer('server', () => server.close());
 const port = await listen(server, settings.API_HOST, settings.API_PORT);
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
+
+/** One that nobody else has: what it signs ends with the process. */
+function temporarySecret(): string {
+  if (settings.NODE_ENV === 'production')
+    throw new AppError('CONFIG_INVALID', 'API_SECRET: required where NODE_ENV is production');
+  logger.warn('API_SECRET is not set: access tokens and mailed codes end with this process');
+  return randomBytes(32).toString('base64url');
+}

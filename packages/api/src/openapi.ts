@@ -18,6 +18,7 @@ import type { ApiServer } from './server.ts';
 
 const DESCRIPTION =
   'People, activities and reporting webhooks of one workspace: the one whose key you send. ' +
+  'The account, its users and its credentials with a token of a service account. ' +
   'Unknown fields in requests are ignored; responses may gain fields. ' +
   'Every failure has the one body `Problem`.';
 
@@ -30,6 +31,12 @@ export async function describeApi(app: ApiServer): Promise<void> {
       components: {
         securitySchemes: {
           app_key: { type: 'http', scheme: 'bearer', description: 'A key of the app API.' },
+          account_token: {
+            type: 'http',
+            scheme: 'bearer',
+            description:
+              'A token of a service account (`sa_live_…`, `sa_sandbox_…`), or what it was exchanged for.',
+          },
         },
       },
       security: [{ app_key: [] }],

@@ -24,6 +24,19 @@ export const PROBLEMS = {
     status: 401,
     meaning: 'Send `Authorization: Bearer <key>` with a key of this API that is not revoked.',
   },
+  forbidden: {
+    status: 403,
+    meaning:
+      'The token is good, but its role or its scopes do not reach so far. The message says what is needed.',
+  },
+  read_only: {
+    status: 403,
+    meaning: 'The token may only read. Use one that is not read-only.',
+  },
+  ip_not_allowed: {
+    status: 403,
+    meaning: 'The token may not be used from this address.',
+  },
   not_found: {
     status: 404,
     meaning: 'The path is wrong, or what it names does not exist, or it belongs to somebody else.',
@@ -47,6 +60,14 @@ export const PROBLEMS = {
   unsupported_media_type: {
     status: 415,
     meaning: 'Send `Content-Type: application/json`.',
+  },
+  validation_failed: {
+    status: 422,
+    meaning: 'A value is of the right type, but it cannot be taken. `errors` names each one.',
+  },
+  rate_limited: {
+    status: 429,
+    meaning: 'Too many calls. Try again after `Retry-After` seconds.',
   },
   headers_too_large: {
     status: 431,
@@ -72,6 +93,12 @@ export interface Problem {
   readonly message: string;
   /** One entry a refused value. */
   readonly details?: readonly ProblemDetail[];
+  /** Further members of `meta`, beside `request_id`. */
+  readonly meta?: Readonly<Record<string, unknown>>;
+  /** Further members of the body, where another standard asks for them. */
+  readonly extensions?: Readonly<Record<string, unknown>>;
+  /** In seconds. 503 has one anyway. */
+  readonly retryAfterSeconds?: number;
 }
 
 /** The refusal of one or more values as one problem. */
@@ -83,6 +110,11 @@ export function invalidRequest(details: readonly ProblemDetail[]): Problem {
   };
 }
 
+/** The refusal of values that have the right type: 422. */
+export function validationFailed(details: readonly ProblemDetail[]): Problem {
+  return { ...invalidRequest(details), code: 'validation_failed' };
+}
+
 /** What stands in the path names nothing that the caller may see. */
 export function notFound(what: string): Problem {
   return { code: 'not_found', message: `${what} not found` };
@@ -90,5 +122,11 @@ export function notFound(what: string): Problem {
 
 /** The wire body. */
 export function renderProblem(problem: Problem, requestId: string): Record<string, unknown> {
-  return problemBody({ ...problem, status: PROBLEMS[problem.code].status, requestId });
+  const { status } = PROBLEMS[problem.code];
+  const body = problemBody({ ...problem, status, requestId });
+  return {
+    ...body,
+    ...problem.extensions,
+    meta: { ...(body['meta'] as Record<string, unknown>), ...problem.meta },
+  };
 }

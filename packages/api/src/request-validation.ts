@@ -7,7 +7,7 @@
 import type { ProblemDetail } from '@sluice/domain/problem';
 import type { FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
-import { invalidRequest, notFound, type Problem } from './problem.ts';
+import { invalidRequest, notFound, type Problem, validationFailed } from './problem.ts';
 
 /** Carries a problem through Fastify, which takes only errors from a validator or a body parser. */
 export class RequestRefused extends Error {
@@ -28,18 +28,40 @@ type Reason = 'required' | 'invalid' | 'too_long' | 'too_large' | 'unsupported';
 /** More would help nobody, and the body could hold thousands. */
 const DETAIL_COUNT_MAX = 20;
 
-export const validatorCompiler: FastifySchemaCompiler<z.ZodType> =
-  ({ schema, httpPart }) =>
-  (value: unknown) => {
-    const parsed = schema.safeParse(value);
-    if (parsed.success) return { value: parsed.data };
-    if (httpPart === 'params')
-      return { error: new RequestRefused(notFound('what the path names was')) };
-    const details = parsed.error.issues
-      .slice(0, DETAIL_COUNT_MAX)
-      .map((issue) => toDetail(issue, value, httpPart));
-    return { error: new RequestRefused(invalidRequest(details)) };
-  };
+export const validatorCompiler = compilerThat(() => false);
+
+/**
+ * For account routes (`account-conventions.md` §3.2): 422 for a body whose values cannot be taken
+ * and for a query value of the right type; 400 stays for what cannot even be read.
+ */
+export const accountValidatorCompiler = compilerThat(
+  (issues, httpPart) => httpPart === 'body' || !issues.some(isOfWrongType),
+);
+
+const isOfWrongType = ({ code }: Issue): boolean =>
+  code === 'invalid_type' || code === 'invalid_format' || code === 'invalid_union';
+
+function compilerThat(
+  isUnprocessable: (issues: readonly Issue[], httpPart: string | undefined) => boolean,
+): FastifySchemaCompiler<z.ZodType> {
+  return ({ schema, httpPart }) =>
+    (value: unknown) => {
+      const parsed = schema.safeParse(value);
+      if (parsed.success) return { value: parsed.data };
+      if (httpPart === 'params')
+        return { error: new RequestRefused(notFound('what the path names was')) };
+      const issues = parsed.error.issues.flatMap(oneForEachKey).slice(0, DETAIL_COUNT_MAX);
+      const details = issues.map((issue) => toDetail(issue, value, httpPart));
+      const refuse = isUnprocessable(issues, httpPart) ? validationFailed : invalidRequest;
+      return { error: new RequestRefused(refuse(details)) };
+    };
+}
+
+/** Zod names all unknown keys of an object in one issue; each is a field of its own. */
+function oneForEachKey(issue: Issue): Issue[] {
+  if (issue.code !== 'unrecognized_keys') return [issue];
+  return issue.keys.map((key) => ({ ...issue, path: [...issue.path, key] }));
+}
 
 function toDetail(issue: Issue, value: unknown, httpPart: string | undefined): ProblemDetail {
   const isBody = httpPart === 'body';
@@ -88,6 +110,8 @@ function describe(
         reason: 'unsupported',
         message: `must be one of ${issue.values.map(String).join(', ')}`,
       };
+    case 'unrecognized_keys':
+      return { reason: 'unsupported', message: 'is not a field of this request' };
     case 'custom':
       // The schemas of this package word their own checks to follow the field's name.
       return { reason: reasonOf(issue.params?.['reason']), message: issue.message };

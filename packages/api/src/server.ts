@@ -4,6 +4,8 @@
  * What every request meets, in order: a request id, the headers every answer carries, 404 or 405
  * before the body is read, the bearer key (under `/v1`), the body under its limit, the zod schemas,
  * the handler, the response checked against its schema. One file a route family declares routes.
+ * Two kinds of keys: one of the app API opens a workspace (`authenticate.ts`), a service account's
+ * token opens an account (`account-guard.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { AppError } from '@sluice/domain/errors';
@@ -14,6 +16,8 @@ import fastify, {
   type RawServerDefault,
 } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
+import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts';
+import { type AccountDependencies, registerAccounts } from './accounts.ts';
 import { watchMethods } from './allowed-methods.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
 import { parseJsonBody } from './body.ts';
@@ -29,7 +33,8 @@ import {
   registerReportingWebhooks,
   type ReportingWebhookDependencies,
 } from './reporting-webhooks.ts';
-import { validatorCompiler } from './request-validation.ts';
+import { accountValidatorCompiler, validatorCompiler } from './request-validation.ts';
+import { registerTokenExchange } from './token-exchange.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
 export type ApiServer = FastifyInstance<
@@ -59,6 +64,8 @@ export interface ApiDependencies
     EventTraceDependencies,
     IngestionIssueDependencies,
     WorkspaceDependencies,
+    AccountGuardDependencies,
+    AccountDependencies,
     ProbeDependencies {
   readonly logger: FastifyBaseLogger;
   readonly newId: () => string;
@@ -101,6 +108,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(handleError);
   app.decorateRequest('caller', null);
+  app.decorateRequest('accountCaller', null);
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody(app));
 
@@ -133,6 +141,15 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerEventTrace(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
     registerWorkspaces(scope, dependencies);
+  });
+  await app.register(async (scope: ApiServer) => {
+    scope.setValidatorCompiler(accountValidatorCompiler);
+    guardAccounts(scope, dependencies);
+    registerAccounts(scope, dependencies);
+  });
+  await app.register(async (scope: ApiServer) => {
+    scope.setValidatorCompiler(accountValidatorCompiler);
+    registerTokenExchange(scope, dependencies);
   });
   serveReference(app);
   declareMissingMethods();

@@ -1,4 +1,10 @@
 /** The SQL statements that the routes need, on one database: what `buildServer` is given for them. */
+import {
+  findAccountToken,
+  findAccountTokenById,
+  recordCredentialUse,
+} from '@sluice/database/account-tokens';
+import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
 import { listActivities } from '@sluice/database/activity-reads';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
@@ -25,6 +31,11 @@ import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webh
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
 
 const STATEMENTS = {
+  findAccountToken,
+  findAccountTokenById,
+  recordCredentialUse,
+  findAccount,
+  findAccountByEnvironment,
   findAppKey,
   findWorkspaceTotals,
   findPersonProfile,

@@ -27,6 +27,12 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     wakeLane: async () => {},
     findAppKey: async (hash) =>
       hash.equals(KEY_HASH) ? { environmentId: 1, credentialId: 1, name: 'test' } : undefined,
+    secret: 'secret of the api under test, long enough',
+    findAccountToken: async () => undefined,
+    findAccountTokenById: async () => undefined,
+    recordCredentialUse: async () => {},
+    findAccount: async () => undefined,
+    findAccountByEnvironment: async () => undefined,
     findWorkspaceTotals: async () => undefined,
     findPersonProfile: async () => undefined,
     listDevices: async () => [],

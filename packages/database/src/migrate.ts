@@ -9,6 +9,7 @@ import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
+import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 import { billingRuns } from './migrations/0016_billing_runs.ts';
 import { credits } from './migrations/0017_credits.ts';
@@ -22,6 +23,7 @@ const MIGRATIONS = {
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
   '0009_event_traces': eventTraces,
+  '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,
   '0016_billing_runs': billingRuns,
   '0017_credits': credits,

@@ -1,9 +1,10 @@
 /**
- * The demo workspace: an account, an environment and credentials that are in the documentation, so
- * that everything can be tried at once. They are no secrets, so they must open nothing that others
+ * The demo: two accounts, one on each billing rail, each with a workspace and credentials that are
+ * in the documentation, so that everything can be tried at once. They are no secrets, so they must open nothing that others
  * can reach: whoever calls this decides which of the two functions the address allows.
  */
 import { createHash } from 'node:crypto';
+import { SCOPES } from '@sluice/domain/account';
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 
@@ -15,7 +16,24 @@ export const DEMO = {
   apiKey: 'demo_api_key',
   appKey: 'demo_app_key',
   signingKey: 'demo_signing_key',
+  /** Of a service account that may do everything in account 1, on the card rail. */
+  accountToken: 'sa_sandbox_demo',
+  /** The same in account 2, on the invoiced rail. */
+  invoicedAccountId: 2,
+  invoicedEnvironmentId: 2,
+  invoicedAccountToken: 'sa_sandbox_demo_invoiced',
 } as const;
+
+/** The workspace, the owner and the service account of each have the account's number. */
+const ACCOUNTS = [
+  { accountId: DEMO.accountId, name: 'Demo', rail: 'card', token: DEMO.accountToken },
+  {
+    accountId: DEMO.invoicedAccountId,
+    name: 'Demo, invoiced',
+    rail: 'invoiced',
+    token: DEMO.invoicedAccountToken,
+  },
+] as const;
 
 const CREDENTIALS = [
   { kind: 'pipelines', siteId: null, secret: DEMO.writeKey },
@@ -23,20 +41,20 @@ const CREDENTIALS = [
   { kind: 'app', siteId: null, secret: DEMO.appKey },
 ] as const;
 
+const SECRETS = [...CREDENTIALS.map(({ secret }) => secret), ...ACCOUNTS.map(({ token }) => token)];
+
 /** Creates the demo workspace, or puts its credentials in force again. May be called at every start. */
 export async function seedDemoWorkspace(database: Database): Promise<void> {
   await database.transaction().execute(async (transaction) => {
-    await sql`
-      insert into accounts (account_id, name) values (${DEMO.accountId}, 'Demo')
-      on conflict (account_id) do nothing`.execute(transaction);
-    await sql`
-      insert into environments (account_id, environment_id, name, webhook_signing_key)
-      values (${DEMO.accountId}, ${DEMO.environmentId}, 'Demo', ${DEMO.signingKey})
-      on conflict (environment_id) do nothing`.execute(transaction);
+    const [demo, invoiced] = ACCOUNTS;
+    if (await isForDemo(transaction, invoiced)) await seedAccount(transaction, invoiced);
+    const hasDemo = await isForDemo(transaction, demo);
+    if (hasDemo) await seedAccount(transaction, demo);
     await advanceIdentities(transaction);
+    if (!hasDemo) return;
     await sql`
-      insert into api_credentials (environment_id, kind, name, site_id, secret_hash, secret_hint)
-      select ${DEMO.environmentId}, kind, 'Demo', site_id, secret_hash, secret_hint
+      insert into api_credentials (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint)
+      select ${DEMO.accountId}, ${DEMO.environmentId}, kind, 'Demo', site_id, secret_hash, secret_hint
       from unnest(
         ${CREDENTIALS.map(({ kind }) => kind)}::text[],
         ${CREDENTIALS.map(({ siteId }) => siteId)}::text[],
@@ -45,16 +63,72 @@ export async function seedDemoWorkspace(database: Database): Promise<void> {
       ) as demo (kind, site_id, secret_hash, secret_hint)
       on conflict (kind, secret_hash, coalesce(site_id, '')) do update
         set revoked_at = null
-        where api_credentials.environment_id = ${DEMO.environmentId}`.execute(transaction);
+        where api_credentials.account_id = ${DEMO.accountId}`.execute(transaction);
   });
+}
+
+async function seedAccount(
+  transaction: DatabaseOrTransaction,
+  { accountId, name, rail, token }: (typeof ACCOUNTS)[number],
+): Promise<void> {
+  await sql`
+    insert into accounts
+      (account_id, name, is_sandbox, plan_id, plan_name, plan_tier, billing_rail, billing_email)
+    values (${accountId}, ${name}, true, 'premium', 'Premium', 'premium', ${rail}, 'demo@example.com')
+    on conflict (account_id) do nothing`.execute(transaction);
+  await sql`
+    insert into environments (account_id, environment_id, name, webhook_signing_key)
+    values (${accountId}, ${accountId}, ${name}, ${DEMO.signingKey})
+    on conflict (environment_id) do nothing`.execute(transaction);
+  await sql`
+    insert into users (account_id, user_id, email, first_name, last_name, role, status)
+    values (${accountId}, ${accountId}, ${`owner${accountId}@demo.example`}, 'Demo', 'Owner', 'account_admin', 'active')
+    on conflict do nothing`.execute(transaction);
+  await sql`
+    insert into memberships (account_id, user_id, environment_id)
+    values (${accountId}, ${accountId}, ${accountId})
+    on conflict do nothing`.execute(transaction);
+  await sql`
+    update accounts set owner_user_id = ${accountId}
+     where account_id = ${accountId} and owner_user_id is null`.execute(transaction);
+  await sql`
+    insert into service_accounts (account_id, service_account_id, name, role, created_by_user_id)
+    values (${accountId}, ${accountId}, 'Demo', 'account_admin', ${accountId})
+    on conflict do nothing`.execute(transaction);
+  await sql`
+    insert into api_credentials
+      (account_id, service_account_id, kind, name, secret_hash, secret_hint, scopes)
+    values (${accountId}, ${accountId}, 'service_account', 'Demo', ${hash(token)}, ${token.slice(-4)},
+            ${SCOPES}::text[])
+    on conflict (kind, secret_hash, coalesce(site_id, '')) do update
+      set revoked_at = null
+      where api_credentials.account_id = ${accountId}`.execute(transaction);
+}
+
+/**
+ * False where the number was given to somebody's account before there was a demo: its keys must
+ * never open that. Seeded before: known by its keys, also when those were revoked since.
+ */
+async function isForDemo(
+  transaction: DatabaseOrTransaction,
+  { accountId }: (typeof ACCOUNTS)[number],
+): Promise<boolean> {
+  const { rows } = await sql<{ isForDemo: boolean }>`
+    select not exists (select from accounts where account_id = ${accountId})
+        or exists (select from api_credentials
+                    where account_id = ${accountId}
+                      and secret_hash = any(${SECRETS.map(hash)}::bytea[])) as "isForDemo"`.execute(
+    transaction,
+  );
+  return rows[0]?.isForDemo === true;
 }
 
 /** Takes the demo credentials out of force, where there are any. Index: `api_credentials_by_secret`. */
 export async function revokeDemoCredentials(database: DatabaseOrTransaction): Promise<void> {
   await sql`
     update api_credentials set revoked_at = now()
-    where environment_id = ${DEMO.environmentId}
-      and secret_hash = any(${CREDENTIALS.map(({ secret }) => hash(secret))}::bytea[])
+    where account_id = any(${ACCOUNTS.map(({ accountId }) => accountId)}::bigint[])
+      and secret_hash = any(${SECRETS.map(hash)}::bytea[])
       and revoked_at is null`.execute(database);
 }
 
@@ -69,7 +143,10 @@ async function advanceIdentities(transaction: DatabaseOrTransaction): Promise<vo
       (pg_get_serial_sequence('accounts', 'account_id')::regclass,
        (select max(account_id) from accounts)),
       (pg_get_serial_sequence('environments', 'environment_id')::regclass,
-       (select max(environment_id) from environments)::bigint)
+       (select max(environment_id) from environments)::bigint),
+      (pg_get_serial_sequence('users', 'user_id')::regclass, (select max(user_id) from users)::bigint),
+      (pg_get_serial_sequence('service_accounts', 'service_account_id')::regclass,
+       (select max(service_account_id) from service_accounts)::bigint)
     ) as identity (sequence, newest)`.execute(transaction);
 }
 

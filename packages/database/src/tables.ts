@@ -24,21 +24,54 @@ export type JsonValue = JsonArray | JsonObject | JsonPrimitive;
 
 export type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
+export interface AccountProducts {
+  account_id: Int8;
+  activated_at: Timestamp | null;
+  is_active: boolean;
+  product: string;
+}
+
 export interface Accounts {
   account_id: Generated<Int8>;
+  address: Json | null;
+  billing_email: string | null;
+  billing_rail: Generated<string>;
   created_at: Generated<Timestamp>;
+  currency: Generated<string>;
+  data_center: Generated<string>;
+  is_sandbox: Generated<boolean>;
+  is_two_factor_required: Generated<boolean>;
   name: string;
+  owner_user_id: number | null;
+  plan_id: Generated<string>;
+  plan_name: Generated<string>;
+  plan_status: Generated<string>;
+  plan_tier: Generated<string>;
+  status: Generated<string>;
+  timezone: Generated<string>;
+  trial_ends_at: Timestamp | null;
+  updated_at: Generated<Timestamp>;
+  website: string | null;
 }
 
 export interface ApiCredentials {
+  account_id: Int8;
   created_at: Generated<Timestamp>;
+  created_by_user_id: number | null;
   credential_id: Generated<Int8>;
-  environment_id: number;
+  environment_id: number | null;
+  expires_at: Timestamp | null;
+  ip_allowlist: Generated<string[]>;
+  is_read_only: Generated<boolean>;
   kind: string;
+  last_used_at: Timestamp | null;
+  last_used_ip: string | null;
   name: string;
   revoked_at: Timestamp | null;
+  scopes: Generated<string[]>;
   secret_hash: Buffer;
   secret_hint: string;
+  service_account_id: number | null;
   site_id: string | null;
 }
 
@@ -165,6 +198,7 @@ export interface Envelopes {
 export interface Environments {
   account_id: Int8;
   created_at: Generated<Timestamp>;
+  deleted_at: Timestamp | null;
   environment_id: Generated<number>;
   name: string;
   phone_identifies: Generated<boolean>;
@@ -234,6 +268,12 @@ export interface Lanes {
   webhook_id: number;
 }
 
+export interface Memberships {
+  account_id: Int8;
+  environment_id: number;
+  user_id: number;
+}
+
 export interface MessageDeliveries {
   channel: string;
   created_at: Timestamp;
@@ -252,6 +292,16 @@ export interface Objects {
   object_number: Int8;
   object_type_id: number;
   updated_at: Timestamp;
+}
+
+export interface Outbox {
+  attempt: Generated<number>;
+  created_at: Generated<Timestamp>;
+  dedupe_key: string;
+  next_attempt_at: Generated<Timestamp | null>;
+  outbox_id: Generated<Int8>;
+  payload: Json;
+  topic: string;
 }
 
 export interface People {
@@ -327,6 +377,30 @@ export interface SegmentMembers {
   segment_id: number;
 }
 
+export interface ServiceAccounts {
+  account_id: Int8;
+  created_at: Generated<Timestamp>;
+  created_by_user_id: number | null;
+  name: string;
+  role: string;
+  service_account_id: Generated<number>;
+}
+
+export interface Users {
+  account_id: Int8;
+  created_at: Generated<Timestamp>;
+  email: string;
+  first_name: string;
+  is_sso: Generated<boolean>;
+  is_two_factor_enabled: Generated<boolean>;
+  last_name: string;
+  last_sign_in_at: Timestamp | null;
+  role: string;
+  status: string;
+  updated_at: Generated<Timestamp>;
+  user_id: Generated<number>;
+}
+
 export interface VendorCustomers {
   account_id: Int8;
   created_at: Generated<Timestamp>;
@@ -359,6 +433,7 @@ export interface Webhooks {
 }
 
 export interface Tables {
+  account_products: AccountProducts;
   accounts: Accounts;
   api_credentials: ApiCredentials;
   audit_chains: AuditChains;
@@ -378,14 +453,18 @@ export interface Tables {
   ingestion_issues: IngestionIssues;
   installation: Installation;
   lanes: Lanes;
+  memberships: Memberships;
   message_deliveries: MessageDeliveries;
   objects: Objects;
+  outbox: Outbox;
   people: People;
   person_identifiers: PersonIdentifiers;
   relationships: Relationships;
   run_steps: RunSteps;
   runs: Runs;
   segment_members: SegmentMembers;
+  service_accounts: ServiceAccounts;
+  users: Users;
   vendor_customers: VendorCustomers;
   vendor_events: VendorEvents;
   webhooks: Webhooks;

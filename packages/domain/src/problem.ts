@@ -47,7 +47,7 @@ export function problemBody(problem: Problem): Record<string, unknown> {
         message: detail.message,
         detail: detail.message,
         status: String(status),
-        ...('source' in detail && detail.source !== undefined ? { source: detail.source } : {}),
+        ...sourceOf(status, 'source' in detail ? detail.source : undefined),
       }),
     ),
     meta: {
@@ -56,4 +56,10 @@ export function problemBody(problem: Problem): Record<string, unknown> {
       ...(requestId === undefined ? {} : { request_id: requestId }),
     },
   };
+}
+
+/** Clients of the older account API read a pointer of every 422, also where no member of the body is meant. */
+function sourceOf(status: number, source: ProblemDetail['source']): object {
+  if (status === 422) return { source: { pointer: '', ...source } };
+  return source === undefined ? {} : { source };
 }

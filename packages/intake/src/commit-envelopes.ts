@@ -28,6 +28,7 @@
 import { AppError } from '@sluice/domain/errors';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer, ShardEnvelope } from '@sluice/platform/queue';
+import { within } from '@sluice/platform/within';
 import type { Spill } from './spill.ts';
 
 const STEP_FLUSHES_MAX = 32;
@@ -216,19 +217,6 @@ export class EnvelopeCommitter {
       );
       return false;
     }
-  }
-}
-
-/** Rejects after `durationMs`; what was begun goes on, with nobody listening. */
-async function within<Result>(durationMs: number, work: Promise<Result>): Promise<Result> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer in ${durationMs} ms`)), durationMs);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

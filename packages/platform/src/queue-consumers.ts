@@ -18,6 +18,8 @@ import {
   type Job,
 } from 'bullmq';
 import type pg from 'pg';
+import { postgresHeads, redisHeads } from './queue-heads.ts';
+import { QueueWatch, type WatchReport } from './queue-watch.ts';
 import {
   LANE_QUEUE_NAME,
   openQueuePool,
@@ -31,11 +33,17 @@ import {
 } from './queue.ts';
 import { connectWorker } from './redis.ts';
 import { repeat } from './repeat.ts';
+import { WatchedQueue, type ProcessJob } from './watched-queue.ts';
+import { within } from './within.ts';
 
 const STALLED_AFTER_MS = 15_000;
+const HUNG_AFTER_MS = 60_000;
 /** A stalled envelope is never given up: BullMQ's default of 1 would fail it for good. */
 const STALLED_COUNT_MAX = 1_000_000;
+const LOOK_INTERVAL_MS_MAX = 1_000;
 const RETRY_DELAY_MS_MAX = 5_000;
+const PUT_BACK_DEADLINE_MS = 2_000;
+const LEAVE_DEADLINE_MS = 3_000;
 const FAILED_RETRY_INTERVAL_MS = 10_000;
 const FAILED_RETRY_COUNT_MAX = 100;
 /** How the reason of a job begins that must not run again. */
@@ -59,6 +67,15 @@ export interface Processors {
   /** Lanes drained at the same time by this process. */
   readonly laneConcurrency: number;
   readonly now: () => number;
+  /** One try of a job has not ended for so long; it cannot be ended from outside. */
+  readonly onHung?: (queue: string, jobId: string) => void;
+}
+
+export interface ConsumerOptions extends BrokerOptions {
+  /** A try that takes so long counts as hung. 60 s unless told. */
+  readonly hungAfterMs?: number;
+  /** How often envelopes that ended badly are looked for. 10 s unless told. */
+  readonly failedRetryIntervalMs?: number;
 }
 
 /** What these leave undone is found in Postgres and swept later. */
@@ -70,63 +87,72 @@ export interface PurchaseProcessors {
 }
 
 export interface Consumers {
-  /** When a job of any queue last ended, by `now`. */
-  lastProgressAtMs(): number;
+  /** What the watch over the queues has found. */
+  report(): WatchReport;
   /** Takes no new job, waits for those in hand. One that waits to be tried again goes back to the head of its queue. May be called twice. */
   close(): Promise<void>;
 }
 
 /** Starts taking jobs of every shard and of the lanes. Sets each shard's global concurrency to 1 first. */
 export async function startConsumers(
-  options: BrokerOptions,
+  options: ConsumerOptions,
   processors: Processors,
 ): Promise<Consumers> {
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const redis = options.redisUrl ? connectWorker(options.redisUrl) : undefined;
   redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
-  const pool = redis ? undefined : openQueuePool(options, options.shardCount + 2);
+  // A statement that a broken network swallowed must end before the stall time does.
+  const pool = redis
+    ? undefined
+    : openQueuePool(options, options.shardCount + 2, Math.round(stalledAfterMs / 2));
   const closing = new AbortController();
-  let lastProgressAtMs = processors.now();
 
-  const shardQueues: Queue[] = [];
-  const open = async (
-    name: string,
-    concurrency: number,
-    globalConcurrency: number | undefined,
-    process: (job: Job, token?: string) => Promise<void>,
-  ): Promise<Worker> => {
-    const settings = {
-      concurrency,
-      lockDuration: stalledAfterMs,
-      stalledInterval: stalledAfterMs / 3,
-      maxStalledCount: STALLED_COUNT_MAX,
-      autorun: false,
-    };
-    const connection = redis
+  const connectionOf = (name: string) =>
+    redis
       ? { connection: redis, prefix: redisPrefix(options.prefix, name) }
       : { connection: pool as pg.Pool };
-    const classes = redis ? { Queue, Worker } : withBackend(createPostgresBackend);
-    if (globalConcurrency !== undefined) {
-      const queue = new (classes.Queue as typeof Queue)(name, connection);
-      queue.on('error', (error) => logger.warn({ error, queue: name }, 'queue'));
-      shardQueues.push(queue);
-      await queue.setGlobalConcurrency(globalConcurrency);
-    }
-    const worker = new (classes.Worker as typeof Worker)(name, process, {
-      ...settings,
-      ...connection,
-    });
-    worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
-    worker.on('failed', (job, error) =>
-      logger.error({ error, queue: name, jobId: job?.id }, 'job failed'),
-    );
-    worker.on('completed', () => void (lastProgressAtMs = processors.now()));
-    worker.run().catch((error: unknown) => logger.error({ error, queue: name }, 'worker stopped'));
-    return worker;
+  const classes = redis ? { Queue, Worker } : withBackend(createPostgresBackend);
+
+  const openQueue = async (name: string): Promise<Queue> => {
+    const queue = new (classes.Queue as typeof Queue)(name, connectionOf(name));
+    queue.on('error', (error) => logger.warn({ error, queue: name }, 'queue'));
+    await queue.setGlobalConcurrency(1);
+    return queue;
   };
 
-  const processShardJob = async (job: Job<Envelope>, token?: string): Promise<void> => {
+  const openWatched = (name: string, concurrency: number, process: ProcessJob): WatchedQueue =>
+    new WatchedQueue({
+      name,
+      concurrency,
+      process,
+      now: processors.now,
+      logger,
+      openWorker(processor) {
+        const worker = new (classes.Worker as typeof Worker)(name, processor, {
+          ...connectionOf(name),
+          concurrency,
+          autorun: false,
+          // Of the stall time: two thirds until the lock of a dead process ends, a sixth until a look finds it.
+          lockDuration: Math.round((stalledAfterMs * 2) / 3),
+          stalledInterval: Math.round(stalledAfterMs / 6),
+          maxStalledCount: STALLED_COUNT_MAX,
+          skipStalledCheck: true,
+          // BullMQ's 15 s would be a shard's rest after each broken statement.
+          runRetryDelay: Math.round(stalledAfterMs / 15),
+          // A look at the queue where the sign of a new job got lost.
+          drainDelay: stalledAfterMs / 3_000,
+        });
+        worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
+        worker.on('failed', (job, error) =>
+          logger.error({ error, queue: name, jobId: job?.id }, 'job failed'),
+        );
+        return worker;
+      },
+    });
+
+  const processShardJob: ProcessJob = async (job: Job<Envelope>, token, trying) => {
     for (let attempt = 1; ; attempt++) {
+      trying.begin();
       const outcome = await processors
         .processEnvelope(job.data)
         .catch((error: unknown): JobOutcome => {
@@ -137,13 +163,14 @@ export async function startConsumers(
             reason: 'error',
           };
         });
+      trying.end();
       if (outcome.outcome === 'done') return;
       if (outcome.outcome === 'discard')
         throw new UnrecoverableError(`${DISCARDED}: ${outcome.reason}`);
       await pause(outcome.afterMs, closing.signal);
       if (closing.signal.aborted) {
         // Where it cannot be put back it stays active, and returns when its lock ends.
-        await job.moveToWait(token).catch((error: unknown) => {
+        await within(PUT_BACK_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) => {
           logger.warn({ error, envelopeId: job.id }, 'an envelope could not be put back');
         });
         throw new WaitingError();
@@ -151,40 +178,76 @@ export async function startConsumers(
     }
   };
 
-  const shards = await Promise.all(
-    Array.from({ length: options.shardCount }, (_, shard) =>
-      open(shardQueueName(shard), 1, 1, (job, token) =>
-        processShardJob(job as Job<Envelope>, token),
-      ),
-    ),
-  );
-  const lanes = await open(LANE_QUEUE_NAME, processors.laneConcurrency, undefined, async (job) => {
+  const wakeLane: ProcessJob = async (job, _, trying) => {
+    trying.begin();
     await processors.wakeLane(job.data as LaneKey);
-  });
+  };
 
   const buying = processors.purchases;
-  const purchases = buying && [
-    await open(PURCHASE_QUEUE_NAME, buying.concurrency, undefined, async (job) => {
-      await (job.name === VENDOR_EVENTS_JOB
-        ? buying.settleVendorEvents()
-        : buying.advanceRun(job.data as RunKey));
-    }),
+  // Each call of the vendor has a deadline of its own, so none of these counts as hung.
+  const buyOrSettle: ProcessJob = async (job) => {
+    await (job.name === VENDOR_EVENTS_JOB
+      ? buying?.settleVendorEvents()
+      : buying?.advanceRun(job.data as RunKey));
+  };
+
+  const names = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
+  const shardQueues = await Promise.all(names.map(openQueue));
+  const queues = [
+    ...names.map((name) => openWatched(name, 1, processShardJob)),
+    openWatched(LANE_QUEUE_NAME, processors.laneConcurrency, wakeLane),
+    ...(buying ? [openWatched(PURCHASE_QUEUE_NAME, buying.concurrency, buyOrSettle)] : []),
   ];
 
-  const retries = repeat('run failed envelopes again', FAILED_RETRY_INTERVAL_MS, logger, () =>
-    Promise.all(shardQueues.map(retryFailed)),
+  const watch = new QueueWatch({
+    queues,
+    readHeads: redis
+      ? redisHeads(redis, (name, part) => `${redisPrefix(options.prefix, name)}:${name}:${part}`)
+      : postgresHeads(pool as pg.Pool),
+    stalledAfterMs,
+    hungAfterMs: options.hungAfterMs ?? HUNG_AFTER_MS,
+    now: processors.now,
+    reconnect: () => redis?.disconnect(true),
+    onHung: (queue, jobId) => processors.onHung?.(queue, jobId),
+    logger,
+  });
+  const looks = repeat(
+    'look at the queues',
+    Math.min(LOOK_INTERVAL_MS_MAX, stalledAfterMs / 15),
+    logger,
+    () => watch.look(),
+  );
+  const retries = repeat(
+    'run failed envelopes again',
+    options.failedRetryIntervalMs ?? FAILED_RETRY_INTERVAL_MS,
+    logger,
+    () => within(stalledAfterMs, Promise.all(shardQueues.map(retryFailed))),
   );
 
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     closing.abort();
-    await retries.stop();
-    await Promise.all([...shards, lanes, ...(purchases ?? [])].map((worker) => worker.close()));
-    await Promise.all(shardQueues.map((queue) => queue.close()));
+    const closes = Promise.all([
+      looks.stop(),
+      retries.stop(),
+      ...queues.map((queue) => queue.close()),
+    ]);
+    await Promise.all(queues.map((queue) => queue.emptyHanded()));
+    // What is left is to tell the broker. BullMQ would wait for one that is away until it is back.
+    await within(LEAVE_DEADLINE_MS, closes).catch(() => {
+      logger.warn(
+        {},
+        'the broker does not hear that its workers leave; it finds out by their locks',
+      );
+    });
     redis?.disconnect();
+    await within(LEAVE_DEADLINE_MS, closes).catch((error: unknown) => {
+      logger.warn({ error }, 'a worker did not end');
+    });
+    await Promise.all(shardQueues.map((queue) => queue.close()));
     await pool?.end();
   };
-  return { lastProgressAtMs: () => lastProgressAtMs, close: () => (closed ??= close()) };
+  return { report: () => watch.report(), close: () => (closed ??= close()) };
 }
 
 /**

@@ -10,7 +10,7 @@
  * BullMQ is at least once: a stalled job runs again on another worker. Effects are made once by the
  * envelope's claim (`database/src/envelopes.ts`) and by the lane's lease.
  *
- * This file adds; `queue-consumers.ts` takes. Only these two import `bullmq`.
+ * This file adds; `queue-consumers.ts` takes. Only they and `watched-queue.ts` import `bullmq`.
  *
  * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
  */

@@ -22,7 +22,7 @@ export function renderBanner(facts: BannerFacts): string {
 Sluice is ready (${(facts.startedInMs / 1000).toFixed(1)} s). Ctrl-C stops it; the data stays in ${facts.directory}
 
   Intake     ${intake}   Pipelines API and Track API
-  API        ${api}   reporting webhooks, app API
+  API        ${api}   reporting webhooks, app API, accounts
   Worker     ${worker}   /readyz, /metrics (the others have them too)
   Vendor     ${facts.simulator === undefined ? 'Stripe, as STRIPE_SECRET_KEY says' : `${facts.simulator}   simulated payment vendor (STRIPE_SECRET_KEY switches to the real one)`}
   Postgres   ${facts.postgres}
@@ -38,6 +38,8 @@ Demo workspace (account ${DEMO.accountId}, environment ${DEMO.environmentId})
   Track site id, key    ${DEMO.siteId}, ${DEMO.apiKey}
   App API bearer        ${DEMO.appKey}
   Webhook signing key   ${DEMO.signingKey}
+  Account bearer        ${DEMO.accountToken}   account ${DEMO.accountId}, card rail
+                        ${DEMO.invoicedAccountToken}   account ${DEMO.invoicedAccountId}, invoiced rail
 
 Try it:
 

@@ -5,6 +5,7 @@
  */
 import { join, resolve } from 'node:path';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
+import { keepSecret } from './keep-secret.ts';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
 import { keepPostgres } from './keep-postgres.ts';
 import { awaitLeftoverServices } from './leftover-services.ts';
@@ -79,7 +80,10 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
       : { url: settings.DATABASE_URL, description: 'as DATABASE_URL says' };
   await prepareDatabase(database.url, refusal === undefined);
 
-  const environment = serviceEnvironment(deps, database.url, directory.path);
+  const environment = {
+    API_SECRET: await keepSecret(directory.path),
+    ...serviceEnvironment(deps, database.url, directory.path),
+  };
   const tellWhoHolds = (): void => {
     const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));
     directory.describe({

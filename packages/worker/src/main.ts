@@ -21,8 +21,6 @@ import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
-/** Work and no job that ended for so long: something hangs. Above the time that a dead worker's job needs to come back. */
-const STUCK_AFTER_MS = 60_000;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
@@ -52,6 +50,7 @@ const broker = {
   prefix: settings.QUEUE_PREFIX,
   shardCount: settings.SHARD_COUNT,
   stalledAfterMs: settings.QUEUE_STALLED_AFTER_MS,
+  hungAfterMs: settings.WORKER_HUNG_AFTER_MS,
   logger,
 };
 const producer = await openProducer(broker);
@@ -101,6 +100,11 @@ const consumers = await startConsumers(broker, {
     deliveredSliceCount++;
     return { outcome: 'done' };
   },
+  onHung(queue, jobId) {
+    // Whoever starts us again gets fresh connections; the job goes to another worker meanwhile.
+    logger.fatal({ queue, jobId }, 'a job hangs and cannot be ended from outside: exiting');
+    process.exit(1);
+  },
 });
 lifecycle.defer('consumers', () => consumers.close());
 
@@ -128,6 +132,16 @@ metrics.counter(
 metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
   (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
 );
+metrics.counter(
+  'sluice_worker_recovered_jobs_total',
+  'Jobs whose hand-over got lost, put back',
+  () => consumers.report().recoveredJobs,
+);
+metrics.counter(
+  'sluice_worker_replaced_workers_total',
+  'Workers of a queue that took nothing, replaced',
+  () => consumers.report().replacedWorkers,
+);
 metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
   producer.failedCount(),
 );
@@ -141,12 +155,14 @@ const health = await startHealthServer({
       producer.envelopeCounts().catch(() => undefined),
       sleep(READINESS_DEADLINE_MS, undefined),
     ]);
-    const idleMs = now() - consumers.lastProgressAtMs();
-    const hasWork = counts?.some((count) => count > 0) ?? false;
-    const isStuck = hasWork && idleMs > STUCK_AFTER_MS;
+    const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
     return {
-      isReady: counts !== undefined && !isStuck,
-      details: { queued_envelopes: counts ?? null, stuck: isStuck },
+      isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
+      details: {
+        queued_envelopes: counts ?? null,
+        stuck_queues: stuckQueues,
+        replaced_workers: replacedWorkers,
+      },
     };
   },
 });

@@ -10,6 +10,9 @@ export const workerSettings = platformSettings.extend({
   WORKER_LANE_CONCURRENCY: integer(1, 10_000, 32).describe(
     'lanes drained at the same time by one process',
   ),
+  WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
+    'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
+  ),
   WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000).describe(
     'how often lanes whose wake-up was lost are looked for',
   ),

@@ -1,8 +1,9 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
-import { createHash } from 'node:crypto';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
+import type { Role } from '@sluice/domain/account';
+import { hashSecret } from '@sluice/platform/secrets';
 import { fastify, type InjectOptions } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
@@ -11,7 +12,11 @@ import { statementsOn } from '../../src/statements.ts';
 
 export interface Tenant {
   readonly environmentId: number;
+  readonly accountId: number;
+  /** Of the app API. */
   readonly key: string;
+  /** Of a service account that may do everything in the account. */
+  readonly token: string;
 }
 
 type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
@@ -28,6 +33,7 @@ export async function startApi() {
   const app = await buildServer({
     logger: fastify().log,
     now: () => clock.nowMs,
+    secret: 'secret of the api under test, long enough',
     newId: () => `id-${++idCount}`,
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),
@@ -80,14 +86,42 @@ export async function startApi() {
 export type ApiUnderTest = Awaited<ReturnType<typeof startApi>>;
 
 async function insertTenant(database: Database, key: string): Promise<Tenant> {
-  const { rows } = await sql<{ environmentId: number }>`
+  const { rows } = await sql<{ environmentId: number; accountId: number }>`
     with account as (insert into accounts (name) values (${key}) returning account_id)
     insert into environments (account_id, name, webhook_signing_key)
     select account_id, ${`workspace of ${key}`}, 'signing key' from account
-    returning environment_id as "environmentId"`.execute(database);
-  const environmentId = rows[0]!.environmentId;
+    returning environment_id as "environmentId", account_id::int as "accountId"`.execute(database);
+  const { environmentId, accountId } = rows[0]!;
   await insertKey(database, environmentId, 'app', key);
-  return { environmentId, key };
+  const token = `sa_sandbox_${key}`;
+  await insertToken(database, accountId, token);
+  return { environmentId, accountId, key, token };
+}
+
+/** A token of a new service account. */
+export async function insertToken(
+  database: Database,
+  accountId: number,
+  token: string,
+  given: {
+    readonly role?: Role;
+    readonly isReadOnly?: boolean;
+    readonly scopes?: readonly string[];
+    readonly ipAllowlist?: readonly string[];
+    readonly expiresAt?: string;
+  } = {},
+): Promise<void> {
+  const { role = 'account_admin', isReadOnly = false, scopes = ['usage:write'] } = given;
+  const { ipAllowlist = [], expiresAt = null } = given;
+  await sql`
+    with service_account as (
+      insert into service_accounts (account_id, name, role) values (${accountId}, 'test', ${role})
+      returning account_id, service_account_id)
+    insert into api_credentials
+      (account_id, service_account_id, kind, name, secret_hash, secret_hint, is_read_only, scopes, ip_allowlist, expires_at)
+    select account_id, service_account_id, 'service_account', 'test', ${hashSecret(token)}, ${token.slice(-4)},
+           ${isReadOnly}, ${scopes}::text[], ${ipAllowlist}::text[], ${expiresAt}::timestamptz
+      from service_account`.execute(database);
 }
 
 export async function insertKey(
@@ -96,12 +130,12 @@ export async function insertKey(
   kind: 'app' | 'track' | 'pipelines',
   key: string,
 ): Promise<void> {
-  const hash = createHash('sha256').update(key).digest();
+  const hash = hashSecret(key);
   await sql`
-    insert into api_credentials (environment_id, kind, name, site_id, secret_hash, secret_hint)
-    values (${environmentId}, ${kind}, 'test', ${kind === 'track' ? 'site' : null}, ${hash}, ${key.slice(-4)})`.execute(
-    database,
-  );
+    insert into api_credentials (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint)
+    select account_id, environment_id, ${kind}, 'test', ${kind === 'track' ? 'site' : null}::text, ${hash}::bytea,
+           ${key.slice(-4)}
+      from environments where environment_id = ${environmentId}`.execute(database);
 }
 
 /** A person with what is given; identifiers as the worker writes them. */

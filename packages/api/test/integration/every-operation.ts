@@ -1,5 +1,5 @@
 /** All operations of the API as its own document lists them, so that a test over "every route" cannot miss one. */
-import type { ApiUnderTest } from './api-under-test.ts';
+import type { ApiUnderTest, Tenant } from './api-under-test.ts';
 
 interface Parameter {
   readonly name: string;
@@ -13,6 +13,8 @@ export interface Operation {
   readonly pathParameters: readonly string[];
   readonly queryParameters: readonly string[];
   readonly takesBody: boolean;
+  /** What must be sent: a key of the app API, a token of a service account, or nothing. */
+  readonly opensWith: 'app_key' | 'account_token' | 'nothing';
   /** Statuses that the document admits. */
   readonly statuses: readonly number[];
 }
@@ -25,11 +27,14 @@ export function listOperations(api: Pick<ApiUnderTest, 'app'>): Operation[] {
         parameters = [],
         requestBody,
         responses,
+        security = [{ app_key: [] }],
       } = operation as {
         parameters?: Parameter[];
         requestBody?: unknown;
         responses: Record<string, unknown>;
+        security?: object[];
       };
+      const [needed] = security.flatMap((each) => Object.keys(each));
       const namesIn = (place: string) =>
         parameters.filter((each) => each.in === place).map((each) => each.name);
       return {
@@ -38,6 +43,7 @@ export function listOperations(api: Pick<ApiUnderTest, 'app'>): Operation[] {
         pathParameters: namesIn('path'),
         queryParameters: namesIn('query'),
         takesBody: requestBody !== undefined,
+        opensWith: (needed ?? 'nothing') as Operation['opensWith'],
         statuses: Object.keys(responses).map(Number),
       };
     }),
@@ -48,3 +54,17 @@ export function listOperations(api: Pick<ApiUnderTest, 'app'>): Operation[] {
 export function fillPath({ path }: Operation, valueOf: (parameter: string) => string): string {
   return path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => encodeURIComponent(valueOf(name)));
 }
+
+/** What the tenant sends to call it. */
+export function keyOf({ opensWith }: Operation, tenant: Tenant): string {
+  return opensWith === 'account_token' ? tenant.token : tenant.key;
+}
+
+/** Bodies that operations take, where it is not the configuration of a reporting webhook. */
+export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
+  'POST /v1/service_accounts/oauth/token': {
+    grant_type: 'client_credentials',
+    client_secret: 'sa_sandbox_key_of_b',
+    scope: 'read_only',
+  },
+};

@@ -3,7 +3,10 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
-import { fillPath, listOperations, type Operation } from './every-operation.ts';
+import { BODIES, fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
+
+/** Thousands of calls: more than the usual time on a machine that others use too. */
+const SWEEP_TIMEOUT_MS = 120_000;
 
 let api: ApiUnderTest;
 let operations: Operation[];
@@ -24,6 +27,8 @@ beforeAll(async () => {
     sequence: '1',
     object_type_id: '1',
     object_id: 'acme',
+    account_id: String(api.a.accountId),
+    environment_id: String(api.a.environmentId),
     event_id: 'event-1',
   };
   await insertEvent(api.database, api.a.environmentId, {
@@ -49,8 +54,15 @@ const CONDITION = { field: 'name', operator: 'eq', value: 'Acme', type_id: '1' }
 const OBJECT_SEARCH = { object_type_id: '1', filter: { object_attribute: CONDITION } };
 
 /** A body that the operation takes, which the tests then spoil. */
-const goodBody = ({ path }: Operation): Record<string, unknown> =>
-  path === '/v1/objects' ? OBJECT_SEARCH : CONFIGURATION;
+const goodBody = ({ method, path }: Operation): Record<string, unknown> =>
+  path === '/v1/objects' ? OBJECT_SEARCH : (BODIES[`${method} ${path}`] ?? CONFIGURATION);
+
+/** As workspace or account A. */
+const call = (
+  operation: Operation,
+  url: string,
+  options: Parameters<ApiUnderTest['call']>[2] = {},
+) => api.call(operation.method, url, { key: keyOf(operation, api.a), ...options });
 
 const TEXTS = [
   '',
@@ -137,13 +149,13 @@ test('the operations tried are all that the document has', () => {
   expect(operations.length).toBeGreaterThanOrEqual(13);
 });
 
-test('in every path parameter', async () => {
+test('in every path parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
   for (const operation of operations.filter((each) => each.pathParameters.length > 0)) {
     for (const text of [...TEXTS, ...RAW_TEXTS]) {
       const url = RAW_TEXTS.includes(text)
         ? operation.path.replaceAll(/\{\w+\}/g, text)
         : fillPath(operation, () => text);
-      const answer = await api.call(operation.method, url, bodyOf(operation));
+      const answer = await call(operation, url, bodyOf(operation));
       // An empty segment or "..": another path, or none. Half a percent sign: no path at all.
       if (answer.statusCode === 405 || answer.json().code === 'invalid_request') continue;
       expectDocumented({ ...operation, statuses: [404] }, answer, text);
@@ -151,23 +163,23 @@ test('in every path parameter', async () => {
   }
 });
 
-test('in every query parameter', async () => {
+test('in every query parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
   for (const operation of operations.filter((each) => each.method === 'GET')) {
     const url = fillPath(operation, (name) => existing[name]!);
     const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
     for (const name of operation.queryParameters) {
       for (const value of [...TEXTS.map(encodeURIComponent), ...RAW_TEXTS]) {
         const own = name === 'email' ? '' : required;
-        expectDocumented(operation, await api.call('GET', `${url}?${name}=${value}${own}`), {
+        expectDocumented(operation, await call(operation, `${url}?${name}=${value}${own}`), {
           name,
           value,
         });
         expectDocumented(
           operation,
-          await api.call('GET', `${url}?${name}=${value}&${name}=1${own}`),
+          await call(operation, `${url}?${name}=${value}&${name}=1${own}`),
           { name, value, times: 2 },
         );
-        expectDocumented(operation, await api.call('GET', `${url}?${name}[a]=${value}${own}`), {
+        expectDocumented(operation, await call(operation, `${url}?${name}[a]=${value}${own}`), {
           name,
           value,
           nested: true,
@@ -191,7 +203,7 @@ test('in query keys that nobody knows', async () => {
       '%ff=%ff',
     ]) {
       const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
-      const answer = await api.call('GET', `${url}?${query}${required}`);
+      const answer = await call(operation, `${url}?${query}${required}`);
       expect({ path: operation.path, query, status: answer.statusCode }).toMatchObject({
         status: 200,
       });
@@ -199,8 +211,7 @@ test('in query keys that nobody knows', async () => {
   }
 });
 
-// Thousands of calls: more than the usual time on a machine that others use too.
-test('in every body field, and as the body', { timeout: 60_000 }, async () => {
+test('in every body field, and as the body', { timeout: SWEEP_TIMEOUT_MS }, async () => {
   const values: unknown[] = [
     ...TEXTS,
     null,
@@ -220,11 +231,7 @@ test('in every body field, and as the body', { timeout: 60_000 }, async () => {
   for (const operation of operations.filter((each) => each.takesBody)) {
     const url = fillPath(operation, (name) => existing[name]!);
     for (const value of values) {
-      expectDocumented(
-        operation,
-        await api.call(operation.method, url, { body: value ?? null }),
-        value,
-      );
+      expectDocumented(operation, await call(operation, url, { body: value ?? null }), value);
       for (const field of [
         ...Object.keys(goodBody(operation)),
         'disabled',
@@ -236,10 +243,10 @@ test('in every body field, and as the body', { timeout: 60_000 }, async () => {
         'x',
       ]) {
         const body = { ...goodBody(operation), [field]: value };
-        expectDocumented(operation, await api.call(operation.method, url, { body }), body);
+        expectDocumented(operation, await call(operation, url, { body }), body);
         expectDocumented(
           operation,
-          await api.call(operation.method, url, {
+          await call(operation, url, {
             body: { ...goodBody(operation), [field]: [value] },
           }),
           [body],
@@ -283,7 +290,7 @@ test.each(RAW_BODIES)(
     for (const operation of operations.filter((each) => each.takesBody)) {
       const url = fillPath(operation, (name) => existing[name]!);
       const headers = type === undefined ? {} : { 'content-type': type };
-      const answer = await api.call(operation.method, url, { payload, headers });
+      const answer = await call(operation, url, { payload, headers });
       expectDocumented(operation, answer, _name);
     }
   },
@@ -294,7 +301,7 @@ test.each(RAW_BODIES)(
   async (_name, type, payload) => {
     for (const operation of operations.filter((each) => !each.takesBody)) {
       const url = fillPath(operation, () => '2000000000');
-      const answer = await api.call(operation.method, url, {
+      const answer = await call(operation, url, {
         payload,
         headers: type === undefined ? {} : { 'content-type': type },
       });

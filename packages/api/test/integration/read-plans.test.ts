@@ -101,9 +101,13 @@ beforeAll(async () => {
     select ${TENANT}, w, n, 1, 1, now(), 'delivered' from generate_series(1, 3) w, generate_series(1, 15000) n`.execute(
     database,
   );
+  await sql`insert into accounts (account_id, name) values (1, 'a')`.execute(database);
   await sql`
-    insert into api_credentials (environment_id, kind, name, secret_hash, secret_hint)
-    select ${TENANT}, 'app', 'a', sha256(n::text::bytea), 'hint' from generate_series(1, 5000) n`.execute(
+    insert into environments (account_id, environment_id, name, webhook_signing_key)
+    values (1, ${TENANT}, 'a', 'key')`.execute(database);
+  await sql`
+    insert into api_credentials (account_id, environment_id, kind, name, secret_hash, secret_hint)
+    select 1, ${TENANT}, 'app', 'a', sha256(n::text::bytea), 'hint' from generate_series(1, 5000) n`.execute(
     database,
   );
   await sql`analyze`.execute(database);

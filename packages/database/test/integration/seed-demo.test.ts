@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { findAccountToken } from '@sluice/database/account-tokens';
 import { findAppKey } from '@sluice/database/credentials';
-import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { DEMO, revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
 import { sql } from 'kysely';
@@ -25,6 +26,29 @@ test('the demo workspace is made once, however often it is seeded, and its keys 
     credentialId: expect.any(Number),
     name: 'Demo',
   });
+  for (const [token, accountId] of [
+    [DEMO.accountToken, 1],
+    [DEMO.invoicedAccountToken, 2],
+  ] as const) {
+    expect(await findAccountToken(database, hash(token))).toMatchObject({
+      accountId,
+      role: 'account_admin',
+      isReadOnly: false,
+    });
+  }
+});
+
+// Security: the demo keys are public knowledge.
+test('an account that has a number of the demo is never opened by its keys', async () => {
+  const { database } = await createTestDatabase();
+  await sql`insert into accounts (account_id, name) values (1, 'A real one'), (2, 'Another')`.execute(
+    database,
+  );
+  await seedDemoWorkspace(database);
+  expect(await listWorkspaceKeys(database)).toEqual([]);
+  expect(await findAppKey(database, hash('demo_app_key'))).toBeUndefined();
+  expect(await findAccountToken(database, hash(DEMO.accountToken))).toBeUndefined();
+  expect(await findAccountToken(database, hash(DEMO.invoicedAccountToken))).toBeUndefined();
 });
 
 test('an account made after the demo gets an id of its own', async () => {
@@ -42,6 +66,7 @@ test('revoked demo keys open nothing until the workspace is seeded again', async
   await revokeDemoCredentials(database);
   expect(await listWorkspaceKeys(database)).toEqual([]);
   expect(await findAppKey(database, hash('demo_app_key'))).toBeUndefined();
+  expect(await findAccountToken(database, hash(DEMO.accountToken))).toBeUndefined();
   await seedDemoWorkspace(database);
   expect(await listWorkspaceKeys(database)).toHaveLength(2);
 });

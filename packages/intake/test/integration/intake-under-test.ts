@@ -38,9 +38,9 @@ export async function startIntakeUnderTest(ratePolicy?: RatePolicy): Promise<Int
   await sql`insert into accounts (account_id, name) values (1, 'test')`.execute(database);
   await sql`insert into environments (account_id, environment_id, name, webhook_signing_key)
             values (1, 1, 'test', 'signing-key')`.execute(database);
-  await sql`insert into api_credentials (environment_id, kind, name, site_id, secret_hash, secret_hint) values
-              (1, 'pipelines', 'p', null, ${hash('write-key')}, '-key'),
-              (1, 'track', 't', 'site', ${hash('api-key')}, '-key')`.execute(database);
+  await sql`insert into api_credentials (account_id, environment_id, kind, name, site_id, secret_hash, secret_hint) values
+              (1, 1, 'pipelines', 'p', null, ${hash('write-key')}, '-key'),
+              (1, 1, 'track', 't', 'site', ${hash('api-key')}, '-key')`.execute(database);
 
   const now = Date.now;
   const newId = createIdGenerator(now);

@@ -5,7 +5,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { metric, send, startOutageWorld, startSender, type OutageWorld } from './outage-world.ts';
-import { startTcpProxy } from './tcp-proxy.ts';
+import { startTcpProxy } from '@sluice/platform/tcp-proxy';
 
 const PEOPLE = ['ann', 'bob', 'cy', 'dee'];
 const WAIT = { timeout: 15_000, interval: 20 };

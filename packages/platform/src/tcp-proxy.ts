@@ -1,4 +1,4 @@
-/** A TCP way to a server that a test can cut and hold. */
+/** For tests and chaos runs: a TCP way to a server that can be cut and held. */
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
@@ -8,56 +8,68 @@ export interface TcpProxy {
   cut(): void;
   /** Nothing passes any more, and nobody is told: a partition, or a server that hangs. */
   hold(): void;
+  /** The server hears and acts, its answers do not pass. With `cut` after it they are lost. */
+  holdAnswers(): void;
   /** What was held passes; new connections are served again. */
   restore(): void;
   close(): Promise<void>;
 }
 
 export async function startTcpProxy(host: string, port: number): Promise<TcpProxy> {
-  let mode: 'open' | 'cut' | 'held' = 'open';
-  const sockets = new Set<Socket>();
+  let mode: 'open' | 'cut' | 'held' | 'mute' = 'open';
+  const asking = new Set<Socket>();
+  const answering = new Set<Socket>();
   const server = createServer((client) => {
+    client.on('error', () => undefined);
     if (mode === 'cut') {
       client.destroy();
       return;
     }
     const upstream = connect(port, host);
-    for (const [from, to] of [
-      [client, upstream],
-      [upstream, client],
+    for (const [from, to, sockets] of [
+      [client, upstream, asking],
+      [upstream, client, answering],
     ] as const) {
       sockets.add(from);
+      from.setNoDelay(true);
       from.on('error', () => undefined);
       from.on('close', () => {
         sockets.delete(from);
         to.destroy();
       });
       from.pipe(to);
-      if (mode === 'held') from.pause();
     }
+    if (mode === 'held') client.pause();
+    if (mode !== 'open') upstream.pause();
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const endAll = () => {
-    for (const socket of sockets) socket.destroy();
+  const each = (act: (socket: Socket) => void, ...sets: Set<Socket>[]) => {
+    for (const sockets of sets) for (const socket of sockets) act(socket);
   };
+  const pause = (socket: Socket) => void socket.pause();
+  const end = (socket: Socket) => void socket.destroy();
   return {
     port: (server.address() as AddressInfo).port,
     cut() {
       mode = 'cut';
-      endAll();
+      each(end, asking, answering);
     },
     hold() {
       mode = 'held';
-      for (const socket of sockets) socket.pause();
+      each(pause, asking, answering);
+    },
+    holdAnswers() {
+      mode = 'mute';
+      each(pause, answering);
     },
     restore() {
       mode = 'open';
-      for (const socket of sockets) socket.resume();
+      each((socket) => void socket.resume(), asking, answering);
     },
     async close() {
       server.close();
-      endAll();
+      each(end, asking, answering);
       await once(server, 'close');
     },
   };

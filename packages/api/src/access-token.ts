@@ -1,0 +1,84 @@
+/**
+ * Access tokens: what a service account's token is exchanged for. A JWT (RFC 7519, HS256 only) that
+ * names the token it came from and may only narrow it; it lives 15 minutes and dies with that token.
+ *
+ * The header is a constant and is compared as such, so that no other algorithm is ever considered.
+ * Pure.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { z } from 'zod';
+
+export const ACCESS_TOKEN_LIFETIME_MS = 15 * 60_000;
+
+/** What an access token says. */
+export interface AccessClaims {
+  readonly accountId: number;
+  readonly credentialId: number;
+  readonly isReadOnly: boolean;
+  readonly scopes: readonly string[];
+  readonly expiresAtMs: number;
+}
+
+const HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url');
+
+const payload = z.object({
+  account_id: z.int(),
+  credential_id: z.int(),
+  read_only: z.boolean(),
+  scope: z.string(),
+  exp: z.int(),
+});
+
+/** Makes the token; `issuedAtMs` counts to whole seconds, as the format has it. */
+export function signAccessToken(
+  secret: string,
+  claims: Omit<AccessClaims, 'expiresAtMs'>,
+  issuedAtMs: number,
+): string {
+  const issuedAt = Math.floor(issuedAtMs / 1000);
+  const body = {
+    iss: 'sluice',
+    sub: `credential:${claims.credentialId}`,
+    account_id: claims.accountId,
+    credential_id: claims.credentialId,
+    read_only: claims.isReadOnly,
+    scope: claims.scopes.join(' '),
+    iat: issuedAt,
+    exp: issuedAt + ACCESS_TOKEN_LIFETIME_MS / 1000,
+  };
+  const signed = `${HEADER}.${Buffer.from(JSON.stringify(body)).toString('base64url')}`;
+  return `${signed}.${sign(secret, signed).toString('base64url')}`;
+}
+
+/** True where it has the shape of an access token, whoever made it. */
+export const looksLikeAccessToken = (token: string): boolean => token.startsWith(`${HEADER}.`);
+
+/** What the token says; undefined where we did not sign it or it has expired. */
+export function readAccessToken(
+  secret: string,
+  token: string,
+  nowMs: number,
+): AccessClaims | undefined {
+  const [header, body = '', signature = '', ...rest] = token.split('.');
+  if (header !== HEADER || rest.length > 0) return undefined;
+  const expected = sign(secret, `${header}.${body}`);
+  const given = Buffer.from(signature, 'base64url');
+  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+  // Signed by us: whatever it says, we wrote.
+  const claims = payload.parse(JSON.parse(Buffer.from(body, 'base64url').toString('utf8')));
+  const expiresAtMs = claims.exp * 1000;
+  if (nowMs >= expiresAtMs) return undefined;
+  return {
+    accountId: claims.account_id,
+    credentialId: claims.credential_id,
+    isReadOnly: claims.read_only,
+    scopes: claims.scope === '' ? [] : claims.scope.split(' '),
+    expiresAtMs,
+  };
+}
+
+/** Under a key of its own, so that no other signature of this secret is ever one of these. */
+function sign(secret: string, text: string): Buffer {
+  const key = createHmac('sha256', secret).update('access token').digest();
+  return createHmac('sha256', key).update(text).digest();
+}

@@ -1,0 +1,219 @@
+/**
+ * The guard of the account routes: bearer token → whose account, and whether this route is theirs
+ * to call (`account-conventions.md` §3.1).
+ *
+ * How to use it: declare routes on a scope that `guardAccounts` was called on, each with
+ * `config: { access: { role } }` (and `scope` where the role is not enough), and read
+ * `accountCallerOf(request)` in the handler, and `originOf(request)` for the audit log. A route without `access` does not start. In a path
+ * `:account_id` is compared here; what else a path names is the handler's to look for **with**
+ * `accountCallerOf(request).accountId`, answering 404 (`notFound`) where it is not that account's.
+ *
+ * Order of the answers: 401 without a token in force; 404 where the path names another account,
+ * without asking whether it exists, so that neither body nor time tells; 403 from an address that
+ * the token does not allow, for writing with a read-only token, for too low a role, for a missing
+ * scope; 429 over the rate. All before the body is read.
+ *
+ * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
+ * looked up by its SHA-256 and remembered for a second: revoking takes effect within that.
+ */
+import { BlockList, isIPv6 } from 'node:net';
+import type { AccountToken } from '@sluice/database/account-tokens';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import { includesRole, type Role, type Scope } from '@sluice/domain/account';
+import { hashSecret } from '@sluice/platform/secrets';
+import type { FastifyRequest } from 'fastify';
+import { looksLikeAccessToken, readAccessToken } from './access-token.ts';
+import { sendProblem } from './error-handling.ts';
+import type { Problem } from './problem.ts';
+import { RecentAnswers } from './recent-answers.ts';
+import type { ApiServer } from './server.ts';
+
+/** What a route asks of its caller. */
+export interface Access {
+  /** The lowest role that may call it. */
+  readonly role: Role;
+  /** Must be among the token's scopes, whatever its role. */
+  readonly scope?: Scope;
+}
+
+/** Whose call it is. Every statement made for it names this account. */
+export interface AccountCaller {
+  readonly accountId: number;
+  /** The token's row in `api_credentials`. */
+  readonly credentialId: number;
+  readonly serviceAccountId: number;
+  readonly role: Role;
+  readonly isReadOnly: boolean;
+  readonly scopes: readonly string[];
+}
+
+export interface AccountGuardDependencies {
+  readonly findAccountToken: (secretHash: Buffer) => Promise<AccountToken | undefined>;
+  readonly findAccountTokenById: (
+    accountId: number,
+    credentialId: number,
+  ) => Promise<AccountToken | undefined>;
+  readonly recordCredentialUse: (
+    accountId: number,
+    credentialId: number,
+    ip: string,
+    nowMs: number,
+  ) => Promise<void>;
+  /** Signs access tokens, among other things (`API_SECRET`). */
+  readonly secret: string;
+  readonly now: () => number;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Of account routes: who may call. */
+    access?: Access;
+  }
+  interface FastifyRequest {
+    /** Set by {@link guardAccounts}; null on routes outside its scope. */
+    accountCaller: AccountCaller | null;
+  }
+}
+
+const TOKEN_TTL_MS = 1_000;
+const TOKEN_COUNT_MAX = 10_000;
+/** The last use of a token is written so often at most. */
+const USE_INTERVAL_MS = 60_000;
+
+/** The scheme in any case (RFC 9110 §11.1), then one token. */
+const BEARER = /^bearer +([\w.~+/=-]{1,1024}) *$/i;
+
+/** Guards every route that is declared on `scope` from now on. Call it once, before the first. */
+export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDependencies): void {
+  const authenticate = createAuthenticate(dependencies);
+  const noteUse = createUseRecorder(dependencies);
+
+  scope.addHook('onRoute', (route) => {
+    if (!route.config?.access) throw new Error(`${route.url} does not say who may call it`);
+    route.schema = { ...route.schema, security: [{ account_token: [] }] };
+  });
+
+  scope.addHook('onRequest', async (request, reply) => {
+    const caller = await authenticate(request.headers.authorization ?? '');
+    if (!caller) {
+      void reply.header('www-authenticate', 'Bearer');
+      return sendProblem(request, reply, {
+        code: 'unauthorized',
+        message: 'unauthorized: the bearer token is missing or not in force',
+      });
+    }
+    const refusal = refuse(request, caller);
+    if (refusal) return sendProblem(request, reply, refusal);
+    request.accountCaller = caller;
+    noteUse(request, caller);
+    return undefined;
+  });
+}
+
+/** Whose call it is, where it has passed the guard. */
+export function accountCallerOf({ accountCaller }: FastifyRequest): AccountCaller {
+  if (!accountCaller)
+    throw new Error('a route that needs an account stands outside the scope that guards');
+  return accountCaller;
+}
+
+/**
+ * Who made the call and how it came, for the record of the change that it makes (`recordChange`).
+ *
+ * @public
+ */
+export function originOf(request: FastifyRequest): ChangeOrigin {
+  const { serviceAccountId, credentialId } = accountCallerOf(request);
+  return {
+    actor: { type: 'service_account', serviceAccountId },
+    credentialId,
+    ipAddr: request.ip,
+    userAgent: request.headers['user-agent'] ?? null,
+    requestId: request.id,
+  };
+}
+
+type Authenticated = AccountCaller & Pick<AccountToken, 'ipAllowlist'>;
+
+/** `Authorization` → who it is; undefined where it opens nothing now. */
+export function createAuthenticate(
+  dependencies: AccountGuardDependencies,
+): (header: string) => Promise<Authenticated | undefined> {
+  const { secret, now } = dependencies;
+  const tokens = new RecentAnswers<AccountToken>({
+    ttlMs: TOKEN_TTL_MS,
+    countMax: TOKEN_COUNT_MAX,
+    now,
+  });
+
+  return async (header) => {
+    const text = BEARER.exec(header)?.[1];
+    if (text === undefined) return undefined;
+    if (looksLikeAccessToken(text)) {
+      const claims = readAccessToken(secret, text, now());
+      if (!claims) return undefined;
+      const { accountId, credentialId } = claims;
+      const token = await tokens.get(`${accountId}:${credentialId}`, () =>
+        dependencies.findAccountTokenById(accountId, credentialId),
+      );
+      if (!isInForce(token, now())) return undefined;
+      return {
+        ...token,
+        isReadOnly: token.isReadOnly || claims.isReadOnly,
+        scopes: token.scopes.filter((each) => claims.scopes.includes(each)),
+      };
+    }
+    const secretHash = hashSecret(text);
+    const token = await tokens.get(secretHash.toString('base64'), () =>
+      dependencies.findAccountToken(secretHash),
+    );
+    return isInForce(token, now()) ? token : undefined;
+  };
+}
+
+function isInForce(token: AccountToken | undefined, nowMs: number): token is AccountToken {
+  return token !== undefined && (token.expiresAt === null || nowMs < token.expiresAt.getTime());
+}
+
+/** Why this call is not the caller's to make; undefined where it is. */
+function refuse(request: FastifyRequest, caller: Authenticated): Problem | undefined {
+  const { account_id: accountId } = (request.params ?? {}) as { account_id?: string };
+  if (accountId !== undefined && accountId !== String(caller.accountId))
+    return { code: 'not_found', message: 'account not found' };
+  if (!isAllowedFrom(request.ip, caller.ipAllowlist))
+    return { code: 'ip_not_allowed', message: 'the token may not be used from this address' };
+  if (caller.isReadOnly && request.method !== 'GET' && request.method !== 'HEAD')
+    return { code: 'read_only', message: 'the token may only read' };
+  const access = request.routeOptions.config.access as Access;
+  if (!includesRole(caller.role, access.role))
+    return { code: 'forbidden', message: `this needs the role ${access.role}` };
+  if (access.scope !== undefined && !caller.scopes.includes(access.scope))
+    return { code: 'forbidden', message: `this needs a token with the scope ${access.scope}` };
+  return undefined;
+}
+
+/** Written by us when the token was made, so each block is well formed. */
+function isAllowedFrom(ip: string, allowlist: readonly string[]): boolean {
+  if (allowlist.length === 0) return true;
+  const blocks = new BlockList();
+  for (const block of allowlist) {
+    const [address = '', prefix] = block.split('/');
+    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
+    blocks.addSubnet(address, Number(prefix ?? (family === 'ipv6' ? 128 : 32)), family);
+  }
+  return blocks.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4');
+}
+
+/** Beside the answer: a call must not wait for it nor fail with it. */
+function createUseRecorder({ recordCredentialUse, now }: AccountGuardDependencies) {
+  const recordedAtMs = new Map<number, number>();
+  return (request: FastifyRequest, { accountId, credentialId }: AccountCaller): void => {
+    const nowMs = now();
+    if (nowMs - (recordedAtMs.get(credentialId) ?? -Infinity) < USE_INTERVAL_MS) return;
+    if (recordedAtMs.size >= TOKEN_COUNT_MAX) recordedAtMs.clear();
+    recordedAtMs.set(credentialId, nowMs);
+    recordCredentialUse(accountId, credentialId, request.ip, nowMs).catch((error: unknown) =>
+      request.log.warn({ error }, 'the last use of a token was not written'),
+    );
+  };
+}

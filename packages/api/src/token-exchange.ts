@@ -1,0 +1,112 @@
+/**
+ * `POST /v1/service_accounts/oauth/token`: a service account's token for a short-lived access token
+ * that may be narrower (RFC 6749 §4.4, client credentials; `account-conventions.md` §3.1).
+ *
+ * Failures have the body of every other failure with the `error` and `error_description` of RFC 6749 §5.2 beside it.
+ */
+import { SCOPES } from '@sluice/domain/account';
+import { z } from 'zod';
+import { ACCESS_TOKEN_LIFETIME_MS, looksLikeAccessToken, signAccessToken } from './access-token.ts';
+import { type AccountGuardDependencies, createAuthenticate } from './account-guard.ts';
+import { sendProblem } from './error-handling.ts';
+import { badBody, badRequest, commonFailures, text, unprocessable } from './fields.ts';
+import type { ApiServer } from './server.ts';
+
+const FIELD_LENGTH_MAX = 1000;
+
+const exchangeInput = z
+  .object({
+    grant_type: z.literal('client_credentials'),
+    client_secret: text(FIELD_LENGTH_MAX).min(1).meta({ description: 'sa_live_… or sa_sandbox_…' }),
+    scope: text(FIELD_LENGTH_MAX)
+      .default('')
+      .meta({
+        description: `\`read_only\`, and which of the token's scopes (${SCOPES.join(', ')}) to keep; spaces between. Absent: all that the token may.`,
+      }),
+  })
+  .meta({ id: 'TokenExchangeInput' });
+
+const accessToken = z
+  .object({
+    access_token: z.string(),
+    token_type: z.literal('Bearer'),
+    expires_in: z.int().meta({ description: 'Seconds.' }),
+    scope: z.string(),
+  })
+  .meta({ id: 'AccessToken' });
+
+export function registerTokenExchange(
+  scope: ApiServer,
+  dependencies: AccountGuardDependencies,
+): void {
+  const authenticate = createAuthenticate(dependencies);
+  scope.addContentTypeParser(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string' },
+    (_request, body, done) => done(null, Object.fromEntries(new URLSearchParams(String(body)))),
+  );
+
+  scope.post(
+    '/v1/service_accounts/oauth/token',
+    {
+      schema: {
+        tags: ['tokens'],
+        summary: 'Exchange a token for a short-lived one',
+        description:
+          'The access token lives 15 minutes and no longer than the token it came from. It is taken wherever that token is.',
+        security: [],
+        consumes: ['application/x-www-form-urlencoded', 'application/json'],
+        body: exchangeInput,
+        response: {
+          200: accessToken,
+          ...badRequest,
+          ...badBody,
+          ...unprocessable,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { client_secret: secret, scope: asked } = request.body;
+      // One access token for another would live for ever.
+      const caller = looksLikeAccessToken(secret)
+        ? undefined
+        : await authenticate(`Bearer ${secret}`);
+      if (!caller) {
+        void reply.header('www-authenticate', 'Bearer');
+        return sendProblem(request, reply, {
+          code: 'unauthorized',
+          message: 'unauthorized: client_secret is not a token in force',
+          extensions: { error: 'invalid_client' },
+        });
+      }
+      const words = asked.split(' ').filter((word) => word !== '');
+      const wanted = words.filter((word) => word !== 'read_only');
+      const unknown = wanted.filter((word) => !caller.scopes.includes(word));
+      if (unknown.length > 0) {
+        const message = `scope asks for what the token has not: ${unknown.join(' ')}`;
+        return sendProblem(request, reply, {
+          code: 'invalid_request',
+          message,
+          details: [
+            { field: 'scope', reason: 'unsupported', message, source: { pointer: '/scope' } },
+          ],
+          extensions: { error: 'invalid_scope' },
+        });
+      }
+      const isReadOnly = caller.isReadOnly || words.includes('read_only');
+      const scopes = words.length === 0 ? caller.scopes : wanted;
+      const { accountId, credentialId } = caller;
+      return reply.header('pragma', 'no-cache').send({
+        access_token: signAccessToken(
+          dependencies.secret,
+          { accountId, credentialId, isReadOnly, scopes },
+          dependencies.now(),
+        ),
+        token_type: 'Bearer' as const,
+        expires_in: ACCESS_TOKEN_LIFETIME_MS / 1000,
+        scope: [...(isReadOnly ? ['read_only'] : []), ...scopes].join(' '),
+      });
+    },
+  );
+}

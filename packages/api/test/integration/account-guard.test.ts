@@ -1,0 +1,187 @@
+/** Security: what opens an account route, and what every other call is answered. */
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectProblem } from '../error-shapes.ts';
+import { insertToken, startApi, type ApiUnderTest } from './api-under-test.ts';
+
+let api: ApiUnderTest;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+const accountPath = (accountId: number | string = api.a.accountId) => `/v1/accounts/${accountId}`;
+const read = (token: string, path = accountPath()) => api.call('GET', path, { key: token });
+
+let tokenCount = 0;
+async function newToken(given: Parameters<typeof insertToken>[3] = {}): Promise<string> {
+  const token = `sa_sandbox_made_${++tokenCount}`;
+  await insertToken(api.database, api.a.accountId, token, given);
+  return token;
+}
+
+const exchange = (fields: Record<string, string>) =>
+  api.app.inject({
+    method: 'POST',
+    url: '/v1/service_accounts/oauth/token',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    payload: new URLSearchParams({ grant_type: 'client_credentials', ...fields }).toString(),
+  });
+
+describe('a token', () => {
+  test('opens its own account', async () => {
+    const answer = await read(api.a.token);
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json().account.id).toBe(api.a.accountId);
+  });
+
+  test.each([
+    ['no token', ''],
+    ['one that nobody has', 'Bearer sa_live_nothing'],
+    ['another scheme', 'Basic c2E6c2E='],
+    ['two words', 'Bearer a b'],
+    ['not ASCII', 'Bearer é'],
+  ])('%s is 401 with WWW-Authenticate', async (_name, authorization) => {
+    const answer = await api.call('GET', accountPath(), { headers: { authorization } });
+    expectProblem(answer, 401, 'unauthorized');
+    expect(answer.headers['www-authenticate']).toBe('Bearer');
+  });
+
+  test('of the app API opens no account, and an account token no workspace', async () => {
+    expectProblem(await read(api.a.key), 401, 'unauthorized');
+    const answer = await api.call('GET', '/v1/reporting_webhooks', { key: api.a.token });
+    expectProblem(answer, 401, 'unauthorized');
+  });
+
+  test('that has expired is 401 from that moment on', async () => {
+    const token = await newToken({ expiresAt: new Date(api.clock.nowMs + 500).toISOString() });
+    expect((await read(token)).statusCode).toBe(200);
+    api.clock.nowMs += 499;
+    expect((await read(token)).statusCode).toBe(200);
+    api.clock.nowMs += 1;
+    expectProblem(await read(token), 401, 'unauthorized');
+  });
+
+  test('that is revoked is 401 within a second, also while it is in use', async () => {
+    const token = await newToken();
+    expect((await read(token)).statusCode).toBe(200);
+    await sql`
+      update api_credentials set revoked_at = now()
+       where account_id = ${api.a.accountId} and secret_hint = ${token.slice(-4)}`.execute(
+      api.database,
+    );
+    api.clock.nowMs += 1000;
+    expectProblem(await read(token), 401, 'unauthorized');
+  });
+
+  test('of a closed account is 401', async () => {
+    await sql`insert into accounts (account_id, name, status) values (9000, 'closed', 'closed')`.execute(
+      api.database,
+    );
+    await insertToken(api.database, 9000, 'sa_live_closed');
+    expectProblem(await read('sa_live_closed', accountPath(9000)), 401, 'unauthorized');
+  });
+
+  test('may be bound to addresses', async () => {
+    const here = await newToken({ ipAllowlist: ['10.0.0.0/8', '127.0.0.1'] });
+    const elsewhere = await newToken({ ipAllowlist: ['10.0.0.0/8', '2001:db8::/32'] });
+    expect((await read(here)).statusCode).toBe(200);
+    expectProblem(await read(elsewhere), 403, 'ip_not_allowed');
+  });
+
+  test('tells when and from where it was last used', async () => {
+    const token = await newToken();
+    await read(token);
+    await expect
+      .poll(async () => {
+        const { rows } = await sql<{ at: Date; ip: string }>`
+          select last_used_at as at, last_used_ip as ip from api_credentials
+           where account_id = ${api.a.accountId} and secret_hint = ${token.slice(-4)}
+             and last_used_at is not null`.execute(api.database);
+        return rows.map(({ at, ip }) => ({ atMs: at.getTime(), ip }));
+      })
+      .toContainEqual({ atMs: api.clock.nowMs, ip: '127.0.0.1' });
+  });
+});
+
+describe('the account in the path', () => {
+  test('of somebody else is answered as one that nobody has, whatever the role', async () => {
+    const member = await newToken({ role: 'member', isReadOnly: true });
+    for (const token of [api.a.token, member]) {
+      const bodies = new Set<string>();
+      for (const id of [api.b.accountId, 2_000_000_000, 'x', `0${api.a.accountId}`, '-1']) {
+        const answer = await api.call('GET', accountPath(id), {
+          key: token,
+          headers: { 'x-request-id': 'same' },
+        });
+        expectProblem(answer, 404, 'not_found');
+        bodies.add(answer.body);
+      }
+      expect(bodies.size).toBe(1);
+    }
+  });
+
+  test('a workspace of somebody else leads to no account, one of its own does', async () => {
+    const path = (id: number) => `/v1/account_by_environment/${id}`;
+    const own = await read(api.a.token, path(api.a.environmentId));
+    expect(own.json().account.id).toBe(api.a.accountId);
+    const foreign = await read(api.a.token, path(api.b.environmentId));
+    const nobodys = await read(api.a.token, path(2_000_000_000));
+    expectProblem(nobodys, 404, 'not_found');
+    expect(expectProblem(foreign, 404, 'not_found').message).toBe(nobodys.json().message);
+  });
+});
+
+describe('the exchange', () => {
+  test('gives a token that reads the same account for fifteen minutes', async () => {
+    const answer = await exchange({ client_secret: api.a.token });
+    expect(answer.json()).toMatchObject({
+      token_type: 'Bearer',
+      expires_in: 900,
+      scope: 'usage:write',
+    });
+    const { access_token: accessToken } = answer.json();
+    expect((await read(accessToken)).json().account.id).toBe(api.a.accountId);
+    expectProblem(await read(accessToken, accountPath(api.b.accountId)), 404, 'not_found');
+    api.clock.nowMs += 900_000;
+    expectProblem(await read(accessToken), 401, 'unauthorized');
+  });
+
+  test('ends with the token that it came from', async () => {
+    const token = await newToken();
+    const { access_token: accessToken } = (await exchange({ client_secret: token })).json();
+    expect((await read(accessToken)).statusCode).toBe(200);
+    await sql`
+      update api_credentials set revoked_at = now()
+       where account_id = ${api.a.accountId} and secret_hint = ${token.slice(-4)}`.execute(
+      api.database,
+    );
+    api.clock.nowMs += 1000;
+    expectProblem(await read(accessToken), 401, 'unauthorized');
+  });
+
+  test('narrows and never widens', async () => {
+    const narrowed = await exchange({ client_secret: api.a.token, scope: 'read_only' });
+    expect(narrowed.json().scope).toBe('read_only');
+    const readOnly = await newToken({ isReadOnly: true, scopes: [] });
+    expect((await exchange({ client_secret: readOnly })).json().scope).toBe('read_only');
+    const widened = await exchange({ client_secret: api.a.token, scope: 'partners:write' });
+    expect(expectProblem(widened, 400, 'invalid_request').errors[0]?.field).toBe('scope');
+    expect(widened.json().error).toBe('invalid_scope');
+  });
+
+  test('does not prolong an access token', async () => {
+    const { access_token: accessToken } = (await exchange({ client_secret: api.a.token })).json();
+    const again = await exchange({ client_secret: accessToken });
+    expectProblem(again, 401, 'unauthorized');
+    expect(again.json().error).toBe('invalid_client');
+  });
+
+  test.each([
+    [{ client_secret: '' }, 'client_secret'],
+    [{ client_secret: 'a', grant_type: 'password' }, 'grant_type'],
+  ])('refuses %j and names the field', async (fields, field) => {
+    const answer = await exchange(fields);
+    expect(expectProblem(answer, 422, 'validation_failed').errors[0]?.field).toBe(field);
+  });
+});

@@ -1,0 +1,19 @@
+/**
+ * Who may do what in an account (`account-conventions.md` §3.1): roles, each of which may do what
+ * the one below it may, and scopes, which a token has besides its role.
+ */
+
+/** From the least to the most. */
+const ROLES = ['member', 'billing_admin', 'account_admin'] as const;
+
+export type Role = (typeof ROLES)[number];
+
+/** What a role alone never allows. `partners:write` is for the operator's own staff. */
+export const SCOPES = ['usage:write', 'partners:write'] as const;
+
+export type Scope = (typeof SCOPES)[number];
+
+/** True where `role` may do what `needed` may. */
+export function includesRole(role: Role, needed: Role): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(needed);
+}

@@ -1,0 +1,75 @@
+/**
+ * What stands at the head of each queue, read past BullMQ, whose own reads do not show who holds a
+ * job's lock. The only file that knows how BullMQ lays a queue out in Redis and in Postgres.
+ *
+ * Before: nothing; reads only. After: `queue-watch.ts`.
+ */
+import type { Redis } from 'ioredis';
+import type pg from 'pg';
+
+export interface ActiveJob {
+  readonly id: string;
+  /** `<worker id>:<number>` of who took it; undefined once the lock has run out. */
+  readonly token: string | undefined;
+}
+
+export interface QueueHead {
+  readonly active: readonly ActiveJob[];
+  /** The next job to be taken; undefined where none waits. */
+  readonly nextId: string | undefined;
+}
+
+/** One head for each name, in the order given. */
+export type ReadHeads = (names: readonly string[]) => Promise<QueueHead[]>;
+
+/**
+ * Over the connection that the workers' commands take: Redis answers one connection in order, so
+ * what was answered before the heads is known when they are.
+ */
+export function redisHeads(redis: Redis, keyOf: (name: string, part: string) => string): ReadHeads {
+  const readHead = async (name: string): Promise<QueueHead> => {
+    const [ids, nextId] = await Promise.all([
+      redis.lrange(keyOf(name, 'active'), 0, -1),
+      redis.lindex(keyOf(name, 'wait'), -1),
+    ]);
+    const tokens = await Promise.all(ids.map((id) => redis.get(keyOf(name, `${id}:lock`))));
+    return {
+      active: ids.map((id, index) => ({ id, token: tokens[index] ?? undefined })),
+      nextId: nextId ?? undefined,
+    };
+  };
+  return async (names) => {
+    // Else each look of an outage would wait in memory for its end.
+    if (redis.status !== 'ready') throw new Error(`the connection to Redis is ${redis.status}`);
+    return Promise.all(names.map(readHead));
+  };
+}
+
+interface HeadRow {
+  readonly active: { id: string; token: string | null }[];
+  readonly next_id: string | null;
+}
+
+/** One statement, by BullMQ's own indexes of active and of waiting jobs. */
+export function postgresHeads(pool: pg.Pool): ReadHeads {
+  return async (names) => {
+    const { rows } = await pool.query<HeadRow>(
+      `select
+         coalesce((
+           select json_agg(json_build_object('id', id, 'token', lock_token))
+           from job where job.queue = wanted.name and state = 'active'
+         ), '[]') as active,
+         (
+           select id from job where job.queue = wanted.name and state = 'waiting'
+           order by priority, seq limit 1
+         ) as next_id
+       from unnest($1::text[]) with ordinality as wanted (name, place)
+       order by place`,
+      [names],
+    );
+    return rows.map(({ active, next_id }) => ({
+      active: active.map(({ id, token }) => ({ id, token: token ?? undefined })),
+      nextId: next_id ?? undefined,
+    }));
+  };
+}

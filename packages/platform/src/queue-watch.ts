@@ -1,0 +1,160 @@
+/**
+ * Keeps every queue moving: looks at the head of each once a period and mends what BullMQ leaves.
+ *
+ * | what is found | what is done | after |
+ * |---|---|---|
+ * | a job taken in our name that none of our workers knows of | put back at the head | two looks |
+ * | a job whose lock has run out: its process is gone | BullMQ's own move of stalled jobs | its lock + a sixth of the stall time |
+ * | jobs wait, none is taken, our worker does nothing | the worker is replaced | the stall time |
+ * | a worker's loop has ended | the worker is replaced | one look |
+ * | the broker says nothing on our connection | the connection is opened anew | two thirds of the stall time |
+ * | one try of a job does not end | told to the process, which ends: nobody can end it from outside | its own limit |
+ *
+ * The first row is the one that is easy to miss. BullMQ ends a job and takes the next one in one
+ * script. Where the broker dies after it ran and before we read its answer, ioredis sends it again;
+ * the second run finds the first job gone and fails, and the next job is active, locked by us and
+ * in nobody's hands. With one job at a time a shard then stands until the lock runs out and is
+ * found twice: up to 25 s by BullMQ's clocks. Putting it back is safe also where we are wrong (a
+ * confirmation still on its way): it runs again and its claim finds that it has run.
+ *
+ * BullMQ's own check of stalled jobs is off and done here: after a failed look it waits 5 s.
+ *
+ * Beside `queue-consumers.ts`, which makes it; `queue-heads.ts` reads, `watched-queue.ts` acts.
+ */
+import type { Logger } from './logger.ts';
+import type { ActiveJob, QueueHead, ReadHeads } from './queue-heads.ts';
+import type { WatchedQueue } from './watched-queue.ts';
+import { within } from './within.ts';
+
+export interface QueueWatchOptions {
+  readonly queues: readonly WatchedQueue[];
+  readonly readHeads: ReadHeads;
+  readonly stalledAfterMs: number;
+  readonly hungAfterMs: number;
+  readonly now: () => number;
+  /** Opens the connection to the broker anew. */
+  readonly reconnect: () => void;
+  /** Called once for each try that does not end. */
+  readonly onHung: (queue: string, jobId: string) => void;
+  readonly logger: Logger;
+}
+
+/** For `/readyz` and `/metrics`. */
+export interface WatchReport {
+  /** False while the broker does not answer the looks. */
+  readonly isBrokerAnswering: boolean;
+  /** Queues whose head has been the same for half as long as a try may take. */
+  readonly stuckQueues: readonly string[];
+  readonly replacedWorkers: number;
+  /** Jobs that nobody had in hand, put back. */
+  readonly recoveredJobs: number;
+}
+
+interface Standing {
+  readonly headId: string | undefined;
+  readonly sinceMs: number;
+  /** Taken in our name, in nobody's hands at the last look. */
+  readonly orphans: readonly string[];
+}
+
+export class QueueWatch {
+  readonly #options: QueueWatchOptions;
+  readonly #standings = new Map<string, Standing>();
+  readonly #hung = new Set<string>();
+  #answeredAtMs: number;
+  #isBrokerAnswering = true;
+  #recoveredJobs = 0;
+
+  constructor(options: QueueWatchOptions) {
+    this.#options = options;
+    this.#answeredAtMs = options.now();
+  }
+
+  report(): WatchReport {
+    const { queues, now, hungAfterMs } = this.#options;
+    // Early enough to be read before a process that hangs ends.
+    const stuckBeforeMs = now() - hungAfterMs / 2;
+    return {
+      isBrokerAnswering: this.#isBrokerAnswering,
+      stuckQueues: queues
+        .map(({ name }) => name)
+        .filter((name) => {
+          const standing = this.#standings.get(name);
+          return standing?.headId !== undefined && standing.sinceMs < stuckBeforeMs;
+        }),
+      replacedWorkers: queues.reduce((sum, queue) => sum + queue.replacedCount, 0),
+      recoveredJobs: this.#recoveredJobs,
+    };
+  }
+
+  /** One look at everything; for `repeat`. */
+  async look(): Promise<void> {
+    const { queues, readHeads, stalledAfterMs, now, reconnect, logger } = this.#options;
+    for (const queue of queues) this.#findHung(queue);
+    const answerDeadlineMs = (stalledAfterMs * 2) / 3;
+    let heads: QueueHead[];
+    try {
+      heads = await within(answerDeadlineMs, readHeads(queues.map(({ name }) => name)));
+    } catch (error) {
+      this.#isBrokerAnswering = false;
+      if (now() - this.#answeredAtMs >= answerDeadlineMs) {
+        logger.warn({ error }, 'the broker does not answer; its connection is opened anew');
+        this.#answeredAtMs = now();
+        reconnect();
+      }
+      return;
+    }
+    this.#answeredAtMs = now();
+    this.#isBrokerAnswering = true;
+    // What was answered together with the heads is on its way to the processors.
+    await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all(queues.map((queue, index) => this.#mend(queue, heads[index] as QueueHead)));
+  }
+
+  async #mend(queue: WatchedQueue, head: QueueHead): Promise<void> {
+    const { stalledAfterMs, now, logger } = this.#options;
+    const before = this.#standings.get(queue.name);
+    const headId = head.active.at(-1)?.id ?? head.nextId;
+    const sinceMs = before && before.headId === headId ? before.sinceMs : now();
+    const orphans = head.active.filter((job) => isOrphan(queue, job));
+    this.#standings.set(queue.name, { headId, sinceMs, orphans: orphans.map(orphanKey) });
+
+    for (const job of orphans) {
+      if (before?.orphans.includes(orphanKey(job))) await this.#putBack(queue, job);
+    }
+    await queue.backend.moveStalledJobsToWait();
+
+    const isNotTaking = head.active.length === 0 && head.nextId !== undefined && queue.isIdle;
+    if (queue.hasEnded || (isNotTaking && now() - sinceMs >= stalledAfterMs)) {
+      logger.error({ queue: queue.name }, 'a worker takes no jobs; it is replaced');
+      queue.replace();
+      this.#standings.set(queue.name, { headId, sinceMs: now(), orphans: [] });
+    }
+  }
+
+  async #putBack(queue: WatchedQueue, { id, token }: ActiveJob): Promise<void> {
+    if (queue.hasInHand(id)) return;
+    await queue.backend.moveJobFromActiveToWait(id, token);
+    this.#recoveredJobs++;
+    this.#options.logger.warn(
+      { queue: queue.name, jobId: id },
+      'a job was taken and its hand-over got lost; it is put back',
+    );
+  }
+
+  #findHung(queue: WatchedQueue): void {
+    const { now, hungAfterMs, onHung, logger } = this.#options;
+    const longest = queue.longestTry();
+    if (!longest || now() - longest.sinceMs < hungAfterMs) return;
+    const key = `${queue.name} ${longest.jobId} ${longest.sinceMs}`;
+    if (this.#hung.has(key)) return;
+    this.#hung.add(key);
+    logger.error({ queue: queue.name, ...longest }, 'a try of a job does not end');
+    onHung(queue.name, longest.jobId);
+  }
+}
+
+const isOrphan = (queue: WatchedQueue, { id, token }: ActiveJob): boolean =>
+  token !== undefined && queue.owns(token) && !queue.hasInHand(id);
+
+const orphanKey = ({ id, token }: ActiveJob): string => `${id} ${token}`;

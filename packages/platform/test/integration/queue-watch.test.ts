@@ -1,0 +1,208 @@
+/** The watch over the queues, with real BullMQ workers whose loops are ended and stopped under it. */
+import type { Envelope } from '@sluice/domain/operation';
+import { createLogger } from '@sluice/platform/logger';
+import {
+  openProducer,
+  redisPrefix,
+  shardQueueName,
+  type BrokerOptions,
+  type Producer,
+} from '@sluice/platform/queue';
+import { startConsumers, type Consumers, type Processors } from '@sluice/platform/queue-consumers';
+import { redisHeads } from '@sluice/platform/queue-heads';
+import { QueueWatch } from '@sluice/platform/queue-watch';
+import { connectWorker } from '@sluice/platform/redis';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { WatchedQueue } from '@sluice/platform/watched-queue';
+import { Queue, UnrecoverableError, Worker } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+
+const WAIT = { timeout: 10_000, interval: 10 };
+const NAME = shardQueueName(0);
+const logger = createLogger('test', 'silent');
+const envelope = (id: string): Envelope => ({ id, operations: [] });
+
+let options: BrokerOptions;
+let producer: Producer;
+let redis: Redis;
+const closes: (() => Promise<void>)[] = [];
+
+beforeEach(async () => {
+  options = {
+    databaseUrl: 'postgres://127.0.0.1:1/none',
+    redisUrl: testRedisUrl(),
+    prefix: uniquePrefix(),
+    shardCount: 1,
+    logger,
+  };
+  producer = await openProducer(options);
+  redis = connectWorker(testRedisUrl());
+  await redis.ping();
+});
+afterEach(async () => {
+  for (const close of closes.splice(0)) await close();
+  await producer.close();
+  redis.disconnect();
+});
+
+const connection = () => ({ connection: redis, prefix: redisPrefix(options.prefix, NAME) });
+
+/** A queue that is watched, its workers as they were opened, and what they processed. */
+function watchOne(nowMs: () => number, firstLoop: 'runs' | 'hangs') {
+  const workers: Worker[] = [];
+  const processed: string[] = [];
+  const queue = new WatchedQueue({
+    name: NAME,
+    concurrency: 1,
+    process(job) {
+      processed.push(String(job.id));
+      return Promise.resolve();
+    },
+    openWorker(process) {
+      const worker = new Worker(NAME, process, {
+        ...connection(),
+        autorun: false,
+        skipStalledCheck: true,
+      });
+      worker.on('error', () => undefined);
+      if (firstLoop === 'hangs' && workers.length === 0) worker.run = () => new Promise(() => {});
+      workers.push(worker);
+      return worker;
+    },
+    now: nowMs,
+    logger,
+  });
+  const watch = new QueueWatch({
+    queues: [queue],
+    readHeads: redisHeads(
+      redis,
+      (name, part) => `${redisPrefix(options.prefix, name)}:${name}:${part}`,
+    ),
+    stalledAfterMs: 15_000,
+    hungAfterMs: 60_000,
+    now: nowMs,
+    reconnect: () => undefined,
+    onHung: () => undefined,
+    logger,
+  });
+  closes.push(() => queue.close());
+  return { workers, processed, watch };
+}
+
+test('a worker whose loop has ended is replaced at the next look, and the queue goes on', async () => {
+  const { workers, processed, watch } = watchOne(Date.now, 'runs');
+  await workers[0]?.close();
+  await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  await vi.waitFor(async () => {
+    await watch.look();
+    expect(workers).toHaveLength(2);
+  }, WAIT);
+  await vi.waitFor(() => expect(processed).toEqual(['envelope-a']), WAIT);
+  expect(watch.report().replacedWorkers).toBe(1);
+});
+
+test('a worker that takes nothing though jobs wait is replaced after the stall time, not before', async () => {
+  let nowMs = 1_000_000;
+  const { workers, processed, watch } = watchOne(() => nowMs, 'hangs');
+  await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  await watch.look();
+  nowMs += 14_999;
+  await watch.look();
+  expect(workers).toHaveLength(1);
+  expect(watch.report()).toMatchObject({ stuckQueues: [], replacedWorkers: 0 });
+  nowMs += 1;
+  await watch.look();
+  expect(workers).toHaveLength(2);
+  await vi.waitFor(() => expect(processed).toEqual(['envelope-a']), WAIT);
+});
+
+test('a queue that stands is named until it moves', async () => {
+  let nowMs = 1_000_000;
+  const { watch } = watchOne(() => nowMs, 'hangs');
+  await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  await watch.look();
+  nowMs += 30_001;
+  expect(watch.report().stuckQueues).toEqual([NAME]);
+  await watch.look();
+  await vi.waitFor(async () => {
+    await watch.look();
+    expect(watch.report().stuckQueues).toEqual([]);
+    expect(await redis.llen(`${redisPrefix(options.prefix, NAME)}:${NAME}:wait`)).toBe(0);
+  }, WAIT);
+});
+
+async function consume(
+  processors: Partial<Processors>,
+  more: { hungAfterMs?: number; failedRetryIntervalMs?: number } = {},
+): Promise<Consumers> {
+  const consumers = await startConsumers(
+    { ...options, stalledAfterMs: 1_500, ...more },
+    {
+      processEnvelope: () => Promise.resolve({ outcome: 'done' }),
+      wakeLane: () => Promise.resolve({ outcome: 'done' }),
+      laneConcurrency: 1,
+      now: Date.now,
+      ...processors,
+    },
+  );
+  closes.push(() => consumers.close());
+  return consumers;
+}
+
+test('a try that does not end is told once, and the queue counts as stuck', async () => {
+  let letGo = () => {};
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  const hung: string[] = [];
+  const consumers = await consume(
+    {
+      processEnvelope: async () => {
+        await held;
+        return { outcome: 'done' };
+      },
+      onHung: (queue, jobId) => void hung.push(`${queue} ${jobId}`),
+    },
+    { hungAfterMs: 300 },
+  );
+  await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  await vi.waitFor(() => expect(consumers.report().stuckQueues).toEqual([NAME]), WAIT);
+  await vi.waitFor(() => expect(hung).toEqual([`${NAME} envelope-a`]), WAIT);
+  letGo();
+  await vi.waitFor(() => expect(consumers.report().stuckQueues).toEqual([]), WAIT);
+  expect(hung).toHaveLength(1);
+});
+
+test('an envelope that ended badly runs again, one that was discarded never does', async () => {
+  await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-b') }], false);
+  // As where BullMQ takes a connection that broke while a job was completed for a failure of the job.
+  const worker = new Worker(
+    NAME,
+    (job) =>
+      Promise.reject(
+        job.id === 'envelope-a'
+          ? new Error('Connection is closed')
+          : new UnrecoverableError('discarded: unreadable'),
+      ),
+    connection(),
+  );
+  worker.on('error', () => undefined);
+  const queue = new Queue(NAME, connection());
+  closes.push(() => queue.close());
+  await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(2), WAIT);
+  await worker.close();
+
+  const processed: string[] = [];
+  await consume(
+    {
+      processEnvelope: ({ id }) => {
+        processed.push(id);
+        return Promise.resolve({ outcome: 'done' });
+      },
+    },
+    { failedRetryIntervalMs: 50 },
+  );
+  await vi.waitFor(() => expect(processed).toEqual(['envelope-a']), WAIT);
+  await vi.waitFor(async () => expect(await queue.getFailedCount()).toBe(1), WAIT);
+  expect((await queue.getFailed())[0]?.id).toBe('envelope-b');
+});
