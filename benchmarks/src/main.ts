@@ -1,6 +1,7 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
+import { benchStream } from './stream.ts';
 
 const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
   {
@@ -8,6 +9,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
       run: benchIntake,
+    },
+    stream: {
+      about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',
+      run: benchStream,
     },
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',

@@ -45,6 +45,15 @@ export function parsePipelines(call: PipelinesCall, body: unknown, context: Pars
   return draft.finish();
 }
 
+/** One line of a stream: a call that says its `type`, like an item of a batch. */
+export function parsePipelinesLine(line: unknown, context: ParseContext): Parsed {
+  const draft = new CallDraft(context, 'pipelines');
+  if (isBodyObject(draft, line)) readItem(draft, line, NO_BATCH);
+  return draft.finish();
+}
+
+const NO_BATCH: JsonObject = {};
+
 function readItem(draft: CallDraft, item: JsonObject, batch: JsonObject): void {
   const { type } = item;
   if (type === undefined || type === null || type === '') {

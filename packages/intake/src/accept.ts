@@ -194,7 +194,7 @@ const overloaded = (deps: AcceptDependencies): Outcome => ({
 });
 
 /** One operation a kind of issue, with the count: a batch of 2,500 bad items is one row to write, not 2,500. */
-function recordIssues(
+export function recordIssues(
   call: Call,
   workspace: Workspace,
   receivedAtMs: number,
@@ -218,7 +218,7 @@ function recordIssues(
 }
 
 /** What is wrong with a body that could not be read. */
-export function bodyIssue({ call, body }: Submission): Issue {
+export function bodyIssue({ call, body }: Pick<Submission, 'call' | 'body'>): Issue {
   switch (body.outcome) {
     case 'too-large':
       return sizeIssue(call.sizeBytesMax);
@@ -231,8 +231,8 @@ export function bodyIssue({ call, body }: Submission): Issue {
   }
 }
 
-const sizeIssue = (sizeBytesMax: number): Issue => ({
+export const sizeIssue = (sizeBytesMax: number, subject = 'request body'): Issue => ({
   code: 'too_large',
   field: null,
-  message: `the request body is larger than ${sizeBytesMax / 1024} KB`,
+  message: `the ${subject} is larger than ${sizeBytesMax / 1024} KB`,
 });

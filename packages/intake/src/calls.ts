@@ -12,7 +12,7 @@ import {
   TRACK_REQUEST_SIZE_BYTES_MAX,
 } from '@sluice/domain/limits';
 import type { ParseContext, Parsed } from '@sluice/domain/parse';
-import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines';
+import { parsePipelines, parsePipelinesLine, type PipelinesCall } from '@sluice/domain/pipelines';
 import {
   parseAddDevice,
   parseAnonymousEvent,
@@ -186,3 +186,13 @@ export const routes: readonly Route[] = [
     { method: 'post', pattern: `${prefix}/batch`, call: batch },
   ]),
 ];
+
+/** One line of `POST /v1/stream`: the credentials say in which of the two APIs its lines are written. */
+export const streamCalls: Readonly<Record<Call['api'], Call>> = {
+  pipelines: {
+    ...pipelines('track'),
+    name: 'pipelines.stream',
+    parse: (line, context) => parsePipelinesLine(line, context),
+  },
+  track: track('v2.stream', (line, context) => parseEntity(line, context)),
+};

@@ -34,6 +34,8 @@ export interface ServerState {
   /** Of bodies that came in part so far. */
   collectedSizeBytes: number;
   readonly collectedSizeBytesMax: number;
+  /** Open streams, to be ended by a stop. */
+  readonly streams: Set<{ stop(): void }>;
 }
 
 /** Too many callers in the middle of their bodies: they pass, or end by their own time-outs. */

@@ -135,30 +135,34 @@ const credentials = {
   recordUnauthorized: (source: string, environmentId: number | undefined) =>
     unauthorized.record(source, environmentId),
 };
+const acceptDependencies = {
+  ...credentials,
+  batcher,
+  rateLimiter:
+    settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
+      ? undefined
+      : new RateLimiter({
+          perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
+          windowSeconds: settings.INTAKE_RATE_LIMIT_WINDOW_SECONDS,
+        }),
+  retryAfterSeconds: () => committer.retryAfterSeconds(),
+  now,
+  newId,
+};
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
   collectedSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
-  accept: createAccept(
-    {
-      ...credentials,
-      batcher,
-      rateLimiter:
-        settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
-          ? undefined
-          : new RateLimiter({
-              perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
-              windowSeconds: settings.INTAKE_RATE_LIMIT_WINDOW_SECONDS,
-            }),
-      retryAfterSeconds: () => committer.retryAfterSeconds(),
-      now,
-      newId,
-    },
-    {
-      listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
-      hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
-    },
-  ),
+  accept: createAccept(acceptDependencies, {
+    listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
+    hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
+  }),
+  streams: {
+    ...acceptDependencies,
+    pause: (durationMs) => sleep(durationMs),
+    countMax: settings.INTAKE_STREAM_COUNT_MAX,
+    idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,
+  },
   pages: {
     '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
     '/readyz': () => health(),

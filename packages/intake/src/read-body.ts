@@ -76,15 +76,11 @@ export async function readCompressedBody(
   sizeBytesMax: number,
 ): Promise<Body> {
   const options = { maxOutputLength: sizeBytesMax };
-  // A zlib stream begins with method 8 and a check that makes the first two bytes divisible by 31.
-  const isWrapped =
-    ((bytes[0] ?? 0) & 0x0f) === 8 && (((bytes[0] ?? 0) << 8) | (bytes[1] ?? 0)) % 31 === 0;
   let inflated: Uint8Array;
   try {
-    inflated = await inflaters[encoding === 'deflate' && !isWrapped ? 'deflateRaw' : encoding](
-      bytes,
-      options,
-    );
+    inflated = await inflaters[
+      encoding === 'deflate' && !isZlibWrapped(bytes) ? 'deflateRaw' : encoding
+    ](bytes, options);
   } catch (error) {
     if ((error as { code?: string }).code === 'ERR_BUFFER_TOO_LARGE')
       return { outcome: 'too-large' };
@@ -94,6 +90,12 @@ export async function readCompressedBody(
     };
   }
   return readBody(inflated);
+}
+
+/** A zlib stream begins with method 8 and a check that makes the first two bytes divisible by 31. */
+export function isZlibWrapped(bytes: Uint8Array): boolean {
+  const [first = 0, second = 0] = bytes;
+  return (first & 0x0f) === 8 && ((first << 8) | second) % 31 === 0;
 }
 
 /** V8 quotes the text around the fault; the quote may hold personal data, the place is enough. */

@@ -17,6 +17,7 @@ import { problem } from './answer.ts';
 import { routes, type Call } from './calls.ts';
 import { BASIC_CHALLENGE, Exchange, writeHead, type Accept, type ServerState } from './exchange.ts';
 import { framingProblem, head, readHeader } from './request-head.ts';
+import { StreamExchange, type StreamOptions } from './stream-exchange.ts';
 
 export interface ServerOptions {
   readonly host: string;
@@ -25,6 +26,7 @@ export interface ServerOptions {
   readonly accept: Accept;
   /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
   readonly collectedSizeBytesMax: number;
+  readonly streams: StreamOptions;
   /** GET pages: health, metrics, the browser's settings, the tests of credentials. */
   readonly pages: Readonly<
     Record<
@@ -46,7 +48,7 @@ export interface Page {
 
 export interface Server {
   readonly port: number;
-  /** Takes no new connection and says `Connection: close` on the others. */
+  /** Takes no new connection, says `Connection: close` on the others and ends streams after what they have brought. */
   stopListening(): void;
   /** Cuts what is left. */
   close(): void;
@@ -54,6 +56,7 @@ export interface Server {
   inFlightCount(): number;
 }
 
+const STREAM_PATTERN = '/v1/stream';
 const CORS_METHODS = 'GET, POST, PUT, DELETE, OPTIONS';
 const CORS_HEADERS = 'Authorization, Content-Type, Content-Encoding, X-Strict-Mode';
 
@@ -65,6 +68,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     inFlightCount: 0,
     collectedSizeBytes: 0,
     collectedSizeBytesMax: options.collectedSizeBytesMax,
+    streams: new Set(),
   };
 
   const receive = (
@@ -94,6 +98,12 @@ export function startServer(options: ServerOptions): Promise<Server> {
     const parameterCount = pattern.split('/:').length - 1;
     app[method](pattern, (res, req) => receive(res, req, call, parameterCount, query));
   }
+  app.post(STREAM_PATTERN, (res, req) => {
+    head.clear();
+    req.forEach(readHeader);
+    const query = { id: req.getQuery('id'), line: req.getQuery('line') };
+    new StreamExchange(res, query, state, options.streams).receive(framingProblem(head));
+  });
   for (const [pattern, page] of Object.entries(options.pages)) {
     const parameterCount = pattern.split('/:').length - 1;
     app.get(pattern, (res, req) => {
@@ -161,6 +171,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
         stopListening() {
           state.isStopping = true;
           us_listen_socket_close(socket);
+          for (const stream of state.streams) stream.stop();
         },
         close: () => void app.close(),
         inFlightCount: () => state.inFlightCount,
@@ -206,6 +217,7 @@ function methodsByPattern(pages: ServerOptions['pages']): Map<string, string> {
   const methods = new Map<string, string[]>();
   const add = (pattern: string, method: string) =>
     methods.set(pattern, [...(methods.get(pattern) ?? []), method]);
+  add(STREAM_PATTERN, 'POST');
   for (const { pattern, method } of routes)
     add(pattern, method === 'del' ? 'DELETE' : method.toUpperCase());
   for (const pattern of Object.keys(pages)) add(pattern, 'GET');

@@ -29,6 +29,12 @@ export const intakeSettings = platformSettings.extend({
   INTAKE_RATE_LIMIT_WINDOW_SECONDS: integer(1, 3_600, 3).describe(
     'how many seconds of that rate may come at once',
   ),
+  INTAKE_STREAM_COUNT_MAX: integer(0, 10_000, 100).describe(
+    'streams (POST /v1/stream) open at the same time, about 2 MB each; beyond it 503',
+  ),
+  INTAKE_STREAM_IDLE_TIMEOUT_MS: integer(100, 86_400_000, 60_000).describe(
+    'a stream on which nothing comes for so long is ended',
+  ),
   INTAKE_REGION: z
     .enum(['us', 'eu'])
     .default('us')

@@ -1,5 +1,6 @@
 /** A whole intake on real sockets, a real Redis and a real Postgres, and what it committed. */
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { createTestDatabase } from '@sluice/database/testing';
@@ -17,6 +18,7 @@ import { Batcher } from '../../src/batcher.ts';
 import { authPage, regionPage } from '../../src/credential-pages.ts';
 import { RateLimiter, type RatePolicy } from '../../src/rate-limit.ts';
 import { startServer } from '../../src/server.ts';
+import type { StreamOptions } from '../../src/stream-exchange.ts';
 import { UnauthorizedRecorder } from '../../src/unauthorized-recorder.ts';
 
 export const PIPELINES_AUTHORIZATION = `Basic ${Buffer.from('write-key:').toString('base64')}`;
@@ -32,7 +34,10 @@ export interface IntakeUnderTest {
   close(): Promise<void>;
 }
 
-export async function startIntakeUnderTest(ratePolicy?: RatePolicy): Promise<IntakeUnderTest> {
+export async function startIntakeUnderTest(
+  ratePolicy?: RatePolicy,
+  streams: Partial<StreamOptions> = {},
+): Promise<IntakeUnderTest> {
   const { database, url } = await createTestDatabase();
   const hash = (secret: string) => createHash('sha256').update(secret).digest();
   await sql`insert into accounts (account_id, name) values (1, 'test')`.execute(database);
@@ -90,6 +95,13 @@ export async function startIntakeUnderTest(ratePolicy?: RatePolicy): Promise<Int
       listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
       hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
     }),
+    streams: {
+      ...deps,
+      pause: (durationMs) => sleep(durationMs),
+      countMax: 4,
+      idleTimeoutMs: 60_000,
+      ...streams,
+    },
     pages: {
       '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),
       '/auth': (_, _host, authorization) => authPage(deps, authorization),

@@ -1,0 +1,82 @@
+/**
+ * Bytes in pieces of any size → lines, whole, one after another, in constant memory: what is kept
+ * between two pieces is less than one line, and a line past the bound is skipped to its end.
+ *
+ * Before: `stream-bytes.ts`. After: `take-stream.ts`.
+ */
+
+const NEWLINE = 0x0a;
+
+/** `bytes` are valid until the next `add`; empty where the line is too large. */
+export interface Line {
+  /** From 1, blank lines too, so that it is the line of the sender's file. */
+  readonly number: number;
+  readonly bytes: Uint8Array;
+  readonly isTooLarge: boolean;
+}
+
+export class LineSplitter {
+  readonly #sizeBytesMax: number;
+  #piece: Uint8Array = new Uint8Array();
+  #position = 0;
+  /** The start of a line whose end is not there yet. */
+  #started: Uint8Array[] = [];
+  #startedSizeBytes = 0;
+  #isSkipping = false;
+  #lineNumber: number;
+
+  constructor(sizeBytesMax: number, firstLine: number) {
+    this.#sizeBytesMax = sizeBytesMax;
+    this.#lineNumber = firstLine;
+  }
+
+  /** The next piece. Every line of the one before has been taken; it may be overwritten after the last `next`. */
+  add(piece: Uint8Array): void {
+    this.#piece = piece;
+    this.#position = 0;
+  }
+
+  /** The next whole line; undefined: more bytes are needed. */
+  next(): Line | undefined {
+    const end = this.#piece.indexOf(NEWLINE, this.#position);
+    if (end < 0) {
+      this.#keep(this.#piece.subarray(this.#position));
+      this.#position = this.#piece.length;
+      return undefined;
+    }
+    const rest = this.#piece.subarray(this.#position, end);
+    this.#position = end + 1;
+    return this.#finish(rest);
+  }
+
+  /** What is there without a newline when the sender has said that it was all. */
+  last(): Line | undefined {
+    if (this.#startedSizeBytes === 0 && !this.#isSkipping) return undefined;
+    return this.#finish(new Uint8Array());
+  }
+
+  #keep(bytes: Uint8Array): void {
+    if (this.#isSkipping || bytes.length === 0) return;
+    this.#startedSizeBytes += bytes.length;
+    if (this.#startedSizeBytes > this.#sizeBytesMax) {
+      this.#isSkipping = true;
+      this.#started = [];
+    } else {
+      // Copied: `slice` of a Buffer would not be.
+      this.#started.push(new Uint8Array(bytes));
+    }
+  }
+
+  #finish(rest: Uint8Array): Line {
+    const isTooLarge =
+      this.#isSkipping || this.#startedSizeBytes + rest.length > this.#sizeBytesMax;
+    const isWhole = this.#started.length === 0;
+    let bytes = rest;
+    if (isTooLarge) bytes = new Uint8Array();
+    else if (!isWhole) bytes = Buffer.concat([...this.#started, rest]);
+    this.#started = [];
+    this.#startedSizeBytes = 0;
+    this.#isSkipping = false;
+    return { number: this.#lineNumber++, bytes, isTooLarge };
+  }
+}

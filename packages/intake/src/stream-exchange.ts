@@ -1,0 +1,305 @@
+/**
+ * One stream on its socket: its credentials, its bytes, its acknowledgements. The rules of
+ * uWebSockets.js are kept here as in `exchange.ts`.
+ *
+ * What it answers is 200 with a line of JSON for each committed group and one at the end, in which
+ * `end` says why; what is wrong before the first byte is read is an ordinary problem (401, 400, 503),
+ * in both modes: a stream that is answered 200 and thrown away would help nobody.
+ *
+ * Before: `server.ts`. After: `stream-bytes.ts`, `take-stream.ts`.
+ */
+import { isError } from '@sluice/domain/issue';
+import { problem } from './answer.ts';
+import type { KeyRing } from './authenticate.ts';
+import { streamCalls } from './calls.ts';
+import { BASIC_CHALLENGE, writeHead, type ResponseWriter, type ServerState } from './exchange.ts';
+import { readContentEncoding } from './read-body.ts';
+import { head } from './request-head.ts';
+import { inflated, StreamBytes, type BytesEnd } from './stream-bytes.ts';
+import {
+  takeStream,
+  type Acknowledgement,
+  type LineIssue,
+  type StreamDependencies,
+  type StreamOutcome,
+  type StreamRequest,
+} from './take-stream.ts';
+
+/** The part of uWebSockets.js' `HttpResponse` that a stream uses besides. */
+export interface StreamWriter extends ResponseWriter {
+  write(text: string): boolean;
+  onWritable(handler: () => boolean): unknown;
+  pause(): void;
+  resume(): void;
+}
+
+export interface StreamOptions extends StreamDependencies {
+  readonly keys: KeyRing;
+  /** Open at the same time; each may hold about 2 MB. */
+  readonly countMax: number;
+  /** A stream on which nothing comes for so long is ended. */
+  readonly idleTimeoutMs: number;
+}
+
+/** `?id=` names the stream, `?line=` the number of the first line that comes. */
+export interface StreamQuery {
+  readonly id: string | undefined;
+  readonly line: string | undefined;
+}
+
+const STREAM_ID = /^[\w.:-]{1,100}$/;
+const TOO_MANY_RETRY_SECONDS = 10;
+const LINGER_MS = 2_000;
+
+export class StreamExchange {
+  readonly #res: StreamWriter;
+  readonly #query: StreamQuery;
+  readonly #state: ServerState;
+  readonly #options: StreamOptions;
+  readonly #authorization = head.authorization;
+  readonly #contentEncoding = head.contentEncoding;
+  readonly #isStrict = head.strictMode === '1';
+  readonly #isCrossOrigin = head.isCrossOrigin;
+  readonly #bytes: StreamBytes;
+  #hasHead = false;
+  #isAborted = false;
+  #isWritable = true;
+  #wakeWriter: (() => void) | undefined;
+  /** The sender has said that it was all. */
+  #isReceived = false;
+  #wakeLinger: (() => void) | undefined;
+  /** The last acknowledged one. */
+  #line = 0;
+  #refusedCount = 0;
+
+  constructor(res: StreamWriter, query: StreamQuery, state: ServerState, options: StreamOptions) {
+    this.#res = res;
+    this.#query = query;
+    this.#state = state;
+    this.#options = options;
+    this.#bytes = new StreamBytes(
+      {
+        pause: () => void (this.#isAborted || res.pause()),
+        resume: () => void (this.#isAborted || res.resume()),
+      },
+      options.idleTimeoutMs,
+    );
+  }
+
+  /** `framing`: why the request's body has no certain end, where it has none. */
+  receive(framing: string | undefined): void {
+    this.#res.onAborted(() => {
+      this.#isAborted = true;
+      this.#bytes.finish('cut');
+      this.#wakeWriter?.();
+      this.#wakeLinger?.();
+    });
+    if (framing !== undefined) {
+      this.#refuse('400 Bad Request', problem(400, 'invalid_framing', framing));
+      return;
+    }
+    const request = this.#readRequest();
+    if (request === undefined) return;
+    const encoding = readContentEncoding(this.#contentEncoding);
+    if (encoding === 'unsupported') {
+      const message = 'use gzip, deflate or no content encoding';
+      this.#refuse('400 Bad Request', problem(400, 'invalid_encoding', message));
+    } else if (this.#state.streams.size >= this.#options.countMax || this.#state.isStopping) {
+      const message = 'too many streams are open; come again after the time in Retry-After';
+      this.#refuse(
+        '503 Service Unavailable',
+        problem(503, 'overloaded', message),
+        'Retry-After',
+        String(TOO_MANY_RETRY_SECONDS),
+      );
+    } else {
+      this.#res.onData((chunk, isLast) => {
+        this.#bytes.push(new Uint8Array(chunk), isLast);
+        if (!isLast) return;
+        this.#isReceived = true;
+        this.#wakeLinger?.();
+      });
+      this.#res.onWritable(() => {
+        this.#isWritable = true;
+        this.#wakeWriter?.();
+        return true;
+      });
+      void this.#run(
+        request,
+        encoding === 'identity' ? this.#bytes : inflated(this.#bytes, encoding),
+      );
+    }
+  }
+
+  #readRequest(): StreamRequest | undefined {
+    const { keys, recordUnauthorized } = this.#options;
+    const { id, line } = this.#query;
+    const pipelines = keys.authenticatePipelines(this.#authorization);
+    const track = keys.authenticateTrack(this.#authorization);
+    const api = pipelines.outcome === 'known' ? 'pipelines' : 'track';
+    const found = api === 'pipelines' ? pipelines : track;
+    const call = streamCalls[api];
+    if (found.outcome === 'unknown') {
+      recordUnauthorized(call.name, found.siteEnvironmentId);
+      const message = 'Unauthorized request: the credentials are missing or not in force';
+      this.#refuse(
+        '401 Unauthorized',
+        problem(401, 'unauthorized', message),
+        'WWW-Authenticate',
+        BASIC_CHALLENGE,
+      );
+      return undefined;
+    }
+    const firstLine = line === undefined || line === '' ? 1 : Number(line);
+    const hasId = id !== undefined && id !== '';
+    if (!Number.isSafeInteger(firstLine) || firstLine < 1) {
+      this.#refuse('400 Bad Request', problem(400, 'invalid', 'line must be a positive integer'));
+      return undefined;
+    }
+    if (hasId && !STREAM_ID.test(id)) {
+      const message = 'id may have up to 100 letters, digits and . _ : -';
+      this.#refuse('400 Bad Request', problem(400, 'invalid', message));
+      return undefined;
+    }
+    this.#line = firstLine - 1;
+    return {
+      call,
+      workspace: found.workspace,
+      isStrict: this.#isStrict,
+      id: hasId ? id : undefined,
+      firstLine,
+    };
+  }
+
+  async #run(request: StreamRequest, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+    const handle = { stop: () => this.#bytes.finish('stopping') };
+    this.#state.streams.add(handle);
+    this.#state.inFlightCount++;
+    try {
+      const outcome = await takeStream(this.#options, request, bytes, {
+        acknowledge: (acknowledgement) => this.#acknowledge(acknowledgement),
+        writable: () => this.#writable(),
+        isComplete: () => this.#bytes.end === 'complete',
+        isCut: () => this.#bytes.end === 'cut',
+      });
+      await this.#end(outcome);
+    } finally {
+      this.#state.streams.delete(handle);
+      this.#state.inFlightCount--;
+    }
+  }
+
+  #acknowledge({ line, issues }: Acknowledgement): void {
+    this.#line = line;
+    this.#refusedCount += new Set(issues.filter(isError).map((issue) => issue.line)).size;
+    const text = issues.length === 0 ? { line } : { line, issues: issues.map(toWire) };
+    this.#write(`${JSON.stringify(text)}\n`);
+  }
+
+  #writable(): Promise<void> {
+    if (this.#isWritable || this.#isAborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#wakeWriter = () => {
+        this.#wakeWriter = undefined;
+        resolve();
+      };
+    });
+  }
+
+  #write(text: string): void {
+    if (this.#isAborted) return;
+    this.#res.cork(() => {
+      this.#writeHead();
+      this.#isWritable = this.#res.write(text);
+    });
+  }
+
+  async #end(outcome: StreamOutcome): Promise<void> {
+    const end = describeEnd(outcome, this.#bytes.end);
+    this.#write(`${JSON.stringify({ line: this.#line, refused: this.#refusedCount, ...end })}\n`);
+    if (end.end !== 'complete') await this.#linger();
+    if (this.#isAborted) return;
+    this.#isAborted = true;
+    this.#res.cork(() => {
+      this.#res.end('', end.end !== 'complete' || this.#state.isStopping);
+    });
+  }
+
+  /**
+   * A sender in the middle of its lines: closing on it at once would reset the connection, and with
+   * it throw away the line that says why. What it still sends is read and dropped for a while.
+   */
+  async #linger(): Promise<void> {
+    if (this.#isAborted || this.#isReceived) return;
+    const received = new Promise<void>((resolve) => (this.#wakeLinger = resolve));
+    this.#res.resume();
+    await Promise.race([received, this.#options.pause(LINGER_MS)]);
+  }
+
+  #writeHead(): void {
+    if (this.#hasHead) return;
+    this.#hasHead = true;
+    this.#res.writeHeader('Content-Type', 'application/x-ndjson; charset=utf-8');
+    this.#res.writeHeader('Cache-Control', 'no-store');
+    if (this.#isCrossOrigin) this.#res.writeHeader('Access-Control-Allow-Origin', '*');
+  }
+
+  #refuse(status: string, body: string, header?: string, value = ''): void {
+    this.#res.cork(() => {
+      writeHead(this.#res, status, this.#isCrossOrigin);
+      if (header !== undefined) this.#res.writeHeader(header, value);
+      this.#res.end(body, true);
+    });
+    this.#isAborted = true;
+  }
+}
+
+interface End {
+  readonly end: 'complete' | 'rejected' | 'invalid_encoding' | 'overloaded' | 'stopping' | 'idle';
+  readonly message?: string;
+  readonly issues?: readonly object[];
+  readonly retry_after_seconds?: number;
+}
+
+function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefined): End {
+  switch (outcome.outcome) {
+    case 'rejected':
+      return {
+        end: 'rejected',
+        message: 'strict mode: the stream ends at the first line that is refused',
+        issues: outcome.issues.map(toWire),
+      };
+    case 'overloaded':
+      return {
+        end: 'overloaded',
+        message: 'the lines after this one are not stored; send them again later',
+        retry_after_seconds: outcome.retryAfterSeconds,
+      };
+    case 'invalid-encoding':
+      // Ended by us, an encoding ends too early.
+      if (bytesEnd === undefined || bytesEnd === 'complete') {
+        return {
+          end: 'invalid_encoding',
+          message: `the body is not what Content-Encoding says: ${outcome.message}`,
+        };
+      }
+      break;
+    case 'read-to-end':
+      break;
+  }
+  if (bytesEnd === 'stopping') {
+    return { end: 'stopping', message: 'this process stops; go on after this line with another' };
+  }
+  if (bytesEnd === 'idle') {
+    return { end: 'idle', message: 'nothing came for too long; go on after this line' };
+  }
+  return { end: 'complete' };
+}
+
+const toWire = (issue: LineIssue): object => ({
+  line: issue.line,
+  code: issue.code,
+  severity: isError(issue) ? 'error' : 'warning',
+  field: issue.field,
+  message: issue.message,
+});

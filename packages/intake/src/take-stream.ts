@@ -1,0 +1,279 @@
+/**
+ * The use case of a stream (`POST /v1/stream`): newline-delimited calls of any number on one request,
+ * taken in groups, each acknowledged once it is durable.
+ *
+ * ```
+ *   lines ─▶ group (building) ─▶ group (in flight) ─▶ acknowledged: {"line":N,"issues":[…]}
+ *              at most one           at most one
+ * ```
+ *
+ * - Group commit as in `batcher.ts`: what came while the group before was being made durable is the
+ *   next group; no timer. One in flight, so that what follows a failure is not taken before it, and
+ *   "durable up to line N" has no holes.
+ * - A group that fills while the one before is in flight stops the reading: the sender waits.
+ * - A bad line is an issue of its group and its neighbours are taken. In strict mode it ends the
+ *   stream, after what came before it.
+ * - What was received and not acknowledged may or may not have been taken. With an `id` the stream
+ *   gives events without an id of their own one made of it and of the line, so that a line sent
+ *   again is counted once.
+ *
+ * Before: `stream-exchange.ts`, `split-lines.ts`. After: `batcher.ts`.
+ */
+import { isError, type Issue } from '@sluice/domain/issue';
+import type { Operation } from '@sluice/domain/operation';
+import type { Parsed } from '@sluice/domain/parse';
+import { bodyIssue, recordIssues, sizeIssue, type AcceptDependencies } from './accept.ts';
+import type { Workspace } from './authenticate.ts';
+import type { Call } from './calls.ts';
+import { readBody, type Body } from './read-body.ts';
+import { LineSplitter, type Line } from './split-lines.ts';
+
+export interface StreamRequest {
+  readonly call: Call;
+  readonly workspace: Workspace;
+  readonly isStrict: boolean;
+  /** The sender's name for the stream; undefined: none. */
+  readonly id: string | undefined;
+  /** The number of the first line that comes. */
+  readonly firstLine: number;
+}
+
+export interface LineIssue extends Issue {
+  readonly line: number;
+}
+
+/** Every line up to this one is durable, or is among these issues or those of an earlier one. */
+export interface Acknowledgement {
+  readonly line: number;
+  readonly issues: readonly LineIssue[];
+}
+
+/** How the taking ended; the caller knows why there were no more bytes. */
+export type StreamOutcome =
+  | { readonly outcome: 'read-to-end' }
+  /** Strict mode: a line was refused. It and what came after it are not taken. */
+  | { readonly outcome: 'rejected'; readonly issues: readonly LineIssue[] }
+  | { readonly outcome: 'invalid-encoding'; readonly message: string }
+  /** What came after the last acknowledged line could not be made durable. */
+  | { readonly outcome: 'overloaded'; readonly retryAfterSeconds: number };
+
+export interface StreamDependencies extends AcceptDependencies {
+  readonly pause: (durationMs: number) => Promise<unknown>;
+}
+
+export interface StreamPort {
+  /** Called in order of lines. */
+  readonly acknowledge: (acknowledgement: Acknowledgement) => void;
+  /** Resolves when the sender has room for more acknowledgements. */
+  readonly writable: () => Promise<void>;
+  /** The sender has said that it was all: what came after the last newline is a line too, and no half of one. */
+  readonly isComplete: () => boolean;
+  /** Nobody is there any more: what is not in flight is dropped. */
+  readonly isCut: () => boolean;
+}
+
+const GROUP_OPERATIONS_MAX = 1_000;
+const GROUP_SIZE_BYTES_MAX = 512 * 1024;
+/** So that one acknowledgement stays small; a line has at most 20. */
+const GROUP_ISSUES_MAX = 100;
+/** How long a group waits for room among the calls of others before the stream is ended. */
+const ROOM_WAIT_MS_MAX = 10_000;
+const ROOM_RETRY_MS = 50;
+/** Lines that cost nothing (blank ones) must not keep the event loop. */
+const LINES_A_TURN_MAX = 10_000;
+
+interface Group {
+  operations: Operation[];
+  issues: LineIssue[];
+  sizeBytes: number;
+  /** The last line in it. */
+  line: number;
+  lineCount: number;
+}
+
+/** Takes lines until there are no more, or one of the outcomes ends it. Everything taken is acknowledged when it resolves. */
+export async function takeStream(
+  deps: StreamDependencies,
+  request: StreamRequest,
+  bytes: AsyncIterable<Uint8Array>,
+  port: StreamPort,
+): Promise<StreamOutcome> {
+  return new StreamTaker(deps, request, port).take(bytes);
+}
+
+class StreamTaker {
+  readonly #deps: StreamDependencies;
+  readonly #request: StreamRequest;
+  readonly #port: StreamPort;
+  #group: Group;
+  #inFlight: Promise<void> | undefined;
+  #ending: StreamOutcome | undefined;
+
+  constructor(deps: StreamDependencies, request: StreamRequest, port: StreamPort) {
+    this.#deps = deps;
+    this.#request = request;
+    this.#port = port;
+    this.#group = emptyGroup(request.firstLine - 1);
+  }
+
+  async take(bytes: AsyncIterable<Uint8Array>): Promise<StreamOutcome> {
+    const { call, isStrict, firstLine } = this.#request;
+    const splitter = new LineSplitter(
+      isStrict ? call.strictSizeBytesMax : call.sizeBytesMax,
+      firstLine,
+    );
+    try {
+      for await (const piece of bytes) {
+        splitter.add(piece);
+        for (let line = splitter.next(); line && !this.#ending; line = splitter.next()) {
+          if (this.#deps.rateLimiter !== undefined) await this.#waitForToken();
+          this.#take(line);
+          if (isFull(this.#group)) await this.#handOver();
+        }
+        if (this.#ending) break;
+        this.#startCommit();
+      }
+      const last = splitter.last();
+      if (last && !this.#ending && this.#port.isComplete()) this.#take(last);
+    } catch (error) {
+      this.#ending ??= { outcome: 'invalid-encoding', message: (error as Error).message };
+    }
+    this.#startCommit();
+    // A commit that ends begins the next one.
+    while (this.#inFlight !== undefined) await this.#inFlight;
+    return this.#ending ?? { outcome: 'read-to-end' };
+  }
+
+  /** Throttled rather than refused: the sender waits for its rate. */
+  async #waitForToken(): Promise<void> {
+    const { rateLimiter, now, pause } = this.#deps;
+    if (rateLimiter === undefined) return;
+    const { environmentId } = this.#request.workspace;
+    while (!rateLimiter.take(environmentId, now()).isTaken && !this.#port.isCut()) {
+      this.#startCommit();
+      await pause(ROOM_RETRY_MS);
+    }
+  }
+
+  #take(line: Line): void {
+    const group = this.#group;
+    if (line.isTooLarge || !isWhitespace(line.bytes)) {
+      const { call, workspace, isStrict } = this.#request;
+      const receivedAtMs = this.#deps.now();
+      const { operations, issues } = this.#read(line, receivedAtMs);
+      const told = issues.map((issue): LineIssue => ({ ...issue, line: line.number }));
+      if (isStrict && issues.some(isError)) {
+        this.#ending = { outcome: 'rejected', issues: told };
+        return;
+      }
+      for (const operation of operations) group.operations.push(operation);
+      if (told.length > 0) {
+        group.operations.push(...recordIssues(call, workspace, receivedAtMs, issues));
+        group.issues.push(...told);
+      }
+      group.sizeBytes += line.bytes.length;
+    }
+    group.line = line.number;
+    group.lineCount++;
+  }
+
+  #read(line: Line, receivedAtMs: number): Parsed {
+    const { call, workspace, id } = this.#request;
+    const body: Body = line.isTooLarge ? { outcome: 'too-large' } : readBody(line.bytes);
+    if (body.outcome !== 'read') return { operations: [], issues: [this.#lineIssue(body)] };
+    const context = {
+      environmentId: workspace.environmentId,
+      receivedAtMs,
+      newId: id === undefined ? this.#deps.newId : idsOfLine(id, line.number),
+      phoneIdentifies: workspace.phoneIdentifies,
+      bodySizeBytes: body.sizeBytes,
+      hasEscapes: body.hasEscapes,
+    };
+    return call.parse(body.value, context, []);
+  }
+
+  #lineIssue(body: Exclude<Body, { outcome: 'read' }>): Issue {
+    const { call, isStrict } = this.#request;
+    if (body.outcome !== 'too-large') return bodyIssue({ call, body });
+    return sizeIssue(isStrict ? call.strictSizeBytesMax : call.sizeBytesMax, 'line');
+  }
+
+  /** A full group waits until nothing is in flight, and for the sender to read. */
+  async #handOver(): Promise<void> {
+    while (this.#inFlight !== undefined && !this.#ending) await this.#inFlight;
+    this.#startCommit();
+    await this.#port.writable();
+  }
+
+  /** Commits what is there unless something is in flight; that comes back here when it has ended. */
+  #startCommit(): void {
+    if (this.#inFlight !== undefined || this.#group.lineCount === 0 || this.#isOver()) return;
+    const group = this.#group;
+    this.#group = emptyGroup(group.line);
+    this.#inFlight = this.#commit(group).then((isDurable) => {
+      this.#inFlight = undefined;
+      if (!isDurable) {
+        this.#ending = {
+          outcome: 'overloaded',
+          retryAfterSeconds: this.#deps.retryAfterSeconds(),
+        };
+        return;
+      }
+      this.#port.acknowledge({ line: group.line, issues: group.issues });
+      this.#startCommit();
+    });
+  }
+
+  /** Something failed, or nobody is there: nothing more is begun. */
+  #isOver(): boolean {
+    return this.#ending?.outcome === 'overloaded' || this.#port.isCut();
+  }
+
+  async #commit({ operations, sizeBytes, lineCount }: Group): Promise<boolean> {
+    if (operations.length === 0) {
+      if (lineCount >= LINES_A_TURN_MAX) await this.#deps.pause(0);
+      return true;
+    }
+    const { batcher, pause, now } = this.#deps;
+    for (const startedAtMs = now(); ;) {
+      let answer: (isDurable: boolean) => void;
+      const answered = new Promise<boolean>((resolve) => (answer = resolve));
+      const isTaken = batcher.add(operations, sizeBytes, (outcome) =>
+        answer(outcome === 'committed'),
+      );
+      if (isTaken) return answered;
+      if (now() - startedAtMs > ROOM_WAIT_MS_MAX || this.#port.isCut()) return false;
+      await pause(ROOM_RETRY_MS);
+    }
+  }
+}
+
+/** Ids of the events of one line, the same whenever it is sent. */
+function idsOfLine(streamId: string, line: number): () => string {
+  let madeCount = 0;
+  return () => {
+    madeCount++;
+    return `stream:${streamId}:${line}${madeCount === 1 ? '' : `:${madeCount}`}`;
+  };
+}
+
+const emptyGroup = (line: number): Group => ({
+  operations: [],
+  issues: [],
+  sizeBytes: 0,
+  line,
+  lineCount: 0,
+});
+
+const isFull = (group: Group): boolean =>
+  group.operations.length >= GROUP_OPERATIONS_MAX ||
+  group.sizeBytes >= GROUP_SIZE_BYTES_MAX ||
+  group.issues.length >= GROUP_ISSUES_MAX ||
+  group.lineCount >= LINES_A_TURN_MAX;
+
+function isWhitespace(bytes: Uint8Array): boolean {
+  for (const byte of bytes) {
+    if (byte !== 0x20 && byte !== 0x0d && byte !== 0x09) return false;
+  }
+  return true;
+}
