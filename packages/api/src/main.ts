@@ -1,5 +1,8 @@
 /** The API process: settings, resources in order, the server. */
 import { randomBytes } from 'node:crypto';
+import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
@@ -8,7 +11,7 @@ import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
-import { openProducer } from '@sluice/platform/queue';
+import { openProducer, type RunKey } from '@sluice/platform/queue';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
@@ -50,11 +53,28 @@ metrics.counter(
   () => failureCount,
 );
 
+const newId = createIdGenerator(now);
+const vendor = createStripeVendor(openVendorClient(settings));
+const billing = {
+  database,
+  vendor,
+  catalogue: readCatalogue(settings.BILLING_CATALOGUE_FILE),
+  secret,
+  vendorEventSecret: settings.STRIPE_WEBHOOK_SECRET,
+  wakeRun: (run: RunKey) => producer.wakeRun(run),
+  wakeVendorEvents: () => producer.wakeVendorEvents(),
+  newId,
+  now,
+  cardPaymentMs: settings.CARD_PAYMENT_MS,
+  purchaseWaitMs: settings.PURCHASE_WAIT_MS,
+};
+
 const server = await buildServer({
   logger,
   now,
   secret,
-  newId: createIdGenerator(now),
+  newId,
+  billing,
   recordRequest: ({ status }) => {
     requestCount += 1;
     if (status >= 500) failureCount += 1;

@@ -20,6 +20,8 @@ import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts
 import { type AccountDependencies, registerAccounts } from './accounts.ts';
 import { watchMethods } from './allowed-methods.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
+import type { BillingDependencies } from './billing.ts';
+import { registerBilling } from './billing-routes.ts';
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
@@ -35,6 +37,7 @@ import {
 } from './reporting-webhooks.ts';
 import { accountValidatorCompiler, validatorCompiler } from './request-validation.ts';
 import { registerTokenExchange } from './token-exchange.ts';
+import { registerVendorEvents } from './vendor-event-endpoint.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
 export type ApiServer = FastifyInstance<
@@ -67,6 +70,7 @@ export interface ApiDependencies
     AccountGuardDependencies,
     AccountDependencies,
     ProbeDependencies {
+  readonly billing: BillingDependencies;
   readonly logger: FastifyBaseLogger;
   readonly newId: () => string;
   readonly recordRequest: (record: RequestRecord) => void;
@@ -146,10 +150,14 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
+    registerBilling(scope, dependencies.billing);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
     registerTokenExchange(scope, dependencies);
+  });
+  await app.register(async (scope: ApiServer) => {
+    registerVendorEvents(scope, dependencies.billing);
   });
   serveReference(app);
   declareMissingMethods();

@@ -1,8 +1,10 @@
 /** The settings of the API. */
+import { billingSettings } from '@sluice/billing-vendor/settings';
 import { integer, platformSettings } from '@sluice/platform/config';
 import { z } from 'zod';
 
 export const apiSettings = platformSettings.extend({
+  ...billingSettings.shape,
   API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
   API_PORT: integer(0, 65_535, 8090).describe('0: any free one'),
   API_SECRET: z
@@ -15,6 +17,12 @@ export const apiSettings = platformSettings.extend({
     ),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, 604_800_000).describe(
     "the workers' own, to tell when a delivery is abandoned",
+  ),
+  CARD_PAYMENT_MS: integer(60_000, 86_400_000, 3_600_000).describe(
+    'how long a customer may take to pay an invoice of the card rail; it is void afterwards',
+  ),
+  PURCHASE_WAIT_MS: integer(100, 60_000, 15_000).describe(
+    'how long a call waits for a checkout, or for an invoice, before it answers without',
   ),
   OUTGOING_IP_ADDRESSES: z
     .string()

@@ -3,6 +3,7 @@ import type { CreditKind, Plan } from '@sluice/domain/catalogue';
 import type { Rail } from '@sluice/domain/run';
 import { sql, type Transaction } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
+import type { CreditAccount } from './credits.ts';
 import type { Tables } from './tables.ts';
 
 /** What every gate of billing asks of an account. */
@@ -47,23 +48,48 @@ export async function updateAccountPlan(
 }
 
 /**
- * Of all accounts: those on one of these plans, paid and not paused, to which this fact has not granted
- * anything yet. Index: the primary keys; the accounts are read one after another.
+ * Of all accounts: those on this plan, in force, to which this fact has not granted anything yet.
+ * Reads every account of the plan; once a minute.
  */
 export async function listAccountsWithoutGrant(
   database: DatabaseOrTransaction,
   kind: CreditKind,
-  planIds: readonly string[],
+  planId: string,
   transactionKey: string,
   limit: number,
-): Promise<BillingAccount[]> {
-  const { rows } = await sql<BillingAccount>`
-    select ${BILLING_ACCOUNT} from accounts a
-     where plan_id = any(${[...planIds]}::text[]) and plan_status = 'active'
+): Promise<{ readonly accountId: number }[]> {
+  const { rows } = await sql<{ accountId: number }>`
+    select account_id::int as "accountId" from accounts a
+     where plan_id = ${planId} and plan_status = 'active'
        and not exists (
          select from credit_transactions t
           where t.account_id = a.account_id and t.kind = ${kind}
             and t.transaction_key = ${transactionKey})
      order by account_id limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** What the account has been given as allowance until this moment, by whatever plan. */
+export async function sumAllowance(
+  transaction: Transaction<Tables>,
+  { accountId, kind }: CreditAccount,
+  endsAtMs: number,
+): Promise<number> {
+  const { rows } = await sql<{ granted: string }>`
+    select coalesce(sum(granted), 0) as granted from credit_grants
+     where account_id = ${accountId} and kind = ${kind} and pool = 'monthly_allowance'
+       and expires_at = ${new Date(endsAtMs)}`.execute(transaction);
+  return Number(rows[0]?.granted ?? 0);
+}
+
+/** Of all accounts: kinds with grants that have ended with something left. Index: `credit_grants_ending`. */
+export async function listEndedCredits(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+  limit: number,
+): Promise<CreditAccount[]> {
+  const { rows } = await sql<CreditAccount>`
+    select distinct account_id::int as "accountId", kind from credit_grants
+     where available > 0 and expires_at <= ${new Date(nowMs)} limit ${limit}`.execute(database);
   return rows;
 }

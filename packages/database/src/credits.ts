@@ -46,7 +46,7 @@ export interface NewGrant {
   readonly key: string;
 }
 
-/** @returns false where this fact has granted before; nothing is changed then. */
+/** An amount of 0 only notes the fact. @returns false where nothing is granted, or this fact has granted before. */
 export async function grantCredits(
   transaction: Transaction<Tables>,
   account: CreditAccount,
@@ -55,6 +55,7 @@ export async function grantCredits(
 ): Promise<boolean> {
   const locked = await lockAccount(transaction, account);
   if (!(await insertTransaction(transaction, account, grant.key, 'grant', nowMs))) return false;
+  if (grant.amount === 0) return false;
   const grants = await listLiveGrants(transaction, account);
   const grantId = locked.lastGrantId + 1;
   await sql`

@@ -17,6 +17,7 @@ import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient } from './http-client.ts';
 import { processEnvelope } from './process-envelope.ts';
+import { createPurchases } from './purchases.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
@@ -64,7 +65,10 @@ let appliedCount = 0;
 let operationCount = 0;
 let deliveredSliceCount = 0;
 
+const purchases = createPurchases({ database, producer, settings, now, logger });
+
 const consumers = await startConsumers(broker, {
+  purchases: purchases.processors,
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
   now,
   async processEnvelope(envelope) {
@@ -112,6 +116,8 @@ const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, (
   sweepLanes({ database, wakeLane: (lane) => producer.wakeLane(lane), now }),
 );
 lifecycle.defer('sweep', () => sweep.stop());
+const purchaseSweeps = purchases.startSweeps();
+lifecycle.defer('purchase sweeps', () => purchaseSweeps.stop());
 const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
 );

@@ -1,10 +1,12 @@
 /** The settings of the worker; those of delivery are in `webhook-settings.ts`. */
+import { billingSettings } from '@sluice/billing-vendor/settings';
 import { integer, platformSettings } from '@sluice/platform/config';
 import { z } from 'zod';
 import { webhookSettings } from './webhook-settings.ts';
 
 export const workerSettings = platformSettings.extend({
   ...webhookSettings.shape,
+  ...billingSettings.shape,
   WORKER_HOST: z.string().default('127.0.0.1').describe('address of /livez, /readyz and /metrics'),
   WORKER_PORT: integer(0, 65_535, 8092).describe('0: any free one'),
   WORKER_LANE_CONCURRENCY: integer(1, 10_000, 32).describe(
@@ -12,6 +14,9 @@ export const workerSettings = platformSettings.extend({
   ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
+  ),
+  WORKER_PURCHASE_CONCURRENCY: integer(1, 1_000, 16).describe(
+    'purchases worked on at the same time by one process',
   ),
   WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000).describe(
     'how often lanes whose wake-up was lost are looked for',

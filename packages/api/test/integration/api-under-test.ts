@@ -1,4 +1,7 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import type { RunKey } from '@sluice/database/runs';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
@@ -27,6 +30,7 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
 export async function startApi() {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
+  const wokenRuns: RunKey[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
   const broker = { isAway: false };
   let idCount = 0;
@@ -40,6 +44,19 @@ export async function startApi() {
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
+    billing: {
+      database,
+      vendor: unreachableVendor(),
+      catalogue: readCatalogue(undefined),
+      secret: 'secret of the api under test, long enough',
+      vendorEventSecret: VENDOR_EVENT_SECRET,
+      wakeRun: async (run) => void wokenRuns.push(run),
+      wakeVendorEvents: async () => {},
+      newId: () => `id-${++idCount}`,
+      now: () => clock.nowMs,
+      cardPaymentMs: 3_600_000,
+      purchaseWaitMs: 1,
+    },
     wakeLane: async (lane) => {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);
@@ -53,6 +70,7 @@ export async function startApi() {
     app,
     database,
     woken,
+    wokenRuns,
     clock,
     broker,
     a,
@@ -82,6 +100,14 @@ export async function startApi() {
     close: () => app.close(),
   };
 }
+
+export const VENDOR_EVENT_SECRET = 'whsec_test';
+
+/** No call of the API may need the payment vendor to answer, as long as nothing was bought by card. */
+const unreachableVendor = () =>
+  createStripeVendor(
+    openStripeClient({ secretKey: 'sk_test', baseUrl: 'http://127.0.0.1:9', timeoutMs: 50 }),
+  );
 
 export type ApiUnderTest = Awaited<ReturnType<typeof startApi>>;
 

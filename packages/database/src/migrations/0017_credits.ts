@@ -37,6 +37,12 @@ export const credits: Migration = {
       create index credit_grants_live on credit_grants (account_id, kind, grant_id)
         where available > 0 or held > 0`.execute(database);
 
+    // What has ended with something left, of all tenants.
+    await sql`
+      create index credit_grants_ending on credit_grants (expires_at) where available > 0`.execute(
+      database,
+    );
+
     // One row a fact that moves credits: its key makes the fact count once.
     await sql`
       create table credit_transactions (

@@ -127,7 +127,7 @@ test('a worker that was overtaken writes nothing', async () => {
   const run = await world.buyPack(accountId);
   let overtake = true;
   const outcome = await world.advance(run, {
-    async onPoint(point: string) {
+    async onPoint(point) {
       if (point !== 'after-vendor:pay' || !overtake) return;
       overtake = false;
       await sql`update runs set lease_until = null`.execute(world.database);

@@ -12,7 +12,7 @@ import type { RunContent } from '@sluice/domain/run-content';
 import { sql } from 'kysely';
 import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
-import { advanceRun, type CrashPoint } from '../../src/advance-run.ts';
+import { advanceRun, type AdvanceRunDeps, type CrashPoint } from '../../src/advance-run.ts';
 import { settleVendorEvents } from '../../src/settle-vendor-events.ts';
 
 export const CATALOGUE = readCatalogue(undefined);
@@ -105,7 +105,7 @@ export async function startPurchases(options: { readonly random?: () => number }
         purchase: pricePack(CATALOGUE, 'pack_100')!,
       } as never),
 
-    advance: (run: Run, changes: Partial<typeof deps> = {}) =>
+    advance: (run: Run, changes: Partial<AdvanceRunDeps> = {}) =>
       advanceRun({ ...deps, ...changes }, run),
 
     /** Runs it until it ends, moving the clock past every wait; each worker may be killed once. */

@@ -1,0 +1,17 @@
+/** Every route under `/v1/accounts/{account_id}/billing`. */
+import { registerAddons } from './addons.ts';
+import type { BillingDependencies } from './billing.ts';
+import { registerBillingRuns } from './billing-runs.ts';
+import { registerCredits } from './credits.ts';
+import { registerDeprecatedPurchases } from './deprecated-purchases.ts';
+import { registerInboxPreviewPurchases } from './inbox-preview-purchases.ts';
+import type { ApiServer } from './server.ts';
+
+/** Call it on a scope that `guardAccounts` was called on. */
+export function registerBilling(scope: ApiServer, deps: BillingDependencies): void {
+  registerCredits(scope, deps);
+  registerAddons(scope, deps);
+  registerInboxPreviewPurchases(scope, deps);
+  registerDeprecatedPurchases(scope, deps);
+  registerBillingRuns(scope, deps);
+}
