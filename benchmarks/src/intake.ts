@@ -12,7 +12,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { cpus, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { createDatabase } from '@sluice/database/connection';
@@ -22,7 +22,7 @@ import { seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { migrateQueues } from '@sluice/platform/queue';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { Redis } from 'ioredis';
-import { cpuSecondsOf, startChildServer, type ChildServer } from './child-server.ts';
+import { cpuSecondsOf, pinToCore, startChildServer, type ChildServer } from './child-server.ts';
 import {
   isWrkInstalled,
   loadWithAutocannon,
@@ -119,6 +119,16 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
       processCount,
     ),
   };
+  // One core for the server under test, the other for what it stands between: all contenders alike.
+  const isPinned = processCount === 1 && cpus().length === 2;
+  if (isPinned) {
+    for (const contender of CONTENDERS) {
+      for (const pid of servers[contender].pids) await pinToCore(pid, 0);
+    }
+    await pinToCore(redisServer.pid, 1);
+    // The load generators inherit it.
+    await pinToCore(process.pid, 1);
+  }
   const loadOn = (contender: Contender, seconds: number): Load => ({
     url: `${servers[contender].url}/v1/track`,
     method: 'POST',
@@ -198,6 +208,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
       ),
       details: {
         processes: processCount,
+        pinned: isPinned,
         connections: Number(values.connections),
         shards: SHARD_COUNT,
         body_bytes: bodies[0]?.length,

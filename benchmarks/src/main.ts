@@ -1,4 +1,5 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
+import { benchDeliver } from './deliver.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
 import { benchStream } from './stream.ts';
@@ -9,6 +10,11 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
       run: benchIntake,
+    },
+    deliver: {
+      about:
+        'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
+      run: benchDeliver,
     },
     stream: {
       about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',

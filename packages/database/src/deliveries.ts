@@ -10,11 +10,12 @@
  * together with the cursor (step 14).
  */
 import type { FailureClass } from '@sluice/domain/delivery-failure';
-import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
+import { addFailure, NEVER_ATTEMPTED, type RetryState } from '@sluice/domain/delivery-schedule';
 import type { LaneDelivery } from '@sluice/domain/lane';
 import type { ReportingEvent } from '@sluice/domain/reporting-event';
 import { deliveryBody } from '@sluice/domain/webhook';
 import { sql } from 'kysely';
+import { bigintColumn, integerColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 import { takeFirstEngagements } from './first-engagements.ts';
 import type { AttemptRecord, LaneKey } from './lanes.ts';
@@ -84,47 +85,94 @@ export async function appendDeliveries(
 /** A delivery to be sent. */
 export interface LoggedDelivery extends LaneDelivery {
   readonly body: string;
+  retry: RetryState;
+  isFinished: boolean;
+}
+
+/** The next part of a lane's log. */
+export interface LogRequest {
+  readonly lane: LaneKey;
+  readonly after: number;
+  /** Deliveries up to here may have attempts; those beyond have none. */
+  readonly attemptedThrough: number;
+  readonly limit: number;
 }
 
 /**
- * The deliveries after `after`, in order, at most `limit`; with what earlier attempts came to for
- * those up to `attemptedThrough`. By the primary keys of log and attempts.
+ * For each request the deliveries after `after`, in order, at most `limit`; with what earlier
+ * attempts came to. One statement for all, and a second one where there may be attempts. By the
+ * primary keys of log and attempts.
  */
 export async function listDeliveriesAfter(
   database: DatabaseOrTransaction,
-  lane: LaneKey,
-  after: number,
-  attemptedThrough: number,
-  limit: number,
-): Promise<LoggedDelivery[]> {
-  const { rows } = await sql<{ sequence: string; body: string; isTriedOnce: boolean }>`
-    select sequence, body, origin <> 'event' as "isTriedOnce" from delivery_log
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence > ${after}
-     order by sequence limit ${limit}`.execute(database);
-  const deliveries = rows.map((row) => ({
-    sequence: Number(row.sequence),
-    body: row.body,
-    isTriedOnce: row.isTriedOnce,
-    retry: NEVER_ATTEMPTED,
-    isFinished: false,
-  }));
-  const first = deliveries[0];
-  if (!first || first.sequence > attemptedThrough) return deliveries;
+  requests: readonly LogRequest[],
+): Promise<LoggedDelivery[][]> {
+  const { rows } = await sql<{
+    place: number;
+    sequence: string;
+    body: string;
+    isTriedOnce: boolean;
+  }>`
+    select asked.place::int, log.sequence, log.body, log.origin <> 'event' as "isTriedOnce"
+      from unnest(
+        ${integerColumn(requests, ({ lane }) => lane.environmentId)}::int[],
+        ${integerColumn(requests, ({ lane }) => lane.webhookId)}::int[],
+        ${bigintColumn(requests, ({ after }) => after)}::bigint[],
+        ${integerColumn(requests, ({ limit }) => limit)}::int[]
+      ) with ordinality as asked (environment_id, webhook_id, after, most, place)
+     cross join lateral (
+        select sequence, body, origin from delivery_log
+         where environment_id = asked.environment_id and webhook_id = asked.webhook_id and sequence > asked.after
+         order by sequence limit asked.most) log
+     order by asked.place, log.sequence`.execute(database);
+  const pages = requests.map((): LoggedDelivery[] => []);
+  for (const { place, sequence, body, isTriedOnce } of rows) {
+    pages[place - 1]?.push({
+      sequence: Number(sequence),
+      body,
+      isTriedOnce,
+      retry: NEVER_ATTEMPTED,
+      isFinished: false,
+    });
+  }
+  await addAttempts(database, requests, pages);
+  return pages;
+}
 
-  const through = Math.min(attemptedThrough, deliveries.at(-1)?.sequence ?? 0);
-  const { rows: attempts } = await sql<{
+async function addAttempts(
+  database: DatabaseOrTransaction,
+  requests: readonly LogRequest[],
+  pages: readonly LoggedDelivery[][],
+): Promise<void> {
+  const ranges = requests.flatMap(({ lane, attemptedThrough }, place) => {
+    const page = pages[place] ?? [];
+    const from = page[0]?.sequence ?? Infinity;
+    if (from > attemptedThrough) return [];
+    return [{ lane, page, from, through: Math.min(attemptedThrough, page.at(-1)?.sequence ?? 0) }];
+  });
+  if (ranges.length === 0) return;
+  const { rows } = await sql<{
+    place: number;
     sequence: string;
     startedAt: Date;
     status: number | null;
     outcome: AttemptRecord['outcome'];
     failure: FailureClass | null;
   }>`
-    select sequence, started_at as "startedAt", status, outcome, failure from delivery_attempts
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
-       and sequence between ${first.sequence} and ${through}
-     order by sequence, attempt`.execute(database);
-  for (const { sequence, startedAt, status, outcome, failure } of attempts) {
-    const delivery = deliveries[Number(sequence) - first.sequence];
+    select asked.place::int, a.sequence, a.started_at as "startedAt", a.status, a.outcome, a.failure
+      from unnest(
+        ${integerColumn(ranges, ({ lane }) => lane.environmentId)}::int[],
+        ${integerColumn(ranges, ({ lane }) => lane.webhookId)}::int[],
+        ${bigintColumn(ranges, ({ from }) => from)}::bigint[],
+        ${bigintColumn(ranges, ({ through }) => through)}::bigint[]
+      ) with ordinality as asked (environment_id, webhook_id, first, last, place)
+      join delivery_attempts a
+        on a.environment_id = asked.environment_id and a.webhook_id = asked.webhook_id
+       and a.sequence between asked.first and asked.last
+     order by asked.place, a.sequence, a.attempt`.execute(database);
+  for (const { place, sequence, startedAt, status, outcome, failure } of rows) {
+    const range = ranges[place - 1];
+    const delivery = range?.page[Number(sequence) - range.from];
     if (!delivery) continue;
     delivery.isFinished = outcome !== 'retrying';
     if (failure === null) continue;
@@ -134,7 +182,6 @@ export async function listDeliveriesAfter(
       failure,
     });
   }
-  return deliveries;
 }
 
 /** What made a delivery: something that happened, or an operator. */

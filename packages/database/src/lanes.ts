@@ -6,7 +6,11 @@
  * nothing. Lease times are by the database's clock, which all workers share; probe times are by
  * the workers' clock, which is handed in.
  *
- * Every statement finds its lane by the primary key (environment_id, webhook_id), except
+ * Claims and progress are taken for many lanes in one statement, because a worker drains many at a
+ * time and a statement costs the same whatever the number. Lanes are locked in order of their key,
+ * as `appendDeliveries` does, so that nobody waits in a circle.
+ *
+ * Every statement finds its lanes by the primary key (environment_id, webhook_id), except
  * `listLanesToWake`, which reads the partial index `lanes_to_wake`.
  *
  * Used by `worker/src/deliver-webhook.ts` (step 11) and `worker/src/sweep-lanes.ts`.
@@ -14,6 +18,13 @@
 import type { FailureClass } from '@sluice/domain/delivery-failure';
 import type { LaneSnapshot } from '@sluice/domain/lane';
 import { sql } from 'kysely';
+import {
+  bigintColumn,
+  booleanColumn,
+  integerColumn,
+  textColumn,
+  timestampColumn,
+} from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 
 export interface LaneKey {
@@ -28,6 +39,8 @@ export interface LaneTarget {
 }
 
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
+  /** Whose it is: workers are shared between accounts. */
+  readonly accountId: number;
   readonly fencing: number;
   readonly lastSequence: number;
 }
@@ -47,30 +60,64 @@ const SNAPSHOT = sql`
   lanes.next_probe_at as "nextProbeAt", lanes.send_window as "window", lanes.last_sequence as "lastSequence",
   lanes.fencing`;
 
+/** A lane to be claimed. */
+export interface LaneClaim {
+  readonly lane: LaneKey;
+  readonly leaseMs: number;
+}
+
 /**
- * Takes the lease of a lane that has something to send now: not paused, not held by another, and
- * not waiting for a later probe. Undefined otherwise; `findLane` says why.
+ * Takes the leases of those lanes that have something to send now: not paused, not held by another,
+ * and not waiting for a later probe. In the place of the others undefined; `findLane` says why. A
+ * lane that is asked for twice is given once.
  */
+export async function claimLanes(
+  database: DatabaseOrTransaction,
+  claims: readonly LaneClaim[],
+  nowMs: number,
+): Promise<(ClaimedLane | undefined)[]> {
+  const { rows } = await sql<LaneRow & LaneTarget & LaneKey & { accountId: number }>`
+    with asked as (
+      select * from unnest(
+        ${integerColumn(claims, ({ lane }) => lane.environmentId)}::int[],
+        ${integerColumn(claims, ({ lane }) => lane.webhookId)}::int[],
+        ${integerColumn(claims, ({ leaseMs }) => leaseMs)}::int[]) as a (environment_id, webhook_id, lease_ms)
+    ), free as (
+      select environment_id, webhook_id, lease_ms
+        from lanes join asked using (environment_id, webhook_id)
+       where not is_paused and last_sequence > cursor_sequence
+         and (lease_until is null or lease_until <= clock_timestamp())
+         and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)})
+       order by environment_id, webhook_id
+         for no key update of lanes
+    )
+    update lanes
+       set fencing = fencing + 1, lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond'
+      from free join webhooks using (environment_id, webhook_id) join environments using (environment_id)
+     where lanes.environment_id = free.environment_id and lanes.webhook_id = free.webhook_id
+    returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId",
+              environments.account_id::float8 as "accountId", ${SNAPSHOT},
+              webhooks.endpoint, webhooks.signing_key as "signingKey"`.execute(database);
+  const claimed = new Map(rows.map((row) => [nameOf(row), row]));
+  return claims.map(({ lane }) => {
+    const name = nameOf(lane);
+    const row = claimed.get(name);
+    claimed.delete(name);
+    if (!row) return undefined;
+    const { accountId, endpoint, signingKey } = row;
+    return { ...snapshotOf(row), accountId, endpoint, signingKey };
+  });
+}
+
+/** `claimLanes` of one. */
 export async function claimLane(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   leaseMs: number,
   nowMs: number,
 ): Promise<ClaimedLane | undefined> {
-  const { rows } = await sql<LaneRow & LaneTarget>`
-    update lanes
-       set fencing = fencing + 1, lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
-      from webhooks
-     where lanes.environment_id = ${lane.environmentId} and lanes.webhook_id = ${lane.webhookId}
-       and webhooks.environment_id = lanes.environment_id and webhooks.webhook_id = lanes.webhook_id
-       and not is_paused and last_sequence > cursor_sequence
-       and (lease_until is null or lease_until <= clock_timestamp())
-       and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)})
-    returning ${SNAPSHOT}, webhooks.endpoint, webhooks.signing_key as "signingKey"`.execute(
-    database,
-  );
-  const [row] = rows;
-  return row && { ...snapshotOf(row), endpoint: row.endpoint, signingKey: row.signingKey };
+  const [claimed] = await claimLanes(database, [{ lane, leaseMs }], nowMs);
+  return claimed;
 }
 
 export interface LaneReport extends LaneSnapshot {
@@ -128,11 +175,121 @@ export interface LaneAfterProgress extends LaneTarget {
   readonly leaseLeftMs: number;
 }
 
+/** What one drain has to say, under the fencing number that it was given. */
+export interface DrainReport {
+  readonly lane: LaneKey;
+  readonly fencing: number;
+  readonly progress: LaneProgress;
+  readonly leaseMs: number;
+}
+
 /**
- * Keeps what a drain has come to: its attempts and the lane's new state, in one statement, however
- * many. Undefined, with nothing written, where `fencing` is no longer the lane's or the lane is
- * gone. May be repeated when its answer was lost.
+ * Keeps what drains have come to: their attempts and their lanes' new states, in one statement,
+ * however many. In the place of a drain whose number is no longer the lane's, or whose lane is gone,
+ * undefined, and nothing is written. May be repeated when its answer was lost.
  */
+export async function recordProgressOfLanes(
+  database: DatabaseOrTransaction,
+  reports: readonly DrainReport[],
+  nowMs: number,
+): Promise<(LaneAfterProgress | undefined)[]> {
+  const attempts = reports.flatMap(({ lane, fencing, progress }) =>
+    progress.attempts.map((attempt) => ({ lane, fencing, attempt })),
+  );
+  const { rows } = await sql<
+    LaneKey &
+      LaneTarget & {
+        fencing: string;
+        lastSequence: string;
+        isPaused: boolean;
+        nextProbeAt: Date | null;
+        leaseLeftMs: number | null;
+      }
+  >`
+    with given as (
+      select * from unnest(
+        ${integerColumn(reports, ({ lane }) => lane.environmentId)}::int[],
+        ${integerColumn(reports, ({ lane }) => lane.webhookId)}::int[],
+        ${bigintColumn(reports, ({ fencing }) => fencing)}::bigint[],
+        ${textColumn(reports, ({ progress }) => progress.snapshot.state)}::text[],
+        ${bigintColumn(reports, ({ progress }) => progress.snapshot.cursor)}::bigint[],
+        ${bigintColumn(reports, ({ progress }) => progress.snapshot.attemptedThrough)}::bigint[],
+        ${integerColumn(reports, ({ progress }) => progress.snapshot.window)}::int[],
+        ${timestampColumn(reports, ({ progress }) => progress.snapshot.nextProbeAtMs)}::timestamptz[],
+        ${textColumn(reports, ({ progress }) => progress.endpoint)}::text[],
+        ${booleanColumn(reports, ({ progress }) => progress.isLast)}::boolean[],
+        ${integerColumn(reports, ({ leaseMs }) => leaseMs)}::int[]
+      ) as g (environment_id, webhook_id, fencing, state, cursor_sequence, attempted_sequence, send_window,
+              next_probe_at, endpoint, is_last, lease_ms)
+    ), held as (
+      select given.*
+        from lanes join given using (environment_id, webhook_id)
+       where lanes.fencing = given.fencing
+       order by environment_id, webhook_id
+         for no key update of lanes
+    ), lane as (
+      update lanes
+         set state = held.state, cursor_sequence = held.cursor_sequence,
+             attempted_sequence = held.attempted_sequence, send_window = held.send_window,
+             next_probe_at = case when held.next_probe_at is null or webhooks.endpoint = held.endpoint
+                                  then held.next_probe_at
+                                  else least(held.next_probe_at, ${new Date(nowMs)}) end,
+             -- Prolonged only once half of it is gone: each change of it is a change of an index.
+             lease_until = case when held.is_last then null
+                                when lease_until > clock_timestamp() + held.lease_ms / 2 * interval '1 millisecond' then lease_until
+                                else clock_timestamp() + held.lease_ms * interval '1 millisecond' end
+        from held join webhooks on webhooks.environment_id = held.environment_id and webhooks.webhook_id = held.webhook_id
+       where lanes.environment_id = held.environment_id and lanes.webhook_id = held.webhook_id
+         and lanes.fencing = held.fencing
+      returning lanes.environment_id, lanes.webhook_id, lanes.fencing, last_sequence, is_paused, lanes.next_probe_at,
+                lease_until, webhooks.endpoint, webhooks.signing_key
+    ), kept as (
+      insert into delivery_attempts
+        (environment_id, webhook_id, sequence, attempt, started_at, duration_ms, status, outcome, failure,
+         failure_message, response_head, response_body)
+      select environment_id, webhook_id, a.sequence, a.attempt, a.started_at, a.duration_ms, a.status::int, a.outcome,
+             a.failure, a.failure_message, a.response_head, a.response_body
+        from lane join unnest(
+          ${integerColumn(attempts, ({ lane }) => lane.environmentId)}::int[],
+          ${integerColumn(attempts, ({ lane }) => lane.webhookId)}::int[],
+          ${bigintColumn(attempts, ({ fencing }) => fencing)}::bigint[],
+          ${bigintColumn(attempts, ({ attempt }) => attempt.sequence)}::bigint[],
+          ${integerColumn(attempts, ({ attempt }) => attempt.attempt)}::int[],
+          ${timestampColumn(attempts, ({ attempt }) => attempt.startedAtMs)}::timestamptz[],
+          ${integerColumn(attempts, ({ attempt }) => attempt.durationMs)}::int[],
+          ${bigintColumn(attempts, ({ attempt }) => attempt.status)}::bigint[],
+          ${textColumn(attempts, ({ attempt }) => attempt.outcome)}::text[],
+          ${textColumn(attempts, ({ attempt }) => attempt.failure)}::text[],
+          ${textColumn(attempts, ({ attempt }) => attempt.failureMessage)}::text[],
+          ${textColumn(attempts, ({ attempt }) => attempt.responseHead)}::text[],
+          ${textColumn(attempts, ({ attempt }) => attempt.responseBody)}::text[]
+        ) as a (environment_id, webhook_id, fencing, sequence, attempt, started_at, duration_ms, status, outcome,
+                failure, failure_message, response_head, response_body)
+        using (environment_id, webhook_id, fencing)
+      -- Only a repetition finds its rows there.
+      on conflict do nothing
+    )
+    select environment_id as "environmentId", webhook_id as "webhookId", fencing, last_sequence as "lastSequence",
+           is_paused as "isPaused", next_probe_at as "nextProbeAt", endpoint, signing_key as "signingKey",
+           (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs"
+      from lane`.execute(database);
+  const after = new Map(rows.map((row) => [`${nameOf(row)}/${row.fencing}`, row]));
+  return reports.map(({ lane, fencing }) => {
+    const row = after.get(`${nameOf(lane)}/${fencing}`);
+    return (
+      row && {
+        endpoint: row.endpoint,
+        signingKey: row.signingKey,
+        lastSequence: Number(row.lastSequence),
+        isPaused: row.isPaused,
+        nextProbeAtMs: row.nextProbeAt?.getTime() ?? null,
+        leaseLeftMs: row.leaseLeftMs ?? 0,
+      }
+    );
+  });
+}
+
+/** `recordProgressOfLanes` of one. */
 export async function recordProgress(
   database: DatabaseOrTransaction,
   lane: LaneKey,
@@ -141,67 +298,12 @@ export async function recordProgress(
   leaseMs: number,
   nowMs: number,
 ): Promise<LaneAfterProgress | undefined> {
-  const { snapshot, attempts } = progress;
-  const nextProbeAt = snapshot.nextProbeAtMs === null ? null : new Date(snapshot.nextProbeAtMs);
-  const { rows } = await sql<
-    LaneTarget & {
-      lastSequence: string;
-      isPaused: boolean;
-      nextProbeAt: Date | null;
-      leaseLeftMs: number | null;
-    }
-  >`
-    with lane as (
-      update lanes
-         set state = ${snapshot.state}, cursor_sequence = ${snapshot.cursor},
-             attempted_sequence = ${snapshot.attemptedThrough}, send_window = ${snapshot.window},
-             next_probe_at = case when ${nextProbeAt}::timestamptz is null or webhooks.endpoint = ${progress.endpoint}
-                                  then ${nextProbeAt}::timestamptz
-                                  else least(${nextProbeAt}::timestamptz, ${new Date(nowMs)}) end,
-             -- Prolonged only once half of it is gone: each change of it is a change of an index.
-             lease_until = case when ${progress.isLast} then null
-                                when lease_until > clock_timestamp() + ${leaseMs / 2} * interval '1 millisecond' then lease_until
-                                else clock_timestamp() + ${leaseMs} * interval '1 millisecond' end
-        from webhooks
-       where lanes.environment_id = ${lane.environmentId} and lanes.webhook_id = ${lane.webhookId}
-         and lanes.fencing = ${fencing}
-         and webhooks.environment_id = lanes.environment_id and webhooks.webhook_id = lanes.webhook_id
-      returning lanes.environment_id, lanes.webhook_id, last_sequence, is_paused, next_probe_at,
-                lease_until, webhooks.endpoint, webhooks.signing_key
-    ), kept as (
-      insert into delivery_attempts
-        (environment_id, webhook_id, sequence, attempt, started_at, duration_ms, status, outcome, failure,
-         failure_message, response_head, response_body)
-      select lane.environment_id, lane.webhook_id, a.*
-        from lane, unnest(
-          ${attempts.map((attempt) => attempt.sequence)}::bigint[],
-          ${attempts.map((attempt) => attempt.attempt)}::int[],
-          ${attempts.map((attempt) => new Date(attempt.startedAtMs))}::timestamptz[],
-          ${attempts.map((attempt) => attempt.durationMs)}::int[],
-          ${attempts.map((attempt) => attempt.status)}::int[],
-          ${attempts.map((attempt) => attempt.outcome)}::text[],
-          ${attempts.map((attempt) => attempt.failure)}::text[],
-          ${attempts.map((attempt) => attempt.failureMessage)}::text[],
-          ${attempts.map((attempt) => attempt.responseHead)}::text[],
-          ${attempts.map((attempt) => attempt.responseBody)}::text[]) a
-      -- Only a repetition finds its rows there.
-      on conflict do nothing
-    )
-    select last_sequence as "lastSequence", is_paused as "isPaused", next_probe_at as "nextProbeAt", endpoint,
-           signing_key as "signingKey",
-           (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs"
-      from lane`.execute(database);
-  const [row] = rows;
-  return (
-    row && {
-      endpoint: row.endpoint,
-      signingKey: row.signingKey,
-      lastSequence: Number(row.lastSequence),
-      isPaused: row.isPaused,
-      nextProbeAtMs: row.nextProbeAt?.getTime() ?? null,
-      leaseLeftMs: row.leaseLeftMs ?? 0,
-    }
+  const [after] = await recordProgressOfLanes(
+    database,
+    [{ lane, fencing, progress, leaseMs }],
+    nowMs,
   );
+  return after;
 }
 
 /**
@@ -219,6 +321,8 @@ export async function listLanesToWake(
      order by wake_at limit ${limit}`.execute(database);
   return rows;
 }
+
+const nameOf = (lane: LaneKey): string => `${lane.environmentId}/${lane.webhookId}`;
 
 function snapshotOf(row: LaneRow): LaneSnapshot & { lastSequence: number; fencing: number } {
   return {

@@ -95,6 +95,11 @@ export class LaneRun<Delivery extends LaneDelivery> {
     return this.#inFlight;
   }
 
+  /** How many may be in flight while the lane is healthy. */
+  get window(): number {
+    return this.#window;
+  }
+
   /** How many loaded deliveries come after those already started: time to load more when few. */
   get ahead(): number {
     return this.#loadedThrough - Math.max(this.#next - 1, this.#cursor);
@@ -132,6 +137,11 @@ export class LaneRun<Delivery extends LaneDelivery> {
       });
     }
     this.#advance();
+  }
+
+  /** True where `start` would give one. */
+  mayStart(nowMs: number): boolean {
+    return (this.#failing ? this.#probe(nowMs) : this.#nextWaiting()) !== undefined;
   }
 
   /** The delivery to send now, which counts as in flight from here; undefined where none may start. */

@@ -7,6 +7,13 @@ import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
 export interface Metrics {
   /** A counter whose running total `read` gives at scrape time. */
   counter(name: string, help: string, read: () => number): void;
+  /** The same by the values of one label, which must be few. */
+  counterBy(
+    label: string,
+    name: string,
+    help: string,
+    read: () => ReadonlyMap<string, number>,
+  ): void;
   /** A value that goes up and down, read at scrape time. A failing read leaves it out. */
   gauge(name: string, help: string, read: () => number | Promise<number>): void;
   /** The text page for `/metrics`. */
@@ -28,6 +35,18 @@ export function createMetrics(service: string): Metrics {
         collect() {
           this.reset();
           this.inc(read());
+        },
+      });
+    },
+    counterBy(label, name, help, read) {
+      new Counter({
+        name,
+        help,
+        labelNames: [label],
+        registers: [registry],
+        collect() {
+          this.reset();
+          for (const [value, total] of read()) this.inc({ [label]: value }, total);
         },
       });
     },

@@ -75,6 +75,8 @@ export interface Producer {
   envelopeCounts(): Promise<number[]>;
   /** Envelopes that ended badly, all shards: run again by the workers, or discarded and kept. */
   failedCount(): Promise<number>;
+  /** When the oldest envelope that waits or runs was added, Unix milliseconds; undefined where there is none. */
+  oldestEnvelopeAtMs(): Promise<number | undefined>;
   durability(): Promise<Durability>;
   close(): Promise<void>;
 }
@@ -267,6 +269,14 @@ export async function openProducer(
     async failedCount() {
       const counts = await Promise.all(shards.map((queue) => queue.getJobCounts('failed')));
       return counts.reduce((sum, { failed = 0 }) => sum + failed, 0);
+    },
+
+    async oldestEnvelopeAtMs() {
+      const oldest = await Promise.all(
+        shards.map((queue) => queue.getJobs(['active', 'wait'], 0, 0, true)),
+      );
+      const addedAtMs = oldest.flat().map((job) => job.timestamp);
+      return addedAtMs.length === 0 ? undefined : Math.min(...addedAtMs);
     },
 
     async durability() {

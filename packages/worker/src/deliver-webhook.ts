@@ -11,7 +11,7 @@
  * Step 11 of the walk. Before: `appendDeliveries` logged what to send, and the queue's wake-up. After:
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/lanes.ts` (step 14).
  */
-import { claimLane, findLane, type LaneKey } from '@sluice/database/lanes';
+import type { LaneKey } from '@sluice/database/lanes';
 import { LaneDrain, type LaneDrainDeps, type ReleasedLane } from './lane-drain.ts';
 
 export interface DeliverLaneDeps extends LaneDrainDeps {
@@ -21,7 +21,7 @@ export interface DeliverLaneDeps extends LaneDrainDeps {
 }
 
 export const LEASE_MS = 15_000;
-export const SLICE_MS = 1_000;
+export const SLICE_MS = 500;
 
 export type LaneOutcome =
   /** Nothing is left to send. */
@@ -39,30 +39,41 @@ export type LaneOutcome =
   /** The lease was lost to another worker, or the webhook was deleted meanwhile; nothing was kept since. */
   | { readonly outcome: 'fenced' };
 
+/** A wake-up that is being run. */
+export interface LaneDelivery {
+  /**
+   * @throws when the database is away for longer than the lease; then the sweep finds the lane.
+   */
+  readonly ended: Promise<LaneOutcome>;
+  /** True where it has only waited for the endpoint for so long. */
+  isStill(durationMs: number): boolean;
+}
+
 /**
  * Runs one wake-up of a lane. May be called for one lane at the same time anywhere: one drains, the
  * others answer `held`.
- *
- * @throws when the database is away for longer than the lease; then the sweep finds the lane.
  */
-export async function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome> {
-  const claimedAtMs = deps.monotonicNow();
-  const claimed = await claimLane(deps.database, lane, deps.leases.leaseMs, deps.now());
-  const ending = claimed
-    ? await new LaneDrain(deps, lane, claimed, claimedAtMs).run()
-    : await whyNot(deps, lane);
-  const outcome = ending.outcome === 'kept' ? afterRelease(ending.lane, deps.now()) : ending;
-  try {
-    if (outcome.outcome === 'more') await deps.wakeLane(lane);
-    else if (outcome.outcome === 'waiting') await deps.wakeLaneAt(lane, outcome.untilMs);
-  } catch (error) {
-    deps.logger.warn({ error, ...lane }, 'a lane could not be woken; the sweep will find it');
-  }
-  return outcome;
+export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery {
+  let drain: LaneDrain | undefined;
+  const run = async (): Promise<LaneOutcome> => {
+    const claimedAtMs = deps.monotonicNow();
+    const claimed = await deps.store.claim({ lane, leaseMs: deps.leases.leaseMs });
+    if (claimed) drain = new LaneDrain(deps, lane, claimed, claimedAtMs);
+    const ending = (await drain?.run()) ?? (await whyNot(deps, lane));
+    const outcome = ending.outcome === 'kept' ? afterRelease(ending.lane, deps.now()) : ending;
+    try {
+      if (outcome.outcome === 'more') await deps.wakeLane(lane);
+      else if (outcome.outcome === 'waiting') await deps.wakeLaneAt(lane, outcome.untilMs);
+    } catch (error) {
+      deps.logger.warn({ error, ...lane }, 'a lane could not be woken; the sweep will find it');
+    }
+    return outcome;
+  };
+  return { ended: run(), isStill: (durationMs) => drain?.isStill(durationMs) ?? false };
 }
 
 async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome> {
-  const report = await findLane(deps.database, lane);
+  const report = await deps.store.find(lane);
   if (!report) return { outcome: 'gone' };
   if (report.isPaused) return { outcome: 'paused' };
   if (report.lastSequence <= report.cursor) return { outcome: 'idle' };

@@ -54,6 +54,12 @@ export type HttpOutcome = {
     }
 );
 
+/** For counting: `delivered`, `status` for an answer that is no success, or the class of the failure. */
+export const outcomeOf = (answer: HttpOutcome): 'delivered' | FailureClass => {
+  if (answer.outcome === 'failure') return answer.failure;
+  return isSuccessStatus(answer.status) ? 'delivered' : 'status';
+};
+
 export interface HttpClientOptions {
   readonly timeoutMs: number;
   readonly allowPrivateAddresses: boolean;
@@ -75,9 +81,11 @@ const BODY_BYTES_MAX = 16 * 1024;
 const HEADERS_BYTES_MAX = 16 * 1024;
 /** 1xx responses before the answer. More are no answer. */
 const INFORMATIONAL_MAX = 10;
-const IDLE_CONNECTIONS_MAX = 512;
+const IDLE_CONNECTIONS_MAX = 2_048;
 /** Where the endpoint does not say how long it keeps a connection; many servers keep them for 5 s or for 60 s. */
 const KEEP_ALIVE_MS = 15_000;
+
+const CUT = new Error('the connection is given up');
 
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const connector = createVettedConnector(
@@ -149,7 +157,8 @@ class Connection {
   destroy(): void {
     // undici lets go of a socket only once it is open.
     this.socket?.destroy();
-    void this.client.destroy();
+    // An error of our own: undici would make one each time, with its stack.
+    void this.client.destroy(CUT);
   }
 }
 

@@ -7,29 +7,35 @@
  * group is being written the next one gathers, so a busy lane writes few large groups and a quiet
  * one waits for nothing.
  *
+ * Each request needs a slot of `fair-slots.ts`; where there is none, the lane waits for its turn, until
+ * its slice is over.
+ *
  * A request is started only while the lease outlives its timeout, and every write names the lease's
  * fencing number: two workers never send one lane at the same time.
  */
-import type { Database } from '@sluice/database/connection';
-import { listDeliveriesAfter, type LoggedDelivery } from '@sluice/database/deliveries';
-import {
-  recordProgress,
-  type AttemptRecord,
-  type ClaimedLane,
-  type LaneAfterProgress,
-  type LaneKey,
+import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type {
+  AttemptRecord,
+  ClaimedLane,
+  LaneAfterProgress,
+  LaneKey,
 } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { AppError } from '@sluice/domain/errors';
 import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
 import { deliveryHeaders } from '@sluice/domain/webhook';
 import type { Logger } from '@sluice/platform/logger';
+import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
+import { firstWindow, pageSize } from './lane-pace.ts';
+import type { LaneStore } from './lane-store.ts';
 import { signDelivery } from './sign-delivery.ts';
+import { SlotWait } from './slot-wait.ts';
 
 export interface LaneDrainDeps {
-  readonly database: Database;
+  readonly store: LaneStore;
   readonly policy: LanePolicy;
+  readonly slots: LaneSlots;
   readonly leases: LeaseOptions;
   readonly post: (request: HttpPost) => Promise<HttpOutcome>;
   /** Unix milliseconds: what timestamps and waits are made of. */
@@ -40,6 +46,12 @@ export interface LaneDrainDeps {
   /** 0 ≤ x < 1. */
   readonly random: () => number;
   readonly logger: Logger;
+}
+
+/** Probes have slots of their own: however many lanes fail, they take none from those that do not. */
+export interface LaneSlots {
+  readonly deliveries: FairSlots;
+  readonly probes: FairSlots;
 }
 
 export interface LeaseOptions {
@@ -65,9 +77,6 @@ export interface ReleasedLane {
   readonly cursor: number;
 }
 
-/** Loaded at a time, and how few are left when the next are loaded. */
-const PAGE_SIZE = 256;
-const AHEAD_MIN = 128;
 /** One delivery that hangs lets so many others pass before it holds them up. */
 const SPAN_MAX = 1_024;
 const KEEP_RETRY_DELAY_MS = 250;
@@ -90,19 +99,50 @@ export class LaneDrain {
   #isKeepFailing = false;
   /** Ended, not kept yet. */
   #ended: AttemptRecord[] = [];
+  readonly #asker: SlotAsker;
+  readonly #slotWait: SlotWait;
   #wakeUp: () => void = () => {};
-  #bug: unknown;
+  #lastEndedAtMs: number;
+  #loading: Promise<void> | undefined;
+  #keeping: Promise<void> | undefined;
+  #isFenced = false;
+  #failure: { readonly error: unknown } | undefined;
 
   constructor(deps: LaneDrainDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
     this.#deps = deps;
     this.#lane = lane;
     this.#fencing = claimed.fencing;
-    this.#run = new LaneRun(claimed, deps.policy);
+    this.#run = new LaneRun({ ...claimed, window: firstWindow(claimed) }, deps.policy);
     this.#attemptedBefore = claimed.attemptedThrough;
     this.#sliceEndsAtMs = claimedAtMs + deps.leases.sliceMs;
     this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
     this.#target = claimed;
     this.#lastSequence = claimed.lastSequence;
+    this.#asker = {
+      accountId: claimed.accountId,
+      lane: `${lane.environmentId}/${lane.webhookId}`,
+    };
+    this.#slotWait = new SlotWait({
+      asker: this.#asker,
+      sliceEndsAtMs: this.#sliceEndsAtMs,
+      monotonicNow: deps.monotonicNow,
+      onTurn: (takeSlot) => {
+        if (this.#mayStart() && this.#run.mayStart(deps.now())) this.#startOne(takeSlot());
+        this.#startWhatMayStart();
+        this.#wakeUp();
+      },
+      onGivenUp: () => this.#wakeUp(),
+    });
+    this.#lastEndedAtMs = claimedAtMs;
+  }
+
+  /** True where it has only waited for an endpoint for so long: it uses nothing but memory. */
+  isStill(durationMs: number): boolean {
+    return (
+      this.#run.inFlight > 0 &&
+      !this.#slotWait.isWaiting &&
+      this.#deps.monotonicNow() - this.#lastEndedAtMs >= durationMs
+    );
   }
 
   async run(): Promise<DrainOutcome> {
@@ -110,37 +150,44 @@ export class LaneDrain {
       for (;;) {
         const ending = this.#nextEnding();
         this.#startWhatMayStart();
+        if (this.#failure) throw this.#failure.error;
+        if (this.#isFenced) return { outcome: 'fenced' };
+        // Loading and keeping go on side by side: neither waits for the other's statement.
         // Asked once a turn: the answer changes with time, and waiting for an ending that nothing will
         // bring would be for ever.
-        const mayLoad = this.#mayLoad();
-        if (this.#run.inFlight === 0 && !mayLoad) {
+        const mayLoad = !this.#loading && this.#mayLoad();
+        if (mayLoad)
+          this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
+        if (!this.#keeping && this.#ended.length > 0)
+          this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
+        const hasMore =
+          this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading || this.#keeping;
+        if (!hasMore) {
           const after = await this.#keep(true);
           if (!after) return { outcome: 'fenced' };
           return { outcome: 'kept', lane: { ...after, cursor: this.#run.snapshot().cursor } };
         }
-        const isFenced = await this.#keepAndLoad(mayLoad, ending);
-        if (isFenced) return { outcome: 'fenced' };
-        if (this.#bug) throw this.#bug;
+        await ending;
       }
     } finally {
       this.#isStopped = true;
-      while (this.#run.inFlight > 0 && !this.#bug) await this.#nextEnding();
+      this.#slotWait.close();
+      await Promise.all([this.#loading, this.#keeping]);
+      while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
     }
   }
 
-  /** Whatever is to be done now, at the same time; where there is nothing, waits for the next ending. */
-  async #keepAndLoad(mayLoad: boolean, ending: Promise<void>): Promise<boolean> {
-    if (this.#ended.length === 0 && !mayLoad) {
-      await ending;
-      return false;
-    }
-    const [kept, loaded] = await Promise.allSettled([
-      this.#ended.length > 0 ? this.#keep(false) : 'nothing',
-      mayLoad ? this.#load() : undefined,
-    ]);
-    if (kept.status === 'rejected') throw kept.reason;
-    if (loaded.status === 'rejected') throw loaded.reason;
-    return kept.value === undefined;
+  /** What it throws ends the drain, at its next turn. */
+  #inBackground(work: Promise<unknown>, onEnd: () => void): Promise<void> {
+    return work
+      .then(
+        () => undefined,
+        (error: unknown) => void (this.#failure ??= { error }),
+      )
+      .finally(() => {
+        onEnd();
+        this.#wakeUp();
+      });
   }
 
   #mayStart(): boolean {
@@ -158,43 +205,56 @@ export class LaneDrain {
     const run = this.#run;
     if (!this.#mayStart() || run.loadedThrough >= this.#lastSequence) return false;
     if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
-    return run.ahead < AHEAD_MIN && run.span < SPAN_MAX;
+    return run.ahead < pageSize(run.window) / 2 && run.span < SPAN_MAX;
   }
 
   async #load(): Promise<void> {
     // A failing lane needs its head only.
-    const limit = this.#run.nextProbeAtMs === null ? PAGE_SIZE : 1;
+    const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.window) : 1;
     const after = this.#run.loadedThrough;
-    const page = await listDeliveriesAfter(
-      this.#deps.database,
-      this.#lane,
+    const page = await this.#deps.store.load({
+      lane: this.#lane,
       after,
-      this.#attemptedBefore,
+      attemptedThrough: this.#attemptedBefore,
       limit,
-    );
+    });
     if (page.length === 0)
       throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
     this.#run.load(page);
   }
 
   #startWhatMayStart(): void {
-    while (this.#mayStart()) {
-      const delivery = this.#run.start(this.#deps.now());
-      if (!delivery) return;
-      this.#send(delivery);
+    while (!this.#slotWait.isWaiting && this.#mayStart() && this.#run.mayStart(this.#deps.now())) {
+      const { deliveries, probes } = this.#deps.slots;
+      const slots = this.#run.nextProbeAtMs === null ? deliveries : probes;
+      const slot = slots.tryTake(this.#asker);
+      if (!slot) {
+        this.#slotWait.begin(slots);
+        return;
+      }
+      this.#startOne(slot);
     }
   }
 
-  #send(delivery: LoggedDelivery): void {
+  #startOne(slot: Slot): void {
+    const delivery = this.#run.start(this.#deps.now());
+    if (delivery) this.#send(delivery, slot);
+    else slot.giveBack();
+  }
+
+  #send(delivery: LoggedDelivery, slot: Slot): void {
     const startedAtMs = this.#deps.now();
     const timestamp = Math.floor(startedAtMs / 1000);
     const { endpoint, signingKey } = this.#target;
     const headers = deliveryHeaders(timestamp, signDelivery(signingKey, timestamp, delivery.body));
     this.#deps
       .post({ endpoint, headers, body: delivery.body })
-      .then((outcome) => this.#end(delivery, startedAtMs, endpoint, outcome))
+      .then((outcome) => {
+        slot.giveBack();
+        this.#end(delivery, startedAtMs, endpoint, outcome);
+      })
       .catch((error: unknown) => {
-        this.#bug = error;
+        this.#failure ??= { error };
         this.#wakeUp();
       });
   }
@@ -205,6 +265,7 @@ export class LaneDrain {
     endpoint: string,
     outcome: HttpOutcome,
   ): void {
+    this.#lastEndedAtMs = this.#deps.monotonicNow();
     const { sequence } = delivery;
     const attempt = this.#run.attempts(sequence) + 1;
     const { status, durationMs } = outcome;
@@ -240,7 +301,7 @@ export class LaneDrain {
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
   async #keep(isLast: boolean): Promise<LaneAfterProgress | undefined> {
-    const { database, leases } = this.#deps;
+    const { store, leases } = this.#deps;
     const progress = {
       snapshot: this.#run.snapshot(),
       attempts: this.#ended,
@@ -251,16 +312,15 @@ export class LaneDrain {
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
       try {
-        const after = await recordProgress(
-          database,
-          this.#lane,
-          this.#fencing,
+        const after = await store.keep({
+          lane: this.#lane,
+          fencing: this.#fencing,
           progress,
-          leases.leaseMs,
-          this.#deps.now(),
-        );
+          leaseMs: leases.leaseMs,
+        });
         if (!after) {
           this.#isStopped = true;
+          this.#isFenced = true;
           this.#deps.logger.warn(
             { ...this.#lane, attempts: progress.attempts.length },
             'a lane was taken over; its attempts are not kept',

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
+import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -12,16 +13,22 @@ import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { repeat } from '@sluice/platform/repeat';
+import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
+import { FairSlots } from './fair-slots.ts';
 import { startHealthServer } from './health-server.ts';
-import { createHttpClient } from './http-client.ts';
+import { createHttpClient, outcomeOf } from './http-client.ts';
+import { LaneRoom } from './lane-room.ts';
+import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { createPurchases } from './purchases.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
+/** A request that takes longer says that its endpoint is far away or does not answer. */
+const SLOW_AFTER_MS = 50;
 const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
@@ -59,11 +66,34 @@ lifecycle.defer('producer', () => producer.close());
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
+const store = createLaneStore(database, now);
+const monotonicNow = () => performance.now();
+const slots = {
+  deliveries: new FairSlots({
+    slotsMax: settings.WORKER_REQUESTS_MAX,
+    slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+  probes: new FairSlots({
+    slotsMax: Math.ceil(settings.WORKER_REQUESTS_MAX / 4),
+    slowMax: Math.ceil(settings.WORKER_SLOW_REQUESTS_MAX / 4),
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+  }),
+};
+const room = new LaneRoom({
+  stillAfterMs: SLOW_AFTER_MS,
+  stillMax: settings.WORKER_SLOW_REQUESTS_MAX,
+  onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
+});
+lifecycle.defer('lanes under way', () => room.close());
 const numbers = new NumberStock();
 const newId = createIdGenerator(now);
 let appliedCount = 0;
 let operationCount = 0;
 let deliveredSliceCount = 0;
+const attempts = new Map<string, number>();
 
 const purchases = createPurchases({ database, producer, settings, now, logger });
 
@@ -85,22 +115,29 @@ const consumers = await startConsumers(broker, {
     return { outcome: 'done' };
   },
   async wakeLane(lane) {
-    await deliverLane(
+    const delivery = deliverLane(
       {
-        database,
+        store,
+        slots,
         policy: webhooks.lanes,
         leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
-        post: (request) => http.post(request),
+        async post(request) {
+          const answer = await http.post(request);
+          const outcome = outcomeOf(answer);
+          attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
+          return answer;
+        },
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
         now,
-        monotonicNow: () => performance.now(),
+        monotonicNow,
         pause: sleep,
         random: Math.random,
         logger,
       },
       lane,
     );
+    await room.waitFor(delivery);
     deliveredSliceCount++;
     return { outcome: 'done' };
   },
@@ -135,9 +172,6 @@ metrics.counter(
   'Times a lane was drained',
   () => deliveredSliceCount,
 );
-metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
-  (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
-);
 metrics.counter(
   'sluice_worker_recovered_jobs_total',
   'Jobs whose hand-over got lost, put back',
@@ -148,9 +182,18 @@ metrics.counter(
   'Workers of a queue that took nothing, replaced',
   () => consumers.report().replacedWorkers,
 );
-metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
-  producer.failedCount(),
+metrics.counterBy(
+  'outcome',
+  'sluice_worker_attempts_total',
+  'Posts to endpoints: delivered, status, or the class of what went wrong on the way',
+  () => attempts,
 );
+registerBacklogMetrics({
+  metrics,
+  producer,
+  findLaneBacklog: () => findLaneBacklog(database),
+  now,
+});
 
 const health = await startHealthServer({
   host: settings.WORKER_HOST,

@@ -9,8 +9,14 @@ export const workerSettings = platformSettings.extend({
   ...billingSettings.shape,
   WORKER_HOST: z.string().default('127.0.0.1').describe('address of /livez, /readyz and /metrics'),
   WORKER_PORT: integer(0, 65_535, 8092).describe('0: any free one'),
-  WORKER_LANE_CONCURRENCY: integer(1, 10_000, 32).describe(
-    'lanes drained at the same time by one process',
+  WORKER_LANE_CONCURRENCY: integer(1, 10_000, 256).describe(
+    'lanes drained at the same time by one process, those that only wait for their endpoint not counted',
+  ),
+  WORKER_REQUESTS_MAX: integer(1, 10_000, 128).describe(
+    'requests under way at the same time in one process, slow ones not counted; a quarter as many probes beside them',
+  ),
+  WORKER_SLOW_REQUESTS_MAX: integer(1, 100_000, 4_096).describe(
+    'requests that wait for a slow endpoint, a socket each; beyond that they hold up others',
   ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'a try of one envelope, or of one slice of a lane, that takes so long ends the process',

@@ -15,7 +15,10 @@ import type { LanePolicy } from '@sluice/domain/lane';
 import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
+import { FairSlots } from '../../src/fair-slots.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
+import type { LaneSlots } from '../../src/lane-drain.ts';
+import { createLaneStore } from '../../src/lane-store.ts';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -120,7 +123,7 @@ export async function createLaneWorld(
       await database.transaction().execute((transaction) => appendDeliveries(transaction, events));
     },
 
-    deliver: (changes = {}) => deliverLane({ ...depsOf(world), ...changes }, key),
+    deliver: (changes = {}) => deliverLane({ ...depsOf(world), ...changes }, key).ended,
 
     async deliverAll(changes) {
       for (;;) {
@@ -135,9 +138,20 @@ export async function createLaneWorld(
   return world;
 }
 
+function createSlots(): LaneSlots {
+  const options = {
+    slotsMax: 100,
+    slowMax: 100,
+    slowAfterMs: 50,
+    monotonicNow: () => performance.now(),
+  };
+  return { deliveries: new FairSlots(options), probes: new FairSlots(options) };
+}
+
 function depsOf(world: LaneWorld): DeliverLaneDeps {
   return {
-    database: world.database,
+    slots: createSlots(),
+    store: createLaneStore(world.database, () => world.nowMs),
     policy: POLICY,
     leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 1_000 },
     async post(request) {

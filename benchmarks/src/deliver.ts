@@ -1,0 +1,187 @@
+/**
+ * Delivery end to end against the least that could be called delivery, in one run, interleaved, with
+ * 1, 100 and 1,000 webhooks, each at an address of its own:
+ *
+ * - (a) `dispatch`: an undici `dispatch` loop that signs and posts the same bodies from memory
+ * - (b) `ours`: the worker process: rows in the log → signed POST → attempt and cursor recorded, in a
+ *   Postgres that waits for its disk, woken through a Redis that does
+ *
+ * Everything shares the machine's cores, the receiver and Postgres too.
+ */
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { DEMO } from '@sluice/database/seed-demo';
+import { sql } from 'kysely';
+import { cpuSecondsOf, startChildServer } from './child-server.ts';
+import {
+  endpointOf,
+  logDeliveries,
+  openDeliveryWorld,
+  release,
+  replaceWebhooks,
+  unfinishedCount,
+  type DeliveryWorld,
+} from './delivery-world.ts';
+import { median, publish } from './report.ts';
+
+const RECEIVER_PORT = 18_091;
+const RECEIVER = `http://127.0.0.1:${RECEIVER_PORT}`;
+const WORKER_PORT = 18_092;
+const POLL_INTERVAL_MS = 5;
+const DEADLINE_MS = 120_000;
+
+interface Round {
+  readonly perSecond: number;
+  /** Microseconds of CPU a delivery. */
+  readonly cpuUs: Record<string, number>;
+}
+
+export async function benchDeliver(arguments_: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: arguments_,
+    options: {
+      deliveries: { type: 'string', default: '30000' },
+      rounds: { type: 'string', default: '3' },
+      webhooks: { type: 'string', default: '1,100,1000' },
+      connections: { type: 'string', default: '128' },
+    },
+  });
+  const cases = values.webhooks.split(',').map(Number);
+  const rounds = Number(values.rounds);
+  const world = await openDeliveryWorld();
+  const receiver = await startChildServer(
+    join(import.meta.dirname, 'receiver-server.ts'),
+    { PORT: String(RECEIVER_PORT) },
+    RECEIVER,
+    '/count',
+    1,
+  );
+  const worker = await startChildServer(
+    join(import.meta.dirname, '../../packages/worker/src/main.ts'),
+    {
+      DATABASE_URL: world.databaseUrl,
+      REDIS_URL: world.redisUrl,
+      SHARD_COUNT: '1',
+      WORKER_PORT: String(WORKER_PORT),
+      LOG_LEVEL: 'warn',
+      WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+    },
+    `http://127.0.0.1:${WORKER_PORT}`,
+    '/livez',
+    1,
+  );
+  const dispatch = fork(join(import.meta.dirname, 'deliver-dispatch-loop.ts'), {
+    env: { ...process.env, DATABASE_URL: world.databaseUrl, IN_FLIGHT: values.connections },
+  });
+  await once(dispatch, 'message');
+
+  const dispatchRound = async (): Promise<Round> => {
+    const before = await receivedCount();
+    dispatch.send('go');
+    const [report] = (await once(dispatch, 'message')) as [
+      { count: number; failures: number; seconds: number },
+    ];
+    if (report.failures > 0 || (await receivedCount()) - before !== report.count)
+      throw new Error(`dispatch: ${report.failures} failures of ${report.count}`);
+    return { perSecond: report.count / report.seconds, cpuUs: {} };
+  };
+
+  const oursRound = async (webhookIds: readonly number[], count: number): Promise<Round> => {
+    const before = await receivedCount();
+    const cpuBefore = [await worker.cpuSeconds(), await receiver.cpuSeconds()] as const;
+    const postgresBefore = await postgresCpuSeconds(world);
+    const startedAtMs = performance.now();
+    await release(world.database, world.producer, webhookIds);
+    while ((await unfinishedCount(world.database)) > 0) {
+      if (performance.now() - startedAtMs > DEADLINE_MS) throw new Error('ours: not done in time');
+      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+    }
+    const seconds = (performance.now() - startedAtMs) / 1000;
+    const received = (await receivedCount()) - before;
+    const { rows } = await sql<{ kept: number }>`
+      select count(*)::float8 as kept from delivery_attempts
+       where environment_id = ${DEMO.environmentId} and outcome = 'delivered'`.execute(
+      world.database,
+    );
+    if (received !== count || rows[0]?.kept !== count)
+      throw new Error(`ours: ${count} logged, ${received} received, ${rows[0]?.kept} recorded`);
+    return {
+      perSecond: count / seconds,
+      cpuUs: {
+        worker: (((await worker.cpuSeconds()) - cpuBefore[0]) / count) * 1e6,
+        receiver: (((await receiver.cpuSeconds()) - cpuBefore[1]) / count) * 1e6,
+        postgres: (((await postgresCpuSeconds(world)) - postgresBefore) / count) * 1e6,
+      },
+    };
+  };
+
+  try {
+    const ratios: Record<string, number> = {};
+    const rates: Record<string, number> = {};
+    const details: Record<string, unknown> = {};
+    for (const webhooks of cases) {
+      const countEach = Math.ceil(Number(values.deliveries) / webhooks);
+      const endpoints = Array.from({ length: webhooks }, (_, place) =>
+        endpointOf(place, RECEIVER_PORT),
+      );
+      const measured: { ours: Round; dispatch: Round }[] = [];
+      // The first is the warm-up.
+      for (let round = 0; round <= rounds; round++) {
+        const webhookIds = await replaceWebhooks(world.database, endpoints);
+        await logDeliveries(world.database, countEach);
+        const dispatched = await dispatchRound();
+        const ours = await oursRound(webhookIds, countEach * webhooks);
+        console.log(
+          `${String(webhooks).padStart(5)} webhooks  ${round === 0 ? 'warm-up' : `${round}/${rounds}    `}  ` +
+            `ours ${Math.round(ours.perSecond)}/s  dispatch ${Math.round(dispatched.perSecond)}/s  ` +
+            `ratio ${(ours.perSecond / dispatched.perSecond).toFixed(3)}  µs of CPU ${Object.entries(
+              ours.cpuUs,
+            )
+              .map(([name, us]) => `${name} ${us.toFixed(0)}`)
+              .join(', ')}`,
+        );
+        if (round > 0) measured.push({ ours, dispatch: dispatched });
+      }
+      const name = `${webhooks} webhook${webhooks === 1 ? '' : 's'}`;
+      ratios[`ours/dispatch, ${name}`] = median(
+        measured.map((round) => round.ours.perSecond / round.dispatch.perSecond),
+      );
+      rates[`ours, ${name}`] = median(measured.map((round) => round.ours.perSecond));
+      rates[`dispatch, ${name}`] = median(measured.map((round) => round.dispatch.perSecond));
+      details[`cpu µs a delivery, ${name}`] = measured.at(-1)?.ours.cpuUs;
+    }
+    await publish({
+      bench: 'deliver',
+      ratios,
+      rates,
+      latencyMs: {},
+      details: {
+        deliveries_a_round: Number(values.deliveries),
+        dispatch_in_flight: Number(values.connections),
+        ...details,
+        redis: 'appendonly yes, appendfsync always',
+        postgres: 'fsync on, synchronous_commit on',
+      },
+      versions: world.versions,
+    });
+  } finally {
+    dispatch.kill();
+    await worker.stop();
+    await receiver.stop();
+    await world.close();
+  }
+}
+
+async function receivedCount(): Promise<number> {
+  return Number(await (await fetch(`${RECEIVER}/count`)).text());
+}
+
+/** Of all processes of the server that are clients' now: the worker's connections live longer than a round. */
+async function postgresCpuSeconds(world: DeliveryWorld): Promise<number> {
+  const { rows } = await sql<{ pid: number }>`
+    select pid from pg_stat_activity where pid <> pg_backend_pid()`.execute(world.database);
+  const seconds = await Promise.all(rows.map(({ pid }) => cpuSecondsOf(pid).catch(() => 0)));
+  return seconds.reduce((sum, value) => sum + value, 0);
+}

@@ -1,0 +1,149 @@
+/**
+ * What the benchmarks of delivery share: a Postgres that keeps its promises, a Redis that does, a
+ * workspace with many webhooks, and rows in their logs.
+ */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createDatabase, type Database } from '@sluice/database/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { migrate } from '@sluice/database/migrate';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { migrateQueues, openProducer, type Producer } from '@sluice/platform/queue';
+import { startRedisServer } from '@sluice/platform/redis-server';
+import { createLogger } from '@sluice/platform/logger';
+import { Redis } from 'ioredis';
+import { sql } from 'kysely';
+
+export interface DeliveryWorld {
+  readonly database: Database;
+  readonly databaseUrl: string;
+  readonly redis: Redis;
+  readonly redisUrl: string;
+  readonly producer: Producer;
+  readonly versions: Record<string, string>;
+  close(): Promise<void>;
+}
+
+export async function openDeliveryWorld(): Promise<DeliveryWorld> {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
+  // Postgres does not run as root; its own account must reach its folder.
+  await chmod(directory, 0o711);
+  const postgres = await startEmbeddedPostgres({
+    directory: join(directory, 'postgres'),
+    durability: 'full',
+    onProgress: (line) => console.log(line),
+  });
+  await postgres.createDatabase('sluice');
+  const databaseUrl = postgres.url('sluice');
+  const database = createDatabase({
+    url: databaseUrl,
+    poolMax: 4,
+    applicationName: 'bench',
+    onError: () => undefined,
+  });
+  await migrate(database);
+  await migrateQueues(databaseUrl);
+  await seedDemoWorkspace(database);
+  const redisServer = await startRedisServer({ directory: join(directory, 'redis') });
+  const redis = new Redis(redisServer.url);
+  const producer = await openProducer({
+    databaseUrl,
+    redisUrl: redisServer.url,
+    prefix: 'sluice',
+    shardCount: 1,
+    logger: createLogger('bench', 'warn'),
+  });
+  const { rows } = await sql<{ version: string }>`
+    select current_setting('server_version') as version`.execute(database);
+  const redisVersion = /redis_version:(\S+)/.exec(await redis.info('server'))?.[1];
+  return {
+    database,
+    databaseUrl,
+    redis,
+    redisUrl: redisServer.url,
+    producer,
+    versions: { postgres: rows[0]?.version ?? 'unknown', redis: redisVersion ?? 'unknown' },
+    async close() {
+      await producer.close();
+      redis.disconnect();
+      await redisServer.stop();
+      await database.destroy();
+      await postgres.remove();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+/** An address of its own for each webhook, as customers have: all of them are this machine. */
+export const endpointOf = (place: number, port: number): string =>
+  `http://127.1.${place >> 8}.${place & 255}:${port}/hook/${place}`;
+
+/** Replaces all webhooks by so many, each with an address of its own and nothing logged. Returns their ids. */
+export async function replaceWebhooks(
+  database: Database,
+  endpoints: readonly string[],
+): Promise<number[]> {
+  await sql`truncate webhooks, lanes, delivery_log, delivery_attempts`.execute(database);
+  const { rows } = await sql<{ webhookId: number }>`
+    insert into webhooks (environment_id, name, endpoint, events, signing_key)
+    select ${DEMO.environmentId}, 'bench', endpoint, '{email_delivered}', ${DEMO.signingKey}
+      from unnest(${endpoints}::text[]) with ordinality as e (endpoint, place) order by place
+    returning webhook_id as "webhookId"`.execute(database);
+  const webhookIds = rows.map((row) => row.webhookId);
+  await sql`
+    insert into lanes (environment_id, webhook_id, is_paused)
+    select ${DEMO.environmentId}, unnest(${webhookIds}::int[]), false`.execute(database);
+  return webhookIds;
+}
+
+/**
+ * Logs so many deliveries to every webhook, of a body of about 1 KB, while their lanes are paused:
+ * `release` lets them go.
+ */
+export async function logDeliveries(database: Database, countEach: number): Promise<void> {
+  await database.transaction().execute(async (transaction) => {
+    await sql`update lanes set is_paused = true where environment_id = ${DEMO.environmentId}`.execute(
+      transaction,
+    );
+    await sql`
+      insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body)
+      select environment_id, webhook_id, last_sequence + step, webhook_id || '-' || last_sequence + step,
+             'email_delivered', now(),
+             jsonb_build_object('event_id', webhook_id || '-' || last_sequence + step, 'object_type', 'email',
+               'metric', 'delivered', 'timestamp', 1700000000, 'data', jsonb_build_object(
+                 'customer_id', 'person-' || step, 'delivery_id', md5(step::text), 'recipient', 'person@example.com',
+                 'subject', 'Your order is on its way', 'filling', repeat('0123456789abcdef', 45)))::text
+        from lanes cross join generate_series(1, ${countEach}::bigint) as step
+       where environment_id = ${DEMO.environmentId}`.execute(transaction);
+    await sql`
+      update lanes set last_sequence = last_sequence + ${countEach}
+       where environment_id = ${DEMO.environmentId}`.execute(transaction);
+  });
+  await sql`vacuum analyze lanes`.execute(database);
+  await sql`vacuum analyze delivery_log`.execute(database);
+}
+
+/** Lets paused lanes go, and wakes them as the worker would be woken. */
+export async function release(
+  database: Database,
+  producer: Producer,
+  webhookIds: readonly number[],
+): Promise<void> {
+  await sql`update lanes set is_paused = false where environment_id = ${DEMO.environmentId}`.execute(
+    database,
+  );
+  await Promise.all(
+    webhookIds.map((webhookId) =>
+      producer.wakeLane({ environmentId: DEMO.environmentId, webhookId }),
+    ),
+  );
+}
+
+/** Deliveries that are neither delivered nor given up. */
+export async function unfinishedCount(database: Database): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select coalesce(sum(last_sequence - cursor_sequence), 0)::float8 as count from lanes
+     where environment_id = ${DEMO.environmentId}`.execute(database);
+  return rows[0]?.count ?? 0;
+}

@@ -1,0 +1,51 @@
+/**
+ * What all lanes together have still to send, for the metrics that operators are woken by.
+ *
+ * The one statement reads the partial index `lanes_to_wake`, which holds the lanes with work, and the
+ * primary key of `delivery_log` once a lane. It is the installation's, of every tenant.
+ *
+ * Used by `worker/src/backlog-metrics.ts`.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+
+export interface LaneBacklog {
+  readonly laneCount: number;
+  readonly deliveryCount: number;
+  /** When the oldest of them was logged; null where there is none. */
+  readonly oldestAtMs: number | null;
+}
+
+const NOTHING: LaneBacklog = { laneCount: 0, deliveryCount: 0, oldestAtMs: null };
+
+/** By state. What a disabled webhook holds is nobody's work, and not counted. */
+export async function findLaneBacklog(
+  database: DatabaseOrTransaction,
+): Promise<{ readonly healthy: LaneBacklog; readonly failing: LaneBacklog }> {
+  const { rows } = await sql<{
+    state: 'healthy' | 'failing';
+    laneCount: string;
+    deliveryCount: string;
+    oldestAt: Date;
+  }>`
+    select lanes.state, count(*) as "laneCount",
+           sum(lanes.last_sequence - lanes.cursor_sequence) as "deliveryCount",
+           min(head.appended_at) as "oldestAt"
+      from lanes
+      join delivery_log as head
+        on head.environment_id = lanes.environment_id and head.webhook_id = lanes.webhook_id
+       and head.sequence = lanes.cursor_sequence + 1
+     where lanes.wake_at is not null
+     group by lanes.state`.execute(database);
+  const backlogOf = (state: 'healthy' | 'failing'): LaneBacklog => {
+    const row = rows.find((found) => found.state === state);
+    return row === undefined
+      ? NOTHING
+      : {
+          laneCount: Number(row.laneCount),
+          deliveryCount: Number(row.deliveryCount),
+          oldestAtMs: row.oldestAt.getTime(),
+        };
+  };
+  return { healthy: backlogOf('healthy'), failing: backlogOf('failing') };
+}

@@ -1,0 +1,75 @@
+/**
+ * What the fleet has still to do, and how old the oldest of it is: the figures that operators are woken
+ * by (`infra/observability/alerts.yaml`). Depth alone says little: 100,000 envelopes are two seconds of
+ * work, and one that is ten minutes old is an outage.
+ *
+ * Every worker shows the same figures, those of the broker and of Postgres; dashboards take the maximum.
+ */
+import type { LaneBacklog } from '@sluice/database/lane-backlog';
+import type { Metrics } from '@sluice/platform/metrics';
+
+export interface BacklogDependencies {
+  readonly metrics: Metrics;
+  readonly producer: {
+    envelopeCounts(): Promise<number[]>;
+    failedCount(): Promise<number>;
+    oldestEnvelopeAtMs(): Promise<number | undefined>;
+  };
+  readonly findLaneBacklog: () => Promise<{
+    readonly healthy: LaneBacklog;
+    readonly failing: LaneBacklog;
+  }>;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+}
+
+/** Registers the gauges; each asks when it is scraped. */
+export function registerBacklogMetrics({
+  metrics,
+  producer,
+  findLaneBacklog,
+  now,
+}: BacklogDependencies): void {
+  const ageSeconds = (sinceMs: number | null | undefined): number =>
+    sinceMs == null ? 0 : Math.max(0, (now() - sinceMs) / 1_000);
+
+  // One scrape reads five of them at once: one statement for all.
+  let underWay: ReturnType<typeof findLaneBacklog> | undefined;
+  const lanes = (): ReturnType<typeof findLaneBacklog> =>
+    (underWay ??= findLaneBacklog().finally(() => (underWay = undefined)));
+
+  metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
+    (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
+  );
+  metrics.gauge('sluice_failed_envelopes', 'Envelopes that ended badly, all shards', () =>
+    producer.failedCount(),
+  );
+  metrics.gauge(
+    'sluice_unprocessed_oldest_seconds',
+    'Age of the oldest envelope that is not processed',
+    async () => ageSeconds(await producer.oldestEnvelopeAtMs()),
+  );
+  metrics.gauge(
+    'sluice_undelivered_deliveries',
+    'Deliveries that wait in lanes whose endpoint answers',
+    async () => (await lanes()).healthy.deliveryCount,
+  );
+  metrics.gauge('sluice_undelivered_oldest_seconds', 'Age of the oldest of them', async () =>
+    ageSeconds((await lanes()).healthy.oldestAtMs),
+  );
+  metrics.gauge(
+    'sluice_failing_lanes',
+    'Webhooks whose endpoint fails and whose deliveries are held back',
+    async () => (await lanes()).failing.laneCount,
+  );
+  metrics.gauge(
+    'sluice_held_back_deliveries',
+    'Deliveries that are held back',
+    async () => (await lanes()).failing.deliveryCount,
+  );
+  metrics.gauge(
+    'sluice_held_back_oldest_seconds',
+    'Age of the oldest of them; at seven days it is abandoned',
+    async () => ageSeconds((await lanes()).failing.oldestAtMs),
+  );
+}

@@ -1,0 +1,290 @@
+/**
+ * Who may send next, when more want to than should at a time: a slot is one request under way, and
+ * slots are shared out by the time they were held, between accounts first and then between the
+ * webhooks of an account.
+ *
+ *   slot-time of   account 1 ──┬── webhook 7   4,020 ms  ← hangs: waits until the others have had as much
+ *                              └── webhook 9      12 ms
+ *                  account 2 ───── webhook 3       3 ms  ← next
+ *
+ * Start-time fair queueing, twice: each account and each webhook has a tag, the slot-time that it
+ * has had; the lowest waits least. Who comes back after a rest starts at the present tag, so that
+ * rest cannot be saved up; who is far ahead is called back to `aheadMsMax`, so that nobody starves.
+ * Where nobody waits this costs two additions a request and holds nobody up.
+ *
+ * A request that is under way for longer than `slowAfterMs` costs memory and a socket, but no
+ * computing: its slot goes to the next, while it counts among `slowMax`. So endpoints that hang do
+ * not keep slots from those that do not. Only when so many hang are slots held until they end.
+ *
+ * Used by `lane-drain.ts`, which asks before each request.
+ */
+import { MinHeap } from './min-heap.ts';
+
+export interface FairSlotsOptions {
+  /** Requests under way at the same time, those that are slow not counted. */
+  readonly slotsMax: number;
+  readonly slowMax: number;
+  readonly slowAfterMs: number;
+  /** Milliseconds, never set back. */
+  readonly monotonicNow: () => number;
+}
+
+/** What a first request is expected to hold; later ones as long as the last. What it held in truth is charged when it ends. */
+const FIRST_EXPECTED_MS = 5;
+const AHEAD_MS_MAX = 2_000;
+/** How often those who wait have somebody look for slow ones. */
+const LOOK_INTERVAL_MS = 20;
+
+interface Share {
+  /** Slot-time, by which the next one is chosen. */
+  tagMs: number;
+  /** Slots held, slow ones too, and waits: nobody needs the tag of one that has none, once it is overtaken. */
+  uses: number;
+}
+
+interface LaneShare extends Share {
+  expectedMs: number;
+}
+
+interface AccountShare extends Share {
+  readonly accountId: number;
+  /** Of the webhook chosen last. */
+  presentMs: number;
+  readonly lanes: Map<string, LaneShare>;
+  readonly waiting: MinHeap<Waiter>;
+  isQueued: boolean;
+  /** Its place among the accounts that wait. */
+  waitsFromMs: number;
+}
+
+interface Waiter {
+  readonly asker: SlotAsker;
+  readonly onFree: () => void;
+  /** Its place among those of its account. */
+  waitsFromMs: number;
+  isCancelled: boolean;
+}
+
+/** Whose request it is. */
+export interface SlotAsker {
+  readonly accountId: number;
+  /** Unique within the account. */
+  readonly lane: string;
+}
+
+export interface Slot {
+  /** Ends the use. Call it once. */
+  giveBack(): void;
+}
+
+interface HeldSlot extends Slot {
+  readonly startedAtMs: number;
+  isSlow: boolean;
+}
+
+export class FairSlots {
+  readonly #options: FairSlotsOptions;
+  readonly #accounts = new Map<number, AccountShare>();
+  readonly #waitingAccounts = new MinHeap<AccountShare>();
+  /** The longest held first. */
+  readonly #held = new Set<HeldSlot>();
+  #presentMs = 0;
+  #slowCount = 0;
+  #waitingCount = 0;
+  #isServing = false;
+  #willLook = false;
+
+  constructor(options: FairSlotsOptions) {
+    this.#options = options;
+  }
+
+  /** Held now, slow ones not counted. */
+  get heldCount(): number {
+    return this.#held.size;
+  }
+
+  get slowCount(): number {
+    return this.#slowCount;
+  }
+
+  get waitingCount(): number {
+    return this.#waitingCount;
+  }
+
+  /** A slot, or undefined where there is none for this one now: then `wait`. */
+  tryTake(asker: SlotAsker): Slot | undefined {
+    // Those who wait were here before.
+    if (this.#waitingCount > 0 || this.#held.size >= this.#options.slotsMax) return undefined;
+    return this.#take(asker);
+  }
+
+  /**
+   * Calls `onFree` once, when it is this one's turn: it should `takeTurn` within the call, and need
+   * not. Returns what ends the wait before that.
+   */
+  wait(asker: SlotAsker, onFree: () => void): () => void {
+    const account = this.#accountOf(asker.accountId);
+    const lane = laneOf(account, asker.lane);
+    account.uses++;
+    lane.uses++;
+    this.#waitingCount++;
+    const waitsFromMs = Math.max(lane.tagMs, account.presentMs);
+    const waiter: Waiter = { asker, onFree, waitsFromMs, isCancelled: false };
+    account.waiting.push(waiter, waitsFromMs);
+    this.#queue(account);
+    this.#serve();
+    return () => {
+      if (waiter.isCancelled) return;
+      waiter.isCancelled = true;
+      this.#leave(account, asker.lane);
+    };
+  }
+
+  /** A slot for the one whose turn it is: only within its `onFree`. */
+  takeTurn(asker: SlotAsker): Slot {
+    return this.#take(asker);
+  }
+
+  #take(asker: SlotAsker): Slot {
+    const account = this.#accountOf(asker.accountId);
+    const lane = laneOf(account, asker.lane);
+    account.uses++;
+    lane.uses++;
+    const { expectedMs } = lane;
+    this.#presentMs = charge(account, this.#presentMs, expectedMs);
+    account.presentMs = charge(lane, account.presentMs, expectedMs);
+    const slot: HeldSlot = {
+      startedAtMs: this.#options.monotonicNow(),
+      isSlow: false,
+      giveBack: () => {
+        if (slot.isSlow) this.#slowCount--;
+        else this.#held.delete(slot);
+        lane.expectedMs = this.#options.monotonicNow() - slot.startedAtMs;
+        const unexpectedMs = lane.expectedMs - expectedMs;
+        account.tagMs = Math.min(account.tagMs + unexpectedMs, this.#presentMs + AHEAD_MS_MAX);
+        lane.tagMs = Math.min(lane.tagMs + unexpectedMs, account.presentMs + AHEAD_MS_MAX);
+        this.#forget(account, asker.lane);
+        this.#serve();
+      },
+    };
+    this.#held.add(slot);
+    return slot;
+  }
+
+  #serve(): void {
+    // Whoever is served may ask again within the call: the loop below sees it.
+    if (this.#isServing) return;
+    this.#isServing = true;
+    this.#serveAll();
+    this.#isServing = false;
+  }
+
+  #serveAll(): void {
+    while (this.#waitingCount > 0) {
+      if (this.#held.size >= this.#options.slotsMax) this.#setSlowAside();
+      if (this.#held.size >= this.#options.slotsMax) {
+        this.#lookLater();
+        return;
+      }
+      const account = this.#waitingAccounts.pop();
+      if (!account) return;
+      account.isQueued = false;
+      const waiter = account.waiting.pop();
+      if (!waiter) continue;
+      if (this.#hasFallenBehind(account, waiter)) continue;
+      if (!waiter.isCancelled) {
+        waiter.isCancelled = true;
+        waiter.onFree();
+        this.#leave(account, waiter.asker.lane);
+      }
+      this.#queue(account);
+    }
+  }
+
+  /** What ended since they began to wait was charged since: then they queue again with what they have now. */
+  #hasFallenBehind(account: AccountShare, waiter: Waiter): boolean {
+    const lane = laneOf(account, waiter.asker.lane);
+    const isAccountBehind = account.tagMs > account.waitsFromMs;
+    if (waiter.isCancelled || (!isAccountBehind && lane.tagMs <= waiter.waitsFromMs)) return false;
+    waiter.waitsFromMs = Math.max(lane.tagMs, account.presentMs);
+    account.waiting.push(waiter, waiter.waitsFromMs);
+    this.#queue(account);
+    return true;
+  }
+
+  #queue(account: AccountShare): void {
+    if (account.isQueued || account.waiting.size === 0) return;
+    account.isQueued = true;
+    account.waitsFromMs = Math.max(account.tagMs, this.#presentMs);
+    this.#waitingAccounts.push(account, account.waitsFromMs);
+  }
+
+  #lookLater(): void {
+    if (this.#willLook) return;
+    this.#willLook = true;
+    setTimeout(() => {
+      this.#willLook = false;
+      this.#serve();
+    }, LOOK_INTERVAL_MS);
+  }
+
+  #setSlowAside(): void {
+    const slowBeforeMs = this.#options.monotonicNow() - this.#options.slowAfterMs;
+    for (const slot of this.#held) {
+      if (slot.startedAtMs > slowBeforeMs || this.#slowCount >= this.#options.slowMax) return;
+      slot.isSlow = true;
+      this.#held.delete(slot);
+      this.#slowCount++;
+    }
+  }
+
+  #leave(account: AccountShare, lane: string): void {
+    this.#waitingCount--;
+    this.#forget(account, lane);
+  }
+
+  #accountOf(accountId: number): AccountShare {
+    let account = this.#accounts.get(accountId);
+    if (!account) {
+      account = {
+        accountId,
+        tagMs: 0,
+        uses: 0,
+        presentMs: 0,
+        lanes: new Map(),
+        waiting: new MinHeap(),
+        isQueued: false,
+        waitsFromMs: 0,
+      };
+      this.#accounts.set(accountId, account);
+    }
+    return account;
+  }
+
+  /** Ends one use. A tag that the present has reached says nothing any more. */
+  #forget(account: AccountShare, laneName: string): void {
+    account.uses--;
+    const lane = account.lanes.get(laneName);
+    if (lane) lane.uses--;
+    if (lane?.uses === 0 && lane.tagMs <= account.presentMs) account.lanes.delete(laneName);
+    // What its webhooks owe one another counts only while the account has others under way.
+    if (account.uses === 0 && account.tagMs <= this.#presentMs)
+      this.#accounts.delete(account.accountId);
+  }
+}
+
+function laneOf(account: AccountShare, name: string): LaneShare {
+  let lane = account.lanes.get(name);
+  if (!lane) {
+    lane = { tagMs: 0, uses: 0, expectedMs: FIRST_EXPECTED_MS };
+    account.lanes.set(name, lane);
+  }
+  return lane;
+}
+
+/** Charges a use to a share and returns where it begins: that is the present now. */
+function charge(share: Share, presentMs: number, expectedMs: number): number {
+  const startMs = Math.max(share.tagMs, presentMs);
+  share.tagMs = startMs + expectedMs;
+  return startMs;
+}

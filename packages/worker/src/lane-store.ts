@@ -1,0 +1,67 @@
+/**
+ * What a worker asks of Postgres about lanes, grouped over all the lanes that it drains: claims, parts
+ * of the log, progress. Each lane sees calls of its own.
+ *
+ * Between `deliver-webhook.ts`, `lane-drain.ts` and the statements of `database/src/lanes.ts` and
+ * `deliveries.ts` (step 14).
+ */
+import type { Database } from '@sluice/database/connection';
+import {
+  listDeliveriesAfter,
+  type LoggedDelivery,
+  type LogRequest,
+} from '@sluice/database/deliveries';
+import {
+  claimLanes,
+  findLane,
+  recordProgressOfLanes,
+  type ClaimedLane,
+  type DrainReport,
+  type LaneAfterProgress,
+  type LaneClaim,
+  type LaneKey,
+  type LaneReport,
+} from '@sluice/database/lanes';
+import { isRefusedData } from '@sluice/database/statement-failure';
+import { GroupedCalls } from './grouped-calls.ts';
+
+export interface LaneStore {
+  /** Undefined where there is nothing to send now, or another holds the lease. */
+  claim(claim: LaneClaim): Promise<ClaimedLane | undefined>;
+  load(request: LogRequest): Promise<LoggedDelivery[]>;
+  /** Undefined where the lease was lost. */
+  keep(report: DrainReport): Promise<LaneAfterProgress | undefined>;
+  find(lane: LaneKey): Promise<LaneReport | undefined>;
+}
+
+/** Bounds what one statement holds up when it is slow, and the memory of one part of the log. */
+const LANES_A_STATEMENT_MAX = 200;
+/** Two, so that the next is on its way to Postgres while the answer of the last is read. */
+const STATEMENTS_AT_A_TIME = 2;
+
+/** @param now - Unix milliseconds. */
+export function createLaneStore(database: Database, now: () => number): LaneStore {
+  const options = {
+    groupMax: LANES_A_STATEMENT_MAX,
+    flightsMax: STATEMENTS_AT_A_TIME,
+    isOnesFault: isRefusedData,
+  };
+  const claims = new GroupedCalls({
+    ...options,
+    run: (group: readonly LaneClaim[]) => claimLanes(database, group, now()),
+  });
+  const loads = new GroupedCalls({
+    ...options,
+    run: (group: readonly LogRequest[]) => listDeliveriesAfter(database, group),
+  });
+  const reports = new GroupedCalls({
+    ...options,
+    run: (group: readonly DrainReport[]) => recordProgressOfLanes(database, group, now()),
+  });
+  return {
+    claim: (claim) => claims.call(claim),
+    load: (request) => loads.call(request),
+    keep: (report) => reports.call(report),
+    find: (lane) => findLane(database, lane),
+  };
+}

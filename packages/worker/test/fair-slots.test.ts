@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import { FairSlots, type Slot, type SlotAsker } from '../src/fair-slots.ts';
+
+/** Slots on a clock of their own, and requests that take as long as the test says. */
+function createWorld(options: { slotsMax: number; slowMax?: number; slowAfterMs?: number }) {
+  let nowMs = 0;
+  const slots = new FairSlots({
+    slowMax: 0,
+    slowAfterMs: 1_000_000,
+    ...options,
+    monotonicNow: () => nowMs,
+  });
+  const running: { slot: Slot; endsAtMs: number }[] = [];
+  const served: string[] = [];
+
+  /** One lane that always has more to send, each request taking so long. */
+  const keepBusy = (asker: SlotAsker, durationMs: number): void => {
+    const begin = (slot: Slot): void => {
+      served.push(`${asker.accountId}/${asker.lane}`);
+      running.push({ slot, endsAtMs: nowMs + durationMs });
+    };
+    const ask = (): void => {
+      const slot = slots.tryTake(asker);
+      if (slot) begin(slot);
+      else
+        slots.wait(asker, () => {
+          begin(slots.takeTurn(asker));
+          ask();
+        });
+      if (slot) ask();
+    };
+    ask();
+  };
+  /** Lets requests end, in order, until the time. */
+  const runUntil = (untilMs: number): void => {
+    for (;;) {
+      running.sort((a, b) => a.endsAtMs - b.endsAtMs);
+      const next = running[0];
+      if (!next || next.endsAtMs > untilMs) break;
+      running.shift();
+      nowMs = next.endsAtMs;
+      next.slot.giveBack();
+    }
+    nowMs = untilMs;
+  };
+  const countOf = (name: string) => served.filter((one) => one === name).length;
+  return { slots, keepBusy, runUntil, served, countOf, setNow: (atMs: number) => (nowMs = atMs) };
+}
+
+describe('slots', () => {
+  test('are for whoever asks while there are some, and come back', () => {
+    const { slots } = createWorld({ slotsMax: 2 });
+    const asker = { accountId: 1, lane: 'a' };
+    const first = slots.tryTake(asker);
+    expect(slots.tryTake(asker)).toBeDefined();
+    expect(slots.tryTake({ accountId: 2, lane: 'b' })).toBeUndefined();
+    first?.giveBack();
+    expect(slots.tryTake({ accountId: 2, lane: 'b' })).toBeDefined();
+  });
+
+  test('are shared between accounts, however many webhooks one of them has', () => {
+    const world = createWorld({ slotsMax: 4 });
+    for (let lane = 0; lane < 50; lane++) world.keepBusy({ accountId: 1, lane: `l${lane}` }, 10);
+    world.keepBusy({ accountId: 2, lane: 'only' }, 10);
+    world.runUntil(10_000);
+    expect(world.countOf('2/only') / world.served.length).toBeGreaterThan(0.45);
+    expect(world.countOf('2/only') / world.served.length).toBeLessThan(0.55);
+  });
+
+  test('are shared within an account by the time they are held: who is slow is served less often', () => {
+    const world = createWorld({ slotsMax: 4 });
+    world.keepBusy({ accountId: 1, lane: 'slow' }, 400);
+    world.keepBusy({ accountId: 1, lane: 'quick' }, 4);
+    world.runUntil(100_000);
+    const ratio = (world.countOf('1/slow') * 400) / (world.countOf('1/quick') * 4);
+    expect(ratio).toBeGreaterThan(0.7);
+    expect(ratio).toBeLessThan(1.4);
+  });
+
+  test('serve whoever comes new before those who have had much', () => {
+    const world = createWorld({ slotsMax: 2 });
+    for (let lane = 0; lane < 20; lane++) world.keepBusy({ accountId: 1, lane: `l${lane}` }, 100);
+    world.runUntil(5_000);
+    const before = world.served.length;
+    world.keepBusy({ accountId: 2, lane: 'new' }, 1);
+    world.runUntil(5_100);
+    expect(world.served.slice(before, before + 2)).toContain('2/new');
+  });
+
+  test('go to the next while a request is slow, as long as not too many are', () => {
+    const world = createWorld({ slotsMax: 3, slowMax: 2, slowAfterMs: 50 });
+    for (let request = 0; request < 3; request++)
+      expect(world.slots.tryTake({ accountId: 1, lane: `hangs ${request}` })).toBeDefined();
+    world.setNow(60);
+    let served = 0;
+    const serve = (): void => {
+      world.slots.takeTurn({ accountId: 2, lane: 'well' });
+      served++;
+    };
+    for (let request = 0; request < 3; request++)
+      world.slots.wait({ accountId: 2, lane: 'well' }, serve);
+    expect(served).toBe(2);
+    expect(world.slots.slowCount).toBe(2);
+    expect(world.slots.waitingCount).toBe(1);
+  });
+
+  test('are not given to who has left', () => {
+    const { slots } = createWorld({ slotsMax: 1 });
+    const slot = slots.tryTake({ accountId: 1, lane: 'a' });
+    const served: string[] = [];
+    const leave = slots.wait({ accountId: 2, lane: 'b' }, () => void served.push('b'));
+    slots.wait({ accountId: 3, lane: 'c' }, () => void served.push('c'));
+    leave();
+    slot?.giveBack();
+    expect(served).toEqual(['c']);
+    expect(slots.waitingCount).toBe(0);
+  });
+
+  test('keep one in debt waiting for a while, not for ever', () => {
+    const world = createWorld({ slotsMax: 1 });
+    const debtor = { accountId: 1, lane: 'debtor' };
+    const held = world.slots.tryTake(debtor);
+    world.setNow(60_000);
+    held?.giveBack();
+    world.keepBusy({ accountId: 2, lane: 'other' }, 10);
+    world.keepBusy(debtor, 10);
+    world.runUntil(61_500);
+    expect(world.countOf('1/debtor')).toBe(0);
+    world.runUntil(63_000);
+    expect(world.countOf('1/debtor')).toBeGreaterThan(0);
+  });
+});

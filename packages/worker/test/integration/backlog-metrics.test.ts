@@ -1,0 +1,94 @@
+/** What operators are woken by: the age of the oldest envelope and of the oldest delivery. */
+import { createDatabase, type Database } from '@sluice/database/connection';
+import { findLaneBacklog } from '@sluice/database/lane-backlog';
+import { createTestDatabase } from '@sluice/database/testing';
+import { createLogger } from '@sluice/platform/logger';
+import { createMetrics } from '@sluice/platform/metrics';
+import { openProducer, type Producer } from '@sluice/platform/queue';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { registerBacklogMetrics } from '../../src/backlog-metrics.ts';
+import { createLaneWorld, status } from './lane-world.ts';
+
+const MINUTE_MS = 60_000;
+
+describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) => {
+  let database: Database;
+  let producer: Producer;
+
+  beforeEach(async () => {
+    const { url } = await createTestDatabase();
+    database = createDatabase({
+      url,
+      poolMax: 4,
+      applicationName: 'test',
+      onError: () => undefined,
+    });
+    producer = await openProducer({
+      databaseUrl: url,
+      redisUrl: kind === 'redis' ? testRedisUrl() : undefined,
+      prefix: uniquePrefix(),
+      shardCount: 2,
+      logger: createLogger('test', 'silent'),
+    });
+  });
+  afterEach(async () => {
+    await producer.close();
+    await database.destroy();
+  });
+
+  /** As a scrape finds them, at `nowMs`. */
+  const scrape = async (nowMs: number): Promise<Map<string, number>> => {
+    const metrics = createMetrics('test');
+    registerBacklogMetrics({
+      metrics,
+      producer,
+      findLaneBacklog: () => findLaneBacklog(database),
+      now: () => nowMs,
+    });
+    const page = await metrics.render();
+    return new Map(
+      [...page.matchAll(/^(sluice_\w+)\{[^}]*\} (\S+)$/gm)].map(([, name = '', value]) => [
+        name,
+        Number(value),
+      ]),
+    );
+  };
+
+  test('an idle fleet has nothing that is old', async () => {
+    const found = await scrape(Date.now() + MINUTE_MS);
+    expect(found.size).toBe(8);
+    expect([...found.values()].every((value) => value === 0)).toBe(true);
+  });
+
+  test('the age is that of the oldest envelope of any shard', async () => {
+    for (const shard of [1, 0, 1]) {
+      await producer.addEnvelopes(
+        [{ shard, envelope: { id: `01J${shard}${Math.random().toString(36)}`, operations: [] } }],
+        false,
+      );
+    }
+    const found = await scrape(Date.now() + MINUTE_MS);
+    expect(found.get('sluice_queued_envelopes')).toBe(3);
+    expect(found.get('sluice_unprocessed_oldest_seconds')).toBeGreaterThanOrEqual(60);
+    expect(found.get('sluice_unprocessed_oldest_seconds')).toBeLessThan(90);
+  });
+
+  test('what a failing endpoint holds back is told apart from what merely waits', async () => {
+    const waiting = await createLaneWorld(database);
+    const failing = await createLaneWorld(database);
+    const disabled = await createLaneWorld(database, { disabled: true });
+    await waiting.log(2);
+    await failing.log(5);
+    await disabled.log(1);
+    failing.behave = () => status(500);
+    await failing.deliverAll();
+
+    const found = await scrape(Date.now() + MINUTE_MS);
+    expect(found.get('sluice_undelivered_deliveries')).toBe(2);
+    expect(found.get('sluice_undelivered_oldest_seconds')).toBeGreaterThanOrEqual(60);
+    expect(found.get('sluice_failing_lanes')).toBe(1);
+    expect(found.get('sluice_held_back_deliveries')).toBe(5);
+    expect(found.get('sluice_held_back_oldest_seconds')).toBeGreaterThanOrEqual(60);
+  });
+});
