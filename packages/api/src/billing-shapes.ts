@@ -19,7 +19,7 @@ export const purchaseStarted = z.object({ run_id: z.string(), status: z.literal(
 
 /** What clients may be asked to name a run by. */
 export const runIdText = z.string().regex(/^run_[\w-]{1,60}$/, 'must be a run_id');
-export const runIdInPath = z.string().regex(/^run_[\w-]{1,60}$/);
+export const runIdInPath = z.string().regex(/^[\w-]{1,64}$/);
 
 export const creditBalanceShape = z
   .object({
@@ -43,7 +43,7 @@ export const creditBalanceShape = z
 const time = (atMs: number | null): string | null =>
   atMs === null ? null : new Date(atMs).toISOString();
 
-export function poolsToWire(grants: readonly Grant[], nowMs: number, hasAllowance: boolean) {
+function poolsToWire(grants: readonly Grant[], nowMs: number, hasAllowance: boolean) {
   return viewBalance(grants, nowMs, hasAllowance).pools.map((pool) => ({
     pool: pool.pool,
     granted: pool.granted,

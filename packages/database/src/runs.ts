@@ -122,18 +122,6 @@ export async function listRuns(
   return rows;
 }
 
-/** Of all accounts: who has a pending purchase in which lane. */
-export async function listPendingRuns(
-  database: DatabaseOrTransaction,
-  accountId: number,
-): Promise<Run[]> {
-  const { rows } = await sql<Run>`
-    select ${RUN} from runs
-     where account_id = ${accountId} and status = 'pending' and lane <> 'card'
-     order by created_at`.execute(database);
-  return rows;
-}
-
 export interface RunStep {
   readonly step: StepName;
   readonly attempt: number;

@@ -150,6 +150,19 @@ export async function insertToken(
       from service_account`.execute(database);
 }
 
+/** A purchase of add-ons that is pending. */
+export async function insertPendingRun(
+  database: Database,
+  accountId: number,
+  runId: string,
+): Promise<void> {
+  const content = { type: 'addons', skus: ['a'], contact: { name: 'a', email: 'a@example.com' } };
+  await sql`
+    insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, created_at)
+    values (${accountId}, ${runId}, 'addons', 'addons', 'card', '', ${JSON.stringify(content)},
+            '{"actor": {"type": "system"}}', '2026-03-01T00:00:00Z')`.execute(database);
+}
+
 export async function insertKey(
   database: Database,
   environmentId: number,

@@ -2,7 +2,13 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
+import {
+  insertEvent,
+  insertPendingRun,
+  insertPerson,
+  startApi,
+  type ApiUnderTest,
+} from './api-under-test.ts';
 import { BODIES, fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
 
 /** Thousands of calls: more than the usual time on a machine that others use too. */
@@ -30,7 +36,11 @@ beforeAll(async () => {
     account_id: String(api.a.accountId),
     environment_id: String(api.a.environmentId),
     event_id: 'event-1',
+    credit_type: 'llm',
+    run_id: 'run_of_a',
+    plan_id: 'premium_month',
   };
+  await insertPendingRun(api.database, api.a.accountId, 'run_of_a');
   await insertEvent(api.database, api.a.environmentId, {
     personId: 1,
     eventId: 'event-1',
@@ -204,6 +214,11 @@ test('in query keys that nobody knows', async () => {
     ]) {
       const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
       const answer = await call(operation, `${url}?${query}${required}`);
+      // These ask for the name of a purchase or a subscription, which unknown keys do not give.
+      if (/(purchase_status|checkout_status|overage_estimate)$/.test(operation.path)) {
+        expectDocumented(operation, answer, query);
+        continue;
+      }
       expect({ path: operation.path, query, status: answer.statusCode }).toMatchObject({
         status: 200,
       });

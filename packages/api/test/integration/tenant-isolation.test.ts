@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import {
   insertEvent,
+  insertPendingRun,
   insertPerson,
   startApi,
   type ApiUnderTest,
@@ -84,7 +85,11 @@ beforeAll(async () => {
     account_id: String(api.b.accountId),
     environment_id: String(environmentId),
     event_id: `${MARKER}-event`,
+    credit_type: 'llm',
+    run_id: 'run_of_b',
+    plan_id: 'premium_month',
   };
+  await insertPendingRun(api.database, api.b.accountId, 'run_of_b');
 });
 afterAll(() => api.close());
 
@@ -156,7 +161,9 @@ test('every operation on an id of B is 404 to A, as one that nobody has, and cha
     );
     const shown = expectProblem(ofB, 404, 'not_found');
     expect(shown.message).toBe(expectProblem(ofNobody, 404, 'not_found').message);
-    if (!operation.path.includes('{account_id}') || operation.pathParameters.length === 1) continue;
+    // What these name is the same to everybody.
+    const ids = operation.pathParameters.filter((name) => !/^(credit_type|plan_id)$/.test(name));
+    if (!operation.path.includes('{account_id}') || ids.length === 1) continue;
     // In the right account, what is another's.
     const inOwnAccount = (valueOf: (name: string) => string) =>
       callAs(
@@ -219,7 +226,10 @@ test("a position from B's list moves A nowhere but in its own", async () => {
 });
 
 test('the same calls work with the key of B, so that the refusals above mean something', async () => {
-  const operations = listOperations(api);
+  // Purchases need a rail, a plan and a vendor: `billing-purchases.test.ts` shows that they work.
+  const operations = listOperations(api).filter(
+    ({ path }) => !path.includes('/billing/') && path !== '/v1/vendor_events',
+  );
   // What deletes comes last.
   for (const operation of operations.toSorted(
     (one, other) => Number(one.method === 'DELETE') - Number(other.method === 'DELETE'),

@@ -9,8 +9,8 @@ import { createTestDatabase } from '@sluice/database/testing';
 import { pricePack } from '@sluice/domain/catalogue';
 import { fingerprintOf, laneOf, type Rail } from '@sluice/domain/run';
 import type { RunContent } from '@sluice/domain/run-content';
+import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
-import { pino } from 'pino';
 import { onTestFinished } from 'vitest';
 import { advanceRun, type AdvanceRunDeps, type CrashPoint } from '../../src/advance-run.ts';
 import { settleVendorEvents } from '../../src/settle-vendor-events.ts';
@@ -18,7 +18,7 @@ import { settleVendorEvents } from '../../src/settle-vendor-events.ts';
 export const CATALOGUE = readCatalogue(undefined);
 
 /** What a worker that was killed leaves: nothing more. */
-export class Killed extends Error {}
+class Killed extends Error {}
 
 export async function startPurchases(options: { readonly random?: () => number } = {}) {
   const { database, url } = await createTestDatabase();
@@ -40,7 +40,7 @@ export async function startPurchases(options: { readonly random?: () => number }
   );
   const clock = { aheadMs: 0 };
   const now = () => Date.now() + clock.aheadMs;
-  const logger = pino({ level: 'silent' });
+  const logger = createLogger('test', 'silent');
   const deps = { database, vendor, catalogue: CATALOGUE, leaseMs: 60_000, now, logger };
   let runCount = 0;
 
