@@ -8,8 +8,9 @@ import { CATALOGUE, startPurchases } from './purchase-world.ts';
 const at = (text: string) => ({ now: () => Date.parse(text) });
 
 test('a month brings its allowance once, ends what is left of it, and touches nothing else', async () => {
-  const { database, addAccount } = await startPurchases();
-  const accountId = await addAccount(null);
+  const world = await startPurchases();
+  const { database } = world;
+  const accountId = await world.addAccount(null);
   await database.transaction().execute(async (transaction) => {
     for (const pool of ['purchased', 'goodwill'] as const)
       await grantCredits(
@@ -42,8 +43,9 @@ test('a month brings its allowance once, ends what is left of it, and touches no
 });
 
 test('after an upgrade the difference comes; a paused or Builder plan brings nothing', async () => {
-  const { database, addAccount } = await startPurchases();
-  const accountId = await addAccount(null);
+  const world = await startPurchases();
+  const { database } = world;
+  const accountId = await world.addAccount(null);
   const put = (plan: string, status = 'active') =>
     sql`update accounts set plan_id = ${plan}, plan_status = ${status}
          where account_id = ${accountId}`.execute(database);
