@@ -85,15 +85,10 @@ export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
   return {
     actor: { type: 'service_account', serviceAccountId: null },
     credentialId: callerOf(request).credentialId,
-    ipAddr: canonicalAddress(request.ip),
+    ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,
     requestId: request.id,
   };
-}
-
-/** An IPv4 client of a socket that listens on IPv6 too is shown by its IPv4 address. */
-function canonicalAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
 function callerOf({ caller }: FastifyRequest): Caller {

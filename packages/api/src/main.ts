@@ -11,7 +11,12 @@ import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
+<<<<<<< HEAD
 import { openProducer, type RunKey } from '@sluice/platform/queue';
+=======
+import { openProducer } from '@sluice/platform/queue';
+import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
+>>>>>>> main
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
@@ -33,15 +38,18 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 
-const producer = await openProducer({
+const broker = {
   databaseUrl: settings.DATABASE_URL,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,
-  // Lanes are all that this process wakes; it adds no envelopes.
-  shardCount: 0,
   logger,
-});
+};
+// Lanes are all that this process wakes of it; it adds no envelopes.
+const producer = await openProducer({ ...broker, shardCount: 0 });
 lifecycle.defer('producer', () => producer.close());
+
+const exports = await openTaskQueue(broker, EXPORT_TASKS);
+lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
 let requestCount = 0;
@@ -87,6 +95,7 @@ const server = await buildServer({
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   wakeLane: (lane) => producer.wakeLane(lane),
+  wakeExport: (key) => exports.wake(key),
   ...statementsOn(database),
 });
 lifecycle.defer('server', () => server.close());

@@ -19,6 +19,12 @@ import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-
 import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts';
 import { type AccountDependencies, registerAccounts } from './accounts.ts';
 import { watchMethods } from './allowed-methods.ts';
+import {
+  type AuditLogExportDependencies,
+  registerAuditLogExports,
+  registerExportDownload,
+} from './audit-log-exports.ts';
+import { type AuditLogDependencies, registerAuditLogs } from './audit-logs.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
 import type { BillingDependencies } from './billing.ts';
 import { registerBilling } from './billing-routes.ts';
@@ -69,6 +75,8 @@ export interface ApiDependencies
     WorkspaceDependencies,
     AccountGuardDependencies,
     AccountDependencies,
+    AuditLogDependencies,
+    AuditLogExportDependencies,
     ProbeDependencies {
   readonly billing: BillingDependencies;
   readonly logger: FastifyBaseLogger;
@@ -150,15 +158,24 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
+<<<<<<< HEAD
     registerBilling(scope, dependencies.billing);
+=======
+    registerAuditLogs(scope, dependencies);
+    registerAuditLogExports(scope, dependencies);
+>>>>>>> main
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
     registerTokenExchange(scope, dependencies);
   });
+<<<<<<< HEAD
   await app.register(async (scope: ApiServer) => {
     registerVendorEvents(scope, dependencies.billing);
   });
+=======
+  await app.register(async (scope: ApiServer) => registerExportDownload(scope, dependencies));
+>>>>>>> main
   serveReference(app);
   declareMissingMethods();
   return app;

@@ -5,6 +5,12 @@ import {
   recordCredentialUse,
 } from '@sluice/database/account-tokens';
 import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
+import {
+  findAuditLogExport,
+  findExportPart,
+  orderAuditLogExport,
+} from '@sluice/database/audit-log-exports';
+import { findAuditLog, listAuditLogs } from '@sluice/database/audit-log-reads';
 import { listActivities } from '@sluice/database/activity-reads';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
@@ -31,6 +37,11 @@ import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webh
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
 
 const STATEMENTS = {
+  listAuditLogs,
+  findAuditLog,
+  orderAuditLogExport,
+  findAuditLogExport,
+  findExportPart,
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,

@@ -32,6 +32,12 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     findAccountToken: async () => undefined,
     findAccountTokenById: async () => undefined,
     recordCredentialUse: async () => {},
+    listAuditLogs: async () => [],
+    findAuditLog: async () => undefined,
+    orderAuditLogExport: async () => undefined,
+    findAuditLogExport: async () => undefined,
+    findExportPart: async () => undefined,
+    wakeExport: async () => {},
     findAccount: async () => undefined,
     findAccountByEnvironment: async () => undefined,
     billing: {

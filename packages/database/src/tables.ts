@@ -82,6 +82,35 @@ export interface AuditChains {
   last_id: Generated<number>;
 }
 
+export interface AuditLogExportParts {
+  account_id: Int8;
+  content: Buffer;
+  export_id: string;
+  part: number;
+}
+
+export interface AuditLogExports {
+  account_id: Int8;
+  after_id: Generated<number>;
+  attempt_count: Generated<number>;
+  completed_at: Timestamp | null;
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+  export_id: string;
+  fencing: Generated<Int8>;
+  filter: Json;
+  format: string;
+  lease_until: Timestamp | null;
+  part_count: Generated<number>;
+  requested_by_service_account_id: number | null;
+  requested_by_user_id: number | null;
+  row_count: Generated<number>;
+  sha256: Buffer | null;
+  size_bytes: Generated<Int8>;
+  status: Generated<string>;
+  until_id: number;
+}
+
 export interface AuditLogs {
   account_id: Int8;
   action: string;
@@ -437,6 +466,8 @@ export interface Tables {
   accounts: Accounts;
   api_credentials: ApiCredentials;
   audit_chains: AuditChains;
+  audit_log_export_parts: AuditLogExportParts;
+  audit_log_exports: AuditLogExports;
   audit_logs: AuditLogs;
   credit_accounts: CreditAccounts;
   credit_entries: CreditEntries;

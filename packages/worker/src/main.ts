@@ -12,10 +12,12 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
+import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { repeat } from '@sluice/platform/repeat';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
+import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
 import { FairSlots } from './fair-slots.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient, outcomeOf } from './http-client.ts';
@@ -35,6 +37,11 @@ const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
+
+const EXPORT_CONCURRENCY = 2;
+const EXPORT_LEASE_MS = 10_000;
+const EXPORT_ROWS_PER_PART = 2_000;
+const EXPORT_SWEEP_INTERVAL_MS = 2_000;
 
 const settings = parseSettings(workerSettings, process.env);
 const logger = createLogger('worker', settings.LOG_LEVEL);
@@ -163,6 +170,31 @@ const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () 
   makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
 );
 lifecycle.defer('partitions', () => partitions.stop());
+
+let isStopping = false;
+const exportQueue = await openTaskQueue(broker, EXPORT_TASKS);
+lifecycle.defer('export queue', () => exportQueue.close());
+const exportWorker = startTaskWorker(broker, EXPORT_TASKS, EXPORT_CONCURRENCY, async (key) => {
+  const outcome = await exportAuditLogs(
+    {
+      database,
+      now,
+      leaseMs: EXPORT_LEASE_MS,
+      rowsPerPart: EXPORT_ROWS_PER_PART,
+      isStopping: () => isStopping,
+    },
+    key,
+  );
+  logger.info({ ...key, outcome }, 'export of an audit log');
+});
+lifecycle.defer('export worker', () => {
+  isStopping = true;
+  return exportWorker.close();
+});
+const exportSweep = repeat('sweep exports', EXPORT_SWEEP_INTERVAL_MS, logger, () =>
+  sweepExports({ database, wake: (key) => exportQueue.wake(key), now }),
+);
+lifecycle.defer('export sweep', () => exportSweep.stop());
 
 const metrics = createMetrics('worker');
 metrics.counter('sluice_worker_envelopes_total', 'Envelopes applied', () => appliedCount);

@@ -3,6 +3,7 @@ import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
 import type { RunKey } from '@sluice/database/runs';
 import { createTestDatabase } from '@sluice/database/testing';
+import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { Role } from '@sluice/domain/account';
@@ -30,7 +31,11 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
 export async function startApi() {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
+<<<<<<< HEAD
   const wokenRuns: RunKey[] = [];
+=======
+  const wokenExports: AuditLogExportKey[] = [];
+>>>>>>> main
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
   const broker = { isAway: false };
   let idCount = 0;
@@ -61,6 +66,10 @@ export async function startApi() {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);
     },
+    wakeExport: async (key) => {
+      if (broker.isAway) throw new Error('the broker is away');
+      wokenExports.push(key);
+    },
     ...statementsOn(database),
   });
   const a = await insertTenant(database, 'key_of_a');
@@ -70,7 +79,11 @@ export async function startApi() {
     app,
     database,
     woken,
+<<<<<<< HEAD
     wokenRuns,
+=======
+    wokenExports,
+>>>>>>> main
     clock,
     broker,
     a,

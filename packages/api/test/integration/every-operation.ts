@@ -62,6 +62,18 @@ export function keyOf({ opensWith }: Operation, tenant: Tenant): string {
 
 /** Bodies that operations take, where it is not the configuration of a reporting webhook. */
 export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
+  'POST /v1/accounts/{account_id}/audit_logs/export': {
+    format: 'csv',
+    user_id: 1,
+    service_account_id: 1,
+    ip_addr: '10.',
+    start_time: '2026-01-01T00:00:00Z',
+    end_time: '2026-02-01T00:00:00Z',
+    object_type: 'account',
+    object_id: '1',
+    action: 'updated',
+    attribute_name: 'name',
+  },
   'POST /v1/service_accounts/oauth/token': {
     grant_type: 'client_credentials',
     client_secret: 'sa_sandbox_key_of_b',

@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
+<<<<<<< HEAD
 import {
   insertEvent,
   insertPendingRun,
@@ -9,6 +10,10 @@ import {
   startApi,
   type ApiUnderTest,
 } from './api-under-test.ts';
+=======
+import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertExport } from './audit-log-world.ts';
+>>>>>>> main
 import { BODIES, fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
 
 /** Thousands of calls: more than the usual time on a machine that others use too. */
@@ -34,6 +39,8 @@ beforeAll(async () => {
     object_type_id: '1',
     object_id: 'acme',
     account_id: String(api.a.accountId),
+    audit_log_id: '1',
+    ...(await insertExport(api, api.a)),
     environment_id: String(api.a.environmentId),
     event_id: 'event-1',
     credit_type: 'llm',
@@ -161,14 +168,18 @@ test('the operations tried are all that the document has', () => {
 
 test('in every path parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
   for (const operation of operations.filter((each) => each.pathParameters.length > 0)) {
-    for (const text of [...TEXTS, ...RAW_TEXTS]) {
-      const url = RAW_TEXTS.includes(text)
-        ? operation.path.replaceAll(/\{\w+\}/g, text)
-        : fillPath(operation, () => text);
-      const answer = await call(operation, url, bodyOf(operation));
-      // An empty segment or "..": another path, or none. Half a percent sign: no path at all.
-      if (answer.statusCode === 405 || answer.json().code === 'invalid_request') continue;
-      expectDocumented({ ...operation, statuses: [404] }, answer, text);
+    // Each by itself, so that it is not a refusal of another that is seen; and all of them.
+    for (const spoiled of [...operation.pathParameters.map((name) => [name]), undefined]) {
+      for (const text of [...TEXTS, ...RAW_TEXTS]) {
+        const url = operation.path.replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
+          if (spoiled && !spoiled.includes(name)) return encodeURIComponent(existing[name]!);
+          return RAW_TEXTS.includes(text) ? text : encodeURIComponent(text);
+        });
+        const answer = await call(operation, url, bodyOf(operation));
+        // An empty segment or "..": another path, or none. Half a percent sign: no path at all.
+        if (answer.statusCode === 405 || answer.json().code === 'invalid_request') continue;
+        expectDocumented({ ...operation, statuses: [404] }, answer, { spoiled, text });
+      }
     }
   }
 });

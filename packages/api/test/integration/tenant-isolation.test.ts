@@ -12,6 +12,7 @@ import {
   type ApiUnderTest,
   type Tenant,
 } from './api-under-test.ts';
+import { insertExport } from './audit-log-world.ts';
 import { BODIES, fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
 
 let api: ApiUnderTest;
@@ -83,6 +84,9 @@ beforeAll(async () => {
     object_type_id: '1',
     object_id: MARKER,
     account_id: String(api.b.accountId),
+    // Made with the webhook; A has none.
+    audit_log_id: '1',
+    ...(await insertExport(api, api.b)),
     environment_id: String(environmentId),
     event_id: `${MARKER}-event`,
     credit_type: 'llm',
