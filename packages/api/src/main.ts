@@ -11,12 +11,8 @@ import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
-<<<<<<< HEAD
 import { openProducer, type RunKey } from '@sluice/platform/queue';
-=======
-import { openProducer } from '@sluice/platform/queue';
 import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
->>>>>>> main
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';

@@ -158,24 +158,18 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
-<<<<<<< HEAD
     registerBilling(scope, dependencies.billing);
-=======
     registerAuditLogs(scope, dependencies);
     registerAuditLogExports(scope, dependencies);
->>>>>>> main
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
     registerTokenExchange(scope, dependencies);
   });
-<<<<<<< HEAD
   await app.register(async (scope: ApiServer) => {
     registerVendorEvents(scope, dependencies.billing);
   });
-=======
   await app.register(async (scope: ApiServer) => registerExportDownload(scope, dependencies));
->>>>>>> main
   serveReference(app);
   declareMissingMethods();
   return app;

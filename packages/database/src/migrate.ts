@@ -11,12 +11,9 @@ import { installation } from './migrations/0006_installation.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
-<<<<<<< HEAD
+import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 import { billingRuns } from './migrations/0016_billing_runs.ts';
 import { credits } from './migrations/0017_credits.ts';
-=======
-import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
->>>>>>> main
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -29,12 +26,9 @@ const MIGRATIONS = {
   '0009_event_traces': eventTraces,
   '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,
-<<<<<<< HEAD
+  '0015_audit_log_exports': auditLogExports,
   '0016_billing_runs': billingRuns,
   '0017_credits': credits,
-=======
-  '0015_audit_log_exports': auditLogExports,
->>>>>>> main
 };
 
 /**

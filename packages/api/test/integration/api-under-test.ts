@@ -31,11 +31,8 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
 export async function startApi() {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
-<<<<<<< HEAD
   const wokenRuns: RunKey[] = [];
-=======
   const wokenExports: AuditLogExportKey[] = [];
->>>>>>> main
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
   const broker = { isAway: false };
   let idCount = 0;
@@ -79,11 +76,8 @@ export async function startApi() {
     app,
     database,
     woken,
-<<<<<<< HEAD
     wokenRuns,
-=======
     wokenExports,
->>>>>>> main
     clock,
     broker,
     a,

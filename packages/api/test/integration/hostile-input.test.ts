@@ -2,7 +2,6 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-<<<<<<< HEAD
 import {
   insertEvent,
   insertPendingRun,
@@ -10,10 +9,7 @@ import {
   startApi,
   type ApiUnderTest,
 } from './api-under-test.ts';
-=======
-import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
 import { insertExport } from './audit-log-world.ts';
->>>>>>> main
 import { BODIES, fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
 
 /** Thousands of calls: more than the usual time on a machine that others use too. */
