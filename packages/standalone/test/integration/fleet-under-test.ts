@@ -31,6 +31,7 @@ interface Customer {
 export interface Fleet {
   readonly intake: ServiceUnderTest;
   readonly api: ServiceUnderTest;
+  readonly worker: ServiceUnderTest;
   readonly app: APIClient;
   /** For what no read of the API shows yet. */
   readonly database: Database;
@@ -69,6 +70,7 @@ export async function startFleet(): Promise<Fleet> {
   return {
     intake,
     api,
+    worker,
     app,
     database,
     customer: async (id) => ((await app.getAttributes(id)) as { customer: Customer }).customer,
