@@ -108,32 +108,45 @@ export async function startPurchases(options: { readonly random?: () => number }
     advance: (run: Run, changes: Partial<AdvanceRunDeps> = {}) =>
       advanceRun({ ...deps, ...changes }, run),
 
-    /** Runs it until it ends, moving the clock past every wait; each worker may be killed once. */
+    /** Runs it until it ends, moving the clock past every wait; the first worker may be killed. */
     async finish(run: Run, killAt?: CrashPoint): Promise<Run> {
-      let isKilled = killAt === undefined;
       for (let turn = 0; turn < 60; turn++) {
-        await advanceRun(
-          {
-            ...deps,
-            async onPoint(point) {
-              if (isKilled || point !== killAt) return;
-              isKilled = true;
-              throw new Killed();
-            },
-          },
-          run,
-        ).catch((error: unknown) => {
-          if (!(error instanceof Killed)) throw error;
-        });
+        // The first worker dies at that moment, the second one works where it stopped.
+        await world.turn(run, turn === 0 ? killAt : undefined);
         const current = (await findRun(database, run.accountId, run.runId))!;
         if (current.status !== 'pending' || current.reviewReason !== null) return current;
-        // A killed worker's lease runs out; a wait is over.
         clock.aheadMs += 3_700;
-        await sql`update runs set lease_until = null, next_at = now() where run_id = ${run.runId}`.execute(
-          database,
-        );
       }
       throw new Error('the run does not end');
+    },
+
+    /** Card rail: until the customer may pay. */
+    async wait(run: Run, killAt: CrashPoint): Promise<void> {
+      for (let turn = 0; turn < 60; turn++) {
+        const steps = await world.steps(run);
+        if (steps.some((step) => step.step === 'finalize' && step.state === 'done')) return;
+        await world.turn(run, turn === 0 ? killAt : undefined);
+      }
+      throw new Error('the invoice is never finalized');
+    },
+
+    /** One worker takes the run as far as it goes, or until it is killed; then its time is over. */
+    async turn(run: Run, killAt?: CrashPoint): Promise<void> {
+      await advanceRun(
+        {
+          ...deps,
+          async onPoint(point) {
+            if (point === killAt) throw new Killed();
+          },
+        },
+        run,
+      ).catch((error: unknown) => {
+        if (!(error instanceof Killed)) throw error;
+      });
+      // A killed worker's lease runs out; a wait is over.
+      await sql`update runs set lease_until = null, next_at = now() where run_id = ${run.runId}`.execute(
+        database,
+      );
     },
 
     async balance(accountId: number): Promise<number> {
