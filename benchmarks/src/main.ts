@@ -1,4 +1,5 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
+import { benchImports } from './imports.ts';
 import { benchDeliver } from './deliver.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
@@ -10,6 +11,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
       run: benchIntake,
+    },
+    imports: {
+      about: 'one CSV import of 1 GB: rows a second, and memory that stays as it is',
+      run: benchImports,
     },
     deliver: {
       about:

@@ -95,6 +95,7 @@ const server = await buildServer({
   renderMetrics: async () => ({ contentType: metrics.contentType, body: await metrics.render() }),
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
+  importSizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
   wakeLane: (lane) => producer.wakeLane(lane),
   openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
   tailReaderCount: (environmentId) => tails.readerCount(environmentId),

@@ -14,6 +14,7 @@ import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures, idInPath, missing, text } from './fields.ts';
 import { notFound } from './problem.ts';
 import type { ApiServer } from './server.ts';
+import { whyNoUrl } from './url-field.ts';
 import {
   registerWebhookDeliveries,
   type WebhookDeliveryDependencies,
@@ -56,7 +57,7 @@ const EVENT_COUNT_MAX = 2 * REPORTING_EVENT_TYPES.length;
 
 const endpoint = text(ENDPOINT_LENGTH_MAX)
   .superRefine((value, context) => {
-    const message = whyNoEndpoint(value);
+    const message = whyNoUrl(value);
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   })
   .meta({
@@ -255,15 +256,6 @@ export function registerReportingWebhooks(
   );
 
   registerWebhookDeliveries(app, dependencies);
-}
-
-/** What is wrong with an endpoint, worded to follow its field's name; undefined where nothing is. */
-function whyNoEndpoint(value: string): string | undefined {
-  const url = URL.parse(value);
-  // `URL` repairs missing slashes, blanks around and line breaks within; a receiver's address should need no repair.
-  if (!url || !/^https?:\/\/[^\s\\]+$/i.test(value)) return 'must be an http or https URL';
-  if (url.username !== '' || url.password !== '') return 'must not hold a user name or password';
-  return undefined;
 }
 
 function toChanges(body: z.infer<typeof webhookChanges>): Partial<WebhookSettings> {

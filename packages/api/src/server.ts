@@ -28,9 +28,11 @@ import { type AuditLogDependencies, registerAuditLogs } from './audit-logs.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
 import type { BillingDependencies } from './billing.ts';
 import { registerBilling } from './billing-routes.ts';
+import { boundBodyTime } from './body-deadline.ts';
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
+import { type ImportDependencies, registerImports } from './imports.ts';
 import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
@@ -74,6 +76,7 @@ export interface ApiDependencies
     EventTraceDependencies,
     LiveTailDependencies,
     IngestionIssueDependencies,
+    ImportDependencies,
     WorkspaceDependencies,
     AccountGuardDependencies,
     AccountDependencies,
@@ -90,19 +93,26 @@ export interface ApiDependencies
 const BODY_SIZE_BYTES_MAX = 64 * 1024;
 /** An email of 254 bytes, each percent-encoded. */
 const PATH_PARAMETER_LENGTH_MAX = 1000;
-const REQUEST_TIMEOUT_MS = 30_000;
+const BODY_TIMEOUT_MS = 30_000;
+const HEAD_TIMEOUT_MS = 30_000;
+/** Of a file. */
+const REQUEST_TIMEOUT_MS = 6 * 3_600_000;
 
 /** What a caller may choose as a request's id: no spaces, nothing that breaks a log line. */
 const REQUEST_ID = /^[\w.:+/=-]{1,128}$/;
 
 /** Builds the app; `listen` and `close` are the caller's. */
-export async function buildServer(dependencies: ApiDependencies): Promise<ApiServer> {
+export async function buildServer(
+  dependencies: ApiDependencies,
+  bodyTimeoutMs = BODY_TIMEOUT_MS,
+): Promise<ApiServer> {
   const app: ApiServer = fastify({
     loggerInstance: dependencies.logger,
     // One line a request, below: Fastify's own show the URL, which names people.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_SIZE_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    http: { headersTimeout: HEAD_TIMEOUT_MS },
     routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
@@ -126,6 +136,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody(app));
 
+  app.addHook('onRequest', boundBodyTime(bodyTimeoutMs, dependencies.newId));
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(commonHeaders(request.id));
     if (request.is404)
@@ -155,6 +166,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerEventTrace(scope, dependencies);
     registerLiveTail(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
+    registerImports(scope, dependencies);
     registerWorkspaces(scope, dependencies);
   });
   await app.register(async (scope: ApiServer) => {

@@ -27,6 +27,9 @@ export const apiSettings = platformSettings.extend({
   PURCHASE_WAIT_MS: integer(100, 60_000, 15_000).describe(
     'how long a call waits for a checkout, or for an invoice, before it answers without',
   ),
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
+    'of a file that is sent for an import',
+  ),
   OUTGOING_IP_ADDRESSES: z
     .string()
     .default('')

@@ -26,6 +26,16 @@ import {
 import { findWorkspaceTotals } from '@sluice/database/environments';
 import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
+import { appendImportChunk } from '@sluice/database/import-chunks';
+import { listImportProblems } from '@sluice/database/import-problems';
+import {
+  cancelImport,
+  deleteImport,
+  findImport,
+  finishUpload,
+  insertImport,
+  listImports,
+} from '@sluice/database/imports';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
   findObjectProfile,
@@ -54,6 +64,14 @@ const STATEMENTS = {
   listActivities,
   listRelationships,
   listIngestionIssues,
+  appendImportChunk,
+  listImportProblems,
+  insertImport,
+  deleteImport,
+  findImport,
+  listImports,
+  finishUpload,
+  cancelImport,
   listObjectTypes,
   findObjects,
   findObjectProfile,

@@ -8,6 +8,7 @@ import { webhooks } from './migrations/0003_webhooks.ts';
 import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
+import { imports } from './migrations/0008_imports.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
@@ -23,6 +24,7 @@ const MIGRATIONS = {
   '0004_lookup_indexes': lookupIndexes,
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
+  '0008_imports': imports,
   '0009_event_traces': eventTraces,
   '0012_account_surface': accountSurface,
   '0014_audit_logs': auditLogs,

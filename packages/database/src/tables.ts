@@ -264,6 +264,48 @@ export interface FirstEngagements {
   metric: string;
 }
 
+export interface ImportChunks {
+  bytes: Buffer;
+  environment_id: number;
+  first_byte: Int8;
+  import_id: number;
+}
+
+export interface ImportProblems {
+  code: string;
+  column_name: string;
+  environment_id: number;
+  import_id: number;
+  message: string;
+  position: number;
+  record: Json;
+  row_number: Int8;
+  severity: string;
+}
+
+export interface Imports {
+  columns: Json | null;
+  created_at: Timestamp;
+  data_file_url: string | null;
+  data_to_process: string;
+  description: string | null;
+  environment_id: number;
+  error: string | null;
+  fencing: Generated<Int8>;
+  identifier: string;
+  import_id: Generated<number>;
+  lease_until: Timestamp | null;
+  name: string;
+  next_byte: Generated<Int8>;
+  rows_failed: Generated<Int8>;
+  rows_imported: Generated<Int8>;
+  rows_read: Generated<Int8>;
+  rows_warned: Generated<Int8>;
+  size_bytes: Generated<Int8>;
+  state: string;
+  updated_at: Timestamp;
+}
+
 export interface IngestionIssues {
   code: string;
   count: Int8;
@@ -481,6 +523,9 @@ export interface Tables {
   event_ids: EventIds;
   events: Events;
   first_engagements: FirstEngagements;
+  import_chunks: ImportChunks;
+  import_problems: ImportProblems;
+  imports: Imports;
   ingestion_issues: IngestionIssues;
   installation: Installation;
   lanes: Lanes;

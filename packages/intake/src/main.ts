@@ -16,7 +16,7 @@ import { TailSource } from '@sluice/platform/tail-source';
 import { createAccept } from './accept-unsubscribe.ts';
 import { KeyRing } from './authenticate.ts';
 import { Batcher } from './batcher.ts';
-import { settingsPage } from './browser-pages.ts';
+import { clientPage, settingsPage, snippetPage } from './browser-pages.ts';
 import { EnvelopeCommitter } from './commit-envelopes.ts';
 import { authPage, regionPage } from './credential-pages.ts';
 import { createHealth } from './health.ts';
@@ -190,6 +190,18 @@ const server = await startServer({
       regionPage(credentials, authorization, host, settings.INTAKE_REGION),
     '/v1/projects/:writeKey/settings': ([writeKey = ''], host) =>
       settingsPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
+    '/v1/analytics-js/snippet': (_, host) => snippetPage(host, settings.INTAKE_IS_HTTPS),
+    '/v1/analytics-js/snippet/': (_, host) => snippetPage(host, settings.INTAKE_IS_HTTPS),
+    ...Object.fromEntries(
+      [
+        '/v1/analytics-js/snippet/:writeKey/analytics.min.js',
+        '/analytics.js/v1/:writeKey/analytics.min.js',
+      ].map((pattern) => [
+        pattern,
+        ([writeKey = '']: readonly string[], host: string) =>
+          clientPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
+      ]),
+    ),
   },
 });
 lifecycle.defer('server', async () => {

@@ -1,6 +1,7 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
@@ -18,6 +19,9 @@ import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
+import { fetchFile } from './fetch-file.ts';
+import { runNextImport } from './run-import.ts';
+import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
 import { FairSlots } from './fair-slots.ts';
@@ -170,6 +174,27 @@ const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, (
 lifecycle.defer('sweep', () => sweep.stop());
 const purchaseSweeps = purchases.startSweeps();
 lifecycle.defer('purchase sweeps', () => purchaseSweeps.stop());
+const stoppingImports = new AbortController();
+const connector = createVettedConnector({ allowPrivate: webhooks.allowPrivateAddresses });
+const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logger, async () => {
+  const deps = {
+    database,
+    numbers,
+    newId,
+    now,
+    fetchFile: (address: string) => fetchFile(connector, address),
+    wakeLane: (lane: LaneKey) => producer.wakeLane(lane),
+    pause: (durationMs: number, signal: AbortSignal) => sleep(durationMs, undefined, { signal }),
+    leaseMs: settings.QUEUE_STALLED_AFTER_MS,
+    sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+    stopping: stoppingImports.signal,
+  };
+  while (!stoppingImports.signal.aborted && (await runNextImport(deps)));
+});
+lifecycle.defer('imports', () => {
+  stoppingImports.abort();
+  return importing.stop();
+});
 const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
 );

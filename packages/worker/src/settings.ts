@@ -18,6 +18,9 @@ export const workerSettings = platformSettings.extend({
   WORKER_SLOW_REQUESTS_MAX: integer(1, 100_000, 4_096).describe(
     'requests that wait for a slow endpoint, a socket each; beyond that they hold up others',
   ),
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
+    'of a file that is fetched for an import',
+  ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
   ),

@@ -60,6 +60,7 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
       cardPaymentMs: 3_600_000,
       purchaseWaitMs: 1,
     },
+    importSizeBytesMax: 10_000_000,
     openTail: async () => ({ close: () => {} }),
     tailReaderCount: () => 0,
     // Ends by itself: whoever tries every operation waits for each answer's end.

@@ -62,6 +62,14 @@ export function keyOf({ opensWith }: Operation, tenant: Tenant): string {
 
 /** Bodies that operations take, where it is not the configuration of a reporting webhook. */
 export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
+  'POST /v1/imports': {
+    import: {
+      name: 'a',
+      type: 'event',
+      identifier: 'id',
+      data_file_url: 'https://files.example/a.csv',
+    },
+  },
   'POST /v1/accounts/{account_id}/audit_logs/export': {
     format: 'csv',
     user_id: 1,

@@ -42,8 +42,10 @@ beforeAll(async () => {
     credit_type: 'llm',
     run_id: 'run_of_a',
     plan_id: 'premium_month',
+    import_id: '1',
   };
   await insertPendingRun(api.database, api.a.accountId, 'run_of_a');
+  await api.call('POST', '/v1/imports', { body: BODIES['POST /v1/imports'] });
   await insertEvent(api.database, api.a.environmentId, {
     personId: 1,
     eventId: 'event-1',

@@ -11,6 +11,8 @@ import {
   listAttemptsOf,
   listDeliveriesOfEvent,
 } from '@sluice/database/event-traces';
+import { listImportProblems } from '@sluice/database/import-problems';
+import { claimImport, findImport, listImports } from '@sluice/database/imports';
 import { findLaneState } from '@sluice/database/lane-states';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
@@ -108,6 +110,15 @@ beforeAll(async () => {
   await sql`
     insert into api_credentials (account_id, environment_id, kind, name, secret_hash, secret_hint)
     select 1, ${TENANT}, 'app', 'a', sha256(n::text::bytea), 'hint' from generate_series(1, 5000) n`.execute(
+    database,
+  );
+  await sql`
+    insert into imports (environment_id, name, identifier, data_to_process, state, created_at, updated_at)
+    select ${TENANT}, 'a', 'id', 'all', case n when 5000 then 'preprocessed' else 'imported' end, now(), now()
+    from generate_series(1, 5000) n`.execute(database);
+  await sql`
+    insert into import_problems (environment_id, import_id, severity, row_number, position, column_name, code, message, record)
+    select ${TENANT}, 1, 'error', n, 0, '', 'invalid', 'x', '[]' from generate_series(1, 10000) n`.execute(
     database,
   );
   await sql`analyze`.execute(database);
@@ -210,6 +221,21 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         limit: 11,
       }),
   ],
+  ['an import', 1, (db) => findImport(db, { environmentId: TENANT, importId: 4000 })],
+  ['imports after a position', 11, (db) => listImports(db, TENANT, 4000, 11)],
+  [
+    'the errors of an import after a position',
+    11,
+    (db) =>
+      listImportProblems(
+        db,
+        { environmentId: TENANT, importId: 1 },
+        'error',
+        { rowNumber: 3000, position: 0 },
+        11,
+      ),
+  ],
+  ['the import that waits longest', 2, (db) => claimImport(db, 60_000, Date.now())],
   ['how an event came', 2, (db) => findEventArrival(db, TENANT, 'arrived-1234')],
   [
     'an event by its id and arrival',

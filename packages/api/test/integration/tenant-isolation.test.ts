@@ -1,5 +1,7 @@
 /** Security: with the key of workspace A nothing of workspace B can be read, changed, or told to exist. */
 import { appendDeliveries } from '@sluice/database/deliveries';
+import { insertImportProblems } from '@sluice/database/import-problems';
+import { insertImport } from '@sluice/database/imports';
 import { claimLane, recordProgress } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -77,7 +79,28 @@ beforeAll(async () => {
     isLast: true,
   } as const;
   await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);
+  const imported = await insertImport(api.database, {
+    environmentId,
+    name: MARKER,
+    description: null,
+    identifier: 'id',
+    dataToProcess: 'all',
+    dataFileUrl: `https://${MARKER}.example/a.csv`,
+    nowMs: api.clock.nowMs,
+  });
+  await insertImportProblems(api.database, imported, [
+    {
+      severity: 'error',
+      rowNumber: 1,
+      position: 0,
+      column: '',
+      code: 'invalid',
+      message: MARKER,
+      record: [MARKER],
+    },
+  ]);
   ownedByB = {
+    import_id: String(imported.importId),
     webhook_id: String(lane.webhookId),
     identifier: MARKER,
     sequence: '1',
@@ -138,6 +161,8 @@ async function snapshotOfB(): Promise<string> {
     'delivery_log',
     'delivery_attempts',
     'ingestion_issues',
+    'imports',
+    'import_problems',
   ];
   const texts = await Promise.all(
     tables.map(async (table) => {
