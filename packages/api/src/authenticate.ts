@@ -47,7 +47,7 @@ export function authenticateCaller(
     now: dependencies.now,
   });
   return async (request, reply) => {
-    const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
+    const token = bearerToken(request);
     if (token !== undefined) {
       const secretHash = createHash('sha256').update(token).digest();
       const key = await keys.get(secretHash.toString('base64'), () =>
@@ -68,6 +68,11 @@ export function authenticateCaller(
       message: 'unauthorized: the bearer key is missing or not in force',
     });
   };
+}
+
+/** The key as it was sent; undefined where there is none. */
+export function bearerToken({ headers }: FastifyRequest): string | undefined {
+  return BEARER.exec(headers.authorization ?? '')?.[1];
 }
 
 /** The tenant of a call that has passed {@link authenticateCaller}. */

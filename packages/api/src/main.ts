@@ -12,10 +12,12 @@ import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer, type RunKey } from '@sluice/platform/queue';
+import { openTailChannel } from '@sluice/platform/tail-channel';
 import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
+import { TailHub } from './tail-hub.ts';
 
 const READINESS_DEADLINE_MS = 2_000;
 
@@ -44,6 +46,10 @@ const broker = {
 const producer = await openProducer({ ...broker, shardCount: 0 });
 lifecycle.defer('producer', () => producer.close());
 
+const newId = createIdGenerator(now);
+const tailChannel = openTailChannel(broker);
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tails = new TailHub({ channel: tailChannel, id: newId(), logger });
 const exports = await openTaskQueue(broker, EXPORT_TASKS);
 lifecycle.defer('exports', () => exports.close());
 
@@ -57,7 +63,6 @@ metrics.counter(
   () => failureCount,
 );
 
-const newId = createIdGenerator(now);
 const vendor = createStripeVendor(openVendorClient(settings));
 const billing = {
   database,
@@ -76,8 +81,8 @@ const billing = {
 const server = await buildServer({
   logger,
   now,
-  secret,
   newId,
+  secret,
   billing,
   recordRequest: ({ status }) => {
     requestCount += 1;
@@ -91,6 +96,9 @@ const server = await buildServer({
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   wakeLane: (lane) => producer.wakeLane(lane),
+  openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
+  tailReaderCount: (environmentId) => tails.readerCount(environmentId),
+  tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
   wakeExport: (key) => exports.wake(key),
   ...statementsOn(database),
 });

@@ -123,7 +123,7 @@ export const PROBLEMS = {
   unavailable: {
     status: 503,
     meaning:
-      'The database is away or the process is stopping. Try again after `Retry-After` seconds.',
+      'Something that is needed is away, or there is no room for more; the message says what. Try again after `Retry-After` seconds.',
   },
 } as const;
 

@@ -35,6 +35,7 @@ import { type EventTraceDependencies, registerEventTrace } from './event-trace.t
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
 import { type ObjectDependencies, registerObjects } from './objects.ts';
+import { type LiveTailDependencies, registerLiveTail } from './live-tail.ts';
 import { describeApi, serveReference } from './openapi.ts';
 import { type ProbeDependencies, registerProbes } from './probes.ts';
 import {
@@ -71,6 +72,7 @@ export interface ApiDependencies
     CustomerDependencies,
     ObjectDependencies,
     EventTraceDependencies,
+    LiveTailDependencies,
     IngestionIssueDependencies,
     WorkspaceDependencies,
     AccountGuardDependencies,
@@ -151,6 +153,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     registerCustomers(scope, dependencies);
     registerObjects(scope, dependencies);
     registerEventTrace(scope, dependencies);
+    registerLiveTail(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
     registerWorkspaces(scope, dependencies);
   });

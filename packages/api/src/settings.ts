@@ -7,6 +7,9 @@ export const apiSettings = platformSettings.extend({
   ...billingSettings.shape,
   API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
   API_PORT: integer(0, 65_535, 8090).describe('0: any free one'),
+  API_TAIL_DURATION_MS_MAX: integer(1_000, 86_400_000, 3_600_000).describe(
+    'how long one live tail (`GET /v1/stream`) goes on; its reader comes again',
+  ),
   API_SECRET: z
     .string()
     .min(32)

@@ -76,6 +76,10 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     listDeliveriesOfEvent: async () => [],
     listAttemptsOf: async () => [],
     giveUpAfterMs: 604_800_000,
+    openTail: async () => ({ close: () => {} }),
+    tailReaderCount: () => 0,
+    // Ends by itself: whoever tries every operation waits for each answer's end.
+    tailDurationMsMax: 1,
     findLaneState: async () => undefined,
     probeNow: async () => 'not_found',
     skipHead: async () => 'not_found',

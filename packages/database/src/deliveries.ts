@@ -84,6 +84,7 @@ export async function appendDeliveries(
 
 /** A delivery to be sent. */
 export interface LoggedDelivery extends LaneDelivery {
+  readonly eventType: string;
   readonly body: string;
   retry: RetryState;
   isFinished: boolean;
@@ -110,10 +111,11 @@ export async function listDeliveriesAfter(
   const { rows } = await sql<{
     place: number;
     sequence: string;
+    eventType: string;
     body: string;
     isTriedOnce: boolean;
   }>`
-    select asked.place::int, log.sequence, log.body, log.origin <> 'event' as "isTriedOnce"
+    select asked.place::int, log.sequence, log.event_type as "eventType", log.body, log.origin <> 'event' as "isTriedOnce"
       from unnest(
         ${integerColumn(requests, ({ lane }) => lane.environmentId)}::int[],
         ${integerColumn(requests, ({ lane }) => lane.webhookId)}::int[],
@@ -121,14 +123,15 @@ export async function listDeliveriesAfter(
         ${integerColumn(requests, ({ limit }) => limit)}::int[]
       ) with ordinality as asked (environment_id, webhook_id, after, most, place)
      cross join lateral (
-        select sequence, body, origin from delivery_log
+        select sequence, event_type, body, origin from delivery_log
          where environment_id = asked.environment_id and webhook_id = asked.webhook_id and sequence > asked.after
          order by sequence limit asked.most) log
      order by asked.place, log.sequence`.execute(database);
   const pages = requests.map((): LoggedDelivery[] => []);
-  for (const { place, sequence, body, isTriedOnce } of rows) {
+  for (const { place, sequence, eventType, body, isTriedOnce } of rows) {
     pages[place - 1]?.push({
       sequence: Number(sequence),
+      eventType,
       body,
       isTriedOnce,
       retry: NEVER_ATTEMPTED,

@@ -16,6 +16,7 @@ import type { Batcher } from './batcher.ts';
 import type { Call } from './calls.ts';
 import type { RateLimiter, RateStanding } from './rate-limit.ts';
 import type { Body } from './read-body.ts';
+import { tellingToo, WatchedCall, type TailTeller } from './tell-call.ts';
 
 export interface Submission {
   readonly call: Call;
@@ -46,6 +47,8 @@ export interface AcceptDependencies {
   readonly batcher: Batcher;
   /** Counts a refused authentication; the recorder writes it with others like it. */
   readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
+  /** Whoever watches the workspace is told what became of the call. */
+  readonly tail?: TailTeller;
   /** When a call that finds no room should come again. */
   readonly retryAfterSeconds: () => number;
   readonly now: () => number;
@@ -83,6 +86,12 @@ export function acceptCall(
   const receivedAtMs = deps.now();
 
   let answer: (outcome: Outcome) => void = answerCall;
+  let watched: WatchedCall | undefined;
+  if (deps.tail?.isWatched(workspace.environmentId)) {
+    watched = new WatchedCall(call.name, receivedAtMs);
+    answerCall = tellingToo(deps.tail, workspace.environmentId, watched, answerCall);
+    answer = answerCall;
+  }
   if (deps.rateLimiter !== undefined) {
     const standing = deps.rateLimiter.take(workspace.environmentId, receivedAtMs);
     answer = (outcome) => answerCall(outcome, standing);
@@ -93,11 +102,15 @@ export function acceptCall(
   }
 
   if (body.outcome !== 'read') {
-    refuse(deps, submission, workspace, receivedAtMs, [bodyIssue(submission)], answer);
+    const issues = [bodyIssue(submission)];
+    watched?.found([], issues);
+    refuse(deps, submission, workspace, receivedAtMs, issues, answer);
     return;
   }
   if (submission.isStrict && body.sizeBytes > call.strictSizeBytesMax) {
-    refuse(deps, submission, workspace, receivedAtMs, [sizeIssue(call.strictSizeBytesMax)], answer);
+    const issues = [sizeIssue(call.strictSizeBytesMax)];
+    watched?.found([], issues);
+    refuse(deps, submission, workspace, receivedAtMs, issues, answer);
     return;
   }
 
@@ -114,6 +127,7 @@ export function acceptCall(
     },
     submission.parameters,
   );
+  watched?.found(operations, issues);
   if (issues.length === 0) {
     commit(deps, operations, body.sizeBytes, ACCEPTED, answer);
     return;

@@ -11,6 +11,8 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
+import { openTailChannel } from '@sluice/platform/tail-channel';
+import { TailSource } from '@sluice/platform/tail-source';
 import { createAccept } from './accept-unsubscribe.ts';
 import { KeyRing } from './authenticate.ts';
 import { Batcher } from './batcher.ts';
@@ -129,6 +131,17 @@ metrics.gauge('sluice_intake_spill_oldest_seconds', 'Age of the oldest flush kep
   return oldestAtMs === undefined ? 0 : (now() - oldestAtMs) / 1_000;
 });
 
+const tailChannel = openTailChannel({
+  databaseUrl: settings.DATABASE_URL,
+  redisUrl: settings.REDIS_URL,
+  prefix: settings.QUEUE_PREFIX,
+  logger,
+});
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tail = new TailSource(tailChannel, logger);
+lifecycle.defer('tail', () => tail.stop());
+tail.start();
+
 const health = createHealth({ producer, batcher, spill, committer, now });
 const credentials = {
   keys,
@@ -138,6 +151,7 @@ const credentials = {
 const acceptDependencies = {
   ...credentials,
   batcher,
+  tail,
   rateLimiter:
     settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
       ? undefined

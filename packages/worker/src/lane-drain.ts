@@ -31,6 +31,7 @@ import { firstWindow, pageSize } from './lane-pace.ts';
 import type { LaneStore } from './lane-store.ts';
 import { signDelivery } from './sign-delivery.ts';
 import { SlotWait } from './slot-wait.ts';
+import { tellAttempt, type TailTeller } from './tell-attempt.ts';
 
 export interface LaneDrainDeps {
   readonly store: LaneStore;
@@ -45,6 +46,7 @@ export interface LaneDrainDeps {
   readonly pause: (durationMs: number) => Promise<void>;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
+  readonly tail?: TailTeller;
   readonly logger: Logger;
 }
 
@@ -267,11 +269,10 @@ export class LaneDrain {
   ): void {
     this.#lastEndedAtMs = this.#deps.monotonicNow();
     const { sequence } = delivery;
-    const attempt = this.#run.attempts(sequence) + 1;
     const { status, durationMs } = outcome;
     const record = {
       sequence,
-      attempt,
+      attempt: this.#run.attempts(sequence) + 1,
       startedAtMs,
       durationMs,
       status,
@@ -284,17 +285,17 @@ export class LaneDrain {
     } else {
       const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
       const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
-      const endedAtMs = startedAtMs + durationMs;
       const verdict = this.#run.fail(
         sequence,
         { startedAtMs, status, failure },
-        endedAtMs,
+        startedAtMs + durationMs,
         this.#deps.random(),
       );
       this.#ended.push({ ...record, outcome: verdict, failure, failureMessage });
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
+    tellAttempt(this.#deps.tail, this.#lane, delivery, this.#ended.at(-1));
     this.#startWhatMayStart();
     this.#wakeUp();
   }

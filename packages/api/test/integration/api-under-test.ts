@@ -11,7 +11,7 @@ import { hashSecret } from '@sluice/platform/secrets';
 import { fastify, type InjectOptions } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import { buildServer } from '../../src/server.ts';
+import { buildServer, type ApiDependencies } from '../../src/server.ts';
 import { statementsOn } from '../../src/statements.ts';
 
 export interface Tenant {
@@ -28,7 +28,8 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-export async function startApi() {
+/** `changes` replaces dependencies. */
+export async function startApi(changes: Partial<ApiDependencies> = {}) {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
   const wokenRuns: RunKey[] = [];
@@ -59,6 +60,10 @@ export async function startApi() {
       cardPaymentMs: 3_600_000,
       purchaseWaitMs: 1,
     },
+    openTail: async () => ({ close: () => {} }),
+    tailReaderCount: () => 0,
+    // Ends by itself: whoever tries every operation waits for each answer's end.
+    tailDurationMsMax: 1,
     wakeLane: async (lane) => {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);
@@ -68,6 +73,7 @@ export async function startApi() {
       wokenExports.push(key);
     },
     ...statementsOn(database),
+    ...changes,
   });
   const a = await insertTenant(database, 'key_of_a');
   const b = await insertTenant(database, 'key_of_b');

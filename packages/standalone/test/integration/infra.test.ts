@@ -1,0 +1,155 @@
+/** What `infra/` says holds for the services as they are: settings, durability, metrics, runbooks. */
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { readRedisDurability } from '@sluice/platform/redis';
+import { startRedisServer } from '@sluice/platform/redis-server';
+import { Redis } from 'ioredis';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+import { startFleet, type Fleet } from './fleet-under-test.ts';
+
+const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
+const read = (path: string): Promise<string> => readFile(join(ROOT, 'infra', path), 'utf8');
+
+interface Container {
+  readonly args: readonly string[];
+  readonly ports?: readonly { readonly containerPort: number }[];
+}
+interface Manifest {
+  readonly kind: string;
+  readonly data?: Readonly<Record<string, string>>;
+  readonly spec?: { readonly template?: { readonly spec: { readonly containers: Container[] } } };
+}
+
+const manifests = async (name: string): Promise<Manifest[]> =>
+  parseAllDocuments(await read(`kubernetes/${name}`)).map(
+    (document) => document.toJS() as Manifest,
+  );
+
+test('redis.conf makes a Redis that keeps what it confirmed', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-infra-'));
+  const server = await startRedisServer({
+    directory,
+    appendFsync: 'no',
+    extraArguments: ['--include', join(ROOT, 'infra/redis/redis.conf')],
+  });
+  const redis = new Redis(server.url);
+  try {
+    expect(await readRedisDurability(redis)).toMatchObject({ isSafe: true });
+  } finally {
+    redis.disconnect();
+    await server.stop();
+    await rm(directory, { recursive: true, force: true });
+  }
+});
+
+describe('compose.yaml and the manifests', () => {
+  let known: ReadonlySet<string>;
+  beforeAll(async () => {
+    // The README's table is generated from the schemas and held by `npm run check`.
+    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+    known = new Set([...readme.matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, name = '']) => name));
+  });
+
+  test('set only settings that there are', async () => {
+    const compose = parse(await read('compose.yaml'), { merge: true }) as {
+      services: Record<string, { image: string; environment?: Record<string, unknown> }>;
+    };
+    const used = Object.values(compose.services)
+      .filter(({ image }) => image === 'sluice')
+      .flatMap(({ environment }) => Object.keys(environment ?? {}));
+    const [settings] = await manifests('settings.yaml');
+    used.push(...Object.keys(settings?.data ?? {}));
+    const dockerfile = await read('Dockerfile');
+    used.push(...[...dockerfile.matchAll(/\b([A-Z]+(?:_[A-Z]+)+)=/g)].map(([, name = '']) => name));
+    expect(used.length).toBeGreaterThan(8);
+    expect(used.filter((name) => !known.has(name))).toEqual([]);
+  });
+
+  test('run programs that there are', async () => {
+    const compose = parse(await read('compose.yaml'), { merge: true }) as {
+      services: Record<string, { image: string; command: string }>;
+    };
+    const programs = Object.values(compose.services)
+      .filter(({ image }) => image === 'sluice')
+      .map(({ command }) => command);
+    for (const name of ['intake', 'api', 'worker', 'migrate']) {
+      for (const { spec } of await manifests(`${name}.yaml`)) {
+        programs.push(...(spec?.template?.spec.containers ?? []).flatMap(({ args }) => args));
+      }
+    }
+    expect(programs).toHaveLength(8);
+    expect(programs.filter((program) => !existsSync(join(ROOT, program)))).toEqual([]);
+  });
+});
+
+describe('against running services', () => {
+  let fleet: Fleet;
+  let exposed: ReadonlySet<string>;
+  beforeAll(async () => {
+    fleet = await startFleet();
+    const pages = await Promise.all(
+      [fleet.intake, fleet.api, fleet.worker].map(async ({ url }) =>
+        (await fetch(`${url}/metrics`)).text(),
+      ),
+    );
+    exposed = new Set(
+      pages.flatMap((page) => [...page.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name)),
+    );
+  });
+  afterAll(() => fleet.close());
+
+  const namesIn = (text: string): string[] => [
+    ...new Set(text.match(/\b(?:sluice|process|nodejs)_[a-z0-9_]+/g)),
+  ];
+
+  test.each([
+    'observability/alerts.yaml',
+    'observability/grafana/sluice.json',
+    'kubernetes/worker.yaml',
+  ])('%s asks for metrics that are exposed', async (path) => {
+    const names = namesIn(await read(path));
+    expect(names.length).toBeGreaterThan(1);
+    expect(names.filter((name) => !exposed.has(name))).toEqual([]);
+  });
+
+  test('every metric of ours tells its unit, or counts', () => {
+    const ours = [...exposed].filter((name) => name.startsWith('sluice_'));
+    expect(ours.length).toBeGreaterThan(15);
+    expect(
+      ours.filter(
+        (name) => !/_(total|seconds|bytes|envelopes|deliveries|lanes|operations)$/.test(name),
+      ),
+    ).toEqual([]);
+  });
+
+  test('postgresql.conf names settings of Postgres, and none that loses a commit', async () => {
+    const lines = [...(await read('postgres/postgresql.conf')).matchAll(/^([a-z_.]+) = (.+)$/gm)];
+    const settings = new Map(lines.map(([, name = '', value = '']) => [name, value]));
+    const { rows } = await sql<{ name: string }>`select name from pg_settings`.execute(
+      fleet.database,
+    );
+    const names = new Set(rows.map(({ name }) => name.toLowerCase()));
+    expect(
+      [...settings.keys()].filter((name) => !name.startsWith('auto_explain.') && !names.has(name)),
+    ).toEqual([]);
+    for (const name of ['fsync', 'full_page_writes', 'synchronous_commit']) {
+      expect(settings.get(name), name).toBe('on');
+    }
+  });
+});
+
+test('every alert names a runbook that there is', async () => {
+  const { groups } = parse(await read('observability/alerts.yaml')) as {
+    groups: { rules: { alert: string; annotations: { runbook: string } }[] }[];
+  };
+  const rules = groups.flatMap((group) => group.rules);
+  expect(rules.length).toBeGreaterThan(4);
+  expect(rules.filter(({ annotations }) => !existsSync(join(ROOT, annotations.runbook)))).toEqual(
+    [],
+  );
+});
