@@ -93,3 +93,29 @@ export async function listEndedCredits(
      where available > 0 and expires_at <= ${new Date(nowMs)} limit ${limit}`.execute(database);
   return rows;
 }
+
+/**
+ * Moves an account from an Essentials trial to the Builder plan. A checkout that runs excludes it, and
+ * the account's row is what both wait for, so they cannot both win.
+ *
+ * @returns `unchanged` where it is on the Builder plan already.
+ */
+export async function endEssentialsTrial(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  builder: Pick<Plan, 'id' | 'name' | 'tier'> | undefined,
+  nowMs: number,
+): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
+  const { rows } = await sql<{ tier: string; status: string; isBuying: boolean }>`
+    select plan_tier as tier, plan_status as status,
+           exists (select from runs r
+                    where r.account_id = a.account_id and r.lane = 'checkout'
+                      and r.status = 'pending') as "isBuying"
+      from accounts a where account_id = ${accountId} for update`.execute(transaction);
+  const [account] = rows;
+  if (!account || !builder || account.isBuying) return 'not-allowed';
+  if (account.tier === 'builder') return 'unchanged';
+  if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
+  await updateAccountPlan(transaction, accountId, builder, nowMs);
+  return 'downgraded';
+}

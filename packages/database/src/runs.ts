@@ -122,6 +122,18 @@ export async function listRuns(
   return rows;
 }
 
+/** What is in flight: every lane that excludes others. Index: `runs_in_flight`. */
+export async function listPendingRuns(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<Run[]> {
+  const { rows } = await sql<Run>`
+    select ${RUN} from runs
+     where account_id = ${accountId} and status = 'pending' and lane <> 'card'
+     order by created_at`.execute(database);
+  return rows;
+}
+
 export interface RunStep {
   readonly step: StepName;
   readonly attempt: number;

@@ -88,6 +88,7 @@ export const AUDIT_OBJECTS = {
     label: 'Purchase',
     fields: { kind: 'shown', rail: 'shown', status: 'shown', content: 'shown' },
   },
+  payment_method: { label: 'Payment method', fields: { default: 'shown' } },
   audit_log_export: {
     label: 'Audit log export',
     fields: { format: 'shown', filters: 'shown' },
