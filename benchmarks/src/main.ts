@@ -1,6 +1,7 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchImports } from './imports.ts';
 import { benchDeliver } from './deliver.ts';
+import { benchFairness } from './fairness.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
 import { benchStream } from './stream.ts';
@@ -20,6 +21,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
       run: benchDeliver,
+    },
+    fairness: {
+      about: 'what healthy webhooks feel when 0 %, 50 % and 90 % of 1,000 hang',
+      run: benchFairness,
     },
     stream: {
       about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',

@@ -117,11 +117,7 @@ export function accountCallerOf({ accountCaller }: FastifyRequest): AccountCalle
   return accountCaller;
 }
 
-/**
- * Who made the call and how it came, for the record of the change that it makes (`recordChange`).
- *
- * @public
- */
+/** Who made the call and how it came, for the record of the change that it makes (`recordChange`). */
 export function originOf(request: FastifyRequest): ChangeOrigin {
   const { serviceAccountId, credentialId } = accountCallerOf(request);
   return {

@@ -85,6 +85,9 @@ export const forbidden = { 403: problemResponse(PROBLEMS.forbidden.meaning) };
 /** For routes that take values whose type alone does not make them right. */
 export const unprocessable = { 422: problemResponse(PROBLEMS.validation_failed.meaning) };
 
+/** For routes with a rate. */
+export const tooMany = { 429: problemResponse(PROBLEMS.rate_limited.meaning) };
+
 /** The failures that every authenticated route can end in. */
 export const commonFailures = {
   401: problemResponse(PROBLEMS.unauthorized.meaning),

@@ -6,12 +6,21 @@ import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
+import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
+<<<<<<< HEAD
 import { openProducer, type RunKey } from '@sluice/platform/queue';
+=======
+import { openProducer } from '@sluice/platform/queue';
+import { repeat } from '@sluice/platform/repeat';
+import { createMailer } from './mailer.ts';
+import { createRelay } from './outbox-relay.ts';
+>>>>>>> main
 import { openTailChannel } from '@sluice/platform/tail-channel';
 import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
 import { buildServer, listen } from './server.ts';
@@ -19,6 +28,7 @@ import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
 import { TailHub } from './tail-hub.ts';
 
+const OUTBOX_INTERVAL_MS = 500;
 const READINESS_DEADLINE_MS = 2_000;
 
 const settings = parseSettings(apiSettings, process.env);
@@ -63,6 +73,7 @@ metrics.counter(
   () => failureCount,
 );
 
+<<<<<<< HEAD
 const vendor = createStripeVendor(openVendorClient(settings));
 const billing = {
   database,
@@ -77,6 +88,35 @@ const billing = {
   cardPaymentMs: settings.CARD_PAYMENT_MS,
   purchaseWaitMs: settings.PURCHASE_WAIT_MS,
 };
+=======
+const mailer = createMailer({
+  smtpUrl: settings.SMTP_URL,
+  directory: settings.MAIL_DIRECTORY,
+  from: settings.MAIL_FROM,
+});
+lifecycle.defer('mailer', async () => mailer.close());
+const outbox = repeat(
+  'outbox',
+  OUTBOX_INTERVAL_MS,
+  logger,
+  createRelay({
+    claimOutbox: (...rest) => claimOutbox(database, ...rest),
+    finishOutbox: (...rest) => finishOutbox(database, ...rest),
+    findSignup: (...rest) => findSignup(database, ...rest),
+    keepSignupCode: (...rest) => keepSignupCode(database, ...rest),
+    mailer,
+    analytics:
+      settings.ANALYTICS_URL === undefined
+        ? undefined
+        : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
+    secret,
+    now,
+    onFailure: ({ topic, outboxId, attempt }, error) =>
+      logger.warn({ topic, outboxId, attempt, error }, 'the outbox keeps what could not be told'),
+  }),
+);
+lifecycle.defer('outbox', () => outbox.stop());
+>>>>>>> main
 
 const server = await buildServer({
   logger,
@@ -105,6 +145,7 @@ const server = await buildServer({
 });
 lifecycle.defer('server', () => server.close());
 const port = await listen(server, settings.API_HOST, settings.API_PORT);
+logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
 
 /** One that nobody else has: what it signs ends with the process. */

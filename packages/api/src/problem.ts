@@ -96,13 +96,27 @@ export const PROBLEMS = {
     status: 415,
     meaning: 'Send `Content-Type: application/json`.',
   },
+  email_taken: {
+    status: 409,
+    meaning: 'The address has an account already. Sign in instead.',
+  },
+  invalid_code: {
+    status: 422,
+    meaning: 'The code is wrong, expired, used, or was tried too often. Start the signup again.',
+  },
   validation_failed: {
     status: 422,
     meaning: 'A value is of the right type, but it cannot be taken. `errors` names each one.',
   },
+<<<<<<< HEAD
   rail_not_supported: {
     status: 422,
     meaning: 'The account pays by another rail. Use the route of its own.',
+=======
+  too_many_attempts: {
+    status: 429,
+    meaning: 'Too many codes were tried. Try again after `Retry-After` seconds.',
+>>>>>>> main
   },
   rate_limited: {
     status: 429,

@@ -18,6 +18,7 @@ import fastify, {
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts';
 import { type AccountDependencies, registerAccounts } from './accounts.ts';
+import { type CredentialDependencies, registerCredentials } from './api-credentials.ts';
 import { watchMethods } from './allowed-methods.ts';
 import {
   type AuditLogExportDependencies,
@@ -40,13 +41,24 @@ import { type ObjectDependencies, registerObjects } from './objects.ts';
 import { type LiveTailDependencies, registerLiveTail } from './live-tail.ts';
 import { describeApi, serveReference } from './openapi.ts';
 import { type ProbeDependencies, registerProbes } from './probes.ts';
+import { type ReceiptDependencies, registerReceipts } from './receipts.ts';
 import {
   registerReportingWebhooks,
   type ReportingWebhookDependencies,
 } from './reporting-webhooks.ts';
 import { accountValidatorCompiler, validatorCompiler } from './request-validation.ts';
+import { registerSignup, type SignupDependencies } from './signup.ts';
+import {
+  registerPartnerDecisions,
+  registerStartupProgram,
+  type StartupProgramDependencies,
+} from './startup-program.ts';
 import { registerTokenExchange } from './token-exchange.ts';
+<<<<<<< HEAD
 import { registerVendorEvents } from './vendor-event-endpoint.ts';
+=======
+import { registerUsers, type UserDependencies } from './users.ts';
+>>>>>>> main
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
 export type ApiServer = FastifyInstance<
@@ -80,6 +92,11 @@ export interface ApiDependencies
     WorkspaceDependencies,
     AccountGuardDependencies,
     AccountDependencies,
+    UserDependencies,
+    CredentialDependencies,
+    ReceiptDependencies,
+    SignupDependencies,
+    StartupProgramDependencies,
     AuditLogDependencies,
     AuditLogExportDependencies,
     ProbeDependencies {
@@ -173,12 +190,21 @@ export async function buildServer(
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
+<<<<<<< HEAD
     registerBilling(scope, dependencies.billing);
+=======
+    registerUsers(scope, dependencies);
+    registerCredentials(scope, dependencies);
+    registerReceipts(scope, dependencies);
+    registerPartnerDecisions(scope, dependencies);
+>>>>>>> main
     registerAuditLogs(scope, dependencies);
     registerAuditLogExports(scope, dependencies);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
+    registerSignup(scope, dependencies);
+    registerStartupProgram(scope, dependencies);
     registerTokenExchange(scope, dependencies);
   });
   await app.register(async (scope: ApiServer) => {

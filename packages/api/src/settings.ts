@@ -18,6 +18,22 @@ export const apiSettings = platformSettings.extend({
     .describe(
       'at least 32 characters, the same in every API process; access tokens, mailed codes and stored answers depend on it. Absent: a new one at each start, refused in production',
     ),
+  SMTP_URL: z
+    .url({ protocol: /^smtps?$/ })
+    .optional()
+    .describe('where mails go out: smtp://user:password@host:587; absent: into MAIL_DIRECTORY'),
+  MAIL_DIRECTORY: z
+    .string()
+    .default('.sluice/mail')
+    .describe('where mails are kept, one file each, without SMTP_URL'),
+  MAIL_FROM: z.string().default('Sluice <no-reply@localhost>').describe('the sender of mails'),
+  ANALYTICS_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe(
+      'the Pipelines API that our own events go to, such as a startup application; absent: they wait in the outbox',
+    ),
+  ANALYTICS_WRITE_KEY: z.string().default('').describe('its write key'),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, 604_800_000).describe(
     "the workers' own, to tell when a delivery is abandoned",
   ),

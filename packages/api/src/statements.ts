@@ -1,10 +1,23 @@
 /** The SQL statements that the routes need, on one database: what `buildServer` is given for them. */
 import {
+  activateProduct,
+  requireTwoFactor,
+  updateAccount,
+  updateAddress,
+} from '@sluice/database/account-changes';
+import {
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,
 } from '@sluice/database/account-tokens';
 import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
+import {
+  createCredential,
+  findCredential,
+  listCredentials,
+  revokeCredential,
+  rotateCredential,
+} from '@sluice/database/api-credentials';
 import {
   findAuditLogExport,
   findExportPart,
@@ -45,6 +58,15 @@ import {
 } from '@sluice/database/object-reads';
 import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
+import {
+  decidePartner,
+  insertPartner,
+  listApprovedPartners,
+  submitStartupApplication,
+} from '@sluice/database/partners';
+import { findReceipt } from '@sluice/database/receipts';
+import { countSignupAttempt, createAccount, startSignup } from '@sluice/database/signups';
+import { listUsers } from '@sluice/database/users';
 
 const STATEMENTS = {
   listAuditLogs,
@@ -57,6 +79,24 @@ const STATEMENTS = {
   recordCredentialUse,
   findAccount,
   findAccountByEnvironment,
+  updateAccount,
+  updateAddress,
+  requireTwoFactor,
+  activateProduct,
+  listUsers,
+  listCredentials,
+  findCredential,
+  createCredential,
+  rotateCredential,
+  revokeCredential,
+  findReceipt,
+  startSignup,
+  countSignupAttempt,
+  createAccount,
+  listApprovedPartners,
+  insertPartner,
+  decidePartner,
+  submitStartupApplication,
   findAppKey,
   findWorkspaceTotals,
   findPersonProfile,

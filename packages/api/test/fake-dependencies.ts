@@ -40,6 +40,7 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     wakeExport: async () => {},
     findAccount: async () => undefined,
     findAccountByEnvironment: async () => undefined,
+<<<<<<< HEAD
     billing: {
       database: undefined as never,
       vendor: undefined as never,
@@ -53,6 +54,28 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
       cardPaymentMs: 60_000,
       purchaseWaitMs: 1,
     },
+=======
+    updateAccount: async () => undefined,
+    updateAddress: async () => undefined,
+    requireTwoFactor: async () => undefined,
+    activateProduct: async () => undefined,
+    listUsers: async () => ({ users: [], total: 0 }),
+    listCredentials: async () => [],
+    findCredential: async () => undefined,
+    createCredential: async () => undefined,
+    rotateCredential: async () => undefined,
+    revokeCredential: async () => undefined,
+    findReceipt: async () => undefined,
+    startSignup: async () => 'started',
+    countSignupAttempt: async () => undefined,
+    createAccount: async () => 'used',
+    listApprovedPartners: async () => [],
+    insertPartner: async () => {
+      throw new Error('nobody applies');
+    },
+    decidePartner: async () => undefined,
+    submitStartupApplication: async () => true,
+>>>>>>> main
     findWorkspaceTotals: async () => undefined,
     findPersonProfile: async () => undefined,
     listDevices: async () => [],

@@ -15,7 +15,7 @@ import type { LaneDelivery } from '@sluice/domain/lane';
 import type { ReportingEvent } from '@sluice/domain/reporting-event';
 import { deliveryBody } from '@sluice/domain/webhook';
 import { sql } from 'kysely';
-import { bigintColumn, integerColumn } from './columns.ts';
+import { bigintColumn, integerColumn, textColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 import { takeFirstEngagements } from './first-engagements.ts';
 import type { AttemptRecord, LaneKey } from './lanes.ts';
@@ -86,6 +86,8 @@ export async function appendDeliveries(
 export interface LoggedDelivery extends LaneDelivery {
   readonly eventType: string;
   readonly body: string;
+  /** No later delivery of the lane is from a day before this one, `2026-11-20`. */
+  readonly readFromDay: string;
   retry: RetryState;
   isFinished: boolean;
 }
@@ -97,40 +99,48 @@ export interface LogRequest {
   /** Deliveries up to here may have attempts; those beyond have none. */
   readonly attemptedThrough: number;
   readonly limit: number;
+  /** From `readFromDay` of a delivery up to `after`: partitions before it are not looked at. Null: all are. */
+  readonly readFromDay: string | null;
 }
 
 /**
  * For each request the deliveries after `after`, in order, at most `limit`; with what earlier
  * attempts came to. One statement for all, and a second one where there may be attempts. By the
- * primary keys of log and attempts.
+ * primary keys of log and attempts, in the partitions from `readFromDay` on.
  */
 export async function listDeliveriesAfter(
   database: DatabaseOrTransaction,
   requests: readonly LogRequest[],
 ): Promise<LoggedDelivery[][]> {
+  const firstDay = firstDayOf(requests);
   const { rows } = await sql<{
     place: number;
     sequence: string;
+    readFromDay: string;
     eventType: string;
     body: string;
     isTriedOnce: boolean;
   }>`
-    select asked.place::int, log.sequence, log.event_type as "eventType", log.body, log.origin <> 'event' as "isTriedOnce"
+    select asked.place::int, log.sequence, (log.day - 1)::text as "readFromDay", log.event_type as "eventType", log.body,
+           log.origin <> 'event' as "isTriedOnce"
       from unnest(
         ${integerColumn(requests, ({ lane }) => lane.environmentId)}::int[],
         ${integerColumn(requests, ({ lane }) => lane.webhookId)}::int[],
         ${bigintColumn(requests, ({ after }) => after)}::bigint[],
-        ${integerColumn(requests, ({ limit }) => limit)}::int[]
-      ) with ordinality as asked (environment_id, webhook_id, after, most, place)
+        ${integerColumn(requests, ({ limit }) => limit)}::int[],
+        ${textColumn(requests, ({ readFromDay }) => readFromDay)}::text[]
+      ) with ordinality as asked (environment_id, webhook_id, after, most, first_day, place)
      cross join lateral (
-        select sequence, event_type, body, origin from delivery_log
+        select sequence, day, event_type, body, origin from delivery_log
          where environment_id = asked.environment_id and webhook_id = asked.webhook_id and sequence > asked.after
+           and day >= ${firstDay}::date and day >= coalesce(asked.first_day::date, '-infinity')
          order by sequence limit asked.most) log
      order by asked.place, log.sequence`.execute(database);
   const pages = requests.map((): LoggedDelivery[] => []);
-  for (const { place, sequence, eventType, body, isTriedOnce } of rows) {
+  for (const { place, sequence, readFromDay, eventType, body, isTriedOnce } of rows) {
     pages[place - 1]?.push({
       sequence: Number(sequence),
+      readFromDay,
       eventType,
       body,
       isTriedOnce,
@@ -138,8 +148,34 @@ export async function listDeliveriesAfter(
       isFinished: false,
     });
   }
+  await readAgainWithoutBound(database, requests, pages);
   await addAttempts(database, requests, pages);
   return pages;
+}
+
+/** A database whose clock was set back by days may have logged before the day that was to be the first. */
+async function readAgainWithoutBound(
+  database: DatabaseOrTransaction,
+  requests: readonly LogRequest[],
+  pages: LoggedDelivery[][],
+): Promise<void> {
+  const places = [...pages.keys()].filter(
+    (place) => pages[place]?.length === 0 && requests[place]?.readFromDay !== null,
+  );
+  if (places.length === 0) return;
+  const unbound = places.map((place) => ({
+    ...(requests[place] as LogRequest),
+    readFromDay: null,
+  }));
+  const found = await listDeliveriesAfter(database, unbound);
+  for (const [index, place] of places.entries()) pages[place] = found[index] ?? [];
+}
+
+/** A value of its own in the statement, so that Postgres leaves earlier partitions out when it plans. */
+function firstDayOf(requests: readonly Pick<LogRequest, 'readFromDay'>[]): string {
+  const days = requests.map(({ readFromDay }) => readFromDay ?? '-infinity');
+  // Text of one form sorts as the days do.
+  return days.includes('-infinity') ? '-infinity' : (days.toSorted()[0] ?? '-infinity');
 }
 
 async function addAttempts(
@@ -171,7 +207,7 @@ async function addAttempts(
       ) with ordinality as asked (environment_id, webhook_id, first, last, place)
       join delivery_attempts a
         on a.environment_id = asked.environment_id and a.webhook_id = asked.webhook_id
-       and a.sequence between asked.first and asked.last
+       and a.sequence between asked.first and asked.last and a.day >= ${firstDayOf(requests)}::date
      order by asked.place, a.sequence, a.attempt`.execute(database);
   for (const { place, sequence, startedAt, status, outcome, failure } of rows) {
     const range = ranges[place - 1];

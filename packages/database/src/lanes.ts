@@ -41,6 +41,8 @@ export interface LaneTarget {
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   /** Whose it is: workers are shared between accounts. */
   readonly accountId: number;
+  /** As of the delivery after the cursor; null where nobody knows. */
+  readonly readFromDay: string | null;
   readonly fencing: number;
   readonly lastSequence: number;
 }
@@ -76,7 +78,9 @@ export async function claimLanes(
   claims: readonly LaneClaim[],
   nowMs: number,
 ): Promise<(ClaimedLane | undefined)[]> {
-  const { rows } = await sql<LaneRow & LaneTarget & LaneKey & { accountId: number }>`
+  const { rows } = await sql<
+    LaneRow & LaneTarget & LaneKey & Pick<ClaimedLane, 'accountId' | 'readFromDay'>
+  >`
     with asked as (
       select * from unnest(
         ${integerColumn(claims, ({ lane }) => lane.environmentId)}::int[],
@@ -96,7 +100,8 @@ export async function claimLanes(
       from free join webhooks using (environment_id, webhook_id) join environments using (environment_id)
      where lanes.environment_id = free.environment_id and lanes.webhook_id = free.webhook_id
     returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId",
-              environments.account_id::float8 as "accountId", ${SNAPSHOT},
+              environments.account_id::float8 as "accountId",
+              lanes.read_from_day::text as "readFromDay", ${SNAPSHOT},
               webhooks.endpoint, webhooks.signing_key as "signingKey"`.execute(database);
   const claimed = new Map(rows.map((row) => [nameOf(row), row]));
   return claims.map(({ lane }) => {
@@ -104,8 +109,8 @@ export async function claimLanes(
     const row = claimed.get(name);
     claimed.delete(name);
     if (!row) return undefined;
-    const { accountId, endpoint, signingKey } = row;
-    return { ...snapshotOf(row), accountId, endpoint, signingKey };
+    const { accountId, readFromDay, endpoint, signingKey } = row;
+    return { ...snapshotOf(row), accountId, readFromDay, endpoint, signingKey };
   });
 }
 
@@ -164,6 +169,8 @@ export interface LaneProgress {
   readonly endpoint: string;
   /** Gives the lease back. */
   readonly isLast: boolean;
+  /** Of a delivery at or before the one after the cursor, where it is known. */
+  readonly readFromDay?: string | null;
 }
 
 export interface LaneAfterProgress extends LaneTarget {
@@ -218,9 +225,10 @@ export async function recordProgressOfLanes(
         ${timestampColumn(reports, ({ progress }) => progress.snapshot.nextProbeAtMs)}::timestamptz[],
         ${textColumn(reports, ({ progress }) => progress.endpoint)}::text[],
         ${booleanColumn(reports, ({ progress }) => progress.isLast)}::boolean[],
-        ${integerColumn(reports, ({ leaseMs }) => leaseMs)}::int[]
+        ${integerColumn(reports, ({ leaseMs }) => leaseMs)}::int[],
+        ${textColumn(reports, ({ progress }) => progress.readFromDay ?? null)}::text[]
       ) as g (environment_id, webhook_id, fencing, state, cursor_sequence, attempted_sequence, send_window,
-              next_probe_at, endpoint, is_last, lease_ms)
+              next_probe_at, endpoint, is_last, lease_ms, read_from_day)
     ), held as (
       select given.*
         from lanes join given using (environment_id, webhook_id)
@@ -231,6 +239,7 @@ export async function recordProgressOfLanes(
       update lanes
          set state = held.state, cursor_sequence = held.cursor_sequence,
              attempted_sequence = held.attempted_sequence, send_window = held.send_window,
+             read_from_day = coalesce(held.read_from_day::date, lanes.read_from_day),
              next_probe_at = case when held.next_probe_at is null or webhooks.endpoint = held.endpoint
                                   then held.next_probe_at
                                   else least(held.next_probe_at, ${new Date(nowMs)}) end,

@@ -10,7 +10,9 @@ import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { imports } from './migrations/0008_imports.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
+import { deliveryPartitions } from './migrations/0011_delivery_partitions.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
+import { signupAndReceipts } from './migrations/0013_signup_and_receipts.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 import { billingRuns } from './migrations/0016_billing_runs.ts';
@@ -26,7 +28,9 @@ const MIGRATIONS = {
   '0006_installation': installation,
   '0008_imports': imports,
   '0009_event_traces': eventTraces,
+  '0011_delivery_partitions': deliveryPartitions,
   '0012_account_surface': accountSurface,
+  '0013_signup_and_receipts': signupAndReceipts,
   '0014_audit_logs': auditLogs,
   '0015_audit_log_exports': auditLogExports,
   '0016_billing_runs': billingRuns,

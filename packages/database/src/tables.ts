@@ -178,6 +178,7 @@ export interface CreditTransactions {
 
 export interface DeliveryAttempts {
   attempt: number;
+  day: Generated<Timestamp>;
   duration_ms: number;
   environment_id: number;
   failure: string | null;
@@ -195,6 +196,7 @@ export interface DeliveryLog {
   appended_at: Generated<Timestamp>;
   body: string;
   cause_event_id: string | null;
+  day: Generated<Timestamp>;
   envelope_number: Int8 | null;
   environment_id: number;
   event_id: string;
@@ -262,6 +264,15 @@ export interface FirstEngagements {
   environment_id: number;
   link_digest: Buffer;
   metric: string;
+}
+
+export interface IdempotencyKeys {
+  answer: Buffer | null;
+  fingerprint: Buffer;
+  key_hash: Buffer;
+  locked_until: Timestamp | null;
+  principal: string;
+  started_at: Timestamp;
 }
 
 export interface ImportChunks {
@@ -333,6 +344,7 @@ export interface Lanes {
   last_sequence: Generated<Int8>;
   lease_until: Timestamp | null;
   next_probe_at: Timestamp | null;
+  read_from_day: Timestamp | null;
   send_window: Generated<number>;
   state: Generated<string>;
   wake_at: Generated<Timestamp | null>;
@@ -375,6 +387,16 @@ export interface Outbox {
   topic: string;
 }
 
+export interface Partners {
+  created_at: Timestamp;
+  decided_at: Timestamp | null;
+  logo_url: string | null;
+  name: string | null;
+  partner_id: string;
+  status: Generated<string>;
+  website: string | null;
+}
+
 export interface People {
   attributes: Json;
   attributes_at: Timestamp | null;
@@ -394,6 +416,18 @@ export interface PersonIdentifiers {
   person_id: Int8 | null;
   suppressed: Generated<boolean>;
   value: string;
+}
+
+export interface Receipts {
+  account_id: Int8;
+  billed_to: string;
+  currency: string;
+  issued_at: Timestamp;
+  lines: Json;
+  number: string;
+  payment_method: string | null;
+  receipt_id: string;
+  total: Int8;
 }
 
 export interface Relationships {
@@ -455,6 +489,17 @@ export interface ServiceAccounts {
   name: string;
   role: string;
   service_account_id: Generated<number>;
+}
+
+export interface Signups {
+  attempt_count: Generated<number>;
+  code_expires_at: Timestamp | null;
+  code_hmac: Buffer | null;
+  email: string;
+  ip: string;
+  signup_id: Generated<Int8>;
+  started_at: Timestamp;
+  used_at: Timestamp | null;
 }
 
 export interface Users {
@@ -523,6 +568,7 @@ export interface Tables {
   event_ids: EventIds;
   events: Events;
   first_engagements: FirstEngagements;
+  idempotency_keys: IdempotencyKeys;
   import_chunks: ImportChunks;
   import_problems: ImportProblems;
   imports: Imports;
@@ -533,13 +579,16 @@ export interface Tables {
   message_deliveries: MessageDeliveries;
   objects: Objects;
   outbox: Outbox;
+  partners: Partners;
   people: People;
   person_identifiers: PersonIdentifiers;
+  receipts: Receipts;
   relationships: Relationships;
   run_steps: RunSteps;
   runs: Runs;
   segment_members: SegmentMembers;
   service_accounts: ServiceAccounts;
+  signups: Signups;
   users: Users;
   vendor_customers: VendorCustomers;
   vendor_events: VendorEvents;

@@ -24,6 +24,7 @@ export async function listWorkspaceKeys(database: DatabaseOrTransaction): Promis
            e.phone_identifies as "phoneIdentifies"
     from api_credentials c
     join environments e on e.environment_id = c.environment_id
-    where c.kind in ('track', 'pipelines') and c.revoked_at is null`.execute(database);
+    where c.kind in ('track', 'pipelines') and c.revoked_at is null
+      and (c.expires_at is null or c.expires_at > now())`.execute(database);
   return rows;
 }

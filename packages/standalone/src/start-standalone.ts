@@ -4,6 +4,7 @@
  * reverse: intake first, so that nothing new comes in, then worker and API, Postgres last.
  */
 import { join, resolve } from 'node:path';
+import { DEMO } from '@sluice/database/seed-demo';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import { keepSecret } from './keep-secret.ts';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
@@ -155,6 +156,12 @@ function serviceEnvironment(
 ) {
   return {
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
+    MAIL_DIRECTORY: join(directory, 'mail'),
+    // Our own events are the demo workspace's, to be looked at.
+    ...(demoRefusal(settings) === undefined && {
+      ANALYTICS_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
+      ANALYTICS_WRITE_KEY: DEMO.writeKey,
+    }),
     SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
     SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,
     ...environment,

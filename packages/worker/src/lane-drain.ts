@@ -14,19 +14,15 @@
  * fencing number: two workers never send one lane at the same time.
  */
 import type { LoggedDelivery } from '@sluice/database/deliveries';
-import type {
-  AttemptRecord,
-  ClaimedLane,
-  LaneAfterProgress,
-  LaneKey,
-} from '@sluice/database/lanes';
+import type { ClaimedLane, LaneAfterProgress, LaneKey } from '@sluice/database/lanes';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
-import { AppError } from '@sluice/domain/errors';
 import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
 import { deliveryHeaders } from '@sluice/domain/webhook';
 import type { Logger } from '@sluice/platform/logger';
+import { EndedAttempts } from './ended-attempts.ts';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
+import { LaneLog } from './lane-log.ts';
 import { firstWindow, pageSize } from './lane-pace.ts';
 import type { LaneStore } from './lane-store.ts';
 import { signDelivery } from './sign-delivery.ts';
@@ -89,8 +85,7 @@ export class LaneDrain {
   readonly #lane: LaneKey;
   readonly #fencing: number;
   readonly #run: LaneRun<LoggedDelivery>;
-  /** Attempts of earlier runs are between the cursor and here. */
-  readonly #attemptedBefore: number;
+  readonly #log: LaneLog;
   readonly #sliceEndsAtMs: number;
   /** By the monotonic clock, and never later than the database's own time. */
   #leaseEndsAtMs: number;
@@ -99,8 +94,7 @@ export class LaneDrain {
   #isPaused = false;
   #isStopped = false;
   #isKeepFailing = false;
-  /** Ended, not kept yet. */
-  #ended: AttemptRecord[] = [];
+  readonly #ended = new EndedAttempts(() => this.#wakeUp());
   readonly #asker: SlotAsker;
   readonly #slotWait: SlotWait;
   #wakeUp: () => void = () => {};
@@ -115,7 +109,7 @@ export class LaneDrain {
     this.#lane = lane;
     this.#fencing = claimed.fencing;
     this.#run = new LaneRun({ ...claimed, window: firstWindow(claimed) }, deps.policy);
-    this.#attemptedBefore = claimed.attemptedThrough;
+    this.#log = new LaneLog(deps.store, lane, claimed);
     this.#sliceEndsAtMs = claimedAtMs + deps.leases.sliceMs;
     this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
     this.#target = claimed;
@@ -160,7 +154,7 @@ export class LaneDrain {
         const mayLoad = !this.#loading && this.#mayLoad();
         if (mayLoad)
           this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
-        if (!this.#keeping && this.#ended.length > 0)
+        if (!this.#keeping && this.#ended.isDue)
           this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
         const hasMore =
           this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading || this.#keeping;
@@ -173,6 +167,7 @@ export class LaneDrain {
       }
     } finally {
       this.#isStopped = true;
+      this.#ended.close();
       this.#slotWait.close();
       await Promise.all([this.#loading, this.#keeping]);
       while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
@@ -213,15 +208,8 @@ export class LaneDrain {
   async #load(): Promise<void> {
     // A failing lane needs its head only.
     const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.window) : 1;
-    const after = this.#run.loadedThrough;
-    const page = await this.#deps.store.load({
-      lane: this.#lane,
-      after,
-      attemptedThrough: this.#attemptedBefore,
-      limit,
-    });
-    if (page.length === 0)
-      throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
+    const { cursor } = this.#run.snapshot();
+    const page = await this.#log.read(this.#run.loadedThrough, limit, cursor);
     this.#run.load(page);
   }
 
@@ -281,7 +269,7 @@ export class LaneDrain {
     };
     if (outcome.outcome === 'response' && isSuccessStatus(outcome.status)) {
       this.#run.succeed(sequence);
-      this.#ended.push({ ...record, outcome: 'delivered', failure: null, failureMessage: null });
+      this.#ended.add({ ...record, outcome: 'delivered', failure: null, failureMessage: null });
     } else {
       const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
       const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
@@ -291,13 +279,14 @@ export class LaneDrain {
         startedAtMs + durationMs,
         this.#deps.random(),
       );
-      this.#ended.push({ ...record, outcome: verdict, failure, failureMessage });
+      this.#ended.add({ ...record, outcome: verdict, failure, failureMessage });
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
-    tellAttempt(this.#deps.tail, this.#lane, delivery, this.#ended.at(-1));
+    tellAttempt(this.#deps.tail, this.#lane, delivery, this.#ended.latest);
     this.#startWhatMayStart();
-    this.#wakeUp();
+    if (this.#run.inFlight === 0 || this.#ended.isDue || (!this.#loading && this.#mayLoad()))
+      this.#wakeUp();
   }
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
@@ -305,11 +294,11 @@ export class LaneDrain {
     const { store, leases } = this.#deps;
     const progress = {
       snapshot: this.#run.snapshot(),
-      attempts: this.#ended,
+      attempts: this.#ended.take(),
       endpoint: this.#target.endpoint,
       isLast,
+      readFromDay: this.#log.cursorFromDay,
     };
-    this.#ended = [];
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
       try {

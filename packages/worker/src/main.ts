@@ -1,6 +1,7 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import { dropOldDeliveries, makeDeliveryPartitions } from '@sluice/database/delivery-retention';
 import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
@@ -42,6 +43,9 @@ const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
+/** Today and the next ones; of a day without a partition the deliveries go to the default one. */
+const DELIVERY_DAYS_AHEAD = 4;
+const RETENTION_INTERVAL_MS = 3_600_000;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
 
 const EXPORT_CONCURRENCY = 2;
@@ -203,6 +207,13 @@ const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () 
   makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
 );
 lifecycle.defer('partitions', () => partitions.stop());
+const retention = repeat('keep days of deliveries', RETENTION_INTERVAL_MS, logger, async () => {
+  const today = new Date(now());
+  await makeDeliveryPartitions(database, today, DELIVERY_DAYS_AHEAD);
+  const days = await dropOldDeliveries(database, today, settings.WEBHOOK_LOG_RETENTION_DAYS);
+  if (days.dropped.length + days.reduced.length > 0) logger.info(days, 'old deliveries dropped');
+});
+lifecycle.defer('retention', () => retention.stop());
 
 let isStopping = false;
 const exportQueue = await openTaskQueue(broker, EXPORT_TASKS);

@@ -33,6 +33,9 @@ export const webhookSettings = z.object({
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, 7 * DAY_MS).describe(
     'a delivery is abandoned so long after its first attempt',
   ),
+  WEBHOOK_LOG_RETENTION_DAYS: integer(1, 3_650, 30).describe(
+    'days that deliveries and their attempts are kept, today included; what a webhook is still owed is kept longer',
+  ),
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
     'deliver to private and loopback addresses too',
   ),

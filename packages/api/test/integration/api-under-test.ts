@@ -6,6 +6,7 @@ import { createTestDatabase } from '@sluice/database/testing';
 import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
+import { insertReceipt } from '@sluice/database/receipts';
 import type { Role } from '@sluice/domain/account';
 import { hashSecret } from '@sluice/platform/secrets';
 import { fastify, type InjectOptions } from 'fastify';
@@ -14,6 +15,8 @@ import { expect } from 'vitest';
 import { buildServer, type ApiDependencies } from '../../src/server.ts';
 import { statementsOn } from '../../src/statements.ts';
 
+export const SECRET = 'secret of the api under test, long enough';
+
 export interface Tenant {
   readonly environmentId: number;
   readonly accountId: number;
@@ -21,6 +24,8 @@ export interface Tenant {
   readonly key: string;
   /** Of a service account that may do everything in the account. */
   readonly token: string;
+  /** A Pipelines key that nothing is called with, to be changed. */
+  readonly spareCredentialId: number;
 }
 
 type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
@@ -40,7 +45,7 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
   const app = await buildServer({
     logger: fastify().log,
     now: () => clock.nowMs,
-    secret: 'secret of the api under test, long enough',
+    secret: SECRET,
     newId: () => `id-${++idCount}`,
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),
@@ -135,7 +140,11 @@ async function insertTenant(database: Database, key: string): Promise<Tenant> {
   await insertKey(database, environmentId, 'app', key);
   const token = `sa_sandbox_${key}`;
   await insertToken(database, accountId, token);
-  return { environmentId, accountId, key, token };
+  await insertKey(database, environmentId, 'pipelines', `spare_${key}`);
+  const spare = await sql<{ credentialId: number }>`
+    select credential_id::int as "credentialId" from api_credentials
+     where account_id = ${accountId} and kind = 'pipelines'`.execute(database);
+  return { environmentId, accountId, key, token, spareCredentialId: spare.rows[0]!.credentialId };
 }
 
 /** A token of a new service account. */
@@ -240,4 +249,22 @@ export async function insertEvent(
     insert into event_ids (environment_id, event_id, received_at, source)
     values (${environmentId}, ${eventId}, '2026-03-01T00:00:00Z', 'pipelines.track')
     on conflict do nothing`.execute(database);
+}
+
+/** With text that must be escaped. */
+export async function insertTestReceipt(
+  database: Database,
+  accountId: number,
+  receiptId: string,
+): Promise<void> {
+  await insertReceipt(database, accountId, {
+    receiptId,
+    number: 'R-1 <b>',
+    issuedAt: new Date('2026-02-01T10:00:00Z'),
+    billedTo: '<script>alert("billed")</script>\n1 Main & Sons',
+    lines: [{ description: `<img src=x onerror='alert(1)'>`, quantity: 2, amount: 12345 }],
+    total: 12345,
+    currency: 'usd',
+    paymentMethod: 'Visa "4242"',
+  });
 }

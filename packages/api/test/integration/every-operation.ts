@@ -87,4 +87,43 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
     client_secret: 'sa_sandbox_key_of_b',
     scope: 'read_only',
   },
+  'PUT /v1/accounts/{account_id}': { account: { name: 'Acme', timezone: 'Europe/Berlin' } },
+  'POST /v1/accounts/{account_id}/address': {
+    address: {
+      line1: '1 Main Street',
+      city: 'Springfield',
+      state: 'IL',
+      postal_code: '62701',
+      country: 'US',
+    },
+  },
+  'POST /v1/account_signup': { email: 'new@example.com' },
+  'POST /v1/account_signup/code': {
+    email: 'new@example.com',
+    code: '123456',
+    company_name: 'New',
+    first_name: 'N',
+    last_name: 'N',
+    data_center: 'us',
+  },
+  'POST /v1/account_signup/startup_application': {
+    email: 'new@example.com',
+    first_name: 'N',
+    last_name: 'N',
+    company_name: 'New',
+    website: 'https://new.example',
+    funding_stage: 'seed',
+  },
+  'POST /v1/account_signup/partner_application': { partner: { name: 'P' } },
+  'PUT /v1/account_signup/partner_application/{partner_id}/status': { status: 'approved' },
+  'POST /v1/accounts/{account_id}/activate_product': { product: 'journeys' },
+  'POST /v1/accounts/{account_id}/api_credentials': {
+    name: 'Reports',
+    type: 'service_account',
+    scopes: [],
+    ip_allowlist: ['10.0.0.0/8'],
+  },
 };
+
+/** Path parameters that say what to do and not to what: they are the same for everybody. */
+export const WORDS_IN_PATHS: Readonly<Record<string, string>> = { action: 'enable' };

@@ -65,7 +65,7 @@ const cells = Object.entries(WORKFLOWS).flatMap(([workflow, steps]) =>
   steps.flatMap((step) =>
     MOMENTS.map((moment) => ({
       workflow: workflow as Workflow,
-      point: `${moment}:${step}` as CrashPoint,
+      point: `${moment}:${step}`,
     })),
   ),
 );
