@@ -13,14 +13,10 @@ import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
-<<<<<<< HEAD
 import { openProducer, type RunKey } from '@sluice/platform/queue';
-=======
-import { openProducer } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
 import { createMailer } from './mailer.ts';
 import { createRelay } from './outbox-relay.ts';
->>>>>>> main
 import { openTailChannel } from '@sluice/platform/tail-channel';
 import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
 import { buildServer, listen } from './server.ts';
@@ -73,7 +69,6 @@ metrics.counter(
   () => failureCount,
 );
 
-<<<<<<< HEAD
 const vendor = createStripeVendor(openVendorClient(settings));
 const billing = {
   database,
@@ -88,7 +83,6 @@ const billing = {
   cardPaymentMs: settings.CARD_PAYMENT_MS,
   purchaseWaitMs: settings.PURCHASE_WAIT_MS,
 };
-=======
 const mailer = createMailer({
   smtpUrl: settings.SMTP_URL,
   directory: settings.MAIL_DIRECTORY,
@@ -116,7 +110,6 @@ const outbox = repeat(
   }),
 );
 lifecycle.defer('outbox', () => outbox.stop());
->>>>>>> main
 
 const server = await buildServer({
   logger,

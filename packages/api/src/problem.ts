@@ -108,15 +108,13 @@ export const PROBLEMS = {
     status: 422,
     meaning: 'A value is of the right type, but it cannot be taken. `errors` names each one.',
   },
-<<<<<<< HEAD
   rail_not_supported: {
     status: 422,
     meaning: 'The account pays by another rail. Use the route of its own.',
-=======
+  },
   too_many_attempts: {
     status: 429,
     meaning: 'Too many codes were tried. Try again after `Retry-After` seconds.',
->>>>>>> main
   },
   rate_limited: {
     status: 429,

@@ -54,11 +54,8 @@ import {
   type StartupProgramDependencies,
 } from './startup-program.ts';
 import { registerTokenExchange } from './token-exchange.ts';
-<<<<<<< HEAD
 import { registerVendorEvents } from './vendor-event-endpoint.ts';
-=======
 import { registerUsers, type UserDependencies } from './users.ts';
->>>>>>> main
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
 export type ApiServer = FastifyInstance<
@@ -190,14 +187,11 @@ export async function buildServer(
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
-<<<<<<< HEAD
     registerBilling(scope, dependencies.billing);
-=======
     registerUsers(scope, dependencies);
     registerCredentials(scope, dependencies);
     registerReceipts(scope, dependencies);
     registerPartnerDecisions(scope, dependencies);
->>>>>>> main
     registerAuditLogs(scope, dependencies);
     registerAuditLogExports(scope, dependencies);
   });

@@ -40,7 +40,6 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     wakeExport: async () => {},
     findAccount: async () => undefined,
     findAccountByEnvironment: async () => undefined,
-<<<<<<< HEAD
     billing: {
       database: undefined as never,
       vendor: undefined as never,
@@ -54,7 +53,6 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
       cardPaymentMs: 60_000,
       purchaseWaitMs: 1,
     },
-=======
     updateAccount: async () => undefined,
     updateAddress: async () => undefined,
     requireTwoFactor: async () => undefined,
@@ -75,7 +73,6 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     },
     decidePartner: async () => undefined,
     submitStartupApplication: async () => true,
->>>>>>> main
     findWorkspaceTotals: async () => undefined,
     findPersonProfile: async () => undefined,
     listDevices: async () => [],

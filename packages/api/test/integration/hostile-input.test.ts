@@ -4,13 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import {
   insertEvent,
-<<<<<<< HEAD
   insertPendingRun,
-  insertPerson,
-  startApi,
-  type ApiUnderTest,
-} from './api-under-test.ts';
-=======
   insertPerson,
   insertTestReceipt,
   startApi,
@@ -24,7 +18,6 @@ import {
   type Operation,
   WORDS_IN_PATHS,
 } from './every-operation.ts';
->>>>>>> main
 import { insertExport } from './audit-log-world.ts';
 
 /** Thousands of calls: more than the usual time on a machine that others use too. */

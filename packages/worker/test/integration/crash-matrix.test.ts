@@ -63,7 +63,7 @@ const FAULTS: FaultKind[] = [
 
 const cells = Object.entries(WORKFLOWS).flatMap(([workflow, steps]) =>
   steps.flatMap((step) =>
-    MOMENTS.map((moment) => ({
+    MOMENTS.map((moment): { workflow: Workflow; point: CrashPoint } => ({
       workflow: workflow as Workflow,
       point: `${moment}:${step}`,
     })),
@@ -130,8 +130,12 @@ test(
       world.simulator.faults.setChaos({ probability: 0.2, kinds: FAULTS });
       if (workflow.startsWith('card')) {
         await world.wait(run, point);
-        if (workflow === 'card paid') await world.confirm(run);
-        else world.clock.aheadMs += 3_700_000;
+        if (workflow === 'card paid') {
+          // The customer's own call; they would try again.
+          world.simulator.faults.clear();
+          await world.confirm(run);
+          world.simulator.faults.setChaos({ probability: 0.2, kinds: FAULTS });
+        } else world.clock.aheadMs += 3_700_000;
         // The customer's payment is known by an event or by looking: each is right.
         if (random() < 0.5) await tellEvents(world, random);
       }
