@@ -1,10 +1,13 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
+import { benchBatch } from './batch.ts';
 import { benchImports } from './imports.ts';
+import { benchBacklog } from './backlog.ts';
 import { benchDeliver } from './deliver.ts';
 import { benchFairness } from './fairness.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
 import { benchStream } from './stream.ts';
+import { benchTail } from './tail.ts';
 
 const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
   {
@@ -12,6 +15,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
       run: benchIntake,
+    },
+    batch: {
+      about: 'batches of 100 events against the same events one a request, and against JSON.parse',
+      run: benchBatch,
     },
     imports: {
       about: 'one CSV import of 1 GB: rows a second, and memory that stays as it is',
@@ -21,6 +28,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
       run: benchDeliver,
+    },
+    backlog: {
+      about: 'the statements of a lane, and Redis, with 10⁴, 10⁵ and 10⁶ deliveries held back',
+      run: benchBacklog,
     },
     fairness: {
       about: 'what healthy webhooks feel when 0 %, 50 % and 90 % of 1,000 hang',
@@ -33,6 +44,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
       run: benchProcess,
+    },
+    tail: {
+      about: 'what the live tail costs intake for each call, while it is read and while it is not',
+      run: benchTail,
     },
   };
 

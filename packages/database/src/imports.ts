@@ -282,3 +282,25 @@ export async function failAbandonedUploads(
     delete from import_chunks c using ended e
     where c.environment_id = e.environment_id and c.import_id = e.import_id`.execute(database);
 }
+
+/**
+ * Forgets imports that ended so long ago, and what was wrong with their rows. Their events stay. Reads
+ * the whole table, a row a file: run it every few hours.
+ *
+ * @returns how many went; `limit` means that there may be more.
+ */
+export async function deleteOldImports(
+  database: DatabaseOrTransaction,
+  keptDays: number,
+  nowMs: number,
+  limit: number,
+): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from imports where (environment_id, import_id) in (
+      select environment_id, import_id from imports
+      where state in ('imported', 'failed', 'canceled')
+        and updated_at < ${new Date(nowMs)}::timestamptz - make_interval(days => ${keptDays}::int)
+      limit ${limit}
+    )`.execute(database);
+  return Number(numAffectedRows);
+}

@@ -9,6 +9,7 @@ import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
 import { imports } from './migrations/0008_imports.ts';
+import { testKeys } from './migrations/0008_test_keys.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
 import { deliveryPartitions } from './migrations/0011_delivery_partitions.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
@@ -27,6 +28,7 @@ const MIGRATIONS = {
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
   '0008_imports': imports,
+  '0008_test_keys': testKeys,
   '0009_event_traces': eventTraces,
   '0011_delivery_partitions': deliveryPartitions,
   '0012_account_surface': accountSurface,

@@ -63,6 +63,7 @@ export interface ApiCredentials {
   expires_at: Timestamp | null;
   ip_allowlist: Generated<string[]>;
   is_read_only: Generated<boolean>;
+  is_test: Generated<boolean>;
   kind: string;
   last_used_at: Timestamp | null;
   last_used_ip: string | null;

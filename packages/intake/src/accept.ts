@@ -11,6 +11,7 @@
  */
 import { isError, type Issue } from '@sluice/domain/issue';
 import type { Operation, RecordIssue } from '@sluice/domain/operation';
+import type { TestKey } from '@sluice/database/workspace-keys';
 import type { Workspace, Authentication, KeyRing } from './authenticate.ts';
 import type { Batcher } from './batcher.ts';
 import type { Call } from './calls.ts';
@@ -49,6 +50,8 @@ export interface AcceptDependencies {
   readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
   /** Whoever watches the workspace is told what became of the call. */
   readonly tail?: TailTeller;
+  /** Saves a key that is made to be tested: an identify call with it was taken. */
+  readonly saveTestedKey?: (key: TestKey) => void;
   /** When a call that finds no room should come again. */
   readonly retryAfterSeconds: () => number;
   readonly now: () => number;
@@ -128,6 +131,8 @@ export function acceptCall(
     submission.parameters,
   );
   watched?.found(operations, issues);
+  if (workspace.testKey !== undefined && !issues.some(isError))
+    answer = savingToo(deps, workspace.testKey, answer);
   if (issues.length === 0) {
     commit(deps, operations, body.sizeBytes, ACCEPTED, answer);
     return;
@@ -150,7 +155,30 @@ export function acceptCall(
   commit(deps, [...operations, ...recorded], body.sizeBytes, outcome, answer);
 }
 
-function authenticate(keys: KeyRing, { call, authorization, body }: Submission): Authentication {
+/** A key that is not saved yet opens identify calls only (`ingestion-webhooks.md` §5). */
+function authenticate(keys: KeyRing, submission: Submission): Authentication {
+  const found = findCredentials(keys, submission);
+  const isRefused =
+    found.outcome === 'known' &&
+    found.workspace.testKey !== undefined &&
+    submission.call.name !== 'pipelines.identify';
+  return isRefused
+    ? { outcome: 'unknown', siteEnvironmentId: found.workspace.environmentId }
+    : found;
+}
+
+function savingToo(
+  deps: AcceptDependencies,
+  key: TestKey,
+  answer: (outcome: Outcome) => void,
+): (outcome: Outcome) => void {
+  return (outcome) => {
+    if (outcome.outcome === 'accepted') deps.saveTestedKey?.(key);
+    answer(outcome);
+  };
+}
+
+function findCredentials(keys: KeyRing, { call, authorization, body }: Submission): Authentication {
   if (call.api === 'track') return keys.authenticateTrack(authorization);
   if (authorization !== '') return keys.authenticatePipelines(authorization);
   const value = body.outcome === 'read' ? body.value : undefined;

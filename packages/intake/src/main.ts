@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
-import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
+import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
@@ -75,7 +75,15 @@ lifecycle.defer('spill', () => committer.stop());
 
 const keys = new KeyRing();
 keys.replace(await listWorkspaceKeys(database));
+/** Keys that passed their test, until they are saved. One that is lost with the process is tested again. */
+const testedKeys = new Map<string, TestKey>();
 const keyRefresh = repeat('read keys', settings.INTAKE_KEYS_REFRESH_MS, logger, async () => {
+  const tested = [...testedKeys.entries()];
+  await saveTestedKeys(
+    database,
+    tested.map(([, key]) => key),
+  );
+  for (const [name] of tested) testedKeys.delete(name);
   keys.replace(await listWorkspaceKeys(database));
 });
 lifecycle.defer('key refresh', () => keyRefresh.stop());
@@ -150,6 +158,8 @@ const credentials = {
 };
 const acceptDependencies = {
   ...credentials,
+  saveTestedKey: (key: TestKey) =>
+    void testedKeys.set(`${key.environmentId} ${key.credentialId}`, key),
   batcher,
   tail,
   rateLimiter:

@@ -21,6 +21,7 @@ import { TailSource } from '@sluice/platform/tail-source';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { fetchFile } from './fetch-file.ts';
+import { forgetOldRecords } from './forget-old-records.ts';
 import { runNextImport } from './run-import.ts';
 import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
@@ -43,6 +44,7 @@ const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
+const FORGETTING_INTERVAL_MS = 3_600_000;
 /** Today and the next ones; of a day without a partition the deliveries go to the default one. */
 const DELIVERY_DAYS_AHEAD = 4;
 const RETENTION_INTERVAL_MS = 3_600_000;
@@ -178,7 +180,7 @@ const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, (
 lifecycle.defer('sweep', () => sweep.stop());
 const purchaseSweeps = purchases.startSweeps();
 lifecycle.defer('purchase sweeps', () => purchaseSweeps.stop());
-const stoppingImports = new AbortController();
+const stopping = new AbortController();
 const connector = createVettedConnector({ allowPrivate: webhooks.allowPrivateAddresses });
 const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logger, async () => {
   const deps = {
@@ -191,13 +193,28 @@ const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logge
     pause: (durationMs: number, signal: AbortSignal) => sleep(durationMs, undefined, { signal }),
     leaseMs: settings.QUEUE_STALLED_AFTER_MS,
     sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
-    stopping: stoppingImports.signal,
+    stopping: stopping.signal,
   };
-  while (!stoppingImports.signal.aborted && (await runNextImport(deps)));
+  while (!stopping.signal.aborted && (await runNextImport(deps)));
 });
 lifecycle.defer('imports', () => {
-  stoppingImports.abort();
+  stopping.abort();
   return importing.stop();
+});
+const forgetting = repeat('forget old records', FORGETTING_INTERVAL_MS, logger, () =>
+  forgetOldRecords(
+    database,
+    {
+      issuesKeptDays: settings.INGESTION_ISSUES_KEPT_DAYS,
+      importsKeptDays: settings.IMPORTS_KEPT_DAYS,
+    },
+    now(),
+    stopping.signal,
+  ),
+);
+lifecycle.defer('forgetting', () => {
+  stopping.abort();
+  return forgetting.stop();
 });
 const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
   clearDeletedWebhooks(database, CLEANING_STEPS_MAX),

@@ -27,6 +27,12 @@ export const workerSettings = platformSettings.extend({
   WORKER_PURCHASE_CONCURRENCY: integer(1, 1_000, 16).describe(
     'purchases worked on at the same time by one process',
   ),
+  INGESTION_ISSUES_KEPT_DAYS: integer(1, 36_500, 90).describe(
+    'how long a day of the issues log is kept',
+  ),
+  IMPORTS_KEPT_DAYS: integer(1, 36_500, 90).describe(
+    'how long an ended import and its rows with errors are kept',
+  ),
   WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000).describe(
     'how often lanes whose wake-up was lost are looked for',
   ),

@@ -10,8 +10,10 @@
  * of about 170 requests in seven days.
  */
 import type { LanePolicy } from '@sluice/domain/lane';
+import { parseNetwork, type AddressRange } from '@sluice/domain/network-address';
 import { flag, integer } from '@sluice/platform/config';
 import { z } from 'zod';
+import { parseProxy, type Proxy } from './proxy-tunnel.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -39,6 +41,24 @@ export const webhookSettings = z.object({
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
     'deliver to private and loopback addresses too',
   ),
+  WEBHOOK_ALLOWED_NETWORKS: z
+    .string()
+    .default('')
+    .transform((text, context): AddressRange[] =>
+      text
+        .split(',')
+        .filter((part) => part.trim() !== '')
+        .flatMap((part) => {
+          const range = parseNetwork(part.trim());
+          if (!range) context.addIssue(`${part.trim()} is no network such as 10.1.0.0/16`);
+          return range ?? [];
+        }),
+    )
+    .describe('private networks to deliver to, comma-separated: `10.1.0.0/16,fd12::/48`'),
+  WEBHOOK_PROXY_URL: z
+    .url({ protocol: /^http$/ })
+    .optional()
+    .describe('egress proxy (CONNECT) for all deliveries; addresses are judged before it is asked'),
   WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64).describe('requests to one webhook at the same time'),
 });
 
@@ -46,6 +66,8 @@ export interface WebhookOptions {
   readonly lanes: LanePolicy;
   readonly timeoutMs: number;
   readonly allowPrivateAddresses: boolean;
+  readonly allowedNetworks: readonly AddressRange[];
+  readonly proxy: Proxy | undefined;
 }
 
 export function webhookOptions(settings: z.infer<typeof webhookSettings>): WebhookOptions {
@@ -59,5 +81,8 @@ export function webhookOptions(settings: z.infer<typeof webhookSettings>): Webho
     },
     timeoutMs: settings.WEBHOOK_TIMEOUT_MS,
     allowPrivateAddresses: settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES,
+    allowedNetworks: settings.WEBHOOK_ALLOWED_NETWORKS,
+    proxy:
+      settings.WEBHOOK_PROXY_URL === undefined ? undefined : parseProxy(settings.WEBHOOK_PROXY_URL),
   };
 }
