@@ -60,7 +60,7 @@ if (chosen) {
   for (const [known, { about }] of Object.entries(BENCHMARKS))
     console.log(`  ${known.padEnd(10)} ${about}`);
   console.log(
-    '\nEach takes --seconds N (a measured round) and --rounds N, --connections N, --processes N. One at a time: they share the cores.',
+    '\nMost take --rounds N; those under load --seconds N (a measured round) and --connections N. One at a time: they share the cores.',
   );
   process.exitCode = name === undefined || name === '--help' ? 0 : 1;
 }

@@ -57,6 +57,8 @@ export interface RowContext {
   readonly receivedAtMs: number;
 }
 
+/** What the trace of such an event says that it came with. */
+const IMPORT_SOURCE = 'imports';
 const COLUMN_COUNT_MAX = 100;
 const COLUMN_NAME_LENGTH_MAX = 150;
 
@@ -119,6 +121,7 @@ export function readImportRow(
           name,
           data,
           occurredAtMs,
+          source: IMPORT_SOURCE,
         };
   // The timestamp's own warning was made an error.
   const issues = draft.issues.filter(({ code }) => code !== 'timestamp_invalid');

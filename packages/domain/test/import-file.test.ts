@@ -59,6 +59,7 @@ describe('a row', () => {
         name: 'bought',
         data: { 'cart.total': '42' },
         occurredAtMs: Date.parse('2026-01-01T10:00:00Z'),
+        source: 'imports',
       },
       issues: [],
     });
