@@ -1,4 +1,5 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
+import { benchApi } from './api.ts';
 import { benchBatch } from './batch.ts';
 import { benchImports } from './imports.ts';
 import { benchBacklog } from './backlog.ts';
@@ -40,6 +41,11 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
     stream: {
       about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',
       run: benchStream,
+    },
+    api: {
+      about:
+        'an account and a page of its audit log, against a bare Fastify route with the same statement',
+      run: benchApi,
     },
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',

@@ -12,7 +12,7 @@
 import type { AuditLogEntry, WholeAuditLogEntry } from '@sluice/domain/audit-entry';
 import type { AuditAction } from '@sluice/domain/audit-registry';
 import { sql, type RawBuilder } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 /** What must hold of an entry; absent: anything. */
 export interface AuditLogFilter {
@@ -56,7 +56,13 @@ const ACTORS = sql`
     on s.account_id = l.account_id and s.service_account_id = l.service_account_id
   left join api_credentials c on c.account_id = l.account_id and c.credential_id = l.credential_id`;
 
-/** One page, in the order asked for. */
+/** Of pages as large as they are unless told, and as they may be, and the one entry beyond. */
+const PREPARED_LIMITS: readonly number[] = [21, 101];
+
+/**
+ * One page, in the order asked for. Prepared where nothing is filtered, for then any place in the log has
+ * the same plan; the limit stands in the text, for a plan made for any limit would be another.
+ */
 export async function listAuditLogs(
   database: DatabaseOrTransaction,
   accountId: number,
@@ -69,10 +75,11 @@ export async function listAuditLogs(
       order === 'asc' ? sql`audit_log_id > ${cursor}` : sql`audit_log_id < ${cursor}`,
     );
   const direction = order === 'asc' ? sql`asc` : sql`desc`;
-  const { rows } = await sql<AuditLogEntry>`
+  const isPrepared = conditions.length <= 2 && PREPARED_LIMITS.includes(limit);
+  const { rows } = await sql<AuditLogEntry>`${isPrepared ? PREPARED : sql``}
     select ${LIST_COLUMNS}
       from (select * from audit_logs where ${sql.join(conditions, sql` and `)}
-             order by audit_log_id ${direction} limit ${limit}) l
+             order by audit_log_id ${direction} limit ${isPrepared ? sql.lit(limit) : limit}) l
       ${ACTORS}
      order by l.audit_log_id ${direction}`.execute(database);
   return rows;

@@ -22,8 +22,9 @@ import {
   listObjectTypes,
 } from '@sluice/database/object-reads';
 import { createTestDatabase } from '@sluice/database/testing';
-import { CompiledQuery, sql } from 'kysely';
+import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
+import { explain, rowsRead } from './explain.ts';
 
 const TENANT = 7;
 const LANE = { environmentId: TENANT, webhookId: 1 };
@@ -123,50 +124,6 @@ beforeAll(async () => {
   );
   await sql`analyze`.execute(database);
 });
-
-interface Plan {
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Index Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly Plan[];
-}
-
-/** The nodes of the plan of the one statement that `use` sends. */
-async function explain(use: (database: Database) => Promise<unknown>): Promise<Plan[]> {
-  const sent: CompiledQuery[] = [];
-  const executor = database.getExecutor();
-  const recording = new Proxy(executor, {
-    get(target, key) {
-      const member: unknown = Reflect.get(target, key, target);
-      if (typeof member !== 'function') return member;
-      return (...given: unknown[]) => {
-        if (key === 'executeQuery') sent.push(given[0] as CompiledQuery);
-        return Reflect.apply(member, target, given);
-      };
-    },
-  });
-  await use({ getExecutor: () => recording } as Database);
-  expect(sent).toHaveLength(1);
-  const [query] = sent as [CompiledQuery];
-  const { rows } = await database.executeQuery<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
-    CompiledQuery.raw(`explain (analyze, format json) ${query.sql}`, [...query.parameters]),
-  );
-  const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
-  return nodesOf(rows[0]!['QUERY PLAN'][0].Plan);
-}
-
-/** Rows that were fetched, also those that a filter threw away. */
-const rowsRead = (nodes: readonly Plan[]): number =>
-  nodes
-    .filter((node) => node['Relation Name'] !== undefined)
-    .reduce(
-      (sum, node) =>
-        sum + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
-      0,
-    );
 
 const activities = {
   environmentId: TENANT,
@@ -340,7 +297,7 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
       }),
   ],
 ])('%s: by index, at most %i rows read', async (_name, rowsMax, use) => {
-  const nodes = await explain(use);
+  const nodes = await explain(database, use);
   const read = rowsRead(nodes);
   // A partition without a row may be read any way, and so may `lanes` while it is one page.
   const scanned = nodes.filter(
