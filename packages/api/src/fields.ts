@@ -79,8 +79,11 @@ const problemResponse = (description: string) => ({
   content: { 'application/problem+json': { schema: problemBody } },
 });
 
-/** For account routes, whose token may be good and yet not enough. */
-export const forbidden = { 403: problemResponse(PROBLEMS.forbidden.meaning) };
+/** For account routes, whose token may be good and yet not enough, or used too often. */
+export const forbidden = {
+  403: problemResponse(PROBLEMS.forbidden.meaning),
+  429: problemResponse(PROBLEMS.rate_limited.meaning),
+};
 
 /** For routes that take values whose type alone does not make them right. */
 export const unprocessable = { 422: problemResponse(PROBLEMS.validation_failed.meaning) };

@@ -6,6 +6,7 @@ import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
+import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
 import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { parseSettings } from '@sluice/platform/config';
@@ -15,6 +16,7 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer, type RunKey } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
+import { IDEMPOTENCY_KEPT_MS } from './idempotency.ts';
 import { createMailer } from './mailer.ts';
 import { createRelay } from './outbox-relay.ts';
 import { openTailChannel } from '@sluice/platform/tail-channel';
@@ -25,6 +27,8 @@ import { statementsOn } from './statements.ts';
 import { TailHub } from './tail-hub.ts';
 
 const OUTBOX_INTERVAL_MS = 500;
+const KEYS_CLEARED_INTERVAL_MS = 60_000;
+const KEYS_CLEARED_MAX = 10_000;
 const READINESS_DEADLINE_MS = 2_000;
 
 const settings = parseSettings(apiSettings, process.env);
@@ -111,12 +115,18 @@ const outbox = repeat(
 );
 lifecycle.defer('outbox', () => outbox.stop());
 
+const keyClearing = repeat('clear idempotency keys', KEYS_CLEARED_INTERVAL_MS, logger, () =>
+  clearIdempotencyKeys(database, now() - IDEMPOTENCY_KEPT_MS, KEYS_CLEARED_MAX),
+);
+lifecycle.defer('key clearing', () => keyClearing.stop());
+
 const server = await buildServer({
   logger,
   now,
   newId,
   secret,
   billing,
+  ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
   recordRequest: ({ status }) => {
     requestCount += 1;
     if (status >= 500) failureCount += 1;

@@ -96,6 +96,14 @@ export const PROBLEMS = {
     status: 415,
     meaning: 'Send `Content-Type: application/json`.',
   },
+  idempotency_key_in_use: {
+    status: 409,
+    meaning: 'A call with this `Idempotency-Key` runs now. Try again after `Retry-After` seconds.',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    meaning: 'This `Idempotency-Key` was used with another body. Take a new one.',
+  },
   email_taken: {
     status: 409,
     meaning: 'The address has an account already. Sign in instead.',

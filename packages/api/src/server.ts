@@ -35,6 +35,7 @@ import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
 import { type ImportDependencies, registerImports } from './imports.ts';
 import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
+import { type IdempotencyDependencies, keepAnswers } from './idempotency.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
 import { type ObjectDependencies, registerObjects } from './objects.ts';
@@ -93,6 +94,7 @@ export interface ApiDependencies
     CredentialDependencies,
     ReceiptDependencies,
     SignupDependencies,
+    IdempotencyDependencies,
     StartupProgramDependencies,
     AuditLogDependencies,
     AuditLogExportDependencies,
@@ -167,6 +169,8 @@ export async function buildServer(
     dependencies.recordRequest(record);
     request.log.debug(record, 'answered');
   });
+
+  keepAnswers(app, dependencies);
 
   const declareMissingMethods = watchMethods(app);
   await describeApi(app);

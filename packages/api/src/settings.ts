@@ -18,6 +18,9 @@ export const apiSettings = platformSettings.extend({
     .describe(
       'at least 32 characters, the same in every API process; access tokens, mailed codes and stored answers depend on it. Absent: a new one at each start, refused in production',
     ),
+  API_RATE_LIMIT_PER_MINUTE: integer(0, 10_000_000, 6_000).describe(
+    'calls a minute that a token of a service account may make in one process, 429 beyond; 0: as many as it likes',
+  ),
   SMTP_URL: z
     .url({ protocol: /^smtps?$/ })
     .optional()

@@ -49,6 +49,11 @@ import {
   insertImport,
   listImports,
 } from '@sluice/database/imports';
+import {
+  claimIdempotencyKey,
+  keepIdempotentAnswer,
+  releaseIdempotencyKey,
+} from '@sluice/database/idempotency-keys';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
   findObjectProfile,
@@ -90,6 +95,9 @@ const STATEMENTS = {
   rotateCredential,
   revokeCredential,
   findReceipt,
+  claimIdempotencyKey,
+  keepIdempotentAnswer,
+  releaseIdempotencyKey,
   startSignup,
   countSignupAttempt,
   createAccount,

@@ -46,6 +46,7 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
     logger: fastify().log,
     now: () => clock.nowMs,
     secret: SECRET,
+    ratePerMinute: 0,
     newId: () => `id-${++idCount}`,
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),
