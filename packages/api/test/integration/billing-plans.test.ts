@@ -74,7 +74,7 @@ describe('a checkout', () => {
       startCheckout('essentials_month'),
       startCheckout('premium_year', { coupon_code: 'FIFTY' }),
     ]);
-    const [runId = ''] = runIds;
+    const [runId] = runIds;
     expect(new Set(runIds).size).toBe(1);
     await endRun(runId, 'success', subscriptionTo('essentials_month', null));
     for (const query of ['plan_id=premium_month', 'plan_id=essentials_month&coupon_code=FIFTY']) {
