@@ -30,6 +30,9 @@ export const credential = z
     scopes: z.array(z.string()),
     ip_allowlist: z.array(z.string()),
     read_only: z.boolean(),
+    testing: z.boolean().meta({
+      description: 'Of type pipelines: it opens identify calls only, until one was taken.',
+    }),
     created_by_user_id: z.int().nullable(),
     last_used_at: instant.nullable().meta({ description: 'To the minute; of service accounts.' }),
     last_used_ip: z.string().nullable(),
@@ -103,6 +106,7 @@ export const credentialToWire = (row: Credential): z.infer<typeof credential> =>
   scopes: [...row.scopes],
   ip_allowlist: [...row.ipAllowlist],
   read_only: row.isReadOnly,
+  testing: row.isTest,
   created_by_user_id: row.createdByUserId,
   last_used_at: instantOrNull(row.lastUsedAt),
   last_used_ip: row.lastUsedIp,

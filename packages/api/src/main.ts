@@ -126,6 +126,7 @@ const server = await buildServer({
   newId,
   secret,
   billing,
+  trustedProxies: settings.API_TRUSTED_PROXIES,
   ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
   recordRequest: ({ status }) => {
     requestCount += 1;

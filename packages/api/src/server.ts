@@ -101,6 +101,8 @@ export interface ApiDependencies
     ProbeDependencies {
   readonly billing: BillingDependencies;
   readonly logger: FastifyBaseLogger;
+  /** Addresses and CIDR blocks whose `X-Forwarded-For` says who calls; limits count by it, the audit log keeps it. */
+  readonly trustedProxies: readonly string[];
   readonly newId: () => string;
   readonly recordRequest: (record: RequestRecord) => void;
 }
@@ -128,6 +130,7 @@ export async function buildServer(
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_SIZE_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    trustProxy: dependencies.trustedProxies.length === 0 ? false : [...dependencies.trustedProxies],
     http: { headersTimeout: HEAD_TIMEOUT_MS },
     routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
     genReqId: (request) => {

@@ -3,6 +3,18 @@ import { billingSettings } from '@sluice/billing-vendor/settings';
 import { integer, platformSettings } from '@sluice/platform/config';
 import { z } from 'zod';
 
+/** Addresses and CIDR blocks, commas between. */
+const addressList = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((address) => address.trim())
+      .filter((address) => address !== ''),
+  )
+  .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])));
+
 export const apiSettings = platformSettings.extend({
   ...billingSettings.shape,
   API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
@@ -18,6 +30,9 @@ export const apiSettings = platformSettings.extend({
     .describe(
       'at least 32 characters, the same in every API process; access tokens, mailed codes and stored answers depend on it. Absent: a new one at each start, refused in production',
     ),
+  API_TRUSTED_PROXIES: addressList.describe(
+    'proxies in front, commas between: their X-Forwarded-For says who calls, which limits and the audit log go by',
+  ),
   API_RATE_LIMIT_PER_MINUTE: integer(0, 10_000_000, 6_000).describe(
     'calls a minute that a token of a service account may make in one process, 429 beyond; 0: as many as it likes',
   ),
@@ -49,17 +64,7 @@ export const apiSettings = platformSettings.extend({
   IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
     'of a file that is sent for an import',
   ),
-  OUTGOING_IP_ADDRESSES: z
-    .string()
-    .default('')
-    .transform((text) =>
-      text
-        .split(',')
-        .map((address) => address.trim())
-        .filter((address) => address !== ''),
-    )
-    .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])))
-    .describe(
-      'where webhook deliveries leave from, commas between: the answer of /v1/info/ip_addresses',
-    ),
+  OUTGOING_IP_ADDRESSES: addressList.describe(
+    'where webhook deliveries leave from, commas between: the answer of /v1/info/ip_addresses',
+  ),
 });

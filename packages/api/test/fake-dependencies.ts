@@ -65,6 +65,7 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     revokeCredential: async () => undefined,
     findReceipt: async () => undefined,
     ratePerMinute: 0,
+    trustedProxies: [],
     claimIdempotencyKey: async () => ({ outcome: 'claimed' }),
     keepIdempotentAnswer: async () => {},
     releaseIdempotencyKey: async () => {},

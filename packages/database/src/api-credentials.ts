@@ -27,6 +27,8 @@ export interface Credential {
   readonly scopes: readonly string[];
   readonly ipAllowlist: readonly string[];
   readonly isReadOnly: boolean;
+  /** A Pipelines key that no identify call was taken with yet: it opens nothing else (`ingestion-webhooks.md` §5). */
+  readonly isTest: boolean;
   readonly createdByUserId: number | null;
   readonly lastUsedAt: Date | null;
   readonly lastUsedIp: string | null;
@@ -59,7 +61,7 @@ export interface NewCredential {
 const COLUMNS = sql`
   credential_id::int as "credentialId", kind, name, environment_id as "environmentId",
   service_account_id as "serviceAccountId", site_id as "siteId", secret_hint as "secretHint", scopes,
-  ip_allowlist as "ipAllowlist", is_read_only as "isReadOnly", created_by_user_id as "createdByUserId",
+  ip_allowlist as "ipAllowlist", is_read_only as "isReadOnly", is_test as "isTest", created_by_user_id as "createdByUserId",
   last_used_at as "lastUsedAt", last_used_ip as "lastUsedIp", expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt"`;
 
@@ -124,11 +126,11 @@ export async function insertCredential(
   const { rows } = await sql<Credential>`
     insert into api_credentials
       (account_id, environment_id, service_account_id, kind, name, site_id, secret_hash, secret_hint, scopes,
-       ip_allowlist, is_read_only, created_by_user_id, expires_at, created_at)
+       ip_allowlist, is_read_only, is_test, created_by_user_id, expires_at, created_at)
     values
       (${accountId}, ${given.environmentId}, ${serviceAccountId}, ${given.kind}, ${given.name}, ${given.siteId},
        ${given.secret.hash}, ${given.secret.hint}, ${given.scopes}::text[], ${given.ipAllowlist}::text[],
-       ${given.isReadOnly}, ${origin.actor.type === 'user' ? origin.actor.userId : null}, ${given.expiresAt},
+       ${given.isReadOnly}, ${given.kind === 'pipelines'}, ${origin.actor.type === 'user' ? origin.actor.userId : null}, ${given.expiresAt},
        ${new Date(nowMs)})
     returning ${COLUMNS}`.execute(transaction);
   const credential = rows[0] as Credential;

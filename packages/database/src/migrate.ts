@@ -8,6 +8,7 @@ import { webhooks } from './migrations/0003_webhooks.ts';
 import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
+import { parkedOperations } from './migrations/0007_parked_operations.ts';
 import { imports } from './migrations/0008_imports.ts';
 import { testKeys } from './migrations/0008_test_keys.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
@@ -27,6 +28,7 @@ const MIGRATIONS = {
   '0004_lookup_indexes': lookupIndexes,
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
+  '0007_parked_operations': parkedOperations,
   '0008_imports': imports,
   '0008_test_keys': testKeys,
   '0009_event_traces': eventTraces,

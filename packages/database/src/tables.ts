@@ -388,6 +388,15 @@ export interface Outbox {
   topic: string;
 }
 
+export interface ParkedOperations {
+  envelope_id: string;
+  environment_id: number;
+  error: string;
+  operation: string;
+  parked_at: Generated<Timestamp>;
+  parked_id: string;
+}
+
 export interface Partners {
   created_at: Timestamp;
   decided_at: Timestamp | null;
@@ -580,6 +589,7 @@ export interface Tables {
   message_deliveries: MessageDeliveries;
   objects: Objects;
   outbox: Outbox;
+  parked_operations: ParkedOperations;
   partners: Partners;
   people: People;
   person_identifiers: PersonIdentifiers;

@@ -42,6 +42,7 @@ const HUNG_AFTER_MS = 60_000;
 const STALLED_COUNT_MAX = 1_000_000;
 const LOOK_INTERVAL_MS_MAX = 1_000;
 const RETRY_DELAY_MS_MAX = 5_000;
+const STATEMENT_DEADLINE_MS_MIN = 5_000;
 const PUT_BACK_DEADLINE_MS = 2_000;
 const LEAVE_DEADLINE_MS = 3_000;
 const FAILED_RETRY_INTERVAL_MS = 10_000;
@@ -104,7 +105,11 @@ export async function startConsumers(
   // A statement that a broken network swallowed must end before the stall time does.
   const pool = redis
     ? undefined
-    : openQueuePool(options, options.shardCount + 2, Math.round(stalledAfterMs / 2));
+    : openQueuePool(
+        options,
+        options.shardCount + 2,
+        Math.max(STATEMENT_DEADLINE_MS_MIN, Math.round(stalledAfterMs / 2)),
+      );
   const closing = new AbortController();
 
   const connectionOf = (name: string) =>
@@ -245,7 +250,8 @@ export async function startConsumers(
       logger.warn({ error }, 'a worker did not end');
     });
     await Promise.all(shardQueues.map((queue) => queue.close()));
-    await pool?.end();
+    // A connection that a broken worker took along is not given back; it ends with the process.
+    if (pool) await within(LEAVE_DEADLINE_MS, pool.end()).catch(() => undefined);
   };
   return { report: () => watch.report(), close: () => (closed ??= close()) };
 }

@@ -16,13 +16,13 @@
  */
 import { AppError } from '@sluice/domain/errors';
 import type { Envelope } from '@sluice/domain/operation';
-import { createPostgresBackend, Job, Queue, runMigrations, withBackend } from 'bullmq';
+import { createPostgresBackend, Job, Queue, withBackend } from 'bullmq';
 import pg from 'pg';
 import type { Logger } from './logger.ts';
+import { BULLMQ_SCHEMA } from './queue-tables.ts';
 import { connectProducer, readRedisDurability, type Durability } from './redis.ts';
 
-/** BullMQ's tables live in a Postgres schema of their own. */
-const BULLMQ_SCHEMA = 'bullmq';
+export { migrateQueues } from './queue-tables.ts';
 
 export interface BrokerOptions {
   readonly databaseUrl: string;
@@ -93,33 +93,6 @@ export const redisPrefix = (prefix: string, queueName: string): string =>
   `{${prefix}-${queueName}}`;
 
 /**
- * On Redis a job whose worker vanished goes back to the head of its queue; BullMQ's Postgres backend
- * puts it at the tail (`move_stalled_jobs_to_wait` takes a new `seq`), where later envelopes of the
- * same people would overtake it. The trigger gives an envelope its old place back.
- */
-const KEEP_PLACE_SQL = `
-  create or replace function ${BULLMQ_SCHEMA}.sluice_keep_place() returns trigger language plpgsql as $$
-  begin
-    new.seq := old.seq;
-    return new;
-  end $$;
-  create or replace trigger sluice_keep_place before update on ${BULLMQ_SCHEMA}.job
-    for each row when (old.state = 'active' and new.state = 'waiting' and old.queue like 'events-%')
-    execute function ${BULLMQ_SCHEMA}.sluice_keep_place();`;
-
-/** Creates or upgrades BullMQ's own tables. Concurrent callers wait for one another. */
-export async function migrateQueues(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    await runMigrations(client, BULLMQ_SCHEMA);
-    await client.query(KEEP_PLACE_SQL);
-  } finally {
-    await client.end();
-  }
-}
-
-/**
  * The pool that all queues of a process share. Each worker's LISTEN holds one connection for good. A
  * Postgres that hangs is an error after `timeoutMs`.
  */
@@ -177,8 +150,32 @@ export async function openProducer(
   const shards = Array.from({ length: options.shardCount }, (_, shard) =>
     openQueue(shardQueueName(shard)),
   );
-  const lanes = openQueue(LANE_QUEUE_NAME);
-  const purchases = openQueue(PURCHASE_QUEUE_NAME);
+  let lanes = openQueue(LANE_QUEUE_NAME);
+  let purchases = openQueue(PURCHASE_QUEUE_NAME);
+
+  /**
+   * On Postgres BullMQ asks once, when a queue is opened, whether its tables are there, and keeps an
+   * error for ever: a queue that was opened during an outage would fail until the next start.
+   */
+  const reopened = async (queue: AnyQueue): Promise<AnyQueue> => {
+    try {
+      await queue.waitUntilReady();
+      return queue;
+    } catch {
+      void queue.close().catch(() => undefined);
+      return openQueue(queue.name);
+    }
+  };
+  let reopening: Promise<void> | undefined;
+  const reopenBroken = async (): Promise<void> => {
+    lanes = await reopened(lanes);
+    purchases = await reopened(purchases);
+    for (const [shard, queue] of shards.entries()) shards[shard] = await reopened(queue);
+  };
+  const noticeFailure = (): void => {
+    if (redis) return;
+    reopening ??= reopenBroken().finally(() => void (reopening = undefined));
+  };
 
   return {
     kind: redis ? 'redis' : 'postgres',
@@ -213,6 +210,7 @@ export async function openProducer(
           if (error) throw error;
         }
       } catch (error) {
+        noticeFailure();
         throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
           cause: error,
         });
@@ -258,12 +256,17 @@ export async function openProducer(
     },
 
     async envelopeCounts() {
-      return Promise.all(
-        shards.map(async (queue) => {
-          const counts = await queue.getJobCounts('wait', 'active', 'delayed');
-          return Object.values(counts).reduce((sum, count) => sum + count, 0);
-        }),
-      );
+      try {
+        return await Promise.all(
+          shards.map(async (queue) => {
+            const counts = await queue.getJobCounts('wait', 'active', 'delayed');
+            return Object.values(counts).reduce((sum, count) => sum + count, 0);
+          }),
+        );
+      } catch (error) {
+        noticeFailure();
+        throw error;
+      }
     },
 
     async failedCount() {

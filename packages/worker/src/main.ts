@@ -7,6 +7,7 @@ import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
+import { countParkedOperations } from '@sluice/database/parked-operations';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
@@ -33,13 +34,13 @@ import { LaneRoom } from './lane-room.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { createPurchases } from './purchases.ts';
+import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
 import { sweepLanes } from './sweep-lanes.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
 /** A request that takes longer says that its endpoint is far away or does not answer. */
 const SLOW_AFTER_MS = 50;
-const READINESS_DEADLINE_MS = 2_000;
 const CLEANING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
@@ -116,6 +117,7 @@ const numbers = new NumberStock();
 const newId = createIdGenerator(now);
 let appliedCount = 0;
 let operationCount = 0;
+let parkedCount = 0;
 let deliveredSliceCount = 0;
 const attempts = new Map<string, number>();
 
@@ -130,6 +132,13 @@ const consumers = await startConsumers(broker, {
     if (result.outcome === 'already-applied') return { outcome: 'done' };
     appliedCount++;
     operationCount += envelope.operations.length;
+    if (result.counts.parked > 0) {
+      parkedCount += result.counts.parked;
+      logger.error(
+        { envelopeId: envelope.id, parked: result.counts.parked },
+        'operations could not be applied and are parked: npm run parked',
+      );
+    }
     // A wake-up that is lost here is made good by the sweep.
     await Promise.all(result.lanes.map((lane) => producer.wakeLane(lane))).catch(
       (error: unknown) => {
@@ -266,6 +275,14 @@ metrics.counter(
   () => deliveredSliceCount,
 );
 metrics.counter(
+  'sluice_worker_parked_operations_total',
+  'Operations that could not be applied and were set aside',
+  () => parkedCount,
+);
+metrics.gauge('sluice_parked_operations', 'Operations set aside, at most 1,000 counted', () =>
+  countParkedOperations(database, PARKED_COUNT_MAX),
+);
+metrics.counter(
   'sluice_worker_recovered_jobs_total',
   'Jobs whose hand-over got lost, put back',
   () => consumers.report().recoveredJobs,
@@ -292,21 +309,7 @@ const health = await startHealthServer({
   host: settings.WORKER_HOST,
   port: settings.WORKER_PORT,
   metrics,
-  async readiness() {
-    const counts = await Promise.race([
-      producer.envelopeCounts().catch(() => undefined),
-      sleep(READINESS_DEADLINE_MS, undefined),
-    ]);
-    const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
-    return {
-      isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
-      details: {
-        queued_envelopes: counts ?? null,
-        stuck_queues: stuckQueues,
-        replaced_workers: replacedWorkers,
-      },
-    };
-  },
+  readiness: () => readReadiness(database, producer, consumers),
 });
 lifecycle.defer('health server', () => health.close());
 logger.info(

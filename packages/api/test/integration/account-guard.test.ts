@@ -205,3 +205,19 @@ test('a token makes so many calls a minute, each told what is left, and others a
   expect((await get()).statusCode).toBe(200);
   await limited.close();
 });
+
+// Security: whoever may choose the address escapes limits and allow lists.
+test('X-Forwarded-For counts only from a trusted proxy', async () => {
+  const behindProxy = await startApi({ trustedProxies: ['127.0.0.1'] });
+  const bound = { ipAllowlist: ['192.0.2.7'] };
+  for (const each of [api, behindProxy])
+    await insertToken(each.database, each.a.accountId, 'sa_bound', bound);
+  const callFrom = (each: ApiUnderTest) =>
+    each.call('GET', `/v1/accounts/${each.a.accountId}`, {
+      key: 'sa_bound',
+      headers: { 'x-forwarded-for': '192.0.2.7' },
+    });
+  expect((await callFrom(behindProxy)).statusCode).toBe(200);
+  expectProblem(await callFrom(api), 403, 'ip_not_allowed');
+  await behindProxy.close();
+});

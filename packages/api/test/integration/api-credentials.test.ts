@@ -38,6 +38,7 @@ describe('making one', () => {
       token_hint: secret.slice(-4),
       revoked_at: null,
       read_only: isServiceAccount,
+      testing: type === 'pipelines',
       created_at: new Date(api.clock.nowMs).toISOString(),
     });
     expect(made.site_id === null).toBe(type !== 'tracking');

@@ -47,6 +47,7 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
     now: () => clock.nowMs,
     secret: SECRET,
     ratePerMinute: 0,
+    trustedProxies: [],
     newId: () => `id-${++idCount}`,
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),

@@ -96,6 +96,28 @@ test('a chain that nobody touched is found whole, with its progress', async () =
   expect(progress).toEqual([[COUNT, COUNT]]);
 });
 
+test('what is found does not depend on where pages end, and each page is progress', async () => {
+  await tamper(
+    sql`delete from audit_logs where account_id = ${accountId} and audit_log_id in (4, 8)`,
+    sql`update audit_logs set user_id = 8 where account_id = ${accountId} and audit_log_id = 6`,
+  );
+  for (let pageSize = 1; pageSize <= COUNT; pageSize++) {
+    const progress: number[] = [];
+    const verified = await database
+      .transaction()
+      .execute((transaction) =>
+        checkAuditChain(transaction, accountId, (done) => void progress.push(done), pageSize),
+      );
+    expect(verified.findings.map(({ message }) => message)).toEqual([
+      'entry 4 is missing',
+      'entry 6 is not what was recorded: its hash differs',
+      'entry 8 is missing',
+    ]);
+    expect(progress).toHaveLength(Math.floor((COUNT - 2) / pageSize) + 1);
+    expect(progress.at(-1)).toBe(COUNT - 2);
+  }
+});
+
 describe('what is found', () => {
   test('a value that was altered, in any column', async () => {
     const { rows } = await sql<{ name: string; type: string }>`

@@ -72,3 +72,32 @@ test.each(['tracking', 'pipelines'])('%s', async (type) => {
   await change('DELETE', `/${made.api_credential.id}`);
   expect(await untilStatus(401, () => statusOf(type, second))).toBeLessThan(bound);
 });
+
+test('a Pipelines key opens everything once a test identify was taken with it, and says so', async () => {
+  const body = { name: 'a', type: 'pipelines', environment_id: DEMO.environmentId };
+  const made = await change('POST', '', body);
+  const track = async (): Promise<number> => {
+    const answer = await fetch(`${fleet.intake.url}/v1/track`, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${Buffer.from(`${made.secret}:`).toString('base64')}`,
+        'x-strict-mode': '1',
+      },
+      body: JSON.stringify({ userId: 'ada', event: 'bought' }),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+  const isTesting = async (): Promise<boolean> => {
+    const answer = await fetch(
+      `${fleet.api.url}/v1/accounts/${DEMO.accountId}/api_credentials/${made.api_credential.id}`,
+      { headers: { authorization: `Bearer ${DEMO.accountToken}` } },
+    );
+    const shown = (await answer.json()) as { api_credential: { testing: boolean } };
+    return shown.api_credential.testing;
+  };
+  expect(await isTesting()).toBe(true);
+  await untilStatus(200, () => statusOf('pipelines', { siteId: '', secret: made.secret }));
+  await untilStatus(200, track);
+  expect(await isTesting()).toBe(false);
+});
