@@ -7,6 +7,7 @@
  *
  * Beside `queue.ts`, whose broker, prefix and pool it uses.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createPostgresBackend, Queue, withBackend, Worker } from 'bullmq';
 import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
 import { connectProducer, connectWorker } from './redis.ts';
@@ -33,6 +34,7 @@ export interface TaskQueue<Task> {
 
 const ADD_TIMEOUT_MS = 5_000;
 const STALLED_AFTER_MS = 15_000;
+const REOPEN_DELAY_MS = 1_000;
 const SHARDLESS = { shardCount: 0 };
 
 /** Opens the adding side of one kind of task. A broker that is away makes each `wake` fail, not the start. */
@@ -88,26 +90,49 @@ export function startTaskWorker<Task>(
   redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
   const pool = redis ? undefined : openQueuePool({ ...options, ...SHARDLESS }, 1);
   const WorkerClass = redis ? Worker : (withBackend(createPostgresBackend).Worker as typeof Worker);
-  const worker = new WorkerClass(name, async (job) => run(job.data as Task), {
-    concurrency,
-    lockDuration: stalledAfterMs,
-    stalledInterval: stalledAfterMs / 3,
-    autorun: false,
-    ...(redis
-      ? { connection: redis, prefix: redisPrefix(options.prefix, name) }
-      : { connection: pool as never }),
-  });
-  worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
-  worker.on('failed', (job, error) =>
-    logger.error(
-      { error, queue: name, task: job?.data },
-      'a task failed; its sweep wakes it again',
-    ),
-  );
-  worker.run().catch((error: unknown) => logger.error({ error, queue: name }, 'worker stopped'));
+  const open = (): Worker => {
+    const worker = new WorkerClass(name, async (job) => run(job.data as Task), {
+      concurrency,
+      lockDuration: stalledAfterMs,
+      stalledInterval: Math.round(stalledAfterMs / 3),
+      autorun: false,
+      ...(redis
+        ? { connection: redis, prefix: redisPrefix(options.prefix, name) }
+        : { connection: pool as never }),
+    });
+    worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
+    worker.on('failed', (job, error) =>
+      logger.error(
+        { error, queue: name, task: job?.data },
+        'a task failed; its sweep wakes it again',
+      ),
+    );
+    return worker;
+  };
+  let worker = open();
+  let isClosing = false;
+  // Run only once it is ready: on Postgres a worker whose first connection failed keeps the error,
+  // and its loop would meet it so fast that nothing else in the process ever runs again.
+  const keepRunning = async (): Promise<void> => {
+    for (;;) {
+      try {
+        await worker.waitUntilReady();
+        await worker.run();
+      } catch (error) {
+        logger.error({ error, queue: name }, 'worker stopped');
+      }
+      if (isClosing) return;
+      await worker.close(true).catch(() => undefined);
+      await sleep(REOPEN_DELAY_MS);
+      if (isClosing) return;
+      worker = open();
+    }
+  };
+  void keepRunning();
 
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
+    isClosing = true;
     await worker.close();
     redis?.disconnect();
     await pool?.end();
