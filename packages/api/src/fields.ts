@@ -104,6 +104,15 @@ export const badRequest = { 400: problemResponse(PROBLEMS.invalid_request.meanin
 /** For routes whose path names something. */
 export const missing = { 404: problemResponse(PROBLEMS.not_found.meaning) };
 
+/** For routes that start a purchase. */
+export const inFlight = { 409: problemResponse(PROBLEMS.purchase_in_flight.meaning) };
+
+/** For routes that cannot answer without the payment vendor. */
+export const vendorFailed = { 502: problemResponse(PROBLEMS.vendor_refused.meaning) };
+
+/** For routes that charge before they answer. */
+export const paymentDeclined = { 402: problemResponse(PROBLEMS.payment_declined.meaning) };
+
 /** For routes that need what they name to be in some state. */
 export const conflicting = { 409: problemResponse(PROBLEMS.conflict.meaning) };
 

@@ -1,5 +1,8 @@
 /** The API process: settings, resources in order, the server. */
 import { randomBytes } from 'node:crypto';
+import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
@@ -11,7 +14,7 @@ import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
-import { openProducer } from '@sluice/platform/queue';
+import { openProducer, type RunKey } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
 import { IDEMPOTENCY_KEPT_MS } from './idempotency.ts';
 import { createMailer } from './mailer.ts';
@@ -73,6 +76,20 @@ metrics.counter(
   () => failureCount,
 );
 
+const vendor = createStripeVendor(openVendorClient(settings));
+const billing = {
+  database,
+  vendor,
+  catalogue: readCatalogue(settings.BILLING_CATALOGUE_FILE),
+  secret,
+  vendorEventSecret: settings.STRIPE_WEBHOOK_SECRET,
+  wakeRun: (run: RunKey) => producer.wakeRun(run),
+  wakeVendorEvents: () => producer.wakeVendorEvents(),
+  newId,
+  now,
+  cardPaymentMs: settings.CARD_PAYMENT_MS,
+  purchaseWaitMs: settings.PURCHASE_WAIT_MS,
+};
 const mailer = createMailer({
   smtpUrl: settings.SMTP_URL,
   directory: settings.MAIL_DIRECTORY,
@@ -111,6 +128,7 @@ const server = await buildServer({
   now,
   newId,
   secret,
+  billing,
   trustedProxies: settings.API_TRUSTED_PROXIES,
   ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
   recordRequest: ({ status }) => {

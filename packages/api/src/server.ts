@@ -27,6 +27,8 @@ import {
 } from './audit-log-exports.ts';
 import { type AuditLogDependencies, registerAuditLogs } from './audit-logs.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
+import type { BillingDependencies } from './billing.ts';
+import { registerBilling } from './billing-routes.ts';
 import { boundBodyTime } from './body-deadline.ts';
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
@@ -53,6 +55,7 @@ import {
   type StartupProgramDependencies,
 } from './startup-program.ts';
 import { registerTokenExchange } from './token-exchange.ts';
+import { registerVendorEvents } from './vendor-event-endpoint.ts';
 import { registerUsers, type UserDependencies } from './users.ts';
 import { registerWebhookReplays, type WebhookReplayDependencies } from './webhook-replays.ts';
 import { registerWebhookSecrets, type WebhookSecretDependencies } from './webhook-secrets.ts';
@@ -100,6 +103,7 @@ export interface ApiDependencies
     AuditLogDependencies,
     AuditLogExportDependencies,
     ProbeDependencies {
+  readonly billing: BillingDependencies;
   readonly logger: FastifyBaseLogger;
   /** Addresses and CIDR blocks whose `X-Forwarded-For` says who calls; limits count by it, the audit log keeps it. */
   readonly trustedProxies: readonly string[];
@@ -196,6 +200,7 @@ export async function buildServer(
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
+    registerBilling(scope, dependencies.billing);
     registerUsers(scope, dependencies);
     registerCredentials(scope, dependencies);
     registerReceipts(scope, dependencies);
@@ -208,6 +213,9 @@ export async function buildServer(
     registerSignup(scope, dependencies);
     registerStartupProgram(scope, dependencies);
     registerTokenExchange(scope, dependencies);
+  });
+  await app.register(async (scope: ApiServer) => {
+    registerVendorEvents(scope, dependencies.billing);
   });
   await app.register(async (scope: ApiServer) => registerExportDownload(scope, dependencies));
   serveReference(app);

@@ -1,4 +1,5 @@
 /** The settings of the API. */
+import { billingSettings } from '@sluice/billing-vendor/settings';
 import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { z } from 'zod';
 
@@ -15,6 +16,7 @@ const addressList = z
   .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])));
 
 export const apiSettings = platformSettings.extend({
+  ...billingSettings.shape,
   ...sealingSettings.shape,
   API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
   API_PORT: integer(0, 65_535, 8090).describe('0: any free one'),
@@ -53,6 +55,12 @@ export const apiSettings = platformSettings.extend({
   ANALYTICS_WRITE_KEY: z.string().default('').describe('its write key'),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, 604_800_000).describe(
     "the workers' own, to tell when a delivery is abandoned",
+  ),
+  CARD_PAYMENT_MS: integer(60_000, 86_400_000, 3_600_000).describe(
+    'how long a customer may take to pay an invoice of the card rail; it is void afterwards',
+  ),
+  PURCHASE_WAIT_MS: integer(100, 60_000, 15_000).describe(
+    'how long a call waits for a checkout, or for an invoice, before it answers without',
   ),
   IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
     'of a file that is sent for an import',

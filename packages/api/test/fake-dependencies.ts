@@ -1,5 +1,6 @@
 /** Dependencies without a database, for what the HTTP edge does by itself: one key, an empty workspace. */
 import { createHash } from 'node:crypto';
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { fastify } from 'fastify';
 import { afterEach } from 'vitest';
@@ -40,6 +41,19 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     wakeExport: async () => {},
     findAccount: async () => undefined,
     findAccountByEnvironment: async () => undefined,
+    billing: {
+      database: undefined as never,
+      vendor: undefined as never,
+      catalogue: readCatalogue(undefined),
+      secret: 'secret of the api under test, long enough',
+      vendorEventSecret: 'whsec_test',
+      wakeRun: async () => {},
+      wakeVendorEvents: async () => {},
+      newId: () => 'id',
+      now: () => 1_700_000_000_000,
+      cardPaymentMs: 60_000,
+      purchaseWaitMs: 1,
+    },
     updateAccount: async () => undefined,
     updateAddress: async () => undefined,
     requireTwoFactor: async () => undefined,

@@ -21,6 +21,8 @@ import { accountSurface } from './migrations/0012_account_surface.ts';
 import { signupAndReceipts } from './migrations/0013_signup_and_receipts.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
 import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
+import { billingRuns } from './migrations/0016_billing_runs.ts';
+import { credits } from './migrations/0017_credits.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -43,6 +45,8 @@ const MIGRATIONS = {
   '0013_signup_and_receipts': signupAndReceipts,
   '0014_audit_logs': auditLogs,
   '0015_audit_log_exports': auditLogExports,
+  '0016_billing_runs': billingRuns,
+  '0017_credits': credits,
 };
 
 /**

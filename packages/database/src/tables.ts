@@ -135,6 +135,48 @@ export interface AuditLogs {
   user_id: number | null;
 }
 
+export interface CreditAccounts {
+  account_id: Int8;
+  kind: string;
+  last_entry_id: Generated<Int8>;
+  last_grant_id: Generated<number>;
+}
+
+export interface CreditEntries {
+  account_id: Int8;
+  amount: Int8;
+  available_after: Int8;
+  created_at: Timestamp;
+  entry_id: Int8;
+  from_place: string;
+  grant_id: number;
+  kind: string;
+  to_place: string;
+  transaction_key: string;
+}
+
+export interface CreditGrants {
+  account_id: Int8;
+  available: Int8;
+  created_at: Timestamp;
+  expired: Int8;
+  expires_at: Timestamp | null;
+  grant_id: number;
+  granted: Int8;
+  held: Int8;
+  kind: string;
+  pool: string;
+  used: Int8;
+}
+
+export interface CreditTransactions {
+  account_id: Int8;
+  created_at: Timestamp;
+  kind: string;
+  reason: string;
+  transaction_key: string;
+}
+
 export interface DeliveryAttempts {
   attempt: number;
   day: Generated<Timestamp>;
@@ -428,6 +470,42 @@ export interface ReplayAttempts {
   webhook_id: number;
 }
 
+export interface Runs {
+  account_id: Int8;
+  content: Json;
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+  fence: Generated<Int8>;
+  fingerprint: string;
+  finished_at: Timestamp | null;
+  invoice_id: string | null;
+  kind: string;
+  lane: string;
+  lease_until: Timestamp | null;
+  message: string | null;
+  next_at: Generated<Timestamp>;
+  origin: Json;
+  rail: string;
+  result: Json | null;
+  review_reason: string | null;
+  run_id: string;
+  status: Generated<string>;
+  wait_count: Generated<number>;
+}
+
+export interface RunSteps {
+  account_id: Int8;
+  attempt: number;
+  ended_at: Timestamp | null;
+  idempotency_key: string;
+  input: Json;
+  output: Json | null;
+  run_id: string;
+  started_at: Timestamp;
+  state: string;
+  step: string;
+}
+
 export interface SegmentMembers {
   added_at: Timestamp;
   environment_id: number;
@@ -468,6 +546,22 @@ export interface Users {
   status: string;
   updated_at: Generated<Timestamp>;
   user_id: Generated<number>;
+}
+
+export interface VendorCustomers {
+  account_id: Int8;
+  created_at: Generated<Timestamp>;
+  customer_id: string;
+}
+
+export interface VendorEvents {
+  attempt_count: Generated<number>;
+  event_id: string;
+  next_at: Timestamp;
+  object_id: string;
+  received_at: Timestamp;
+  settled_at: Timestamp | null;
+  type: string;
 }
 
 export interface WebhookReplays {
@@ -528,6 +622,10 @@ export interface Tables {
   audit_log_export_parts: AuditLogExportParts;
   audit_log_exports: AuditLogExports;
   audit_logs: AuditLogs;
+  credit_accounts: CreditAccounts;
+  credit_entries: CreditEntries;
+  credit_grants: CreditGrants;
+  credit_transactions: CreditTransactions;
   delivery_attempts: DeliveryAttempts;
   delivery_log: DeliveryLog;
   devices: Devices;
@@ -554,10 +652,14 @@ export interface Tables {
   receipts: Receipts;
   relationships: Relationships;
   replay_attempts: ReplayAttempts;
+  run_steps: RunSteps;
+  runs: Runs;
   segment_members: SegmentMembers;
   service_accounts: ServiceAccounts;
   signups: Signups;
   users: Users;
+  vendor_customers: VendorCustomers;
+  vendor_events: VendorEvents;
   webhook_replays: WebhookReplays;
   webhooks: Webhooks;
 }

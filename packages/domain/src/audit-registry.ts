@@ -91,6 +91,11 @@ export const AUDIT_OBJECTS = {
       next_signing_key: 'secret',
     },
   },
+  purchase: {
+    label: 'Purchase',
+    fields: { kind: 'shown', rail: 'shown', status: 'shown', content: 'shown' },
+  },
+  payment_method: { label: 'Payment method', fields: { default: 'shown' } },
   audit_log_export: {
     label: 'Audit log export',
     fields: { format: 'shown', filters: 'shown' },

@@ -1,8 +1,9 @@
 /**
  * The broker: BullMQ on Redis or on Postgres, by one setting, with the same code above it (step 7).
  *
- * Two kinds of queue:
+ * Three kinds of queue:
  * - `events-<shard>`: one job = one envelope, processed in the order in which they were committed.
+ * - `purchases`: one job = one wake-up of a run, or of the vendor's events; found again in Postgres too.
  * - `webhooks`: one job = one wake-up of a lane, at most one waiting a lane. Losing them loses
  *   nothing: lanes with work are found in Postgres and woken again.
  *
@@ -41,6 +42,12 @@ export interface LaneKey {
   readonly webhookId: number;
 }
 
+/** One purchase. */
+export interface RunKey {
+  readonly accountId: number;
+  readonly runId: string;
+}
+
 export interface ShardEnvelope {
   readonly shard: number;
   readonly envelope: Envelope;
@@ -60,6 +67,10 @@ export interface Producer {
   wakeLane(lane: LaneKey): Promise<void>;
   /** Wakes a lane at a time; a later call replaces the earlier time. */
   wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
+  /** Wakes a run now. One that comes while it is worked on is kept for afterwards. */
+  wakeRun(run: RunKey): Promise<void>;
+  /** Says that the vendor has told us something. */
+  wakeVendorEvents(): Promise<void>;
   /** Envelopes waiting or running, a number a shard. */
   envelopeCounts(): Promise<number[]>;
   /** Envelopes that ended badly, all shards: run again by the workers, or discarded and kept. */
@@ -72,6 +83,8 @@ export interface Producer {
 
 export const shardQueueName = (shard: number): string => `events-${shard}`;
 export const LANE_QUEUE_NAME = 'webhooks';
+export const PURCHASE_QUEUE_NAME = 'purchases';
+export const VENDOR_EVENTS_JOB = 'vendor-events.settle';
 const ENVELOPE_JOB_OPTIONS = { removeOnComplete: true };
 const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
 
@@ -138,6 +151,7 @@ export async function openProducer(
     openQueue(shardQueueName(shard)),
   );
   let lanes = openQueue(LANE_QUEUE_NAME);
+  let purchases = openQueue(PURCHASE_QUEUE_NAME);
 
   /**
    * On Postgres BullMQ asks once, when a queue is opened, whether its tables are there, and keeps an
@@ -155,6 +169,7 @@ export async function openProducer(
   let reopening: Promise<void> | undefined;
   const reopenBroken = async (): Promise<void> => {
     lanes = await reopened(lanes);
+    purchases = await reopened(purchases);
     for (const [shard, queue] of shards.entries()) shards[shard] = await reopened(queue);
   };
   const noticeFailure = (): void => {
@@ -220,6 +235,26 @@ export async function openProducer(
       });
     },
 
+    async wakeRun(run) {
+      await purchases.add('run.advance', run, {
+        deduplication: { id: run.runId, keepLastIfActive: true },
+        removeOnComplete: true,
+        removeOnFail: true,
+      });
+    },
+
+    async wakeVendorEvents() {
+      await purchases.add(
+        VENDOR_EVENTS_JOB,
+        {},
+        {
+          deduplication: { id: VENDOR_EVENTS_JOB, keepLastIfActive: true },
+          removeOnComplete: true,
+          removeOnFail: true,
+        },
+      );
+    },
+
     async envelopeCounts() {
       try {
         return await Promise.all(
@@ -264,7 +299,7 @@ export async function openProducer(
     },
 
     async close() {
-      await Promise.all([...shards, lanes].map((queue) => queue.close()));
+      await Promise.all([...shards, lanes, purchases].map((queue) => queue.close()));
       redis?.disconnect();
       await pool?.end();
     },

@@ -33,6 +33,7 @@ import { createHttpClient, outcomeOf, type HttpPost } from './http-client.ts';
 import { LaneRoom } from './lane-room.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
+import { createPurchases } from './purchases.ts';
 import { keepSigningKeys } from './keep-signing-keys.ts';
 import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
@@ -121,6 +122,7 @@ let parkedCount = 0;
 let deliveredSliceCount = 0;
 const attempts = new Map<string, number>();
 
+const purchases = createPurchases({ database, producer, settings, now, logger });
 /** What lanes and replays are drained with. */
 const draining = {
   policy: webhooks.lanes,
@@ -141,6 +143,7 @@ const draining = {
 };
 
 const consumers = await startConsumers(broker, {
+  purchases: purchases.processors,
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
   now,
   async processEnvelope(envelope) {
@@ -191,6 +194,8 @@ const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, (
   sweepLanes({ database, wakeLane: (lane) => producer.wakeLane(lane), now }),
 );
 lifecycle.defer('sweep', () => sweep.stop());
+const purchaseSweeps = purchases.startSweeps();
+lifecycle.defer('purchase sweeps', () => purchaseSweeps.stop());
 const stopping = new AbortController();
 const connector = createVettedConnector({ allowPrivate: webhooks.allowPrivateAddresses });
 const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logger, async () => {

@@ -1,4 +1,5 @@
 /** The settings of the worker; those of delivery are in `webhook-settings.ts`. */
+import { billingSettings } from '@sluice/billing-vendor/settings';
 import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { z } from 'zod';
 import { webhookSettings } from './webhook-settings.ts';
@@ -6,6 +7,7 @@ import { webhookSettings } from './webhook-settings.ts';
 export const workerSettings = platformSettings.extend({
   ...sealingSettings.shape,
   ...webhookSettings.shape,
+  ...billingSettings.shape,
   WORKER_HOST: z.string().default('127.0.0.1').describe('address of /livez, /readyz and /metrics'),
   WORKER_PORT: integer(0, 65_535, 8092).describe('0: any free one'),
   WORKER_LANE_CONCURRENCY: integer(1, 10_000, 256).describe(
@@ -22,6 +24,9 @@ export const workerSettings = platformSettings.extend({
   ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
+  ),
+  WORKER_PURCHASE_CONCURRENCY: integer(1, 1_000, 16).describe(
+    'purchases worked on at the same time by one process',
   ),
   INGESTION_ISSUES_KEPT_DAYS: integer(1, 36_500, 90).describe(
     'how long a day of the issues log is kept',

@@ -1,4 +1,7 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import type { RunKey } from '@sluice/database/runs';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import type { Database } from '@sluice/database/connection';
@@ -35,6 +38,7 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
 export async function startApi(changes: Partial<ApiDependencies> = {}) {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
+  const wokenRuns: RunKey[] = [];
   const wokenExports: AuditLogExportKey[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
   const broker = { isAway: false };
@@ -53,6 +57,19 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
+    billing: {
+      database,
+      vendor: unreachableVendor(),
+      catalogue: readCatalogue(undefined),
+      secret: 'secret of the api under test, long enough',
+      vendorEventSecret: VENDOR_EVENT_SECRET,
+      wakeRun: async (run) => void wokenRuns.push(run),
+      wakeVendorEvents: async () => {},
+      newId: () => `id-${++idCount}`,
+      now: () => clock.nowMs,
+      cardPaymentMs: 3_600_000,
+      purchaseWaitMs: 1,
+    },
     importSizeBytesMax: 10_000_000,
     openTail: async () => ({ close: () => {} }),
     tailReaderCount: () => 0,
@@ -78,6 +95,7 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
     app,
     database,
     woken,
+    wokenRuns,
     wokenExports,
     clock,
     broker,
@@ -109,6 +127,14 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
     close: () => app.close(),
   };
 }
+
+export const VENDOR_EVENT_SECRET = 'whsec_test';
+
+/** No call of the API may need the payment vendor to answer, as long as nothing was bought by card. */
+const unreachableVendor = () =>
+  createStripeVendor(
+    openStripeClient({ secretKey: 'sk_test', baseUrl: 'http://127.0.0.1:9', timeoutMs: 50 }),
+  );
 
 export type ApiUnderTest = Awaited<ReturnType<typeof startApi>>;
 
@@ -153,6 +179,19 @@ export async function insertToken(
     select account_id, service_account_id, 'service_account', 'test', ${hashSecret(token)}, ${token.slice(-4)},
            ${isReadOnly}, ${scopes}::text[], ${ipAllowlist}::text[], ${expiresAt}::timestamptz
       from service_account`.execute(database);
+}
+
+/** A purchase of add-ons that is pending. */
+export async function insertPendingRun(
+  database: Database,
+  accountId: number,
+  runId: string,
+): Promise<void> {
+  const content = { type: 'addons', skus: ['a'], contact: { name: 'a', email: 'a@example.com' } };
+  await sql`
+    insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, created_at)
+    values (${accountId}, ${runId}, 'addons', 'addons', 'card', '', ${JSON.stringify(content)},
+            '{"actor": {"type": "system"}}', '2026-03-01T00:00:00Z')`.execute(database);
 }
 
 export async function insertKey(

@@ -136,4 +136,8 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
 };
 
 /** Path parameters that say what to do and not to what: they are the same for everybody. */
-export const WORDS_IN_PATHS: Readonly<Record<string, string>> = { action: 'enable' };
+export const WORDS_IN_PATHS: Readonly<Record<string, string>> = {
+  action: 'enable',
+  credit_type: 'llm',
+  plan_id: 'premium_month',
+};

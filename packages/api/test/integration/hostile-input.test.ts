@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import {
   insertEvent,
+  insertPendingRun,
   insertPerson,
   insertTestReceipt,
   startApi,
@@ -52,9 +53,13 @@ beforeAll(async () => {
     ...(await insertExport(api, api.a)),
     environment_id: String(api.a.environmentId),
     event_id: 'event-1',
+    credit_type: 'llm',
+    run_id: 'run_of_a',
+    plan_id: 'premium_month',
     import_id: '1',
     replay_id: String(replay.json().replay.id),
   };
+  await insertPendingRun(api.database, api.a.accountId, 'run_of_a');
   await api.call('POST', '/v1/imports', { body: BODIES['POST /v1/imports'] });
   await insertEvent(api.database, api.a.environmentId, {
     personId: 1,
@@ -242,6 +247,13 @@ test('in query keys that nobody knows', async () => {
     ]) {
       const required = operation.path === '/v1/customers' ? '&email=a@example.com' : '';
       const answer = await call(operation, `${url}?${query}${required}`);
+      // These ask for the name of a purchase, which unknown keys do not give, or for the invoiced rail.
+      if (
+        /(purchase_status|checkout_status|billing\/payment|billing\/profile)$/.test(operation.path)
+      ) {
+        expectDocumented(operation, answer, query);
+        continue;
+      }
       expect({ path: operation.path, query, status: answer.statusCode }).toMatchObject({
         status: 200,
       });
