@@ -38,3 +38,9 @@ export async function keepSigningKeys(deps: KeepSigningKeysDeps): Promise<void> 
     await replaceSigningKeys(database, changes);
   }
 }
+
+/** Opens the secrets of webhooks, each in its workspace. */
+export const secretOpener =
+  (sealedText: SealedText) =>
+  (environmentId: number, sealed: string): string =>
+    sealedText.open(sealed, secretContext(environmentId));

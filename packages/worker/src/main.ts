@@ -6,7 +6,6 @@ import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
-import { secretContext } from '@sluice/domain/webhook';
 import { countParkedOperations } from '@sluice/database/parked-operations';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -34,10 +33,9 @@ import { LaneRoom } from './lane-room.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { createPurchases } from './purchases.ts';
-import { keepSigningKeys } from './keep-signing-keys.ts';
+import { keepSigningKeys, secretOpener } from './keep-signing-keys.ts';
 import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
-import { sweepLanes } from './sweep-lanes.ts';
 import { startWebhookTasks } from './webhook-tasks.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
@@ -133,8 +131,7 @@ const draining = {
     attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
     return answer;
   },
-  openSecret: (environmentId: number, sealed: string) =>
-    sealedText.open(sealed, secretContext(environmentId)),
+  openSecret: secretOpener(sealedText),
   now,
   monotonicNow,
   pause: sleep,
@@ -190,10 +187,6 @@ const consumers = await startConsumers(broker, {
 });
 lifecycle.defer('consumers', () => consumers.close());
 
-const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, () =>
-  sweepLanes({ database, wakeLane: (lane) => producer.wakeLane(lane), now }),
-);
-lifecycle.defer('sweep', () => sweep.stop());
 const purchaseSweeps = purchases.startSweeps();
 lifecycle.defer('purchase sweeps', () => purchaseSweeps.stop());
 const stopping = new AbortController();
@@ -237,6 +230,7 @@ startWebhookTasks({
   draining,
   sealedText,
   wakeLane: (lane) => producer.wakeLane(lane),
+  sweepIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
   alertAfterMs: settings.WEBHOOK_ALERT_AFTER_MS,
   retentionDays: settings.WEBHOOK_LOG_RETENTION_DAYS,
   newId,

@@ -17,6 +17,7 @@ import { FairSlots } from './fair-slots.ts';
 import { keepSigningKeys } from './keep-signing-keys.ts';
 import { raiseAlerts } from './raise-alerts.ts';
 import { replayDeliveries, type ReplayDeps } from './replay-deliveries.ts';
+import { sweepLanes } from './sweep-lanes.ts';
 
 export interface WebhookTaskDeps {
   readonly database: Database;
@@ -24,6 +25,7 @@ export interface WebhookTaskDeps {
   readonly draining: Omit<ReplayDeps, 'database' | 'slots'>;
   readonly sealedText: SealedText;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly sweepIntervalMs: number;
   readonly alertAfterMs: number;
   readonly retentionDays: number;
   readonly newId: () => string;
@@ -57,6 +59,7 @@ export function startWebhookTasks(deps: WebhookTaskDeps): void {
     lifecycle.defer(name, () => repetition.stop());
   };
 
+  start('sweep lanes', deps.sweepIntervalMs, () => sweepLanes({ ...deps, now }));
   start('keep signing keys', SIGNING_KEYS_INTERVAL_MS, () =>
     keepSigningKeys({ database, sealedText: deps.sealedText, now }),
   );
