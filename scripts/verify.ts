@@ -5,6 +5,7 @@
  * A further check is a line in `CHECKS`.
  */
 import { createDatabase, type Database } from '@sluice/database/connection';
+import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify-credits';
 import { listAuditedAccounts, verifyAuditChain } from '@sluice/database/verify-audit-chains';
 
 interface Check {
@@ -13,7 +14,10 @@ interface Check {
   readonly run: (database: Database, report: (message: string) => void) => Promise<string>;
 }
 
-const CHECKS: readonly Check[] = [{ name: 'audit log', run: verifyAuditLogs }];
+const CHECKS: readonly Check[] = [
+  { name: 'audit log', run: verifyAuditLogs },
+  { name: 'credit pools', run: verifyCreditPools },
+];
 
 /** Of one check; what is beyond is counted. */
 const PRINTED_MAX = 100;
@@ -64,4 +68,15 @@ async function verifyAuditLogs(
     for (const { message } of verified.findings) report(`account ${accountId}: ${message}`);
   }
   return `${accounts.length} accounts, ${entryCount} entries`;
+}
+
+async function verifyCreditPools(
+  opened: Database,
+  report: (message: string) => void,
+): Promise<string> {
+  for (const { accountId, kind, grantId, kept, recomputed } of await listCreditDifferences(opened))
+    report(
+      `account ${accountId}, ${kind}, grant ${grantId}: ${kept} kept, ${recomputed} by the ledger`,
+    );
+  return `${await countCreditGrants(opened)} grants made again from their moves`;
 }

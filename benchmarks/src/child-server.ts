@@ -39,8 +39,11 @@ export async function startChildServer(
   url: string,
   readyPath: string,
   processCount: number,
+  nodeArguments: readonly string[] = INTAKE_ARGUMENTS,
 ): Promise<ChildServer> {
-  const children = Array.from({ length: processCount }, () => startProcess(file, environment));
+  const children = Array.from({ length: processCount }, () =>
+    startProcess(file, environment, nodeArguments),
+  );
   const deadline = Date.now() + 20_000;
   // One that answers does not say that the others listen too; they started together.
   for (let answers = 0; answers < 10 * processCount;) {
@@ -70,10 +73,18 @@ export async function startChildServer(
   };
 }
 
-function startProcess(file: string, environment: Record<string, string>) {
-  // Small young generations: intake's objects die with their call, and memory is part of the bar.
-  const child = spawn(process.execPath, ['--max-semi-space-size=8', file], {
-    env: { ...process.env, ...environment },
+/** For services that keep secrets: nobody's. */
+const BENCH_SEALING_KEYS = `bench:${Buffer.alloc(32, 7).toString('base64')}`;
+/** Small young generations: intake's objects die with their call, and memory is part of the bar. */
+const INTAKE_ARGUMENTS = ['--max-semi-space-size=8'];
+
+function startProcess(
+  file: string,
+  environment: Record<string, string>,
+  nodeArguments: readonly string[],
+) {
+  const child = spawn(process.execPath, [...nodeArguments, file], {
+    env: { SEALING_KEYS: BENCH_SEALING_KEYS, ...process.env, ...environment },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));

@@ -71,6 +71,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
     `http://127.0.0.1:${WORKER_PORT}`,
     '/livez',
     1,
+    [],
   );
   const dispatch = fork(join(import.meta.dirname, 'deliver-dispatch-loop.ts'), {
     env: { ...process.env, DATABASE_URL: world.databaseUrl, IN_FLIGHT: values.connections },

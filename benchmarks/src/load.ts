@@ -12,8 +12,10 @@ import { cpuSecondsOf } from './child-server.ts';
 
 export interface Load {
   readonly url: string;
-  readonly method: 'POST' | 'PUT';
+  readonly method: 'GET' | 'POST' | 'PUT';
   readonly headers: Readonly<Record<string, string>>;
+  /** Asked for in turn, instead of the URL's own path, where there is no body. wrk only. */
+  readonly paths?: readonly string[];
   /** Sent in turn, so that no server sees one body only. */
   readonly bodies: readonly string[];
   readonly connections: number;
@@ -42,7 +44,8 @@ export async function isWrkInstalled(): Promise<boolean> {
 export async function loadWithWrk(load: Load): Promise<LoadResult> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-wrk-'));
   const script = join(directory, 'load.lua');
-  const quoted = load.bodies.map((body) => `[==[${body}]==]`).join(',\n');
+  const quoted = (load.paths ?? load.bodies).map((text) => `[==[${text}]==]`).join(',\n');
+  const format = load.paths ? 'nil, text' : 'nil, nil, nil, text';
   const headers = Object.entries(load.headers).map(
     ([name, value]) => `wrk.headers[${JSON.stringify(name)}] = [==[${value}]==]`,
   );
@@ -50,9 +53,9 @@ export async function loadWithWrk(load: Load): Promise<LoadResult> {
     script,
     `wrk.method = "${load.method}"
 ${headers.join('\n')}
-local bodies = {${quoted}}
+local texts = {${quoted}}
 local requests, turn = {}, 0
-init = function() for i, body in ipairs(bodies) do requests[i] = wrk.format(nil, nil, nil, body) end end
+init = function() for i, text in ipairs(texts) do requests[i] = wrk.format(${format}) end end
 request = function() turn = turn % #requests + 1; return requests[turn] end
 done = function(summary, latency)
   local e = summary.errors

@@ -8,10 +8,10 @@
  * `:account_id` is compared here; what else a path names is the handler's to look for **with**
  * `accountCallerOf(request).accountId`, answering 404 (`notFound`) where it is not that account's.
  *
- * Order of the answers: 401 without a token in force; 404 where the path names another account,
+ * Order of the answers: 401 without a token in force; 429 over the rate (`token-rate.ts`); 404 where the path names another account,
  * without asking whether it exists, so that neither body nor time tells; 403 from an address that
  * the token does not allow, for writing with a read-only token, for too low a role, for a missing
- * scope; 429 over the rate. All before the body is read.
+ * scope. All before the body is read.
  *
  * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
  * looked up by its SHA-256 and remembered for a second: revoking takes effect within that.
@@ -21,12 +21,13 @@ import type { AccountToken } from '@sluice/database/account-tokens';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { includesRole, type Role, type Scope } from '@sluice/domain/account';
 import { hashSecret } from '@sluice/platform/secrets';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { looksLikeAccessToken, readAccessToken } from './access-token.ts';
 import { sendProblem } from './error-handling.ts';
 import type { Problem } from './problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import type { ApiServer } from './server.ts';
+import { TokenRate } from './token-rate.ts';
 
 /** What a route asks of its caller. */
 export interface Access {
@@ -59,6 +60,8 @@ export interface AccountGuardDependencies {
     ip: string,
     nowMs: number,
   ) => Promise<void>;
+  /** Calls that one token may make a minute; 0: as many as it likes. */
+  readonly ratePerMinute: number;
   /** Signs access tokens, among other things (`API_SECRET`). */
   readonly secret: string;
   readonly now: () => number;
@@ -87,6 +90,7 @@ const BEARER = /^bearer +([\w.~+/=-]{1,1024}) *$/i;
 export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDependencies): void {
   const authenticate = createAuthenticate(dependencies);
   const noteUse = createUseRecorder(dependencies);
+  const rate = new TokenRate(dependencies.ratePerMinute, dependencies.now);
 
   scope.addHook('onRoute', (route) => {
     if (!route.config?.access) throw new Error(`${route.url} does not say who may call it`);
@@ -102,7 +106,7 @@ export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDepend
         message: 'unauthorized: the bearer token is missing or not in force',
       });
     }
-    const refusal = refuse(request, caller);
+    const refusal = limit(reply, rate, caller) ?? refuse(request, caller);
     if (refusal) return sendProblem(request, reply, refusal);
     request.accountCaller = caller;
     noteUse(request, caller);
@@ -117,11 +121,7 @@ export function accountCallerOf({ accountCaller }: FastifyRequest): AccountCalle
   return accountCaller;
 }
 
-/**
- * Who made the call and how it came, for the record of the change that it makes (`recordChange`).
- *
- * @public
- */
+/** Who made the call and how it came, for the record of the change that it makes (`recordChange`). */
 export function originOf(request: FastifyRequest): ChangeOrigin {
   const { serviceAccountId, credentialId } = accountCallerOf(request);
   return {
@@ -173,6 +173,23 @@ export function createAuthenticate(
 
 function isInForce(token: AccountToken | undefined, nowMs: number): token is AccountToken {
   return token !== undefined && (token.expiresAt === null || nowMs < token.expiresAt.getTime());
+}
+
+/** Counts the call and says in the headers what is left; a problem where it is one too many. */
+function limit(reply: FastifyReply, rate: TokenRate, caller: AccountCaller): Problem | undefined {
+  if (rate.perMinute === 0) return undefined;
+  const { remaining, resetSeconds, isExceeded } = rate.take(caller.credentialId);
+  void reply.headers({
+    'ratelimit-limit': rate.perMinute,
+    'ratelimit-remaining': remaining,
+    'ratelimit-reset': resetSeconds,
+  });
+  if (!isExceeded) return undefined;
+  return {
+    code: 'rate_limited',
+    message: `a token may make ${rate.perMinute} calls a minute`,
+    retryAfterSeconds: resetSeconds,
+  };
 }
 
 /** Why this call is not the caller's to make; undefined where it is. */

@@ -3,7 +3,7 @@ import type { Account } from '@sluice/database/accounts';
 import { z } from 'zod';
 
 /** RFC 3339, UTC, milliseconds. */
-const instant = z.string().meta({ format: 'date-time' });
+export const instant = z.string().meta({ format: 'date-time' });
 
 const address = z
   .object({
@@ -17,6 +17,12 @@ const address = z
     tax_id: z.object({ type: z.string(), value: z.string() }).nullable(),
   })
   .meta({ id: 'Address' });
+
+export const productState = z.object({
+  product: z.string(),
+  status: z.enum(['active', 'inactive']),
+  activated_at: instant.nullable(),
+});
 
 const account = z
   .object({
@@ -38,13 +44,7 @@ const account = z
     website: z.string().nullable(),
     billing_email: z.string().nullable(),
     two_factor_required: z.boolean(),
-    products: z.array(
-      z.object({
-        product: z.string(),
-        status: z.enum(['active', 'inactive']),
-        activated_at: instant.nullable(),
-      }),
-    ),
+    products: z.array(productState),
     address: address.nullable(),
     environments: z
       .array(z.object({ id: z.int(), name: z.string(), deleted_at: instant.nullable() }))
@@ -97,5 +97,5 @@ export function accountToWire(row: Account): z.infer<typeof accountResponse> {
 }
 
 /** As a date or, from inside JSON that Postgres made, as text. */
-const instantOrNull = (time: Date | string | null): string | null =>
+export const instantOrNull = (time: Date | string | null): string | null =>
   time === null ? null : new Date(time).toISOString();

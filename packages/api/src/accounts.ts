@@ -1,11 +1,23 @@
-/** The account of the token: read by its id or by the id of one of its workspaces. */
-import type { Account } from '@sluice/database/accounts';
+/** The account of the token: read, its settings, its address, the two-factor requirement, its products. */
+import type { AccountSettings } from '@sluice/database/account-changes';
+import type { Account, Address } from '@sluice/database/accounts';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import { PRODUCTS } from '@sluice/domain/account';
 import { z } from 'zod';
-import { accountCallerOf } from './account-guard.ts';
-import { accountResponse, accountToWire } from './account-view.ts';
+import { updateAccountInput, updateAddressInput } from './account-fields.ts';
+import { accountCallerOf, originOf } from './account-guard.ts';
+import { accountResponse, accountToWire, instantOrNull, productState } from './account-view.ts';
 import { sendProblem } from './error-handling.ts';
-import { commonFailures, forbidden, idInPath, missing } from './fields.ts';
-import { notFound } from './problem.ts';
+import {
+  badBody,
+  badRequest,
+  commonFailures,
+  forbidden,
+  idInPath,
+  missing,
+  unprocessable,
+} from './fields.ts';
+import { notFound, validationFailed } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
 export interface AccountDependencies {
@@ -14,9 +26,107 @@ export interface AccountDependencies {
     accountId: number,
     environmentId: number,
   ) => Promise<Account | undefined>;
+  readonly updateAccount: (
+    accountId: number,
+    settings: Partial<AccountSettings>,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Account | 'no_such_owner' | undefined>;
+  readonly updateAddress: (
+    accountId: number,
+    address: Address,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Account | undefined>;
+  readonly requireTwoFactor: (
+    accountId: number,
+    isRequired: boolean,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Account | undefined>;
+  readonly activateProduct: (
+    accountId: number,
+    product: string,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<{ readonly account: Account; readonly wasActivated: boolean } | undefined>;
+  readonly now: () => number;
 }
 
+const accountInPath = z.object({ account_id: idInPath });
+const readFailures = { ...forbidden, ...missing, ...commonFailures };
+const changeFailures = { ...badRequest, ...badBody, ...unprocessable, ...readFailures };
+
 export function registerAccounts(scope: ApiServer, dependencies: AccountDependencies): void {
+  registerReads(scope, dependencies);
+  registerSettings(scope, dependencies);
+
+  scope.post(
+    '/v1/accounts/:account_id/2fa_required/:action',
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['accounts'],
+        summary: 'Require two-factor authentication, or no longer',
+        description: 'Asking for what is so already changes nothing.',
+        params: z.object({ account_id: idInPath, action: z.enum(['enable', 'disable']) }),
+        response: { 204: z.null().meta({ description: 'Done.' }), ...readFailures },
+      },
+    },
+    async (request, reply) => {
+      const account = await dependencies.requireTwoFactor(
+        accountCallerOf(request).accountId,
+        request.params.action === 'enable',
+        originOf(request),
+        dependencies.now(),
+      );
+      if (!account) return sendProblem(request, reply, notFound('account'));
+      return reply.code(204).send(null);
+    },
+  );
+
+  scope.post(
+    '/v1/accounts/:account_id/activate_product',
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['accounts'],
+        summary: 'Switch a product on',
+        params: accountInPath,
+        body: z.strictObject({ product: z.enum(PRODUCTS) }).meta({ id: 'ActivateProductRequest' }),
+        response: {
+          200: z
+            .object({
+              product: productState,
+              activated: z.boolean().meta({ description: 'False: it was on already.' }),
+            })
+            .meta({ id: 'ActivateProductResponse' }),
+          ...changeFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const outcome = await dependencies.activateProduct(
+        accountCallerOf(request).accountId,
+        request.body.product,
+        originOf(request),
+        dependencies.now(),
+      );
+      const row = outcome?.account.products.find((each) => each.product === request.body.product);
+      if (!outcome || !row) return sendProblem(request, reply, notFound('account'));
+      return reply.send({
+        product: {
+          product: row.product,
+          status: 'active' as const,
+          activated_at: instantOrNull(row.activatedAt),
+        },
+        activated: outcome.wasActivated,
+      });
+    },
+  );
+}
+
+function registerReads(scope: ApiServer, dependencies: AccountDependencies): void {
   scope.get(
     '/v1/accounts/:account_id',
     {
@@ -24,8 +134,8 @@ export function registerAccounts(scope: ApiServer, dependencies: AccountDependen
       schema: {
         tags: ['accounts'],
         summary: 'An account',
-        params: z.object({ account_id: idInPath }),
-        response: { 200: accountResponse, ...forbidden, ...missing, ...commonFailures },
+        params: accountInPath,
+        response: { 200: accountResponse, ...readFailures },
       },
     },
     async (request, reply) => {
@@ -44,13 +154,81 @@ export function registerAccounts(scope: ApiServer, dependencies: AccountDependen
         summary: 'The account of a workspace',
         description: 'Of a workspace of your own, also a deleted one.',
         params: z.object({ environment_id: idInPath }),
-        response: { 200: accountResponse, ...forbidden, ...missing, ...commonFailures },
+        response: { 200: accountResponse, ...readFailures },
       },
     },
     async (request, reply) => {
       const account = await dependencies.findAccountByEnvironment(
         accountCallerOf(request).accountId,
         request.params.environment_id,
+      );
+      if (!account) return sendProblem(request, reply, notFound('account'));
+      return reply.send(accountToWire(account));
+    },
+  );
+}
+
+function registerSettings(scope: ApiServer, dependencies: AccountDependencies): void {
+  scope.put(
+    '/v1/accounts/:account_id',
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['accounts'],
+        summary: 'Change settings of an account',
+        description:
+          'What is left out stays. The plan and the two-factor requirement have calls of their own.',
+        params: accountInPath,
+        body: updateAccountInput,
+        response: { 200: accountResponse, ...changeFailures },
+      },
+    },
+    async (request, reply) => {
+      const given = request.body.account;
+      const outcome = await dependencies.updateAccount(
+        accountCallerOf(request).accountId,
+        {
+          ...(given.name !== undefined && { name: given.name }),
+          ...(given.timezone !== undefined && { timezone: given.timezone }),
+          ...(given.website !== undefined && { website: given.website }),
+          ...(given.billing_email !== undefined && { billingEmail: given.billing_email }),
+          ...(given.owner_user_id !== undefined && { ownerUserId: given.owner_user_id }),
+        },
+        originOf(request),
+        dependencies.now(),
+      );
+      if (!outcome) return sendProblem(request, reply, notFound('account'));
+      if (outcome === 'no_such_owner') {
+        const detail = {
+          field: 'account.owner_user_id',
+          reason: 'invalid',
+          message: 'account.owner_user_id must be an active user of the account',
+          source: { pointer: '/account/owner_user_id' },
+        };
+        return sendProblem(request, reply, validationFailed([detail]));
+      }
+      return reply.send(accountToWire(outcome));
+    },
+  );
+
+  scope.post(
+    '/v1/accounts/:account_id/address',
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['accounts'],
+        summary: 'Replace the address of an account',
+        params: accountInPath,
+        body: updateAddressInput,
+        response: { 200: accountResponse, ...changeFailures },
+      },
+    },
+    async (request, reply) => {
+      const account = await dependencies.updateAddress(
+        accountCallerOf(request).accountId,
+        request.body.address,
+        originOf(request),
+        dependencies.now(),
       );
       if (!account) return sendProblem(request, reply, notFound('account'));
       return reply.send(accountToWire(account));

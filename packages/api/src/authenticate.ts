@@ -47,7 +47,7 @@ export function authenticateCaller(
     now: dependencies.now,
   });
   return async (request, reply) => {
-    const token = BEARER.exec(request.headers.authorization ?? '')?.[1];
+    const token = bearerToken(request);
     if (token !== undefined) {
       const secretHash = createHash('sha256').update(token).digest();
       const key = await keys.get(secretHash.toString('base64'), () =>
@@ -70,6 +70,11 @@ export function authenticateCaller(
   };
 }
 
+/** The key as it was sent; undefined where there is none. */
+export function bearerToken({ headers }: FastifyRequest): string | undefined {
+  return BEARER.exec(headers.authorization ?? '')?.[1];
+}
+
 /** The tenant of a call that has passed {@link authenticateCaller}. */
 export function environmentOf(request: FastifyRequest): number {
   return callerOf(request).environmentId;
@@ -85,15 +90,10 @@ export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
   return {
     actor: { type: 'service_account', serviceAccountId: null },
     credentialId: callerOf(request).credentialId,
-    ipAddr: canonicalAddress(request.ip),
+    ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,
     requestId: request.id,
   };
-}
-
-/** An IPv4 client of a socket that listens on IPv6 too is shown by its IPv4 address. */
-function canonicalAddress(address: string): string {
-  return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
 function callerOf({ caller }: FastifyRequest): Caller {

@@ -1,5 +1,5 @@
 /**
- * What each of the 72 reporting event types puts on the wire (`ingestion-conventions.md` §4.2–4.4):
+ * What each of the 72 reporting event types, and each of our own alerts, puts on the wire (`ingestion-conventions.md` §4.2–4.4):
  * a schema, and a sample that fits it.
  *
  * The schemas describe, they do not check: what is sent was made from types. A test holds every
@@ -9,7 +9,12 @@
  *
  * Used by `openapi.ts` (the document's `webhooks`) and by `lane-operations.ts` (test events).
  */
-import { REPORTING_EVENT_TYPES, type ReportingEventType } from '@sluice/domain/reporting-event';
+import { alertMetric, isAlertEventType } from '@sluice/domain/lane-alert';
+import {
+  SELECTABLE_EVENT_TYPES,
+  type AlertEventType,
+  type ReportingEventType,
+} from '@sluice/domain/reporting-event';
 import { z } from 'zod';
 
 type Channel = 'email' | 'push' | 'sms' | 'whatsapp' | 'in_app' | 'slack' | 'webhook';
@@ -105,12 +110,64 @@ const MEMBERS_BY_TYPE: Partial<Record<ReportingEventType, readonly Member[]>> = 
 
 const PREFERENCES = 'customer_subscription_preferences_changed';
 
+/** What is said of a webhook that cannot be sent to, with a sample. */
+const ALERT_DATA = {
+  reporting_webhook_failing: [
+    z.looseObject({
+      reporting_webhook_id: z.int(),
+      name: z.string(),
+      failing_since: z.int().meta({ description: 'Unix seconds of its first failure.' }),
+      next_probe_at: z.int().nullable(),
+      unfinished_count: z.int().meta({ description: 'What is held back, the head included.' }),
+    }),
+    {
+      reporting_webhook_id: 1,
+      name: 'Orders',
+      failing_since: 1_700_000_000,
+      next_probe_at: 1_700_003_600,
+      unfinished_count: 12,
+    },
+  ],
+  reporting_webhook_abandoned: [
+    z.looseObject({
+      reporting_webhook_id: z.int(),
+      name: z.string(),
+      delivery: z
+        .looseObject({
+          sequence: z.int(),
+          event_id: z.string(),
+          event_type: z.string(),
+          attempts: z.int(),
+          status: z.int().nullable(),
+          failure: z.string().nullable(),
+          failure_message: z.string().nullable(),
+        })
+        .nullable()
+        .meta({ description: 'The first that was given up since it failed; null: kept no more.' }),
+    }),
+    {
+      reporting_webhook_id: 1,
+      name: 'Orders',
+      delivery: {
+        sequence: 7,
+        event_id: '01J0000000000000000000SAMP',
+        event_type: 'email_sent',
+        attempts: 172,
+        status: 503,
+        failure: 'status',
+        failure_message: null,
+      },
+    },
+  ],
+} as const satisfies Record<AlertEventType, readonly [z.ZodType, object]>;
+
 function channelOf(type: ReportingEventType): Channel | undefined {
   return CHANNELS.find((channel) => type.startsWith(`${channel}_`));
 }
 
 /** The value of `metric`, which is the type without its family, but for one. */
-export function metricOf(type: ReportingEventType): string {
+export function metricOf(type: ReportingEventType | AlertEventType): string {
+  if (isAlertEventType(type)) return alertMetric(type);
   if (type === PREFERENCES) return 'svc_subscription_preferences_changed';
   return type.slice((channelOf(type) ?? 'customer').length + 1);
 }
@@ -123,7 +180,9 @@ function membersOf(type: ReportingEventType, channel: Channel): Member[] {
   return members;
 }
 
-function schemaOf(type: ReportingEventType) {
+function schemaOf(type: ReportingEventType | AlertEventType) {
+  if (isAlertEventType(type))
+    return bodyOf(z.literal('reporting_webhook'), type, ALERT_DATA[type][0]);
   const channel = channelOf(type);
   const data = channel
     ? messageData.extend(
@@ -139,9 +198,17 @@ function schemaOf(type: ReportingEventType) {
             .meta({ description: 'The topics as a JSON string, with `with_content` only.' }),
         })
       : customerData;
+  return bodyOf(channel ? z.literal(channel) : z.enum(['customer', ...CHANNELS]), type, data);
+}
+
+function bodyOf(
+  objectType: z.ZodType<string>,
+  type: ReportingEventType | AlertEventType,
+  data: z.ZodObject,
+) {
   return z.looseObject({
     event_id: z.string().meta({ description: 'A ULID, the same in every attempt and resend.' }),
-    object_type: channel ? z.literal(channel) : z.enum(['customer', ...CHANNELS]),
+    object_type: objectType,
     metric: z.literal(metricOf(type)),
     timestamp: z.int().meta({ description: 'Unix seconds.' }),
     test: z.literal(true).optional().meta({ description: 'Present in test events only.' }),
@@ -150,12 +217,31 @@ function schemaOf(type: ReportingEventType) {
 }
 
 /** The body of a delivery, by event type. */
-export const EVENT_SCHEMAS: ReadonlyMap<ReportingEventType, ReturnType<typeof schemaOf>> = new Map(
-  REPORTING_EVENT_TYPES.map((type) => [type, schemaOf(type)]),
-);
+export const EVENT_SCHEMAS: ReadonlyMap<
+  ReportingEventType | AlertEventType,
+  ReturnType<typeof schemaOf>
+> = new Map(SELECTABLE_EVENT_TYPES.map((type) => [type, schemaOf(type)]));
 
 /** The body of a test event: as if it had happened to a person who does not exist. */
-export function sampleBody(type: ReportingEventType, eventId: string, nowMs: number): string {
+export function sampleBody(
+  type: ReportingEventType | AlertEventType,
+  eventId: string,
+  nowMs: number,
+): string {
+  const [objectType, data] = isAlertEventType(type)
+    ? ['reporting_webhook', ALERT_DATA[type][1]]
+    : sampleOf(type);
+  return JSON.stringify({
+    event_id: eventId,
+    object_type: objectType,
+    metric: metricOf(type),
+    timestamp: Math.floor(nowMs / 1000),
+    test: true,
+    data,
+  });
+}
+
+function sampleOf(type: ReportingEventType): [objectType: string, data: object] {
   const channel = channelOf(type);
   const who = { id: 'sample', email: 'ada@example.com', svc_id: 'a3000000' };
   const data: Record<string, unknown> = channel
@@ -166,12 +252,5 @@ export function sampleBody(type: ReportingEventType, eventId: string, nowMs: num
     const sample = ofChannel ?? MEMBERS[member][1];
     if (sample !== undefined) data[member] = sample;
   }
-  return JSON.stringify({
-    event_id: eventId,
-    object_type: channel ?? 'customer',
-    metric: metricOf(type),
-    timestamp: Math.floor(nowMs / 1000),
-    test: true,
-    data,
-  });
+  return [channel ?? 'customer', data];
 }

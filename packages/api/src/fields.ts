@@ -31,7 +31,7 @@ export const sequenceInPath = z
   .meta({ type: 'integer', format: 'int64', minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 
 /** The last second of the year 9999, so that every time has a date. */
-const UNIX_SECONDS_MAX = 253_402_300_799;
+export const UNIX_SECONDS_MAX = 253_402_300_799;
 
 /** Unix seconds in a query. */
 export const unixSecondsInQuery = z
@@ -79,11 +79,17 @@ const problemResponse = (description: string) => ({
   content: { 'application/problem+json': { schema: problemBody } },
 });
 
-/** For account routes, whose token may be good and yet not enough. */
-export const forbidden = { 403: problemResponse(PROBLEMS.forbidden.meaning) };
+/** For account routes, whose token may be good and yet not enough, or used too often. */
+export const forbidden = {
+  403: problemResponse(PROBLEMS.forbidden.meaning),
+  429: problemResponse(PROBLEMS.rate_limited.meaning),
+};
 
 /** For routes that take values whose type alone does not make them right. */
 export const unprocessable = { 422: problemResponse(PROBLEMS.validation_failed.meaning) };
+
+/** For routes with a rate. */
+export const tooMany = { 429: problemResponse(PROBLEMS.rate_limited.meaning) };
 
 /** The failures that every authenticated route can end in. */
 export const commonFailures = {
@@ -97,6 +103,15 @@ export const badRequest = { 400: problemResponse(PROBLEMS.invalid_request.meanin
 
 /** For routes whose path names something. */
 export const missing = { 404: problemResponse(PROBLEMS.not_found.meaning) };
+
+/** For routes that start a purchase. */
+export const inFlight = { 409: problemResponse(PROBLEMS.purchase_in_flight.meaning) };
+
+/** For routes that cannot answer without the payment vendor. */
+export const vendorFailed = { 502: problemResponse(PROBLEMS.vendor_refused.meaning) };
+
+/** For routes that charge before they answer. */
+export const paymentDeclined = { 402: problemResponse(PROBLEMS.payment_declined.meaning) };
 
 /** For routes that need what they name to be in some state. */
 export const conflicting = { 409: problemResponse(PROBLEMS.conflict.meaning) };

@@ -61,6 +61,13 @@ export function registerIngestionIssues(
           since: unixSecondsInQuery
             .optional()
             .meta({ description: 'Unix seconds: only what was seen at or after it.' }),
+          until: unixSecondsInQuery
+            .optional()
+            .meta({ description: 'Unix seconds: only what was first seen before it.' }),
+          severity: z
+            .enum(['error', 'warning'])
+            .optional()
+            .meta({ description: '`error`: what was not taken.' }),
           ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT),
         }),
         response: {
@@ -71,12 +78,14 @@ export function registerIngestionIssues(
       },
     },
     async (request, reply) => {
-      const { code, source, field, since, start, limit } = request.query;
+      const { code, severity, source, field, since, until, start, limit } = request.query;
       const rows = await dependencies.listIngestionIssues({
         environmentId: environmentOf(request),
         code,
         source,
         field,
+        codes: severity === undefined ? undefined : codesOf(severity),
+        untilMs: until === undefined ? undefined : until * 1000,
         sinceMs: since === undefined ? undefined : since * 1000,
         after: readStart(start, position),
         limit: limit + 1,
@@ -91,6 +100,9 @@ export function registerIngestionIssues(
     },
   );
 }
+
+const codesOf = (severity: 'error' | 'warning'): string[] =>
+  Object.entries(ISSUE_CODES).flatMap(([code, each]) => (each === severity ? [code] : []));
 
 const toWire = (row: IngestionIssueRow): z.infer<typeof ingestionIssue> => ({
   code: row.code,

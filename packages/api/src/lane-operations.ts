@@ -14,7 +14,7 @@ import type {
 import type { LaneState } from '@sluice/database/lane-states';
 import type { LaneKey } from '@sluice/database/lanes';
 import { FAILURE_CLASSES } from '@sluice/domain/delivery-failure';
-import { isReportingEventType, REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { isSelectableEventType, SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf, keyNameOf } from './authenticate.ts';
@@ -241,8 +241,8 @@ export function registerLaneOperations(
         body: z.object({
           event_type: z
             .string()
-            .refine(isReportingEventType, { error: 'must be an event type' })
-            .meta({ enum: [...REPORTING_EVENT_TYPES] }),
+            .refine(isSelectableEventType, { error: 'must be an event type' })
+            .meta({ enum: [...SELECTABLE_EVENT_TYPES] }),
         }),
         response: {
           200: logged,

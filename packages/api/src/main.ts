@@ -1,19 +1,38 @@
 /** The API process: settings, resources in order, the server. */
 import { randomBytes } from 'node:crypto';
+import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
+import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
+import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
-import { openProducer } from '@sluice/platform/queue';
+import { openProducer, type RunKey } from '@sluice/platform/queue';
+import { repeat } from '@sluice/platform/repeat';
+import { IDEMPOTENCY_KEPT_MS } from './idempotency.ts';
+import { createMailer } from './mailer.ts';
+import { createRelay } from './outbox-relay.ts';
+import { openTailChannel } from '@sluice/platform/tail-channel';
+import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
+import { createSealedText } from '@sluice/platform/sealed-text';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
+import { TailHub } from './tail-hub.ts';
 
+const OUTBOX_INTERVAL_MS = 500;
+const KEYS_CLEARED_INTERVAL_MS = 60_000;
+const KEYS_CLEARED_MAX = 10_000;
 const READINESS_DEADLINE_MS = 2_000;
+/** In hex: as long as the keys that this kind of service is known for. */
+const SECRET_SIZE_BYTES = 32;
 
 const settings = parseSettings(apiSettings, process.env);
 const logger = createLogger('api', settings.LOG_LEVEL);
@@ -30,15 +49,22 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 
-const producer = await openProducer({
+const broker = {
   databaseUrl: settings.DATABASE_URL,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,
-  // Lanes are all that this process wakes; it adds no envelopes.
-  shardCount: 0,
   logger,
-});
+};
+// Lanes are all that this process wakes of it; it adds no envelopes.
+const producer = await openProducer({ ...broker, shardCount: 0 });
 lifecycle.defer('producer', () => producer.close());
+
+const newId = createIdGenerator(now);
+const tailChannel = openTailChannel(broker);
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tails = new TailHub({ channel: tailChannel, id: newId(), logger });
+const exports = await openTaskQueue(broker, EXPORT_TASKS);
+lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
 let requestCount = 0;
@@ -50,11 +76,61 @@ metrics.counter(
   () => failureCount,
 );
 
+const vendor = createStripeVendor(openVendorClient(settings));
+const billing = {
+  database,
+  vendor,
+  catalogue: readCatalogue(settings.BILLING_CATALOGUE_FILE),
+  secret,
+  vendorEventSecret: settings.STRIPE_WEBHOOK_SECRET,
+  wakeRun: (run: RunKey) => producer.wakeRun(run),
+  wakeVendorEvents: () => producer.wakeVendorEvents(),
+  newId,
+  now,
+  cardPaymentMs: settings.CARD_PAYMENT_MS,
+  purchaseWaitMs: settings.PURCHASE_WAIT_MS,
+};
+const mailer = createMailer({
+  smtpUrl: settings.SMTP_URL,
+  directory: settings.MAIL_DIRECTORY,
+  from: settings.MAIL_FROM,
+});
+lifecycle.defer('mailer', async () => mailer.close());
+const outbox = repeat(
+  'outbox',
+  OUTBOX_INTERVAL_MS,
+  logger,
+  createRelay({
+    claimOutbox: (...rest) => claimOutbox(database, ...rest),
+    finishOutbox: (...rest) => finishOutbox(database, ...rest),
+    findSignup: (...rest) => findSignup(database, ...rest),
+    keepSignupCode: (...rest) => keepSignupCode(database, ...rest),
+    mailer,
+    analytics:
+      settings.ANALYTICS_URL === undefined
+        ? undefined
+        : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
+    secret,
+    now,
+    onFailure: ({ topic, outboxId, attempt }, error) =>
+      logger.warn({ topic, outboxId, attempt, error }, 'the outbox keeps what could not be told'),
+  }),
+);
+lifecycle.defer('outbox', () => outbox.stop());
+
+const keyClearing = repeat('clear idempotency keys', KEYS_CLEARED_INTERVAL_MS, logger, () =>
+  clearIdempotencyKeys(database, now() - IDEMPOTENCY_KEPT_MS, KEYS_CLEARED_MAX),
+);
+lifecycle.defer('key clearing', () => keyClearing.stop());
+
 const server = await buildServer({
   logger,
   now,
+  newId,
   secret,
-  newId: createIdGenerator(now),
+  billing,
+  trustedProxies: settings.API_TRUSTED_PROXIES,
+  ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
   recordRequest: ({ status }) => {
     requestCount += 1;
     if (status >= 500) failureCount += 1;
@@ -66,11 +142,19 @@ const server = await buildServer({
   renderMetrics: async () => ({ contentType: metrics.contentType, body: await metrics.render() }),
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
+  importSizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+  sealedText: createSealedText(settings.SEALING_KEYS),
+  newSecret: () => randomBytes(SECRET_SIZE_BYTES).toString('hex'),
   wakeLane: (lane) => producer.wakeLane(lane),
+  openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),
+  tailReaderCount: (environmentId) => tails.readerCount(environmentId),
+  tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
+  wakeExport: (key) => exports.wake(key),
   ...statementsOn(database),
 });
 lifecycle.defer('server', () => server.close());
 const port = await listen(server, settings.API_HOST, settings.API_PORT);
+logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
 
 /** One that nobody else has: what it signs ends with the process. */

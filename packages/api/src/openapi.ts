@@ -20,7 +20,10 @@ const DESCRIPTION =
   'People, activities and reporting webhooks of one workspace: the one whose key you send. ' +
   'The account, its users and its credentials with a token of a service account. ' +
   'Unknown fields in requests are ignored; responses may gain fields. ' +
-  'Every failure has the one body `Problem`.';
+  'Every failure has the one body `Problem`. ' +
+  'Every POST and PUT takes an `Idempotency-Key` (1 to 255 visible ASCII characters): sent again ' +
+  'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +
+  'body it is 422, while the first call runs 409.';
 
 /** Must be registered before the first route. */
 export async function describeApi(app: ApiServer): Promise<void> {

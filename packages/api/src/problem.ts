@@ -16,6 +16,10 @@ export const PROBLEMS = {
     meaning:
       'A value in the body, the query or the path is missing or malformed. `errors` names each one.',
   },
+  invalid_signature: {
+    status: 400,
+    meaning: 'The signature of the call is missing, wrong or too old. Nothing was stored.',
+  },
   invalid_json: {
     status: 400,
     meaning: 'Send one JSON value, UTF-8 encoded, with `Content-Type: application/json`.',
@@ -23,6 +27,10 @@ export const PROBLEMS = {
   unauthorized: {
     status: 401,
     meaning: 'Send `Authorization: Bearer <key>` with a key of this API that is not revoked.',
+  },
+  payment_declined: {
+    status: 402,
+    meaning: 'The card was declined; the message may be shown to the customer.',
   },
   forbidden: {
     status: 403,
@@ -32,6 +40,14 @@ export const PROBLEMS = {
   read_only: {
     status: 403,
     meaning: 'The token may only read. Use one that is not read-only.',
+  },
+  plan_not_eligible: {
+    status: 403,
+    meaning: "The account's plan does not include this. Change the plan first.",
+  },
+  environment_not_owned: {
+    status: 403,
+    meaning: 'The workspace is not one of the account.',
   },
   ip_not_allowed: {
     status: 403,
@@ -53,6 +69,25 @@ export const PROBLEMS = {
     status: 409,
     meaning: 'It does not fit the present state; the message says why. Look at the state again.',
   },
+  purchase_in_flight: {
+    status: 409,
+    meaning:
+      'Another purchase of the account is still running; `meta.run_id` names it. Try again when it has ended.',
+  },
+  checkout_pending: {
+    status: 409,
+    meaning:
+      'The checkout goes on and may still bill. Poll `checkout_status` with `meta.run_id` after `Retry-After` seconds; do not start it again.',
+  },
+  checkout_conflict: {
+    status: 409,
+    meaning:
+      'A checkout of the account that ran at the same time bought something else. Look at the subscription before you try again.',
+  },
+  plan_transition_not_allowed: {
+    status: 409,
+    meaning: "The account's plan does not lead there.",
+  },
   body_too_large: {
     status: 413,
     meaning: 'The message names the limit in bytes.',
@@ -61,9 +96,33 @@ export const PROBLEMS = {
     status: 415,
     meaning: 'Send `Content-Type: application/json`.',
   },
+  idempotency_key_in_use: {
+    status: 409,
+    meaning: 'A call with this `Idempotency-Key` runs now. Try again after `Retry-After` seconds.',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    meaning: 'This `Idempotency-Key` was used with another body. Take a new one.',
+  },
+  email_taken: {
+    status: 409,
+    meaning: 'The address has an account already. Sign in instead.',
+  },
+  invalid_code: {
+    status: 422,
+    meaning: 'The code is wrong, expired, used, or was tried too often. Start the signup again.',
+  },
   validation_failed: {
     status: 422,
     meaning: 'A value is of the right type, but it cannot be taken. `errors` names each one.',
+  },
+  rail_not_supported: {
+    status: 422,
+    meaning: 'The account pays by another rail. Use the route of its own.',
+  },
+  too_many_attempts: {
+    status: 429,
+    meaning: 'Too many codes were tried. Try again after `Retry-After` seconds.',
   },
   rate_limited: {
     status: 429,
@@ -77,10 +136,14 @@ export const PROBLEMS = {
     status: 500,
     meaning: 'Nothing is wrong with the request. Quote `meta.request_id` to the operator.',
   },
+  vendor_refused: {
+    status: 502,
+    meaning: 'The payment vendor did not take it. Nothing was charged.',
+  },
   unavailable: {
     status: 503,
     meaning:
-      'The database is away or the process is stopping. Try again after `Retry-After` seconds.',
+      'Something that is needed is away, or there is no room for more; the message says what. Try again after `Retry-After` seconds.',
   },
 } as const;
 

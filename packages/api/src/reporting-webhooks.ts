@@ -6,23 +6,32 @@
  * where a mistake would be silent: an event type that does not exist is refused by name.
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { Webhook, WebhookSettings } from '@sluice/database/webhooks';
-import { isReportingEventType, REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks';
+import { isSelectableEventType, SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import type { SealedText } from '@sluice/platform/sealed-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures, idInPath, missing, text } from './fields.ts';
 import { notFound } from './problem.ts';
 import type { ApiServer } from './server.ts';
+import { whyNoUrl } from './url-field.ts';
 import {
   registerWebhookDeliveries,
   type WebhookDeliveryDependencies,
 } from './webhook-deliveries.ts';
+import {
+  newOptionFields,
+  optionFields,
+  optionsOf,
+  shownOptions,
+  showOptions,
+} from './webhook-options.ts';
 
 export interface ReportingWebhookDependencies extends WebhookDeliveryDependencies {
   readonly makeWebhook: (
     environmentId: number,
-    settings: WebhookSettings,
+    settings: NewWebhook,
     origin: ChangeOrigin,
     nowMs: number,
   ) => Promise<Webhook | undefined>;
@@ -46,17 +55,18 @@ export interface ReportingWebhookDependencies extends WebhookDeliveryDependencie
     readonly environmentId: number;
     readonly webhookId: number;
   }) => Promise<void>;
+  readonly sealedText: SealedText;
   readonly now: () => number;
 }
 
 const NAME_LENGTH_MAX = 200;
 const ENDPOINT_LENGTH_MAX = 2048;
 /** Room for every type twice; duplicates are collapsed. */
-const EVENT_COUNT_MAX = 2 * REPORTING_EVENT_TYPES.length;
+const EVENT_COUNT_MAX = 2 * SELECTABLE_EVENT_TYPES.length;
 
 const endpoint = text(ENDPOINT_LENGTH_MAX)
   .superRefine((value, context) => {
-    const message = whyNoEndpoint(value);
+    const message = whyNoUrl(value);
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   })
   .meta({
@@ -67,7 +77,7 @@ const endpoint = text(ENDPOINT_LENGTH_MAX)
 const events = z
   .array(
     z.string().superRefine((value, context) => {
-      if (isReportingEventType(value)) return;
+      if (isSelectableEventType(value)) return;
       context.addIssue({
         code: 'custom',
         params: { reason: 'unsupported' },
@@ -79,7 +89,7 @@ const events = z
   .max(EVENT_COUNT_MAX)
   .transform((types) => [...new Set(types)])
   .meta({
-    items: { type: 'string', enum: [...REPORTING_EVENT_TYPES] },
+    items: { type: 'string', enum: [...SELECTABLE_EVENT_TYPES] },
     description: 'Which events are sent.',
   });
 
@@ -94,6 +104,7 @@ const fields = {
     .boolean()
     .meta({ description: 'False sends only the first open and click of a message.' }),
   with_content: z.boolean().meta({ description: "True includes the message's body." }),
+  ...optionFields,
 };
 
 const newWebhook = z
@@ -102,6 +113,7 @@ const newWebhook = z
     disabled: fields.disabled.default(false),
     full_resolution: fields.full_resolution.default(false),
     with_content: fields.with_content.default(false),
+    ...newOptionFields,
   })
   .meta({ id: 'NewReportingWebhook', description: 'The configuration of a webhook to be made.' });
 
@@ -120,6 +132,7 @@ const webhook = z
     disabled: z.boolean(),
     full_resolution: z.boolean(),
     with_content: z.boolean(),
+    ...shownOptions,
   })
   .meta({ id: 'ReportingWebhook', description: 'A webhook as it stands.' });
 
@@ -130,6 +143,11 @@ export function registerReportingWebhooks(
   app: ApiServer,
   dependencies: ReportingWebhookDependencies,
 ): void {
+  const show = (row: Webhook, environmentId: number): z.infer<typeof webhook> => ({
+    ...toWire(row),
+    ...showOptions(row, environmentId, dependencies.sealedText),
+  });
+
   app.post(
     '/v1/reporting_webhooks',
     {
@@ -141,15 +159,24 @@ export function registerReportingWebhooks(
       },
     },
     async (request, reply) => {
-      const { full_resolution: fullResolution, with_content: withContent, ...rest } = request.body;
+      const { name, endpoint: url, events: types, disabled, ...rest } = request.body;
+      const environmentId = environmentOf(request);
       const made = await dependencies.makeWebhook(
-        environmentOf(request),
-        { ...rest, fullResolution, withContent },
+        environmentId,
+        {
+          name,
+          endpoint: url,
+          events: types,
+          disabled,
+          fullResolution: rest.full_resolution,
+          withContent: rest.with_content,
+          ...optionsOf(rest, environmentId, dependencies.sealedText),
+        },
         changeOriginOf(request),
         dependencies.now(),
       );
       return made
-        ? reply.send(toWire(made))
+        ? reply.send(show(made, environmentId))
         : sendProblem(request, reply, notFound('the workspace of this key was'));
     },
   );
@@ -165,8 +192,9 @@ export function registerReportingWebhooks(
       },
     },
     async (request, reply) => {
-      const webhooks = await dependencies.listWebhooks(environmentOf(request));
-      return reply.send({ reporting_webhooks: webhooks.map(toWire) });
+      const environmentId = environmentOf(request);
+      const webhooks = await dependencies.listWebhooks(environmentId);
+      return reply.send({ reporting_webhooks: webhooks.map((row) => show(row, environmentId)) });
     },
   );
 
@@ -186,7 +214,7 @@ export function registerReportingWebhooks(
         request.params.webhook_id,
       );
       return found
-        ? reply.send(toWire(found))
+        ? reply.send(show(found, environmentOf(request)))
         : sendProblem(request, reply, notFound('the reporting webhook was'));
     },
   );
@@ -205,7 +233,10 @@ export function registerReportingWebhooks(
     },
     async (request, reply) => {
       const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
-      const changes = toChanges(request.body);
+      const changes = {
+        ...toChanges(request.body),
+        ...optionsOf(request.body, lane.environmentId, dependencies.sealedText),
+      };
       const updated = await dependencies.changeWebhook(
         lane.environmentId,
         lane.webhookId,
@@ -222,7 +253,7 @@ export function registerReportingWebhooks(
           );
         });
       }
-      return reply.send(toWire(updated.webhook));
+      return reply.send(show(updated.webhook, lane.environmentId));
     },
   );
 
@@ -257,15 +288,6 @@ export function registerReportingWebhooks(
   registerWebhookDeliveries(app, dependencies);
 }
 
-/** What is wrong with an endpoint, worded to follow its field's name; undefined where nothing is. */
-function whyNoEndpoint(value: string): string | undefined {
-  const url = URL.parse(value);
-  // `URL` repairs missing slashes, blanks around and line breaks within; a receiver's address should need no repair.
-  if (!url || !/^https?:\/\/[^\s\\]+$/i.test(value)) return 'must be an http or https URL';
-  if (url.username !== '' || url.password !== '') return 'must not hold a user name or password';
-  return undefined;
-}
-
 function toChanges(body: z.infer<typeof webhookChanges>): Partial<WebhookSettings> {
   const {
     full_resolution: fullResolution,
@@ -285,7 +307,7 @@ function toChanges(body: z.infer<typeof webhookChanges>): Partial<WebhookSetting
   };
 }
 
-const toWire = (row: Webhook): z.infer<typeof webhook> => ({
+const toWire = (row: Webhook): Omit<z.infer<typeof webhook>, keyof typeof shownOptions> => ({
   id: row.webhookId,
   type: 'webhook',
   name: row.name,

@@ -18,23 +18,47 @@ import fastify, {
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts';
 import { type AccountDependencies, registerAccounts } from './accounts.ts';
+import { type CredentialDependencies, registerCredentials } from './api-credentials.ts';
 import { watchMethods } from './allowed-methods.ts';
+import {
+  type AuditLogExportDependencies,
+  registerAuditLogExports,
+  registerExportDownload,
+} from './audit-log-exports.ts';
+import { type AuditLogDependencies, registerAuditLogs } from './audit-logs.ts';
 import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
+import type { BillingDependencies } from './billing.ts';
+import { registerBilling } from './billing-routes.ts';
+import { boundBodyTime } from './body-deadline.ts';
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
+import { type ImportDependencies, registerImports } from './imports.ts';
 import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
+import { type IdempotencyDependencies, keepAnswers } from './idempotency.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
 import { type ObjectDependencies, registerObjects } from './objects.ts';
+import { type LiveTailDependencies, registerLiveTail } from './live-tail.ts';
 import { describeApi, serveReference } from './openapi.ts';
 import { type ProbeDependencies, registerProbes } from './probes.ts';
+import { type ReceiptDependencies, registerReceipts } from './receipts.ts';
 import {
   registerReportingWebhooks,
   type ReportingWebhookDependencies,
 } from './reporting-webhooks.ts';
 import { accountValidatorCompiler, validatorCompiler } from './request-validation.ts';
+import { registerSignup, type SignupDependencies } from './signup.ts';
+import {
+  registerPartnerDecisions,
+  registerStartupProgram,
+  type StartupProgramDependencies,
+} from './startup-program.ts';
 import { registerTokenExchange } from './token-exchange.ts';
+import { registerVendorEvents } from './vendor-event-endpoint.ts';
+import { registerUsers, type UserDependencies } from './users.ts';
+import { registerWebhookReplays, type WebhookReplayDependencies } from './webhook-replays.ts';
+import { registerWebhookSecrets, type WebhookSecretDependencies } from './webhook-secrets.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
 
 export type ApiServer = FastifyInstance<
@@ -59,15 +83,30 @@ export interface ApiDependencies
     AuthenticateDependencies,
     ReportingWebhookDependencies,
     LaneOperationDependencies,
+    WebhookSecretDependencies,
+    WebhookReplayDependencies,
     CustomerDependencies,
     ObjectDependencies,
     EventTraceDependencies,
+    LiveTailDependencies,
     IngestionIssueDependencies,
+    ImportDependencies,
     WorkspaceDependencies,
     AccountGuardDependencies,
     AccountDependencies,
+    UserDependencies,
+    CredentialDependencies,
+    ReceiptDependencies,
+    SignupDependencies,
+    IdempotencyDependencies,
+    StartupProgramDependencies,
+    AuditLogDependencies,
+    AuditLogExportDependencies,
     ProbeDependencies {
+  readonly billing: BillingDependencies;
   readonly logger: FastifyBaseLogger;
+  /** Addresses and CIDR blocks whose `X-Forwarded-For` says who calls; limits count by it, the audit log keeps it. */
+  readonly trustedProxies: readonly string[];
   readonly newId: () => string;
   readonly recordRequest: (record: RequestRecord) => void;
 }
@@ -76,19 +115,27 @@ export interface ApiDependencies
 const BODY_SIZE_BYTES_MAX = 64 * 1024;
 /** An email of 254 bytes, each percent-encoded. */
 const PATH_PARAMETER_LENGTH_MAX = 1000;
-const REQUEST_TIMEOUT_MS = 30_000;
+const BODY_TIMEOUT_MS = 30_000;
+const HEAD_TIMEOUT_MS = 30_000;
+/** Of a file. */
+const REQUEST_TIMEOUT_MS = 6 * 3_600_000;
 
 /** What a caller may choose as a request's id: no spaces, nothing that breaks a log line. */
 const REQUEST_ID = /^[\w.:+/=-]{1,128}$/;
 
 /** Builds the app; `listen` and `close` are the caller's. */
-export async function buildServer(dependencies: ApiDependencies): Promise<ApiServer> {
+export async function buildServer(
+  dependencies: ApiDependencies,
+  bodyTimeoutMs = BODY_TIMEOUT_MS,
+): Promise<ApiServer> {
   const app: ApiServer = fastify({
     loggerInstance: dependencies.logger,
     // One line a request, below: Fastify's own show the URL, which names people.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_SIZE_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
+    trustProxy: dependencies.trustedProxies.length === 0 ? false : [...dependencies.trustedProxies],
+    http: { headersTimeout: HEAD_TIMEOUT_MS },
     routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
     genReqId: (request) => {
       const given = request.headers['x-request-id'];
@@ -112,6 +159,7 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody(app));
 
+  app.addHook('onRequest', boundBodyTime(bodyTimeoutMs, dependencies.newId));
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(commonHeaders(request.id));
     if (request.is404)
@@ -129,6 +177,8 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     request.log.debug(record, 'answered');
   });
 
+  keepAnswers(app, dependencies);
+
   const declareMissingMethods = watchMethods(app);
   await describeApi(app);
   registerProbes(app, dependencies);
@@ -136,21 +186,38 @@ export async function buildServer(dependencies: ApiDependencies): Promise<ApiSer
     scope.addHook('onRequest', authenticateCaller(dependencies));
     registerReportingWebhooks(scope, dependencies);
     registerLaneOperations(scope, dependencies);
+    registerWebhookSecrets(scope, dependencies);
+    registerWebhookReplays(scope, dependencies);
     registerCustomers(scope, dependencies);
     registerObjects(scope, dependencies);
     registerEventTrace(scope, dependencies);
+    registerLiveTail(scope, dependencies);
     registerIngestionIssues(scope, dependencies);
+    registerImports(scope, dependencies);
     registerWorkspaces(scope, dependencies);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
+    registerBilling(scope, dependencies.billing);
+    registerUsers(scope, dependencies);
+    registerCredentials(scope, dependencies);
+    registerReceipts(scope, dependencies);
+    registerPartnerDecisions(scope, dependencies);
+    registerAuditLogs(scope, dependencies);
+    registerAuditLogExports(scope, dependencies);
   });
   await app.register(async (scope: ApiServer) => {
     scope.setValidatorCompiler(accountValidatorCompiler);
+    registerSignup(scope, dependencies);
+    registerStartupProgram(scope, dependencies);
     registerTokenExchange(scope, dependencies);
   });
+  await app.register(async (scope: ApiServer) => {
+    registerVendorEvents(scope, dependencies.billing);
+  });
+  await app.register(async (scope: ApiServer) => registerExportDownload(scope, dependencies));
   serveReference(app);
   declareMissingMethods();
   return app;

@@ -1,10 +1,28 @@
 /** The settings of the API. */
-import { integer, platformSettings } from '@sluice/platform/config';
+import { billingSettings } from '@sluice/billing-vendor/settings';
+import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { z } from 'zod';
 
+/** Addresses and CIDR blocks, commas between. */
+const addressList = z
+  .string()
+  .default('')
+  .transform((text) =>
+    text
+      .split(',')
+      .map((address) => address.trim())
+      .filter((address) => address !== ''),
+  )
+  .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])));
+
 export const apiSettings = platformSettings.extend({
+  ...billingSettings.shape,
+  ...sealingSettings.shape,
   API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
   API_PORT: integer(0, 65_535, 8090).describe('0: any free one'),
+  API_TAIL_DURATION_MS_MAX: integer(1_000, 86_400_000, 3_600_000).describe(
+    'how long one live tail (`GET /v1/stream`) goes on; its reader comes again',
+  ),
   API_SECRET: z
     .string()
     .min(32)
@@ -13,20 +31,41 @@ export const apiSettings = platformSettings.extend({
     .describe(
       'at least 32 characters, the same in every API process; access tokens, mailed codes and stored answers depend on it. Absent: a new one at each start, refused in production',
     ),
+  API_TRUSTED_PROXIES: addressList.describe(
+    'proxies in front, commas between: their X-Forwarded-For says who calls, which limits and the audit log go by',
+  ),
+  API_RATE_LIMIT_PER_MINUTE: integer(0, 10_000_000, 6_000).describe(
+    'calls a minute that a token of a service account may make in one process, 429 beyond; 0: as many as it likes',
+  ),
+  SMTP_URL: z
+    .url({ protocol: /^smtps?$/ })
+    .optional()
+    .describe('where mails go out: smtp://user:password@host:587; absent: into MAIL_DIRECTORY'),
+  MAIL_DIRECTORY: z
+    .string()
+    .default('.sluice/mail')
+    .describe('where mails are kept, one file each, without SMTP_URL'),
+  MAIL_FROM: z.string().default('Sluice <no-reply@localhost>').describe('the sender of mails'),
+  ANALYTICS_URL: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe(
+      'the Pipelines API that our own events go to, such as a startup application; absent: they wait in the outbox',
+    ),
+  ANALYTICS_WRITE_KEY: z.string().default('').describe('its write key'),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, 604_800_000).describe(
     "the workers' own, to tell when a delivery is abandoned",
   ),
-  OUTGOING_IP_ADDRESSES: z
-    .string()
-    .default('')
-    .transform((text) =>
-      text
-        .split(',')
-        .map((address) => address.trim())
-        .filter((address) => address !== ''),
-    )
-    .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])))
-    .describe(
-      'where webhook deliveries leave from, commas between: the answer of /v1/info/ip_addresses',
-    ),
+  CARD_PAYMENT_MS: integer(60_000, 86_400_000, 3_600_000).describe(
+    'how long a customer may take to pay an invoice of the card rail; it is void afterwards',
+  ),
+  PURCHASE_WAIT_MS: integer(100, 60_000, 15_000).describe(
+    'how long a call waits for a checkout, or for an invoice, before it answers without',
+  ),
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
+    'of a file that is sent for an import',
+  ),
+  OUTGOING_IP_ADDRESSES: addressList.describe(
+    'where webhook deliveries leave from, commas between: the answer of /v1/info/ip_addresses',
+  ),
 });

@@ -1,10 +1,29 @@
 /** The SQL statements that the routes need, on one database: what `buildServer` is given for them. */
 import {
+  activateProduct,
+  requireTwoFactor,
+  updateAccount,
+  updateAddress,
+} from '@sluice/database/account-changes';
+import {
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,
 } from '@sluice/database/account-tokens';
 import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
+import {
+  createCredential,
+  findCredential,
+  listCredentials,
+  revokeCredential,
+  rotateCredential,
+} from '@sluice/database/api-credentials';
+import {
+  findAuditLogExport,
+  findExportPart,
+  orderAuditLogExport,
+} from '@sluice/database/audit-log-exports';
+import { findAuditLog, listAuditLogs } from '@sluice/database/audit-log-reads';
 import { listActivities } from '@sluice/database/activity-reads';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
@@ -20,6 +39,21 @@ import {
 import { findWorkspaceTotals } from '@sluice/database/environments';
 import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
+import { appendImportChunk } from '@sluice/database/import-chunks';
+import { listImportProblems } from '@sluice/database/import-problems';
+import {
+  cancelImport,
+  deleteImport,
+  findImport,
+  finishUpload,
+  insertImport,
+  listImports,
+} from '@sluice/database/imports';
+import {
+  claimIdempotencyKey,
+  keepIdempotentAnswer,
+  releaseIdempotencyKey,
+} from '@sluice/database/idempotency-keys';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
   findObjectProfile,
@@ -27,15 +61,64 @@ import {
   listObjectRelationships,
   listObjectTypes,
 } from '@sluice/database/object-reads';
+import {
+  cancelReplay,
+  findReplay,
+  listAttemptsOfReplay,
+  listReplays,
+  planReplay,
+  startReplay,
+} from '@sluice/database/replays';
+import {
+  cancelWebhookSecret,
+  promoteWebhookSecret,
+  rotateWebhookSecret,
+} from '@sluice/database/signing-key-changes';
+import { findSigningKeys } from '@sluice/database/signing-keys';
 import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
+import {
+  decidePartner,
+  insertPartner,
+  listApprovedPartners,
+  submitStartupApplication,
+} from '@sluice/database/partners';
+import { findReceipt } from '@sluice/database/receipts';
+import { countSignupAttempt, createAccount, startSignup } from '@sluice/database/signups';
+import { listUsers } from '@sluice/database/users';
 
 const STATEMENTS = {
+  listAuditLogs,
+  findAuditLog,
+  orderAuditLogExport,
+  findAuditLogExport,
+  findExportPart,
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,
   findAccount,
   findAccountByEnvironment,
+  updateAccount,
+  updateAddress,
+  requireTwoFactor,
+  activateProduct,
+  listUsers,
+  listCredentials,
+  findCredential,
+  createCredential,
+  rotateCredential,
+  revokeCredential,
+  findReceipt,
+  claimIdempotencyKey,
+  keepIdempotentAnswer,
+  releaseIdempotencyKey,
+  startSignup,
+  countSignupAttempt,
+  createAccount,
+  listApprovedPartners,
+  insertPartner,
+  decidePartner,
+  submitStartupApplication,
   findAppKey,
   findWorkspaceTotals,
   findPersonProfile,
@@ -43,6 +126,14 @@ const STATEMENTS = {
   listActivities,
   listRelationships,
   listIngestionIssues,
+  appendImportChunk,
+  listImportProblems,
+  insertImport,
+  deleteImport,
+  findImport,
+  listImports,
+  finishUpload,
+  cancelImport,
   listObjectTypes,
   findObjects,
   findObjectProfile,
@@ -64,6 +155,16 @@ const STATEMENTS = {
   skipHead,
   appendResend,
   appendTest,
+  findSigningKeys,
+  rotateWebhookSecret,
+  promoteWebhookSecret,
+  cancelWebhookSecret,
+  planReplay,
+  startReplay,
+  listReplays,
+  findReplay,
+  cancelReplay,
+  listAttemptsOfReplay,
 };
 
 type OnDatabase<Statement> = Statement extends (

@@ -31,7 +31,8 @@ const LIMIT_DEFAULT = 50;
 /** Deliveries examined for one page of a state: about 50 ms. */
 const SCAN_COUNT_MAX = 10_000;
 
-const attempt = z.object({
+/** As every list of attempts shows one. */
+export const attempt = z.object({
   attempt: z.int().meta({ description: 'From 1.' }),
   started_at: z.int().meta({ description: 'Unix seconds: the `x-svc-timestamp` of this attempt.' }),
   duration_ms: z.int(),
@@ -148,15 +149,19 @@ const toWire = (
   created_at: Math.floor(row.appendedAt.getTime() / 1000),
   origin: row.origin,
   resend_of: row.resendOf,
-  attempts: attempts.map((each) => ({
-    attempt: each.attempt,
-    started_at: Math.floor(each.startedAtMs / 1000),
-    duration_ms: each.durationMs,
-    outcome: each.outcome,
-    status: each.status,
-    failure: each.failure,
-    failure_message: each.failureMessage,
-    response_head: each.responseHead,
-    response_body: each.responseBody,
-  })),
+  attempts: attempts.map(attemptToWire),
 });
+
+export function attemptToWire(row: AttemptRecord): z.infer<typeof attempt> {
+  return {
+    attempt: row.attempt,
+    started_at: Math.floor(row.startedAtMs / 1000),
+    duration_ms: row.durationMs,
+    outcome: row.outcome,
+    status: row.status,
+    failure: row.failure,
+    failure_message: row.failureMessage,
+    response_head: row.responseHead,
+    response_body: row.responseBody,
+  };
+}

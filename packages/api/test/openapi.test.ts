@@ -1,4 +1,4 @@
-import { REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderReferencePage } from '../src/reference-page.ts';
 import { buildServer, type ApiServer } from '../src/server.ts';
@@ -36,8 +36,14 @@ describe('/openapi.json', () => {
     expect(operations).toEqual(
       expect.arrayContaining([
         'DELETE /v1/reporting_webhooks/{webhook_id}',
+        'DELETE /v1/reporting_webhooks/{webhook_id}/secrets/next',
         'GET /v1/account_by_environment/{environment_id}',
         'GET /v1/accounts/{account_id}',
+        'GET /v1/accounts/{account_id}/audit_log/{audit_log_id}',
+        'GET /v1/accounts/{account_id}/audit_logs',
+        'GET /v1/accounts/{account_id}/audit_logs/exports/{export_id}',
+        'GET /v1/accounts/{account_id}/audit_logs/field_options',
+        'GET /v1/audit_log_exports/{link}',
         'GET /v1/customers',
         'GET /v1/customers/{identifier}/activities',
         'GET /v1/customers/{identifier}/attributes',
@@ -50,12 +56,21 @@ describe('/openapi.json', () => {
         'GET /v1/reporting_webhooks',
         'GET /v1/reporting_webhooks/{webhook_id}',
         'GET /v1/reporting_webhooks/{webhook_id}/deliveries',
+        'GET /v1/reporting_webhooks/{webhook_id}/replays',
+        'GET /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}',
+        'GET /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/attempts',
+        'GET /v1/reporting_webhooks/{webhook_id}/secrets',
         'GET /v1/reporting_webhooks/{webhook_id}/state',
         'GET /v1/workspaces',
+        'POST /v1/accounts/{account_id}/audit_logs/export',
         'POST /v1/objects',
         'POST /v1/reporting_webhooks',
         'POST /v1/reporting_webhooks/{webhook_id}/deliveries/{sequence}/resend',
         'POST /v1/reporting_webhooks/{webhook_id}/probe',
+        'POST /v1/reporting_webhooks/{webhook_id}/replays',
+        'POST /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/cancel',
+        'POST /v1/reporting_webhooks/{webhook_id}/secrets',
+        'POST /v1/reporting_webhooks/{webhook_id}/secrets/promote',
         'POST /v1/reporting_webhooks/{webhook_id}/skip_head',
         'POST /v1/reporting_webhooks/{webhook_id}/test',
         'POST /v1/service_accounts/oauth/token',
@@ -100,7 +115,7 @@ describe('/openapi.json', () => {
     expect(required.toSorted()).toEqual(['endpoint', 'events', 'name']);
     expect(properties).toMatchObject({
       endpoint: { type: 'string', format: 'uri', maxLength: 2048 },
-      events: { type: 'array', minItems: 1, items: { enum: [...REPORTING_EVENT_TYPES] } },
+      events: { type: 'array', minItems: 1, items: { enum: [...SELECTABLE_EVENT_TYPES] } },
       disabled: { type: 'boolean', default: false },
       full_resolution: { type: 'boolean', default: false },
       with_content: { type: 'boolean', default: false },

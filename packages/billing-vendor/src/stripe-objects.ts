@@ -14,6 +14,7 @@ export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
   status: (invoice.status ?? 'draft') as InvoiceStatus,
   total: { amount: invoice.total, currency: invoice.currency },
   runId: invoice.metadata?.['run_id'] ?? null,
+  accountId: accountIdOf(invoice.metadata?.['account_id']),
   lineCount: invoice.lines.data.length,
   clientSecret: invoice.confirmation_secret?.client_secret ?? null,
 });
@@ -53,6 +54,11 @@ export const toCard = (method: Stripe.PaymentMethod): CardOnFile => ({
   funding: method.card?.funding ?? 'unknown',
   createdAtMs: method.created * 1_000,
 });
+
+function accountIdOf(text: string | undefined): number | null {
+  const accountId = Number(text ?? '');
+  return Number.isSafeInteger(accountId) && accountId > 0 ? accountId : null;
+}
 
 /** Where the vendor gives an id or, when asked, the object itself. */
 function idOf(reference: unknown): string | null {

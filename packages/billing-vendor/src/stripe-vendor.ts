@@ -66,7 +66,7 @@ export function createStripeVendor(stripe: Stripe): Vendor {
         return found?.id ?? null;
       }),
 
-    createInvoice: ({ customerId, runId, currency }, key) =>
+    createInvoice: ({ customerId, accountId, runId, currency }, key) =>
       callStripe(async () =>
         toInvoice(
           await stripe.invoices.create(
@@ -77,7 +77,7 @@ export function createStripeVendor(stripe: Stripe): Vendor {
               // The vendor must never collect by itself: a purchase that ended stays ended.
               auto_advance: false,
               pending_invoice_items_behavior: 'exclude',
-              metadata: { run_id: runId },
+              metadata: { run_id: runId, account_id: String(accountId) },
             },
             { idempotencyKey: key },
           ),
@@ -246,6 +246,7 @@ const deletedInvoice = (invoiceId: string): VendorInvoice => ({
   status: 'deleted',
   total: { amount: 0, currency: '' },
   runId: null,
+  accountId: null,
   lineCount: 0,
   clientSecret: null,
 });

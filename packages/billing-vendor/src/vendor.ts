@@ -28,8 +28,9 @@ export interface VendorInvoice {
   readonly customerId: string;
   readonly status: InvoiceStatus;
   readonly total: Money;
-  /** Of the purchase that made it. */
+  /** Of the purchase that made it, with its account. */
   readonly runId: string | null;
+  readonly accountId: number | null;
   readonly lineCount: number;
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
@@ -91,7 +92,12 @@ export interface Vendor {
   /** By what `createCustomer` wrote. */
   findCustomer(accountId: number, email: string): Promise<VendorResult<string | null>>;
   createInvoice(
-    invoice: { readonly customerId: string; readonly runId: string; readonly currency: string },
+    invoice: {
+      readonly customerId: string;
+      readonly accountId: number;
+      readonly runId: string;
+      readonly currency: string;
+    },
     key: string,
   ): Promise<VendorResult<VendorInvoice>>;
   addLine(

@@ -78,7 +78,7 @@ describe('an invoice', () => {
     const { vendor } = await startVendor();
     const customerId = await newCustomer(vendor, 'pm_card_visa');
     const draft = await ok(
-      vendor.createInvoice({ customerId, runId: 'run_9', currency: 'usd' }, 'k9'),
+      vendor.createInvoice({ customerId, accountId: 7, runId: 'run_9', currency: 'usd' }, 'k9'),
     );
     expect(await ok(vendor.discardInvoice(draft.invoiceId, 'd'))).toMatchObject({
       status: 'deleted',
@@ -130,7 +130,7 @@ describe('idempotency', () => {
   test('a key is forgotten after 24 hours, as the vendor says it may be', async () => {
     const { vendor, simulator } = await startVendor();
     const customerId = await newCustomer(vendor);
-    const invoice = { customerId, runId: 'run_1', currency: 'usd' };
+    const invoice = { customerId, accountId: 7, runId: 'run_1', currency: 'usd' };
     const first = await ok(vendor.createInvoice(invoice, 'k'));
     simulator.state.advanceClock(25 * 3_600_000);
     const second = await ok(vendor.createInvoice(invoice, 'k'));

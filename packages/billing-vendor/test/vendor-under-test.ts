@@ -55,7 +55,10 @@ export async function newCustomer(vendor: Vendor, card?: string, accountId = 7):
 /** An open invoice of 2,000 cents for one purchase. */
 export async function openInvoice(vendor: Vendor, customerId: string, runId = 'run_1') {
   const invoice = await ok(
-    vendor.createInvoice({ customerId, runId, currency: 'usd' }, `${runId}:invoice:1`),
+    vendor.createInvoice(
+      { customerId, accountId: 7, runId, currency: 'usd' },
+      `${runId}:invoice:1`,
+    ),
   );
   const price = { amount: 2_000, currency: 'usd' };
   const { invoiceId } = invoice;

@@ -1,6 +1,6 @@
 /** Accounts as their owners see them. One statement a read, by primary keys that begin with the account. */
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 export interface Address {
   readonly company: string | null;
@@ -50,7 +50,7 @@ export interface Account {
   }[];
 }
 
-const ACCOUNT = sql`
+const ACCOUNT = sql`${PREPARED}
   select a.account_id::int as "accountId", a.name, a.status, a.data_center as "dataCenter",
          a.is_sandbox as "isSandbox", a.plan_id as "planId", a.plan_name as "planName",
          a.plan_tier as "planTier", a.plan_status as "planStatus", a.trial_ends_at as "trialEndsAt",
@@ -72,8 +72,9 @@ export async function findAccount(
   database: DatabaseOrTransaction,
   accountId: number,
 ): Promise<Account | undefined> {
-  const { rows } = await sql<Account>`
-    ${ACCOUNT} where a.account_id = ${accountId}`.execute(database);
+  const { rows } = await sql<Account>`${ACCOUNT} where a.account_id = ${accountId}`.execute(
+    database,
+  );
   return rows[0];
 }
 
@@ -83,8 +84,7 @@ export async function findAccountByEnvironment(
   accountId: number,
   environmentId: number,
 ): Promise<Account | undefined> {
-  const { rows } = await sql<Account>`
-    ${ACCOUNT} where a.account_id = ${accountId} and exists (
+  const { rows } = await sql<Account>`${ACCOUNT} where a.account_id = ${accountId} and exists (
       select from environments e
        where e.account_id = a.account_id and e.environment_id = ${environmentId})`.execute(
     database,

@@ -36,7 +36,6 @@ export interface ChangeOrigin {
     | { readonly type: 'system' };
   /** The `api_credentials` row that the call was made with. */
   readonly credentialId?: number | null;
-  /** Canonical text. */
   readonly ipAddr?: string | null;
   readonly userAgent?: string | null;
   readonly requestId?: string | null;
@@ -96,7 +95,7 @@ export async function recordChange<Type extends AuditObjectType>(
     userId: actor.type === 'user' ? actor.userId : null,
     serviceAccountId: actor.type === 'service_account' ? actor.serviceAccountId : null,
     credentialId: origin.credentialId ?? null,
-    ipAddr: storable(origin.ipAddr ?? null),
+    ipAddr: storable(canonicalAddress(origin.ipAddr ?? null)),
     userAgent: storable(origin.userAgent?.slice(0, USER_AGENT_LENGTH_MAX) ?? null),
     requestId: storable(origin.requestId ?? null),
     runId: storable(origin.runId ?? null),
@@ -156,6 +155,11 @@ async function insertEntry(
        ${entry.serviceAccountId}, ${entry.credentialId}, ${entry.ipAddr}, ${entry.userAgent}, ${entry.requestId},
        ${entry.runId}, ${JSON.stringify(entry.changes)}::jsonb, decode(${previousHash}, 'hex'),
        decode(${hash}, 'hex'))`.execute(transaction);
+}
+
+/** As a prefix is looked for: lower case, and an IPv4 client of an IPv6 socket by its IPv4 address. */
+function canonicalAddress(address: string | null): string | null {
+  return address?.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '') ?? null;
 }
 
 function storable<Text extends string | null>(text: Text): Text {

@@ -20,8 +20,7 @@ export async function findAppKey(
   const { rows } = await sql<AppKey>`
     select environment_id as "environmentId", credential_id::int as "credentialId", name
     from api_credentials
-    where kind = 'app' and secret_hash = ${secretHash} and coalesce(site_id, '') = '' and revoked_at is null`.execute(
-    database,
-  );
+    where kind = 'app' and secret_hash = ${secretHash} and coalesce(site_id, '') = '' and revoked_at is null
+      and (expires_at is null or expires_at > now())`.execute(database);
   return rows[0];
 }

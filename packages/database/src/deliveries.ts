@@ -9,21 +9,22 @@
  * `worker/src/deliver-webhook.ts` reads the log (step 11). Attempts are written in `lanes.ts`,
  * together with the cursor (step 14).
  */
+import { matchesFilters, type AttributeFilter } from '@sluice/domain/attribute-filter';
 import type { FailureClass } from '@sluice/domain/delivery-failure';
 import { addFailure, NEVER_ATTEMPTED, type RetryState } from '@sluice/domain/delivery-schedule';
 import type { LaneDelivery } from '@sluice/domain/lane';
 import type { ReportingEvent } from '@sluice/domain/reporting-event';
 import { deliveryBody } from '@sluice/domain/webhook';
 import { sql } from 'kysely';
-import { bigintColumn, integerColumn } from './columns.ts';
+import { bigintColumn, integerColumn, textColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 import { takeFirstEngagements } from './first-engagements.ts';
 import type { AttemptRecord, LaneKey } from './lanes.ts';
 
 /**
  * Logs a delivery of each event to each enabled webhook that chose its type: one statement,
- * whatever the number, and one before it where there are opens or clicks, of which webhooks without
- * `full_resolution` get the first only. Call it last in the transaction: from here the lanes' rows are locked. They
+ * whatever the number, one before it for the filters of webhooks that have any, and one where there
+ * are opens or clicks, of which webhooks without `full_resolution` get the first only. Call it last in the transaction: from here the lanes' rows are locked. They
  * are locked in order of their key, so that two envelopes never wait for each other.
  *
  * Finds webhooks and lanes by the environment's part of their primary keys.
@@ -39,6 +40,7 @@ export async function appendDeliveries(
 ): Promise<LaneKey[]> {
   if (events.length === 0) return [];
   const repeats = await takeFirstEngagements(transaction, events);
+  const unwanted = await listUnwanted(transaction, events);
   const { rows } = await sql<LaneKey>`
     with reported as (
       select * from unnest(
@@ -51,6 +53,12 @@ export async function appendDeliveries(
         ${events.map((_, place) => repeats.has(place))}::boolean[],
         ${events.map((event) => event.causeEventId ?? null)}::text[]
       ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, cause_event_id, place)
+    ), unwanted as (
+      select * from unnest(
+        ${unwanted.map((pair) => pair.environmentId)}::int[],
+        ${unwanted.map((pair) => pair.webhookId)}::int[],
+        ${unwanted.map((pair) => pair.place)}::bigint[]
+      ) as u (environment_id, webhook_id, place)
     ), matched as (
       select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id,
              case when webhooks.with_content then coalesce(r.body_with_content, r.body) else r.body end as body,
@@ -59,6 +67,9 @@ export async function appendDeliveries(
         join webhooks on webhooks.environment_id = r.environment_id
                      and not webhooks.disabled and r.event_type = any (webhooks.events)
                      and (webhooks.full_resolution or not r.is_repeat)
+                     and not exists (
+                       select from unwanted u
+                        where u.environment_id = r.environment_id and u.webhook_id = webhooks.webhook_id and u.place = r.place)
     ), counted as (
       select environment_id, webhook_id, count(*) as deliveries from matched group by environment_id, webhook_id
     ), locked as (
@@ -82,9 +93,43 @@ export async function appendDeliveries(
   return rows;
 }
 
+/**
+ * Which event, by its place from 1, is not for which webhook: its filters say so, or it is about it.
+ * By `webhooks_filtered`, which has only webhooks with filters.
+ */
+async function listUnwanted(
+  transaction: DatabaseOrTransaction,
+  events: readonly ReportingEvent[],
+): Promise<(LaneKey & { readonly place: number })[]> {
+  const environmentIds = [...new Set(events.map((event) => event.environmentId))];
+  const { rows } = await sql<LaneKey & { filters: AttributeFilter[] }>`
+    select environment_id as "environmentId", webhook_id as "webhookId", attribute_filters as filters
+      from webhooks
+     where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and not disabled`.execute(
+    transaction,
+  );
+  const filteredOut = rows.flatMap(({ environmentId, webhookId, filters }) =>
+    events.flatMap((event, index) =>
+      event.environmentId === environmentId && !matchesFilters(event, filters)
+        ? [{ environmentId, webhookId, place: index + 1 }]
+        : [],
+    ),
+  );
+  const aboutItself = events.flatMap(({ environmentId, exceptWebhookId }, index) =>
+    exceptWebhookId === undefined
+      ? []
+      : [{ environmentId, webhookId: exceptWebhookId, place: index + 1 }],
+  );
+  return [...filteredOut, ...aboutItself];
+}
+
 /** A delivery to be sent. */
 export interface LoggedDelivery extends LaneDelivery {
+  readonly eventId: string;
+  readonly eventType: string;
   readonly body: string;
+  /** No later delivery of the lane is from a day before this one, `2026-11-20`. */
+  readonly readFromDay: string;
   retry: RetryState;
   isFinished: boolean;
 }
@@ -96,47 +141,85 @@ export interface LogRequest {
   /** Deliveries up to here may have attempts; those beyond have none. */
   readonly attemptedThrough: number;
   readonly limit: number;
+  /** From `readFromDay` of a delivery up to `after`: partitions before it are not looked at. Null: all are. */
+  readonly readFromDay: string | null;
 }
 
 /**
  * For each request the deliveries after `after`, in order, at most `limit`; with what earlier
  * attempts came to. One statement for all, and a second one where there may be attempts. By the
- * primary keys of log and attempts.
+ * primary keys of log and attempts, in the partitions from `readFromDay` on.
  */
 export async function listDeliveriesAfter(
   database: DatabaseOrTransaction,
   requests: readonly LogRequest[],
 ): Promise<LoggedDelivery[][]> {
+  const firstDay = firstDayOf(requests);
   const { rows } = await sql<{
     place: number;
     sequence: string;
+    eventId: string;
+    readFromDay: string;
+    eventType: string;
     body: string;
     isTriedOnce: boolean;
   }>`
-    select asked.place::int, log.sequence, log.body, log.origin <> 'event' as "isTriedOnce"
+    select asked.place::int, log.sequence, log.event_id as "eventId", (log.day - 1)::text as "readFromDay", log.event_type as "eventType", log.body,
+           log.origin <> 'event' as "isTriedOnce"
       from unnest(
         ${integerColumn(requests, ({ lane }) => lane.environmentId)}::int[],
         ${integerColumn(requests, ({ lane }) => lane.webhookId)}::int[],
         ${bigintColumn(requests, ({ after }) => after)}::bigint[],
-        ${integerColumn(requests, ({ limit }) => limit)}::int[]
-      ) with ordinality as asked (environment_id, webhook_id, after, most, place)
+        ${integerColumn(requests, ({ limit }) => limit)}::int[],
+        ${textColumn(requests, ({ readFromDay }) => readFromDay)}::text[]
+      ) with ordinality as asked (environment_id, webhook_id, after, most, first_day, place)
      cross join lateral (
-        select sequence, body, origin from delivery_log
+        select sequence, day, event_id, event_type, body, origin from delivery_log
          where environment_id = asked.environment_id and webhook_id = asked.webhook_id and sequence > asked.after
+           and day >= ${firstDay}::date and day >= coalesce(asked.first_day::date, '-infinity')
          order by sequence limit asked.most) log
      order by asked.place, log.sequence`.execute(database);
   const pages = requests.map((): LoggedDelivery[] => []);
-  for (const { place, sequence, body, isTriedOnce } of rows) {
+  for (const { place, sequence, eventId, readFromDay, eventType, body, isTriedOnce } of rows) {
     pages[place - 1]?.push({
       sequence: Number(sequence),
+      eventId,
+      readFromDay,
+      eventType,
       body,
       isTriedOnce,
       retry: NEVER_ATTEMPTED,
       isFinished: false,
     });
   }
+  await readAgainWithoutBound(database, requests, pages);
   await addAttempts(database, requests, pages);
   return pages;
+}
+
+/** A database whose clock was set back by days may have logged before the day that was to be the first. */
+async function readAgainWithoutBound(
+  database: DatabaseOrTransaction,
+  requests: readonly LogRequest[],
+  pages: LoggedDelivery[][],
+): Promise<void> {
+  const places = [...pages.keys()].filter(
+    (place) => pages[place]?.length === 0 && requests[place]?.readFromDay !== null,
+  );
+  if (places.length === 0) return;
+  const unbound = places.map((place) => ({
+    ...(requests[place] as LogRequest),
+    readFromDay: null,
+  }));
+  const found = await listDeliveriesAfter(database, unbound);
+  for (const [index, place] of places.entries()) pages[place] = found[index] ?? [];
+}
+
+/** A value of its own in the statement, so that Postgres leaves earlier partitions out when it plans. */
+function firstDayOf(requests: readonly Pick<LogRequest, 'readFromDay'>[]): string {
+  const days = requests.map(({ readFromDay }) => readFromDay ?? '-infinity');
+  // Text of one form sorts as the days do.
+  return days.includes('-infinity') ? '-infinity' : (days.toSorted()[0] ?? '-infinity');
 }
 
 async function addAttempts(
@@ -168,7 +251,7 @@ async function addAttempts(
       ) with ordinality as asked (environment_id, webhook_id, first, last, place)
       join delivery_attempts a
         on a.environment_id = asked.environment_id and a.webhook_id = asked.webhook_id
-       and a.sequence between asked.first and asked.last
+       and a.sequence between asked.first and asked.last and a.day >= ${firstDayOf(requests)}::date
      order by asked.place, a.sequence, a.attempt`.execute(database);
   for (const { place, sequence, startedAt, status, outcome, failure } of rows) {
     const range = ranges[place - 1];

@@ -39,6 +39,7 @@ export interface EmbeddedPostgresOptions {
 
 export interface EmbeddedPostgres {
   readonly port: number;
+  readonly pid: number;
   readonly logFile: string;
   /** The address of a database of this server, which need not exist. */
   url(database: string): string;
@@ -108,6 +109,7 @@ export async function startEmbeddedPostgres(
   function describe(server: PostgresServer, port: number): EmbeddedPostgres {
     return {
       port,
+      pid: server.pid,
       logFile,
       url: (database) => urlOn(port, database),
       createDatabase: (name) => createMissingDatabase(urlOn(port, 'postgres'), name),

@@ -113,7 +113,10 @@ export async function listDeliveriesOfEvent(
            found.resend_of::float8 as "resendOf", found.cause_event_id as "causeEventId",
            coalesce(latest.outcome, 'pending') as state, coalesce(latest.attempt, 0) as attempts, ${ENVELOPE_COLUMNS}
       from found
-      left join envelopes using (envelope_number)
+      -- Once a row, by index: the planner guesses that "found" is as long as its limit, and would read all envelopes.
+      left join lateral (
+        select envelope_id, operation_count, processed_at from envelopes e
+         where e.envelope_number = found.envelope_number limit 1) envelopes on true
       left join lateral (
         select outcome, attempt from delivery_attempts a
          where a.environment_id = ${environmentId} and a.webhook_id = found.webhook_id and a.sequence = found.sequence

@@ -28,8 +28,12 @@ export interface IngestionIssuePage {
   readonly code: string | undefined;
   readonly source: string | undefined;
   readonly field: string | undefined;
+  /** Only these. */
+  readonly codes?: readonly string[] | undefined;
   /** Only what happened again at or after it. */
   readonly sinceMs: number | undefined;
+  /** Only what had happened before it. */
+  readonly untilMs?: number | undefined;
   readonly after: IssuePosition | undefined;
   readonly limit: number;
 }
@@ -42,7 +46,8 @@ export async function listIngestionIssues(
   database: DatabaseOrTransaction,
   page: IngestionIssuePage,
 ): Promise<IngestionIssueRow[]> {
-  const { environmentId, code, source, field, sinceMs, after, limit } = page;
+  const { environmentId, code, codes, source, field, sinceMs, untilMs, after, limit } = page;
+  const until = untilMs === undefined ? undefined : new Date(untilMs);
   const since = sinceMs === undefined ? undefined : new Date(sinceMs);
   const { rows } = await sql<IngestionIssueRow>`
     select to_char(day, 'YYYY-MM-DD') as day, code, source, field, count,
@@ -50,6 +55,8 @@ export async function listIngestionIssues(
     from ingestion_issues i
     where environment_id = ${environmentId}
       ${code === undefined ? sql`` : sql`and code = ${code}`}
+      ${codes === undefined ? sql`` : sql`and code = any(${[...codes]}::text[])`}
+      ${until ? sql`and first_at < ${until} and day <= (${until}::timestamptz at time zone 'UTC')::date` : sql``}
       ${source === undefined ? sql`` : sql`and source = ${source}`}
       ${field === undefined ? sql`` : sql`and field = ${field}`}
       ${since ? sql`and last_at >= ${since} and day >= (${since}::timestamptz at time zone 'UTC')::date` : sql``}

@@ -61,6 +61,27 @@ export async function recordIssues(
           sample = excluded.sample`.execute(transaction);
 }
 
+/**
+ * Forgets days that are over for so long, of all workspaces. Reads the whole table, which has a few
+ * hundred rows a day and workspace: run it every few hours.
+ *
+ * @returns how many rows went; `limit` means that there may be more.
+ */
+export async function deleteOldIssues(
+  database: DatabaseOrTransaction,
+  keptDays: number,
+  nowMs: number,
+  limit: number,
+): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from ingestion_issues where ctid in (
+      select ctid from ingestion_issues
+      where day < (${new Date(nowMs)}::timestamptz at time zone 'UTC')::date - ${keptDays}::int
+      limit ${limit}
+    )`.execute(database);
+  return Number(numAffectedRows);
+}
+
 /** One row a key, for an upsert may not meet the same key twice. */
 function countIssues(issues: readonly IssueRow[]): CountedIssue[] {
   const counted = new Map<string, CountedIssue>();

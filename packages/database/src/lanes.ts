@@ -17,6 +17,7 @@
  */
 import type { FailureClass } from '@sluice/domain/delivery-failure';
 import type { LaneSnapshot } from '@sluice/domain/lane';
+import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import { sql } from 'kysely';
 import {
   bigintColumn,
@@ -26,39 +27,24 @@ import {
   timestampColumn,
 } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
+import { SNAPSHOT, snapshotOf, type LaneRow } from './lane-snapshot.ts';
+import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
 
 export interface LaneKey {
   readonly environmentId: number;
   readonly webhookId: number;
 }
 
-/** Where and how the deliveries of a lane are sent now. */
-export interface LaneTarget {
-  readonly endpoint: string;
-  readonly signingKey: string;
-}
-
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   /** Whose it is: workers are shared between accounts. */
   readonly accountId: number;
+  /** As of the delivery after the cursor; null where nobody knows. */
+  readonly readFromDay: string | null;
   readonly fencing: number;
   readonly lastSequence: number;
+  /** No request before it; null where there is no rate limit, or nothing to remember. */
+  readonly nextStartAtMs: number | null;
 }
-
-interface LaneRow {
-  readonly state: 'healthy' | 'failing';
-  readonly cursor: string;
-  readonly attemptedThrough: string;
-  readonly nextProbeAt: Date | null;
-  readonly window: number;
-  readonly lastSequence: string;
-  readonly fencing: string;
-}
-
-const SNAPSHOT = sql`
-  lanes.state, lanes.cursor_sequence as cursor, lanes.attempted_sequence as "attemptedThrough",
-  lanes.next_probe_at as "nextProbeAt", lanes.send_window as "window", lanes.last_sequence as "lastSequence",
-  lanes.fencing`;
 
 /** A lane to be claimed. */
 export interface LaneClaim {
@@ -76,7 +62,9 @@ export async function claimLanes(
   claims: readonly LaneClaim[],
   nowMs: number,
 ): Promise<(ClaimedLane | undefined)[]> {
-  const { rows } = await sql<LaneRow & LaneTarget & LaneKey & { accountId: number }>`
+  const { rows } = await sql<
+    LaneRow & LaneTarget & LaneKey & Pick<ClaimedLane, 'accountId' | 'readFromDay'>
+  >`
     with asked as (
       select * from unnest(
         ${integerColumn(claims, ({ lane }) => lane.environmentId)}::int[],
@@ -88,6 +76,7 @@ export async function claimLanes(
        where not is_paused and last_sequence > cursor_sequence
          and (lease_until is null or lease_until <= clock_timestamp())
          and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)})
+         and (next_start_at is null or next_start_at <= ${new Date(nowMs)})
        order by environment_id, webhook_id
          for no key update of lanes
     )
@@ -96,16 +85,16 @@ export async function claimLanes(
       from free join webhooks using (environment_id, webhook_id) join environments using (environment_id)
      where lanes.environment_id = free.environment_id and lanes.webhook_id = free.webhook_id
     returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId",
-              environments.account_id::float8 as "accountId", ${SNAPSHOT},
-              webhooks.endpoint, webhooks.signing_key as "signingKey"`.execute(database);
+              environments.account_id::float8 as "accountId",
+              lanes.read_from_day::text as "readFromDay", ${SNAPSHOT}, ${TARGET}`.execute(database);
   const claimed = new Map(rows.map((row) => [nameOf(row), row]));
   return claims.map(({ lane }) => {
     const name = nameOf(lane);
     const row = claimed.get(name);
     claimed.delete(name);
     if (!row) return undefined;
-    const { accountId, endpoint, signingKey } = row;
-    return { ...snapshotOf(row), accountId, endpoint, signingKey };
+    const { accountId, readFromDay } = row;
+    return { ...snapshotOf(row), ...targetOf(row), accountId, readFromDay };
   });
 }
 
@@ -122,6 +111,7 @@ export async function claimLane(
 
 export interface LaneReport extends LaneSnapshot {
   readonly lastSequence: number;
+  readonly nextStartAtMs: number | null;
   readonly isPaused: boolean;
   readonly isHeld: boolean;
 }
@@ -160,10 +150,14 @@ export interface AttemptRecord {
 export interface LaneProgress {
   readonly snapshot: LaneSnapshot;
   readonly attempts: readonly AttemptRecord[];
+  /** Where the webhook has a rate limit. */
+  readonly nextStartAtMs?: number | null;
   /** The endpoint that `snapshot` speaks of: if it was changed meanwhile, the head is probed at once. */
   readonly endpoint: string;
   /** Gives the lease back. */
   readonly isLast: boolean;
+  /** Of a delivery at or before the one after the cursor, where it is known. */
+  readonly readFromDay?: string | null;
 }
 
 export interface LaneAfterProgress extends LaneTarget {
@@ -196,6 +190,7 @@ export async function recordProgressOfLanes(
   const attempts = reports.flatMap(({ lane, fencing, progress }) =>
     progress.attempts.map((attempt) => ({ lane, fencing, attempt })),
   );
+  const abandoned = attempts.filter(({ attempt }) => attempt.outcome === 'abandoned');
   const { rows } = await sql<
     LaneKey &
       LaneTarget & {
@@ -218,31 +213,56 @@ export async function recordProgressOfLanes(
         ${timestampColumn(reports, ({ progress }) => progress.snapshot.nextProbeAtMs)}::timestamptz[],
         ${textColumn(reports, ({ progress }) => progress.endpoint)}::text[],
         ${booleanColumn(reports, ({ progress }) => progress.isLast)}::boolean[],
-        ${integerColumn(reports, ({ leaseMs }) => leaseMs)}::int[]
+        ${timestampColumn(reports, ({ progress }) => progress.nextStartAtMs ?? null)}::timestamptz[],
+        ${booleanColumn(reports, ({ progress }) => hasRecovered(progress))}::boolean[],
+        ${integerColumn(reports, ({ leaseMs }) => leaseMs)}::int[],
+        ${textColumn(reports, ({ progress }) => progress.readFromDay ?? null)}::text[]
       ) as g (environment_id, webhook_id, fencing, state, cursor_sequence, attempted_sequence, send_window,
-              next_probe_at, endpoint, is_last, lease_ms)
+              next_probe_at, endpoint, is_last, next_start_at, has_recovered, lease_ms, read_from_day)
     ), held as (
       select given.*
         from lanes join given using (environment_id, webhook_id)
        where lanes.fencing = given.fencing
        order by environment_id, webhook_id
          for no key update of lanes
+    ), abandoned as (
+      -- Not what an operator had tried once, nor an alert: of those nobody is told.
+      select log.environment_id, log.webhook_id, min(log.sequence) as sequence
+        from unnest(
+          ${integerColumn(abandoned, ({ lane }) => lane.environmentId)}::int[],
+          ${integerColumn(abandoned, ({ lane }) => lane.webhookId)}::int[],
+          ${bigintColumn(abandoned, ({ attempt }) => attempt.sequence)}::bigint[]
+        ) as a (environment_id, webhook_id, sequence)
+        join delivery_log log using (environment_id, webhook_id, sequence)
+       where log.origin = 'event' and log.event_type <> all (${[...ALERT_EVENT_TYPES]}::text[])
+       group by log.environment_id, log.webhook_id
     ), lane as (
       update lanes
          set state = held.state, cursor_sequence = held.cursor_sequence,
              attempted_sequence = held.attempted_sequence, send_window = held.send_window,
+             read_from_day = coalesce(held.read_from_day::date, lanes.read_from_day),
              next_probe_at = case when held.next_probe_at is null or webhooks.endpoint = held.endpoint
                                   then held.next_probe_at
                                   else least(held.next_probe_at, ${new Date(nowMs)}) end,
+             next_start_at = held.next_start_at,
+             -- An episode of failure, from the first one to the first success (lane-alerts.ts).
+             failing_since = case when held.has_recovered then null
+                                  when held.state = 'failing' then coalesce(failing_since, ${new Date(nowMs)})
+                                  else failing_since end,
+             is_failure_told = is_failure_told and not held.has_recovered,
+             abandoned_sequence = case when held.has_recovered and is_abandonment_told then null
+                                       else coalesce(abandoned_sequence, abandoned.sequence) end,
+             is_abandonment_told = is_abandonment_told and not held.has_recovered,
              -- Prolonged only once half of it is gone: each change of it is a change of an index.
              lease_until = case when held.is_last then null
                                 when lease_until > clock_timestamp() + held.lease_ms / 2 * interval '1 millisecond' then lease_until
                                 else clock_timestamp() + held.lease_ms * interval '1 millisecond' end
         from held join webhooks on webhooks.environment_id = held.environment_id and webhooks.webhook_id = held.webhook_id
+        left join abandoned on abandoned.environment_id = held.environment_id and abandoned.webhook_id = held.webhook_id
        where lanes.environment_id = held.environment_id and lanes.webhook_id = held.webhook_id
          and lanes.fencing = held.fencing
       returning lanes.environment_id, lanes.webhook_id, lanes.fencing, last_sequence, is_paused, lanes.next_probe_at,
-                lease_until, webhooks.endpoint, webhooks.signing_key
+                lease_until, ${TARGET}
     ), kept as (
       insert into delivery_attempts
         (environment_id, webhook_id, sequence, attempt, started_at, duration_ms, status, outcome, failure,
@@ -269,8 +289,8 @@ export async function recordProgressOfLanes(
       -- Only a repetition finds its rows there.
       on conflict do nothing
     )
-    select environment_id as "environmentId", webhook_id as "webhookId", fencing, last_sequence as "lastSequence",
-           is_paused as "isPaused", next_probe_at as "nextProbeAt", endpoint, signing_key as "signingKey",
+    select lane.*, environment_id as "environmentId", webhook_id as "webhookId", last_sequence as "lastSequence",
+           is_paused as "isPaused", next_probe_at as "nextProbeAt",
            (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs"
       from lane`.execute(database);
   const after = new Map(rows.map((row) => [`${nameOf(row)}/${row.fencing}`, row]));
@@ -278,8 +298,7 @@ export async function recordProgressOfLanes(
     const row = after.get(`${nameOf(lane)}/${fencing}`);
     return (
       row && {
-        endpoint: row.endpoint,
-        signingKey: row.signingKey,
+        ...targetOf(row),
         lastSequence: Number(row.lastSequence),
         isPaused: row.isPaused,
         nextProbeAtMs: row.nextProbeAt?.getTime() ?? null,
@@ -324,14 +343,6 @@ export async function listLanesToWake(
 
 const nameOf = (lane: LaneKey): string => `${lane.environmentId}/${lane.webhookId}`;
 
-function snapshotOf(row: LaneRow): LaneSnapshot & { lastSequence: number; fencing: number } {
-  return {
-    state: row.state,
-    cursor: Number(row.cursor),
-    attemptedThrough: Number(row.attemptedThrough),
-    nextProbeAtMs: row.nextProbeAt?.getTime() ?? null,
-    window: row.window,
-    lastSequence: Number(row.lastSequence),
-    fencing: Number(row.fencing),
-  };
-}
+/** The first success after failures, which ends their episode. */
+const hasRecovered = ({ snapshot, attempts }: LaneProgress): boolean =>
+  snapshot.state === 'healthy' && attempts.some(({ outcome }) => outcome === 'delivered');

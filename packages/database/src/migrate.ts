@@ -8,9 +8,21 @@ import { webhooks } from './migrations/0003_webhooks.ts';
 import { lookupIndexes } from './migrations/0004_lookup_indexes.ts';
 import { webhookOperations } from './migrations/0005_webhook_operations.ts';
 import { installation } from './migrations/0006_installation.ts';
+import { parkedOperations } from './migrations/0007_parked_operations.ts';
+import { imports } from './migrations/0008_imports.ts';
+import { testKeys } from './migrations/0008_test_keys.ts';
 import { eventTraces } from './migrations/0009_event_traces.ts';
+import { webhookSecrets } from './migrations/0010_webhook_secrets.ts';
+import { webhookSendOptions } from './migrations/0010_webhook_send_options.ts';
+import { webhooksReplayed } from './migrations/0010_webhooks_replayed.ts';
+import { webhooksWatched } from './migrations/0010_webhooks_watched.ts';
+import { deliveryPartitions } from './migrations/0011_delivery_partitions.ts';
 import { accountSurface } from './migrations/0012_account_surface.ts';
+import { signupAndReceipts } from './migrations/0013_signup_and_receipts.ts';
 import { auditLogs } from './migrations/0014_audit_logs.ts';
+import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
+import { billingRuns } from './migrations/0016_billing_runs.ts';
+import { credits } from './migrations/0017_credits.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -20,9 +32,21 @@ const MIGRATIONS = {
   '0004_lookup_indexes': lookupIndexes,
   '0005_webhook_operations': webhookOperations,
   '0006_installation': installation,
+  '0007_parked_operations': parkedOperations,
+  '0008_imports': imports,
+  '0008_test_keys': testKeys,
   '0009_event_traces': eventTraces,
+  '0010_webhook_secrets': webhookSecrets,
+  '0010_webhook_send_options': webhookSendOptions,
+  '0010_webhooks_replayed': webhooksReplayed,
+  '0010_webhooks_watched': webhooksWatched,
+  '0011_delivery_partitions': deliveryPartitions,
   '0012_account_surface': accountSurface,
+  '0013_signup_and_receipts': signupAndReceipts,
   '0014_audit_logs': auditLogs,
+  '0015_audit_log_exports': auditLogExports,
+  '0016_billing_runs': billingRuns,
+  '0017_credits': credits,
 };
 
 /**

@@ -14,6 +14,8 @@ const FAST_STOP_DEADLINE_MS = 15_000;
 const LOG_SIZE_BYTES_MAX = 8_388_608;
 
 export interface PostgresServer {
+  /** Of the process that the others are children of. */
+  readonly pid: number;
   /** Resolves when it ends, asked to or not, with its last words. */
   readonly ended: Promise<string>;
   readonly stop: () => Promise<void>;
@@ -62,7 +64,7 @@ export async function spawnPostgres(options: {
     const words = (await readFile(logFile)).subarray(wordsFrom).toString();
     return lastLines(`${words}${reason}`);
   });
-  return { ended, stop: () => stopServer(child, ended) };
+  return { pid: child.pid ?? 0, ended, stop: () => stopServer(child, ended) };
 }
 
 /**

@@ -1,15 +1,15 @@
 /** Part of a transaction that can fail without the rest. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
-import { isRefusedData } from './statement-failure.ts';
 
 /**
- * Runs `work` in a savepoint. Where Postgres refuses a value, what it wrote is undone, the
+ * Runs `work` in a savepoint. Where it fails in a way that `isContained`, what it wrote is undone, the
  * transaction goes on and the error is the caller's; any other error is the transaction's end. May
  * be nested.
  */
 export async function inSavepoint<Result>(
   transaction: DatabaseOrTransaction,
+  isContained: (error: unknown) => boolean,
   work: () => Promise<Result>,
 ): Promise<Result> {
   await sql`savepoint part`.execute(transaction);
@@ -18,7 +18,7 @@ export async function inSavepoint<Result>(
     await sql`release savepoint part`.execute(transaction);
     return result;
   } catch (error) {
-    if (isRefusedData(error)) {
+    if (isContained(error)) {
       await sql`rollback to savepoint part`.execute(transaction);
       await sql`release savepoint part`.execute(transaction);
     }

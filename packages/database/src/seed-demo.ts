@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
 import { SCOPES } from '@sluice/domain/account';
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
+import { insertReceipt } from './receipts.ts';
 
 export const DEMO = {
   accountId: 1,
@@ -22,6 +23,8 @@ export const DEMO = {
   invoicedAccountId: 2,
   invoicedEnvironmentId: 2,
   invoicedAccountToken: 'sa_sandbox_demo_invoiced',
+  /** Of account 1: /settings/receipts/demo_receipt */
+  receiptId: 'demo_receipt',
 } as const;
 
 /** The workspace, the owner and the service account of each have the account's number. */
@@ -41,6 +44,17 @@ const CREDENTIALS = [
   { kind: 'app', siteId: null, secret: DEMO.appKey },
 ] as const;
 
+const RECEIPT = {
+  receiptId: DEMO.receiptId,
+  number: 'DEMO-0001',
+  issuedAt: new Date('2026-01-01T00:00:00Z'),
+  billedTo: 'Demo',
+  lines: [{ description: '500 inbox previews', quantity: 1, amount: 4900 }],
+  total: 4900,
+  currency: 'usd',
+  paymentMethod: 'Visa ending in 4242',
+};
+
 const SECRETS = [...CREDENTIALS.map(({ secret }) => secret), ...ACCOUNTS.map(({ token }) => token)];
 
 /** Creates the demo workspace, or puts its credentials in force again. May be called at every start. */
@@ -49,7 +63,10 @@ export async function seedDemoWorkspace(database: Database): Promise<void> {
     const [demo, invoiced] = ACCOUNTS;
     if (await isForDemo(transaction, invoiced)) await seedAccount(transaction, invoiced);
     const hasDemo = await isForDemo(transaction, demo);
-    if (hasDemo) await seedAccount(transaction, demo);
+    if (hasDemo) {
+      await seedAccount(transaction, demo);
+      await insertReceipt(transaction, demo.accountId, RECEIPT);
+    }
     await advanceIdentities(transaction);
     if (!hasDemo) return;
     await sql`

@@ -63,6 +63,7 @@ export interface ApiCredentials {
   expires_at: Timestamp | null;
   ip_allowlist: Generated<string[]>;
   is_read_only: Generated<boolean>;
+  is_test: Generated<boolean>;
   kind: string;
   last_used_at: Timestamp | null;
   last_used_ip: string | null;
@@ -80,6 +81,35 @@ export interface AuditChains {
   last_at: Generated<Timestamp>;
   last_hash: Generated<Buffer>;
   last_id: Generated<number>;
+}
+
+export interface AuditLogExportParts {
+  account_id: Int8;
+  content: Buffer;
+  export_id: string;
+  part: number;
+}
+
+export interface AuditLogExports {
+  account_id: Int8;
+  after_id: Generated<number>;
+  attempt_count: Generated<number>;
+  completed_at: Timestamp | null;
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+  export_id: string;
+  fencing: Generated<Int8>;
+  filter: Json;
+  format: string;
+  lease_until: Timestamp | null;
+  part_count: Generated<number>;
+  requested_by_service_account_id: number | null;
+  requested_by_user_id: number | null;
+  row_count: Generated<number>;
+  sha256: Buffer | null;
+  size_bytes: Generated<Int8>;
+  status: Generated<string>;
+  until_id: number;
 }
 
 export interface AuditLogs {
@@ -105,8 +135,51 @@ export interface AuditLogs {
   user_id: number | null;
 }
 
+export interface CreditAccounts {
+  account_id: Int8;
+  kind: string;
+  last_entry_id: Generated<Int8>;
+  last_grant_id: Generated<number>;
+}
+
+export interface CreditEntries {
+  account_id: Int8;
+  amount: Int8;
+  available_after: Int8;
+  created_at: Timestamp;
+  entry_id: Int8;
+  from_place: string;
+  grant_id: number;
+  kind: string;
+  to_place: string;
+  transaction_key: string;
+}
+
+export interface CreditGrants {
+  account_id: Int8;
+  available: Int8;
+  created_at: Timestamp;
+  expired: Int8;
+  expires_at: Timestamp | null;
+  grant_id: number;
+  granted: Int8;
+  held: Int8;
+  kind: string;
+  pool: string;
+  used: Int8;
+}
+
+export interface CreditTransactions {
+  account_id: Int8;
+  created_at: Timestamp;
+  kind: string;
+  reason: string;
+  transaction_key: string;
+}
+
 export interface DeliveryAttempts {
   attempt: number;
+  day: Generated<Timestamp>;
   duration_ms: number;
   environment_id: number;
   failure: string | null;
@@ -124,6 +197,7 @@ export interface DeliveryLog {
   appended_at: Generated<Timestamp>;
   body: string;
   cause_event_id: string | null;
+  day: Generated<Timestamp>;
   envelope_number: Int8 | null;
   environment_id: number;
   event_id: string;
@@ -193,6 +267,57 @@ export interface FirstEngagements {
   metric: string;
 }
 
+export interface IdempotencyKeys {
+  answer: Buffer | null;
+  fingerprint: Buffer;
+  key_hash: Buffer;
+  locked_until: Timestamp | null;
+  principal: string;
+  started_at: Timestamp;
+}
+
+export interface ImportChunks {
+  bytes: Buffer;
+  environment_id: number;
+  first_byte: Int8;
+  import_id: number;
+}
+
+export interface ImportProblems {
+  code: string;
+  column_name: string;
+  environment_id: number;
+  import_id: number;
+  message: string;
+  position: number;
+  record: Json;
+  row_number: Int8;
+  severity: string;
+}
+
+export interface Imports {
+  columns: Json | null;
+  created_at: Timestamp;
+  data_file_url: string | null;
+  data_to_process: string;
+  description: string | null;
+  environment_id: number;
+  error: string | null;
+  fencing: Generated<Int8>;
+  identifier: string;
+  import_id: Generated<number>;
+  lease_until: Timestamp | null;
+  name: string;
+  next_byte: Generated<Int8>;
+  rows_failed: Generated<Int8>;
+  rows_imported: Generated<Int8>;
+  rows_read: Generated<Int8>;
+  rows_warned: Generated<Int8>;
+  size_bytes: Generated<Int8>;
+  state: string;
+  updated_at: Timestamp;
+}
+
 export interface IngestionIssues {
   code: string;
   count: Int8;
@@ -212,14 +337,20 @@ export interface Installation {
 }
 
 export interface Lanes {
+  abandoned_sequence: Int8 | null;
   attempted_sequence: Generated<Int8>;
   cursor_sequence: Generated<Int8>;
   environment_id: number;
+  failing_since: Timestamp | null;
   fencing: Generated<Int8>;
+  is_abandonment_told: Generated<boolean>;
+  is_failure_told: Generated<boolean>;
   is_paused: Generated<boolean>;
   last_sequence: Generated<Int8>;
   lease_until: Timestamp | null;
   next_probe_at: Timestamp | null;
+  next_start_at: Timestamp | null;
+  read_from_day: Timestamp | null;
   send_window: Generated<number>;
   state: Generated<string>;
   wake_at: Generated<Timestamp | null>;
@@ -262,6 +393,25 @@ export interface Outbox {
   topic: string;
 }
 
+export interface ParkedOperations {
+  envelope_id: string;
+  environment_id: number;
+  error: string;
+  operation: string;
+  parked_at: Generated<Timestamp>;
+  parked_id: string;
+}
+
+export interface Partners {
+  created_at: Timestamp;
+  decided_at: Timestamp | null;
+  logo_url: string | null;
+  name: string | null;
+  partner_id: string;
+  status: Generated<string>;
+  website: string | null;
+}
+
 export interface People {
   attributes: Json;
   attributes_at: Timestamp | null;
@@ -283,6 +433,18 @@ export interface PersonIdentifiers {
   value: string;
 }
 
+export interface Receipts {
+  account_id: Int8;
+  billed_to: string;
+  currency: string;
+  issued_at: Timestamp;
+  lines: Json;
+  number: string;
+  payment_method: string | null;
+  receipt_id: string;
+  total: Int8;
+}
+
 export interface Relationships {
   attributes: Json;
   created_at: Timestamp;
@@ -290,6 +452,58 @@ export interface Relationships {
   object_number: Int8;
   person_id: Int8;
   updated_at: Timestamp;
+}
+
+export interface ReplayAttempts {
+  attempt: number;
+  duration_ms: number;
+  environment_id: number;
+  failure: string | null;
+  failure_message: string | null;
+  outcome: string;
+  replay_id: number;
+  response_body: string | null;
+  response_head: string | null;
+  sequence: Int8;
+  started_at: Timestamp;
+  status: number | null;
+  webhook_id: number;
+}
+
+export interface Runs {
+  account_id: Int8;
+  content: Json;
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+  fence: Generated<Int8>;
+  fingerprint: string;
+  finished_at: Timestamp | null;
+  invoice_id: string | null;
+  kind: string;
+  lane: string;
+  lease_until: Timestamp | null;
+  message: string | null;
+  next_at: Generated<Timestamp>;
+  origin: Json;
+  rail: string;
+  result: Json | null;
+  review_reason: string | null;
+  run_id: string;
+  status: Generated<string>;
+  wait_count: Generated<number>;
+}
+
+export interface RunSteps {
+  account_id: Int8;
+  attempt: number;
+  ended_at: Timestamp | null;
+  idempotency_key: string;
+  input: Json;
+  output: Json | null;
+  run_id: string;
+  started_at: Timestamp;
+  state: string;
+  step: string;
 }
 
 export interface SegmentMembers {
@@ -308,6 +522,17 @@ export interface ServiceAccounts {
   service_account_id: Generated<number>;
 }
 
+export interface Signups {
+  attempt_count: Generated<number>;
+  code_expires_at: Timestamp | null;
+  code_hmac: Buffer | null;
+  email: string;
+  ip: string;
+  signup_id: Generated<Int8>;
+  started_at: Timestamp;
+  used_at: Timestamp | null;
+}
+
 export interface Users {
   account_id: Int8;
   created_at: Generated<Timestamp>;
@@ -323,8 +548,52 @@ export interface Users {
   user_id: Generated<number>;
 }
 
-export interface Webhooks {
+export interface VendorCustomers {
+  account_id: Int8;
   created_at: Generated<Timestamp>;
+  customer_id: string;
+}
+
+export interface VendorEvents {
+  attempt_count: Generated<number>;
+  event_id: string;
+  next_at: Timestamp;
+  object_id: string;
+  received_at: Timestamp;
+  settled_at: Timestamp | null;
+  type: string;
+}
+
+export interface WebhookReplays {
+  abandoned_count: Generated<Int8>;
+  attempted_position: Generated<Int8>;
+  created_at: Timestamp;
+  created_by: string;
+  criteria: Json;
+  cursor_position: Generated<Int8>;
+  cursor_sequence: Int8;
+  delivered_count: Generated<Int8>;
+  ended_at: Timestamp | null;
+  endpoint: string;
+  environment_id: number;
+  fencing: Generated<Int8>;
+  lane_state: Generated<string>;
+  lease_until: Timestamp | null;
+  next_probe_at: Timestamp | null;
+  next_start_at: Timestamp | null;
+  rate_per_second: number;
+  replay_id: Generated<number>;
+  send_window: Generated<number>;
+  state: Generated<string>;
+  through_sequence: Int8;
+  total: Int8 | null;
+  webhook_id: number;
+}
+
+export interface Webhooks {
+  attribute_filters: Json | null;
+  created_at: Generated<Timestamp>;
+  custom_headers: string | null;
   deleted_at: Timestamp | null;
   disabled: Generated<boolean>;
   endpoint: string;
@@ -332,9 +601,16 @@ export interface Webhooks {
   events: string[];
   full_resolution: Generated<boolean>;
   name: string;
+  next_signing_key: string | null;
+  next_signing_key_made_at: Timestamp | null;
+  next_signs_from: Timestamp | null;
+  rate_limit_per_second: number | null;
   signing_key: string;
+  signing_key_made_at: Generated<Timestamp>;
+  standard_webhooks: Generated<boolean>;
   updated_at: Generated<Timestamp>;
   webhook_id: Generated<number>;
+  window_max: number | null;
   with_content: Generated<boolean>;
 }
 
@@ -343,7 +619,13 @@ export interface Tables {
   accounts: Accounts;
   api_credentials: ApiCredentials;
   audit_chains: AuditChains;
+  audit_log_export_parts: AuditLogExportParts;
+  audit_log_exports: AuditLogExports;
   audit_logs: AuditLogs;
+  credit_accounts: CreditAccounts;
+  credit_entries: CreditEntries;
+  credit_grants: CreditGrants;
+  credit_transactions: CreditTransactions;
   delivery_attempts: DeliveryAttempts;
   delivery_log: DeliveryLog;
   devices: Devices;
@@ -352,6 +634,10 @@ export interface Tables {
   event_ids: EventIds;
   events: Events;
   first_engagements: FirstEngagements;
+  idempotency_keys: IdempotencyKeys;
+  import_chunks: ImportChunks;
+  import_problems: ImportProblems;
+  imports: Imports;
   ingestion_issues: IngestionIssues;
   installation: Installation;
   lanes: Lanes;
@@ -359,11 +645,21 @@ export interface Tables {
   message_deliveries: MessageDeliveries;
   objects: Objects;
   outbox: Outbox;
+  parked_operations: ParkedOperations;
+  partners: Partners;
   people: People;
   person_identifiers: PersonIdentifiers;
+  receipts: Receipts;
   relationships: Relationships;
+  replay_attempts: ReplayAttempts;
+  run_steps: RunSteps;
+  runs: Runs;
   segment_members: SegmentMembers;
   service_accounts: ServiceAccounts;
+  signups: Signups;
   users: Users;
+  vendor_customers: VendorCustomers;
+  vendor_events: VendorEvents;
+  webhook_replays: WebhookReplays;
   webhooks: Webhooks;
 }

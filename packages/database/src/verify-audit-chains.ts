@@ -53,11 +53,12 @@ export async function verifyAuditChain(
     .execute((transaction) => checkAuditChain(transaction, accountId, onProgress));
 }
 
-/** {@link verifyAuditChain} in a transaction of the caller's. */
+/** {@link verifyAuditChain} in a transaction of the caller's, in pages of `pageSize`. */
 export async function checkAuditChain(
   transaction: DatabaseOrTransaction,
   accountId: number,
   onProgress: (done: number, all: number) => void,
+  pageSize = PAGE_SIZE,
 ): Promise<AuditVerification> {
   const end = await findEnd(transaction, accountId);
   const findings: AuditFinding[] = [];
@@ -65,7 +66,7 @@ export async function checkAuditChain(
   let entryCount = 0;
   let last: Link = { id: 0, atMs: -Infinity, hash: FIRST_PREVIOUS_HASH };
   for (;;) {
-    const page = await listStored(transaction, accountId, last.id);
+    const page = await listStored(transaction, accountId, last.id, pageSize);
     for (const stored of page) {
       const { entry, hash } = stored;
       checkEntry(stored, last, report);
@@ -73,7 +74,7 @@ export async function checkAuditChain(
     }
     entryCount += page.length;
     onProgress(entryCount, end.id);
-    if (page.length < PAGE_SIZE) break;
+    if (page.length < pageSize) break;
   }
   if (last.id < end.id) report(missing(last.id + 1, end.id));
   else if (last.id > end.id) report(`entries after ${end.id} were put in`);
@@ -121,6 +122,7 @@ async function listStored(
   transaction: DatabaseOrTransaction,
   accountId: number,
   after: number,
+  limit: number,
 ): Promise<StoredEntry[]> {
   const { rows } = await sql<HashedAuditEntry & { previousHash: string; hash: string }>`
     select account_id::float8 as "accountId", audit_log_id as "auditLogId",
@@ -132,6 +134,6 @@ async function listStored(
            run_id as "runId", changes,
            encode(previous_hash, 'hex') as "previousHash", encode(hash, 'hex') as hash
       from audit_logs where account_id = ${accountId} and audit_log_id > ${after}
-     order by audit_log_id limit ${PAGE_SIZE}`.execute(transaction);
+     order by audit_log_id limit ${limit}`.execute(transaction);
   return rows.map(({ previousHash, hash, ...entry }) => ({ entry, previousHash, hash }));
 }

@@ -14,6 +14,7 @@ import {
   insertWebhook,
   lockWebhook,
   updateWebhook,
+  type NewWebhook,
   type Webhook,
   type WebhookSettings,
 } from './webhooks.ts';
@@ -22,7 +23,7 @@ import {
 export async function makeWebhook(
   database: Database,
   environmentId: number,
-  settings: WebhookSettings,
+  settings: NewWebhook,
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<Webhook | undefined> {
@@ -110,4 +111,9 @@ const auditState = (webhook: Webhook): AuditState<'reporting_webhook'> => ({
   disabled: webhook.disabled,
   full_resolution: webhook.fullResolution,
   with_content: webhook.withContent,
+  standard_webhooks: webhook.standardWebhooks,
+  rate_limit_per_second: webhook.rateLimitPerSecond,
+  window_max: webhook.windowMax,
+  headers: webhook.customHeaders,
+  attribute_filters: webhook.attributeFilters,
 });

@@ -6,10 +6,25 @@
  *
  * Used by `webhook-changes.ts`, which records what is changed. What is sent is in `deliveries.ts`, how far in `lanes.ts`.
  */
+import type { AttributeFilter } from '@sluice/domain/attribute-filter';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 
-export interface WebhookSettings {
+/** How deliveries are sent; a webhook that is made without them has the defaults. */
+export interface DeliveryOptions {
+  /** Adds the headers of Standard Webhooks. */
+  readonly standardWebhooks: boolean;
+  /** Null: as fast as it goes. */
+  readonly rateLimitPerSecond: number | null;
+  /** Requests at the same time; null: what the workers allow. */
+  readonly windowMax: number | null;
+  /** Sealed JSON, name to value; null where there are none. */
+  readonly customHeaders: string | null;
+  /** Null: every event of the chosen types. */
+  readonly attributeFilters: readonly AttributeFilter[] | null;
+}
+
+export interface WebhookSettings extends DeliveryOptions {
   readonly name: string;
   readonly endpoint: string;
   readonly events: readonly string[];
@@ -17,6 +32,8 @@ export interface WebhookSettings {
   readonly fullResolution: boolean;
   readonly withContent: boolean;
 }
+
+export type NewWebhook = Omit<WebhookSettings, keyof DeliveryOptions> & Partial<DeliveryOptions>;
 
 export interface Webhook extends WebhookSettings {
   readonly webhookId: number;
@@ -26,20 +43,25 @@ export interface Webhook extends WebhookSettings {
 
 const COLUMNS = sql`
   webhook_id as "webhookId", name, endpoint, events, disabled, full_resolution as "fullResolution",
-  with_content as "withContent", created_at as "createdAt", updated_at as "updatedAt"`;
+  with_content as "withContent", standard_webhooks as "standardWebhooks",
+  rate_limit_per_second as "rateLimitPerSecond", window_max as "windowMax", custom_headers as "customHeaders",
+  attribute_filters as "attributeFilters", created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** Makes a webhook, signing with its workspace's key, and its empty lane. Undefined where there is no such workspace. */
 export async function insertWebhook(
   database: DatabaseOrTransaction,
   environmentId: number,
-  settings: WebhookSettings,
+  settings: NewWebhook,
 ): Promise<Webhook | undefined> {
   const { rows } = await sql<Webhook>`
     with made as (
       insert into webhooks
-        (environment_id, name, endpoint, events, disabled, full_resolution, with_content, signing_key)
+        (environment_id, name, endpoint, events, disabled, full_resolution, with_content, standard_webhooks,
+         rate_limit_per_second, window_max, custom_headers, attribute_filters, signing_key)
       select environment_id, ${settings.name}, ${settings.endpoint}, ${settings.events}::text[], ${settings.disabled},
-             ${settings.fullResolution}, ${settings.withContent}, webhook_signing_key
+             ${settings.fullResolution}, ${settings.withContent}, ${settings.standardWebhooks ?? false},
+             ${settings.rateLimitPerSecond ?? null}::int, ${settings.windowMax ?? null}::int, ${settings.customHeaders ?? null},
+             ${jsonOf(settings.attributeFilters)}::jsonb, webhook_signing_key
         from environments where environment_id = ${environmentId}
       returning *
     ), lane as (
@@ -116,6 +138,11 @@ export async function updateWebhook(
              disabled = coalesce(${changes.disabled ?? null}::boolean, webhooks.disabled),
              full_resolution = coalesce(${changes.fullResolution ?? null}::boolean, full_resolution),
              with_content = coalesce(${changes.withContent ?? null}::boolean, with_content),
+             standard_webhooks = coalesce(${changes.standardWebhooks ?? null}::boolean, standard_webhooks),
+             rate_limit_per_second = case when ${changes.rateLimitPerSecond !== undefined} then ${changes.rateLimitPerSecond ?? null}::int else rate_limit_per_second end,
+             window_max = case when ${changes.windowMax !== undefined} then ${changes.windowMax ?? null}::int else window_max end,
+             custom_headers = case when ${changes.customHeaders !== undefined} then ${changes.customHeaders ?? null} else custom_headers end,
+             attribute_filters = case when ${changes.attributeFilters !== undefined} then ${jsonOf(changes.attributeFilters)}::jsonb else attribute_filters end,
              updated_at = ${new Date(nowMs)}
         from before
        where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint
@@ -190,3 +217,7 @@ export async function clearDeletedWebhook(
     select 1 from target`.execute(database);
   return rows.length > 0;
 }
+
+/** As a text: the driver would write a list as a Postgres array. */
+const jsonOf = (filters: readonly AttributeFilter[] | null | undefined): string | null =>
+  filters ? JSON.stringify(filters) : null;

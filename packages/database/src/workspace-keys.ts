@@ -1,5 +1,6 @@
 /** What intake needs to know of credentials: every key in force and the workspace that it opens. */
 import { sql } from 'kysely';
+import { bigintColumn, integerColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 
 export interface WorkspaceKey {
@@ -11,6 +12,8 @@ export interface WorkspaceKey {
   readonly accountId: string;
   /** The workspace setting: Track v2 may name a person by phone. */
   readonly phoneIdentifies: boolean;
+  /** Of a Pipelines key that is not saved yet: its credential. */
+  readonly testCredentialId?: string | null;
 }
 
 /**
@@ -21,9 +24,34 @@ export async function listWorkspaceKeys(database: DatabaseOrTransaction): Promis
   const { rows } = await sql<WorkspaceKey>`
     select c.kind, c.site_id as "siteId", c.secret_hash as "secretHash",
            c.environment_id as "environmentId", e.account_id as "accountId",
-           e.phone_identifies as "phoneIdentifies"
+           e.phone_identifies as "phoneIdentifies",
+           case when c.is_test then c.credential_id end as "testCredentialId"
     from api_credentials c
     join environments e on e.environment_id = c.environment_id
-    where c.kind in ('track', 'pipelines') and c.revoked_at is null`.execute(database);
+    where c.kind in ('track', 'pipelines') and c.revoked_at is null
+      and (c.expires_at is null or c.expires_at > now())`.execute(database);
   return rows;
+}
+
+/** A Pipelines key that was made to be tested. */
+export interface TestKey {
+  readonly environmentId: number;
+  readonly credentialId: string;
+}
+
+/** Saves keys that an identify call was taken with. By the tenant's credentials, which are few. */
+export async function saveTestedKeys(
+  database: DatabaseOrTransaction,
+  keys: readonly TestKey[],
+): Promise<void> {
+  if (keys.length === 0) return;
+  await sql`
+    update api_credentials c set is_test = false
+    from unnest(
+      ${integerColumn(keys, (key) => key.environmentId)}::int[],
+      ${bigintColumn(keys, (key) => Number(key.credentialId))}::bigint[]
+    ) as t (environment_id, credential_id)
+    where c.environment_id = t.environment_id and c.credential_id = t.credential_id and c.is_test`.execute(
+    database,
+  );
 }

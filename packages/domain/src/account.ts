@@ -4,7 +4,7 @@
  */
 
 /** From the least to the most. */
-const ROLES = ['member', 'billing_admin', 'account_admin'] as const;
+export const ROLES = ['member', 'billing_admin', 'account_admin'] as const;
 
 export type Role = (typeof ROLES)[number];
 
@@ -17,3 +17,6 @@ export type Scope = (typeof SCOPES)[number];
 export function includesRole(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed);
 }
+
+/** What of an account may be switched on. */
+export const PRODUCTS = ['journeys', 'pipelines', 'inbox_previews', 'design_studio'] as const;

@@ -15,7 +15,7 @@ import {
 } from './audit-registry.ts';
 import { canonicalJson } from './canonical-json.ts';
 import { AppError } from './errors.ts';
-import type { Json } from './json.ts';
+import { isJsonObject, setKey, type Json, type JsonObject } from './json.ts';
 import { toStorableText } from './storable-text.ts';
 
 /** One field; null before a creation and after a deletion. */
@@ -64,10 +64,17 @@ export function diffAttributes<Type extends AuditObjectType>(
 
 /** As it comes back from `jsonb`. */
 function toJson(value: unknown): Json {
-  const text = JSON.stringify(value ?? null, (_key, part: unknown) =>
-    typeof part === 'string' ? toStorableText(part) : part,
-  );
-  return JSON.parse(text) as Json;
+  return toStorable(JSON.parse(JSON.stringify(value ?? null)) as Json);
+}
+
+function toStorable(value: Json): Json {
+  if (typeof value === 'string') return toStorableText(value);
+  if (Array.isArray(value)) return value.map(toStorable);
+  if (!isJsonObject(value)) return value;
+  const storable: JsonObject = {};
+  for (const [key, part] of Object.entries(value))
+    setKey(storable, toStorableText(key), toStorable(part));
+  return storable;
 }
 
 /** An entry as it is hashed: all that is kept of it. */

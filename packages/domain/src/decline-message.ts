@@ -20,3 +20,10 @@ export const declineMessage = (declineCode: string | null): string =>
   declineCode !== null && Object.hasOwn(MESSAGES, declineCode)
     ? (MESSAGES[declineCode] as string)
     : GENERIC;
+
+/** For endings in which no card was refused. */
+export const FAILURE_MESSAGES = {
+  refused: 'The payment could not be made. Check the payment method on file.',
+  expired: 'The purchase was not paid in time.',
+  noSubscription: 'The account has no subscription to add to.',
+} as const;

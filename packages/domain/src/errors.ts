@@ -20,6 +20,8 @@ export const ERRORS = {
     'A service ended, or did not become ready, while everything was being started; its own words follow.',
   SPILL_UNREADABLE:
     'A file of calls kept while the broker was away is damaged. Move it aside as the message says; it may hold acknowledged calls.',
+  SECRET_UNREADABLE:
+    'A secret in the database does not open with the keys of SEALING_KEYS. Start with the keys that sealed it.',
   COMMAND_FAILED: 'A command of `sluice` could not do what was asked; its line says why.',
   BUG: 'Something that cannot happen did. Please report it with the log.',
 } as const;

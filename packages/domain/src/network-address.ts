@@ -102,6 +102,25 @@ export type AddressVerdict =
 export interface AddressPolicy {
   /** Opens the `allowable` kinds. Metadata, multicast and the like stay closed. */
   readonly allowPrivate: boolean;
+  /** Opens the `allowable` kinds within these networks; none by default. */
+  readonly allowedNetworks?: readonly AddressRange[];
+}
+
+/** Part of the address space. */
+export interface AddressRange {
+  readonly length: number;
+  readonly prefix: Bits;
+}
+
+/** Reads `10.1.0.0/16` or `fd12::/48`, or one address; undefined where it is neither. */
+export function parseNetwork(text: string): AddressRange | undefined {
+  const [address = '', prefixLength, ...rest] = text.split('/');
+  const bits = parseAddress(address);
+  if (bits === undefined || address.includes('%') || rest.length > 0) return undefined;
+  if (prefixLength === undefined) return { length: bits.length, prefix: bits };
+  if (!/^(0|[1-9]\d{0,2})$/.test(prefixLength) || Number(prefixLength) > bits.length)
+    return undefined;
+  return { length: bits.length, prefix: bits.slice(0, Number(prefixLength)) };
 }
 
 /**
@@ -117,23 +136,28 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
 type Bits = string;
 
 function judgeBits(bits: Bits, policy: AddressPolicy): AddressVerdict {
-  const rule = PARSED_RULES.find(
-    ({ parsed }) => parsed.length === bits.length && bits.startsWith(parsed.prefix),
-  );
+  const rule = PARSED_RULES.find(({ parsed }) => isWithin(bits, parsed));
   if (!rule) {
     const isPublic = bits.length === 32 || bits.startsWith(GLOBAL_UNICAST.prefix);
     return isPublic ? { outcome: 'allowed' } : refused('reserved');
   }
-  if (!policy.allowPrivate || ADDRESS_KINDS[rule.kind] === 'never') return refused(rule.kind);
+  if (ADDRESS_KINDS[rule.kind] === 'never') return refused(rule.kind);
+  const isOpen =
+    policy.allowPrivate || (policy.allowedNetworks ?? []).some((range) => isWithin(bits, range));
+  if (!isOpen) return refused(rule.kind);
   if (rule.ipv4AtBit === undefined) return { outcome: 'allowed' };
   return judgeBits(bits.slice(rule.ipv4AtBit, rule.ipv4AtBit + 32), policy);
+}
+
+function isWithin(bits: Bits, range: AddressRange): boolean {
+  return range.length === bits.length && bits.startsWith(range.prefix);
 }
 
 function refused(kind: AddressKind): AddressVerdict {
   return { outcome: 'refused', kind };
 }
 
-function parseRange(range: string): { readonly length: number; readonly prefix: Bits } {
+function parseRange(range: string): AddressRange {
   const [address = '', prefixLength = ''] = range.split('/');
   const bits = parseAddress(address) ?? '';
   return { length: bits.length, prefix: bits.slice(0, Number(prefixLength)) };

@@ -84,17 +84,38 @@ type Family = keyof typeof SUFFIXES;
 /** A family and one of its suffixes, such as `email_opened`. */
 export type ReportingEventType = { [F in Family]: `${F}_${(typeof SUFFIXES)[F][number]}` }[Family];
 
-/** Every type that a webhook may select (`ingestion-conventions.md` §4.1): 72. */
+/** Every type of the registry (`ingestion-conventions.md` §4.1): 72. */
 export const REPORTING_EVENT_TYPES = Object.entries(SUFFIXES).flatMap(([family, suffixes]) =>
   suffixes.map((suffix) => `${family}_${suffix}`),
 ) as readonly ReportingEventType[];
 
 const TYPES: ReadonlySet<string> = new Set(REPORTING_EVENT_TYPES);
 
+/** What the service tells about itself; ours, beside the registry: a lane that fails, and what it gave up. */
+export const ALERT_EVENT_TYPES = [
+  'reporting_webhook_failing',
+  'reporting_webhook_abandoned',
+] as const;
+
+export type AlertEventType = (typeof ALERT_EVENT_TYPES)[number];
+
+/** All that a webhook may select. */
+export const SELECTABLE_EVENT_TYPES: readonly (ReportingEventType | AlertEventType)[] = [
+  ...REPORTING_EVENT_TYPES,
+  ...ALERT_EVENT_TYPES,
+];
+
+const SELECTABLE: ReadonlySet<string> = new Set(SELECTABLE_EVENT_TYPES);
+
+/** True for a type that a webhook may select. */
+export function isSelectableEventType(type: string): type is ReportingEventType | AlertEventType {
+  return SELECTABLE.has(type);
+}
+
 /** What carries a message, and so what a delivery's `object_type` can be besides `customer`. */
 export type MessageChannel = Exclude<Family, 'customer'>;
 
-/** True for a type that a webhook may select. */
+/** True for a type of the registry. */
 export function isReportingEventType(type: string): type is ReportingEventType {
   return TYPES.has(type);
 }
@@ -109,15 +130,17 @@ export interface ReportingEvent {
   readonly environmentId: number;
   /** ULID, the same in every delivery of it. */
   readonly eventId: string;
-  readonly eventType: ReportingEventType;
+  readonly eventType: ReportingEventType | AlertEventType;
   /** The client's event that it reports; absent where that has no id. */
   readonly causeEventId?: string;
   /** The channel that caused it, or `customer` where that is not known. */
-  readonly objectType: MessageChannel | 'customer';
+  readonly objectType: MessageChannel | 'customer' | 'reporting_webhook';
   /** The type's suffix, but for `svc_subscription_preferences_changed`. */
   readonly metric: string;
   readonly occurredAtMs: number;
   readonly personId?: number;
+  /** The one webhook that is not told. */
+  readonly exceptWebhookId?: number;
   /** Set for opens and clicks: what must be the same for two of them to be the same one again. */
   readonly engagement?: {
     readonly deliveryId: string;

@@ -116,3 +116,9 @@ const RETRY_DELAYS_MS = [0.2, 1, 3, 10, 30, 60, 300, 3_600].map((seconds) => sec
 export function retryDelayMs(count: number): number {
   return RETRY_DELAYS_MS[Math.min(count, RETRY_DELAYS_MS.length - 1)] as number;
 }
+
+/**
+ * The vendor may forget a key after 24 h, and would then do it once more: from here on an intent is
+ * looked up, never called again (`account-conventions.md` §5.4).
+ */
+export const INTENT_REPLAY_MS_MAX = 23 * 3_600 * SECOND_MS;

@@ -38,17 +38,66 @@ export function stringToSign(timestamp: number, body: string): string {
   return `${SIGNATURE_VERSION}:${timestamp}:${body}`;
 }
 
+/** What Standard Webhooks 1.0 signs, with HMAC-SHA256 in base64 under `standardKey`. */
+export function standardStringToSign(eventId: string, timestamp: number, body: string): string {
+  return `${eventId}.${timestamp}.${body}`;
+}
+
+/** Whose a sealed signing key is; sealed with it, so that it opens in no other workspace. */
+export const secretContext = (environmentId: number): string => `environment ${environmentId}`;
+
+const STANDARD_PREFIX = 'whsec_';
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
 /**
- * The headers of one attempt; each attempt has a timestamp and a signature of its own.
+ * A signing key as receivers of Standard Webhooks write theirs: `whsec_` and the base64 of its
+ * bytes. A key that has that form already stands as it is.
  *
- * @param timestamp - whole Unix seconds at which this attempt is made.
- * @param signature - of `stringToSign` with the same timestamp.
+ * @param base64Of - of the UTF-8 bytes of a text.
  */
-export function deliveryHeaders(timestamp: number, signature: string): Record<string, string> {
+export function standardForm(signingKey: string, base64Of: (text: string) => string): string {
+  return isStandardForm(signingKey) ? signingKey : `${STANDARD_PREFIX}${base64Of(signingKey)}`;
+}
+
+/** The base64 of the bytes to sign Standard Webhooks with. */
+export function standardKey(signingKey: string, base64Of: (text: string) => string): string {
+  return standardForm(signingKey, base64Of).slice(STANDARD_PREFIX.length);
+}
+
+function isStandardForm(signingKey: string): boolean {
+  const encoded = signingKey.slice(STANDARD_PREFIX.length);
+  return signingKey.startsWith(STANDARD_PREFIX) && encoded !== '' && BASE64.test(encoded);
+}
+
+/** What one attempt is signed with. */
+export interface AttemptSignatures {
+  /** Of `stringToSign`, with the webhook's key. */
+  readonly signature: string;
+  /** With the key that replaces it soon; none but while keys are rotated. */
+  readonly nextSignature?: string;
+  /** Of `standardStringToSign`, one a key, where the webhook wants these headers too. */
+  readonly standard?: { readonly eventId: string; readonly signatures: readonly string[] };
+}
+
+/**
+ * The headers of one attempt; each attempt has a timestamp and signatures of its own.
+ *
+ * @param timestamp - whole Unix seconds at which this attempt is made; what was signed names it too.
+ */
+export function deliveryHeaders(
+  timestamp: number,
+  { signature, nextSignature, standard }: AttemptSignatures,
+): Record<string, string> {
   return {
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
     'x-svc-timestamp': String(timestamp),
     'x-svc-signature': signature,
+    ...(nextSignature !== undefined && { 'x-svc-signature-next': nextSignature }),
+    ...(standard && {
+      'webhook-id': standard.eventId,
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': standard.signatures.map((each) => `v1,${each}`).join(' '),
+    }),
   };
 }

@@ -57,7 +57,7 @@ describe('the body of a delivery', () => {
 });
 
 test('an attempt carries its own timestamp and signature and names us', () => {
-  expect(deliveryHeaders(1_692_633_432, 'abc')).toEqual({
+  expect(deliveryHeaders(1_692_633_432, { signature: 'abc' })).toEqual({
     'content-type': 'application/json',
     'user-agent': expect.stringContaining('Sluice'),
     'x-svc-timestamp': '1692633432',

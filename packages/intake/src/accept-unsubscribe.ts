@@ -26,6 +26,7 @@ import {
   type Outcome,
   type Submission,
 } from './accept.ts';
+import { tellingToo, WatchedCall } from './tell-call.ts';
 
 export interface DeliveryLookup {
   /** At least two of them where there are so many. */
@@ -91,6 +92,11 @@ function settle(
   if (environmentId !== undefined && environmentIds.length === 1) {
     const { operations } = parse(deps, submission, environmentId);
     const sizeBytes = body.outcome === 'read' ? body.sizeBytes : 0;
+    if (deps.tail?.isWatched(environmentId)) {
+      const watched = new WatchedCall(call.name, deps.now());
+      watched.found(operations, []);
+      answer = tellingToo(deps.tail, environmentId, watched, answer);
+    }
     commit(deps, operations, sizeBytes, { outcome: 'accepted' }, answer);
     return;
   }

@@ -11,11 +11,13 @@
  */
 import { isError, type Issue } from '@sluice/domain/issue';
 import type { Operation, RecordIssue } from '@sluice/domain/operation';
+import type { TestKey } from '@sluice/database/workspace-keys';
 import type { Workspace, Authentication, KeyRing } from './authenticate.ts';
 import type { Batcher } from './batcher.ts';
 import type { Call } from './calls.ts';
 import type { RateLimiter, RateStanding } from './rate-limit.ts';
 import type { Body } from './read-body.ts';
+import { tellingToo, WatchedCall, type TailTeller } from './tell-call.ts';
 
 export interface Submission {
   readonly call: Call;
@@ -46,6 +48,10 @@ export interface AcceptDependencies {
   readonly batcher: Batcher;
   /** Counts a refused authentication; the recorder writes it with others like it. */
   readonly recordUnauthorized: (source: string, environmentId: number | undefined) => void;
+  /** Whoever watches the workspace is told what became of the call. */
+  readonly tail?: TailTeller;
+  /** Saves a key that is made to be tested: an identify call with it was taken. */
+  readonly saveTestedKey?: (key: TestKey) => void;
   /** When a call that finds no room should come again. */
   readonly retryAfterSeconds: () => number;
   readonly now: () => number;
@@ -83,6 +89,12 @@ export function acceptCall(
   const receivedAtMs = deps.now();
 
   let answer: (outcome: Outcome) => void = answerCall;
+  let watched: WatchedCall | undefined;
+  if (deps.tail?.isWatched(workspace.environmentId)) {
+    watched = new WatchedCall(call.name, receivedAtMs);
+    answerCall = tellingToo(deps.tail, workspace.environmentId, watched, answerCall);
+    answer = answerCall;
+  }
   if (deps.rateLimiter !== undefined) {
     const standing = deps.rateLimiter.take(workspace.environmentId, receivedAtMs);
     answer = (outcome) => answerCall(outcome, standing);
@@ -93,11 +105,15 @@ export function acceptCall(
   }
 
   if (body.outcome !== 'read') {
-    refuse(deps, submission, workspace, receivedAtMs, [bodyIssue(submission)], answer);
+    const issues = [bodyIssue(submission)];
+    watched?.found([], issues);
+    refuse(deps, submission, workspace, receivedAtMs, issues, answer);
     return;
   }
   if (submission.isStrict && body.sizeBytes > call.strictSizeBytesMax) {
-    refuse(deps, submission, workspace, receivedAtMs, [sizeIssue(call.strictSizeBytesMax)], answer);
+    const issues = [sizeIssue(call.strictSizeBytesMax)];
+    watched?.found([], issues);
+    refuse(deps, submission, workspace, receivedAtMs, issues, answer);
     return;
   }
 
@@ -114,6 +130,9 @@ export function acceptCall(
     },
     submission.parameters,
   );
+  watched?.found(operations, issues);
+  if (workspace.testKey !== undefined && !issues.some(isError))
+    answer = savingToo(deps, workspace.testKey, answer);
   if (issues.length === 0) {
     commit(deps, operations, body.sizeBytes, ACCEPTED, answer);
     return;
@@ -136,7 +155,30 @@ export function acceptCall(
   commit(deps, [...operations, ...recorded], body.sizeBytes, outcome, answer);
 }
 
-function authenticate(keys: KeyRing, { call, authorization, body }: Submission): Authentication {
+/** A key that is not saved yet opens identify calls only (`ingestion-webhooks.md` §5). */
+function authenticate(keys: KeyRing, submission: Submission): Authentication {
+  const found = findCredentials(keys, submission);
+  const isRefused =
+    found.outcome === 'known' &&
+    found.workspace.testKey !== undefined &&
+    submission.call.name !== 'pipelines.identify';
+  return isRefused
+    ? { outcome: 'unknown', siteEnvironmentId: found.workspace.environmentId }
+    : found;
+}
+
+function savingToo(
+  deps: AcceptDependencies,
+  key: TestKey,
+  answer: (outcome: Outcome) => void,
+): (outcome: Outcome) => void {
+  return (outcome) => {
+    if (outcome.outcome === 'accepted') deps.saveTestedKey?.(key);
+    answer(outcome);
+  };
+}
+
+function findCredentials(keys: KeyRing, { call, authorization, body }: Submission): Authentication {
   if (call.api === 'track') return keys.authenticateTrack(authorization);
   if (authorization !== '') return keys.authenticatePipelines(authorization);
   const value = body.outcome === 'read' ? body.value : undefined;

@@ -1,7 +1,7 @@
 /**
  * Credentials → workspace (step 2), from memory.
  *
- * The keys in force are read from Postgres at start and again every second, so that a revoked key
+ * The keys in force are read from Postgres at start and again twice a second, so that a revoked key
  * stops working within one and a key just made works within one; when Postgres is away the last
  * known keys go on working. Secrets are kept hashed; the whole `Authorization` header of a caller
  * that got in is remembered until the next change of keys, because hashing each call would cost
@@ -10,11 +10,13 @@
  * Before: `server.ts`. After: `accept.ts`.
  */
 import { createHash } from 'node:crypto';
-import type { WorkspaceKey } from '@sluice/database/workspace-keys';
+import type { TestKey, WorkspaceKey } from '@sluice/database/workspace-keys';
 
 export interface Workspace {
   readonly environmentId: number;
   readonly phoneIdentifies: boolean;
+  /** The key is a Pipelines key that is not saved yet: it opens identify calls only. */
+  readonly testKey?: TestKey;
 }
 
 /** `unknown`: credentials that open nothing; `siteEnvironmentId` where at least the site id is one of ours. */
@@ -39,11 +41,19 @@ export class KeyRing {
     const byKey = new Map<string, Authentication>();
     const sites = new Map<string, number>();
     for (const key of keys) {
-      const { environmentId, phoneIdentifies } = key;
+      const { environmentId, phoneIdentifies, testCredentialId } = key;
+      const workspace: Workspace =
+        testCredentialId == null
+          ? { environmentId, phoneIdentifies }
+          : {
+              environmentId,
+              phoneIdentifies,
+              testKey: { environmentId, credentialId: testCredentialId },
+            };
       const name = keyName(key.kind, key.siteId ?? '', key.secretHash.toString('base64'));
-      byKey.set(name, { outcome: 'known', workspace: { environmentId, phoneIdentifies } });
+      byKey.set(name, { outcome: 'known', workspace });
       if (key.siteId !== null) sites.set(key.siteId, environmentId);
-      fingerprint.update(`${name}=${environmentId},${phoneIdentifies};`);
+      fingerprint.update(`${name}=${environmentId},${phoneIdentifies},${testCredentialId ?? ''};`);
     }
     const digest = fingerprint.digest('base64');
     if (digest === this.#fingerprint) return;

@@ -1,7 +1,12 @@
 /**
  * What browsers ask of a Pipelines host besides events (`ingestion-conventions.md` §3.7): the
- * settings that the published client loads before its first call.
+ * settings that the published client loads before its first call, a snippet of our own, and the small
+ * client that the snippet loads (`../browser/`).
+ *
+ * Both scripts are about the host they were asked from, so that events come back to it.
  */
+import { readFileSync } from 'node:fs';
+import { problem } from './answer.ts';
 import type { KeyRing } from './authenticate.ts';
 import type { Page } from './server.ts';
 
@@ -50,5 +55,48 @@ export function settingsPage(
     contentType: 'application/json; charset=utf-8',
     body: JSON.stringify(settings),
     cacheSeconds: SETTINGS_CACHE_SECONDS,
+  };
+}
+
+const SCRIPT_CACHE_SECONDS = 300;
+const HOST = /^[\w.:[\]-]{1,255}$/;
+const readScript = (name: string): string =>
+  readFileSync(new URL(`../browser/${name}`, import.meta.url), 'utf8');
+const SNIPPET = readScript('snippet.js');
+const CLIENT = readScript('client.js');
+
+/** `GET /v1/analytics-js/snippet/`: what a page holds. The write key is given when it calls `load`. */
+export function snippetPage(host: string, isSecure: boolean): Page {
+  return scriptPage(SNIPPET, host, isSecure);
+}
+
+/** `GET /v1/analytics-js/snippet/{writeKey}/analytics.min.js`: what the snippet loads. An unknown key is 404. */
+export function clientPage(keys: KeyRing, writeKey: string, host: string, isSecure: boolean): Page {
+  if (keys.authenticateWriteKey(writeKey).outcome === 'unknown')
+    return { status: '404 Not Found', contentType: 'text/plain', body: 'no such write key' };
+  // `<` cannot be in a key that is in force, but the script must not depend on that.
+  const literal = JSON.stringify(writeKey).replaceAll('<', '\\u003c');
+  return scriptPage(
+    CLIENT.replace('__WRITE_KEY__', () => literal),
+    host,
+    isSecure,
+  );
+}
+
+function scriptPage(script: string, host: string, isSecure: boolean): Page {
+  // It becomes a part of the script.
+  if (!HOST.test(host)) {
+    return {
+      status: '400 Bad Request',
+      contentType: 'application/json; charset=utf-8',
+      body: problem(400, 'invalid', 'the Host header is not a host'),
+    };
+  }
+  const origin = `${isSecure ? 'https' : 'http'}://${host}`;
+  return {
+    status: '200 OK',
+    contentType: 'text/javascript; charset=utf-8',
+    body: script.replaceAll('__ORIGIN__', () => origin),
+    cacheSeconds: SCRIPT_CACHE_SECONDS,
   };
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
-import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
+import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
@@ -11,10 +11,12 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
+import { openTailChannel } from '@sluice/platform/tail-channel';
+import { TailSource } from '@sluice/platform/tail-source';
 import { createAccept } from './accept-unsubscribe.ts';
 import { KeyRing } from './authenticate.ts';
 import { Batcher } from './batcher.ts';
-import { settingsPage } from './browser-pages.ts';
+import { clientPage, settingsPage, snippetPage } from './browser-pages.ts';
 import { EnvelopeCommitter } from './commit-envelopes.ts';
 import { authPage, regionPage } from './credential-pages.ts';
 import { createHealth } from './health.ts';
@@ -73,7 +75,15 @@ lifecycle.defer('spill', () => committer.stop());
 
 const keys = new KeyRing();
 keys.replace(await listWorkspaceKeys(database));
+/** Keys that passed their test, until they are saved. One that is lost with the process is tested again. */
+const testedKeys = new Map<string, TestKey>();
 const keyRefresh = repeat('read keys', settings.INTAKE_KEYS_REFRESH_MS, logger, async () => {
+  const tested = [...testedKeys.entries()];
+  await saveTestedKeys(
+    database,
+    tested.map(([, key]) => key),
+  );
+  for (const [name] of tested) testedKeys.delete(name);
   keys.replace(await listWorkspaceKeys(database));
 });
 lifecycle.defer('key refresh', () => keyRefresh.stop());
@@ -129,6 +139,17 @@ metrics.gauge('sluice_intake_spill_oldest_seconds', 'Age of the oldest flush kep
   return oldestAtMs === undefined ? 0 : (now() - oldestAtMs) / 1_000;
 });
 
+const tailChannel = openTailChannel({
+  databaseUrl: settings.DATABASE_URL,
+  redisUrl: settings.REDIS_URL,
+  prefix: settings.QUEUE_PREFIX,
+  logger,
+});
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tail = new TailSource(tailChannel, logger);
+lifecycle.defer('tail', () => tail.stop());
+tail.start();
+
 const health = createHealth({ producer, batcher, spill, committer, now });
 const credentials = {
   keys,
@@ -137,7 +158,10 @@ const credentials = {
 };
 const acceptDependencies = {
   ...credentials,
+  saveTestedKey: (key: TestKey) =>
+    void testedKeys.set(`${key.environmentId} ${key.credentialId}`, key),
   batcher,
+  tail,
   rateLimiter:
     settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
       ? undefined
@@ -176,6 +200,18 @@ const server = await startServer({
       regionPage(credentials, authorization, host, settings.INTAKE_REGION),
     '/v1/projects/:writeKey/settings': ([writeKey = ''], host) =>
       settingsPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
+    '/v1/analytics-js/snippet': (_, host) => snippetPage(host, settings.INTAKE_IS_HTTPS),
+    '/v1/analytics-js/snippet/': (_, host) => snippetPage(host, settings.INTAKE_IS_HTTPS),
+    ...Object.fromEntries(
+      [
+        '/v1/analytics-js/snippet/:writeKey/analytics.min.js',
+        '/analytics.js/v1/:writeKey/analytics.min.js',
+      ].map((pattern) => [
+        pattern,
+        ([writeKey = '']: readonly string[], host: string) =>
+          clientPage(keys, writeKey, host, settings.INTAKE_IS_HTTPS),
+      ]),
+    ),
   },
 });
 lifecycle.defer('server', async () => {

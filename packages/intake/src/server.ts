@@ -78,16 +78,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     parameterCount: number,
     query: readonly string[],
   ): void => {
-    head.clear();
-    req.forEach(readHeader);
-    const framing = framingProblem(head);
-    if (framing !== undefined) {
-      res.cork(() => {
-        writeHead(res, '400 Bad Request', true);
-        res.end(problem(400, 'invalid_framing', framing), true);
-      });
-      return;
-    }
+    if (isRefusedForFraming(res, req)) return;
     const parameters =
       parameterCount === 0 ? NO_PARAMETERS : readParameters(req, parameterCount, query);
     state.inFlightCount++;
@@ -106,7 +97,8 @@ export function startServer(options: ServerOptions): Promise<Server> {
   });
   for (const [pattern, page] of Object.entries(options.pages)) {
     const parameterCount = pattern.split('/:').length - 1;
-    app.get(pattern, (res, req) => {
+    const show = (res: HttpResponse, req: HttpRequest, hasBody: boolean): void => {
+      if (isRefusedForFraming(res, req)) return;
       let isAborted = false;
       res.onAborted(() => void (isAborted = true));
       const parameters = readParameters(req, parameterCount, NO_PARAMETERS) ?? [];
@@ -124,12 +116,16 @@ export function startServer(options: ServerOptions): Promise<Server> {
               : `public, max-age=${answer.cacheSeconds}`,
           );
           if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
-          res.end(answer.body, state.isStopping);
+          if (hasBody) res.end(answer.body, state.isStopping);
+          else res.endWithoutBody(Buffer.byteLength(answer.body), state.isStopping);
         });
       });
-    });
+    };
+    app.get(pattern, (res, req) => show(res, req, true));
+    app.head(pattern, (res, req) => show(res, req, false));
   }
-  app.options('/*', (res) => {
+  app.options('/*', (res, req) => {
+    if (isRefusedForFraming(res, req)) return;
     res.cork(() => {
       res.writeStatus('204 No Content');
       res.writeHeader('Access-Control-Allow-Origin', '*');
@@ -182,6 +178,19 @@ export function startServer(options: ServerOptions): Promise<Server> {
 
 const NO_PARAMETERS: readonly string[] = [];
 
+/** Reads the head; true where it was answered 400 because nobody can tell where its body ends. */
+function isRefusedForFraming(res: HttpResponse, req: HttpRequest): boolean {
+  head.clear();
+  req.forEach(readHeader);
+  const framing = framingProblem(head);
+  if (framing === undefined) return false;
+  res.cork(() => {
+    writeHead(res, '400 Bad Request', true);
+    res.end(problem(400, 'invalid_framing', framing), true);
+  });
+  return true;
+}
+
 /** Those of the path, then those of the query. Undefined where a part of the path is not valid percent-encoding. */
 function readParameters(
   req: HttpRequest,
@@ -220,6 +229,6 @@ function methodsByPattern(pages: ServerOptions['pages']): Map<string, string> {
   add(STREAM_PATTERN, 'POST');
   for (const { pattern, method } of routes)
     add(pattern, method === 'del' ? 'DELETE' : method.toUpperCase());
-  for (const pattern of Object.keys(pages)) add(pattern, 'GET');
+  for (const pattern of Object.keys(pages)) add(pattern, 'GET, HEAD');
   return new Map([...methods].map(([pattern, list]) => [pattern, list.join(', ')]));
 }

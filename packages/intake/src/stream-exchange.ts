@@ -139,8 +139,10 @@ export class StreamExchange {
     const api = pipelines.outcome === 'known' ? 'pipelines' : 'track';
     const found = api === 'pipelines' ? pipelines : track;
     const call = streamCalls[api];
-    if (found.outcome === 'unknown') {
-      recordUnauthorized(call.name, found.siteEnvironmentId);
+    if (found.outcome === 'unknown' || found.workspace.testKey !== undefined) {
+      const environmentId =
+        found.outcome === 'known' ? found.workspace.environmentId : found.siteEnvironmentId;
+      recordUnauthorized(call.name, environmentId);
       const message = 'Unauthorized request: the credentials are missing or not in force';
       this.#refuse(
         '401 Unauthorized',

@@ -27,6 +27,7 @@ import type { Workspace } from './authenticate.ts';
 import type { Call } from './calls.ts';
 import { readBody, type Body } from './read-body.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
+import { WatchedCall } from './tell-call.ts';
 
 export interface StreamRequest {
   readonly call: Call;
@@ -186,6 +187,7 @@ class StreamTaker {
       receivedAtMs,
       newId: id === undefined ? this.#deps.newId : idsOfLine(id, line.number),
       phoneIdentifies: workspace.phoneIdentifies,
+      source: call.name,
       bodySizeBytes: body.sizeBytes,
       hasEscapes: body.hasEscapes,
     };
@@ -220,8 +222,19 @@ class StreamTaker {
         return;
       }
       this.#port.acknowledge({ line: group.line, issues: group.issues });
+      this.#tell(group);
       this.#startCommit();
     });
+  }
+
+  /** Tells whoever watches the workspace. */
+  #tell({ operations, issues }: Group): void {
+    const { call, workspace } = this.#request;
+    const { tail, now } = this.#deps;
+    if (!tail?.isWatched(workspace.environmentId)) return;
+    const watched = new WatchedCall(call.name, now());
+    watched.found(operations, issues);
+    tail.tell(workspace.environmentId, watched.lines({ outcome: 'accepted' }));
   }
 
   /** Something failed, or nobody is there: nothing more is begun. */

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { Operation, RecordIssue } from '@sluice/domain/operation';
+import type { TailLine } from '@sluice/domain/tail';
 import { describe, expect, test } from 'vitest';
 import { acceptCall, type Outcome, type Submission } from '../src/accept.ts';
 import { KeyRing } from '../src/authenticate.ts';
 import { Batcher } from '../src/batcher.ts';
 import { routes, type Call } from '../src/calls.ts';
 import { readBody, type Body } from '../src/read-body.ts';
+import type { TailTeller } from '../src/tell-call.ts';
 import { UnauthorizedRecorder } from '../src/unauthorized-recorder.ts';
 
 const PIPELINES = `Basic ${Buffer.from('key:').toString('base64')}`;
@@ -19,7 +21,9 @@ function callNamed(name: string): Call {
 }
 
 /** A use case with a broker that confirms, or not. */
-function createIntake(options: { isBrokerAway?: boolean; pendingSizeBytesMax?: number } = {}) {
+function createIntake(
+  options: { isBrokerAway?: boolean; pendingSizeBytesMax?: number; tail?: TailTeller } = {},
+) {
   const committed: Operation[] = [];
   const keys = new KeyRing();
   const workspace = { accountId: '1', phoneIdentifies: false };
@@ -59,6 +63,7 @@ function createIntake(options: { isBrokerAway?: boolean; pendingSizeBytesMax?: n
         {
           keys,
           batcher,
+          ...(options.tail && { tail: options.tail }),
           rateLimiter: undefined,
           recordUnauthorized: (source, environmentId) => unauthorized.record(source, environmentId),
           retryAfterSeconds: () => 7,
@@ -245,5 +250,56 @@ describe('a broker that is away, or too much at once', () => {
         });
       }
     }
+  });
+});
+
+describe('the live tail', () => {
+  const watched = () => {
+    const told: TailLine[] = [];
+    const asked: number[] = [];
+    const tail: TailTeller = {
+      isWatched: (environmentId) => {
+        asked.push(environmentId);
+        return environmentId === 1;
+      },
+      tell: (environmentId, lines) => {
+        expect(environmentId).toBe(1);
+        told.push(...lines);
+      },
+    };
+    return { tail, told, asked };
+  };
+
+  test('a watched call is told: what was taken of it and what was wrong', async () => {
+    const { tail, told } = watched();
+    const { submit } = createIntake({ tail });
+    const batch = {
+      batch: [
+        { type: 'track', userId: 'a', event: 'x' },
+        { type: 'track', userId: 'b' },
+      ],
+    };
+    await submit('pipelines.batch', batch);
+    expect(told).toMatchObject([
+      { kind: 'received', outcome: 'accepted', name: 'x', people: [{ id: 'a' }] },
+      { kind: 'refused', outcome: 'refused', details: { source: 'pipelines.batch' } },
+    ]);
+  });
+
+  test('what is not durable is never told as accepted', async () => {
+    const { tail, told } = watched();
+    await createIntake({ tail, isBrokerAway: true }).submit('pipelines.track', {
+      userId: 'a',
+      event: 'x',
+    });
+    await createIntake({ tail }).submit('pipelines.track', { userId: 'a' }, { isStrict: true });
+    expect(told.map(({ outcome }) => outcome)).toEqual(['overloaded', 'refused']);
+  });
+
+  test('of a workspace that nobody watches nothing is made or told', async () => {
+    const { tail, told, asked } = watched();
+    await createIntake({ tail }).submit('track.v1.event', { name: 'x' });
+    expect(asked).toEqual([2]);
+    expect(told).toEqual([]);
   });
 });

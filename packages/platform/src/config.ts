@@ -59,3 +59,30 @@ export function parseSettings<Schema extends z.ZodType>(
   );
   throw new AppError('CONFIG_INVALID', `settings that cannot be used:\n${problems.join('\n')}`);
 }
+
+const KEY_SIZE_BYTES = 32;
+
+/** Of the processes that read or write secrets. */
+export const sealingSettings = z.object({
+  SEALING_KEYS: z
+    .string({ error: 'must be set, as id:key; a key is made by: openssl rand -base64 32' })
+    .transform((text, context) => {
+      const keys = text.split(',').map((part) => {
+        const [id = '', encoded = ''] = part.trim().split(/:(.*)/s);
+        return { id, key: Buffer.from(encoded, 'base64') };
+      });
+      const [first, ...others] = keys;
+      const isBad = ({ id, key }: (typeof keys)[number]) =>
+        !/^[\w-]{1,32}$/.test(id) || key.length !== KEY_SIZE_BYTES;
+      if (!first || keys.some(isBad) || new Set(keys.map(({ id }) => id)).size < keys.length) {
+        const message =
+          'must be one or more id:key with commas between, each key 32 bytes in base64';
+        context.addIssue({ code: 'custom', message });
+        return z.NEVER;
+      }
+      return [first, ...others] as const;
+    })
+    .describe(
+      'what secrets are encrypted with in the database: `id:base64 of 32 bytes`, commas between; the first seals, all open',
+    ),
+});

@@ -23,10 +23,13 @@ import { QueueWatch, type WatchReport } from './queue-watch.ts';
 import {
   LANE_QUEUE_NAME,
   openQueuePool,
+  PURCHASE_QUEUE_NAME,
   redisPrefix,
   shardQueueName,
   type BrokerOptions,
   type LaneKey,
+  type RunKey,
+  VENDOR_EVENTS_JOB,
 } from './queue.ts';
 import { connectWorker } from './redis.ts';
 import { repeat } from './repeat.ts';
@@ -39,6 +42,7 @@ const HUNG_AFTER_MS = 60_000;
 const STALLED_COUNT_MAX = 1_000_000;
 const LOOK_INTERVAL_MS_MAX = 1_000;
 const RETRY_DELAY_MS_MAX = 5_000;
+const STATEMENT_DEADLINE_MS_MIN = 5_000;
 const PUT_BACK_DEADLINE_MS = 2_000;
 const LEAVE_DEADLINE_MS = 3_000;
 const FAILED_RETRY_INTERVAL_MS = 10_000;
@@ -59,6 +63,8 @@ export interface Processors {
   readonly processEnvelope: (envelope: Envelope) => Promise<JobOutcome>;
   /** Called for one wake-up a lane at a time in this process; `retry` is a no-op, the lane is swept later. */
   readonly wakeLane: (lane: LaneKey) => Promise<JobOutcome>;
+  /** Absent: this process takes no purchases. */
+  readonly purchases?: PurchaseProcessors;
   /** Lanes drained at the same time by this process. */
   readonly laneConcurrency: number;
   readonly now: () => number;
@@ -71,6 +77,14 @@ export interface ConsumerOptions extends BrokerOptions {
   readonly hungAfterMs?: number;
   /** How often envelopes that ended badly are looked for. 10 s unless told. */
   readonly failedRetryIntervalMs?: number;
+}
+
+/** What these leave undone is found in Postgres and swept later. */
+export interface PurchaseProcessors {
+  readonly advanceRun: (run: RunKey) => Promise<void>;
+  readonly settleVendorEvents: () => Promise<void>;
+  /** Purchases worked on at the same time by this process. */
+  readonly concurrency: number;
 }
 
 export interface Consumers {
@@ -91,7 +105,11 @@ export async function startConsumers(
   // A statement that a broken network swallowed must end before the stall time does.
   const pool = redis
     ? undefined
-    : openQueuePool(options, options.shardCount + 1, Math.round(stalledAfterMs / 2));
+    : openQueuePool(
+        options,
+        options.shardCount + 2,
+        Math.max(STATEMENT_DEADLINE_MS_MIN, Math.round(stalledAfterMs / 2)),
+      );
   const closing = new AbortController();
 
   const connectionOf = (name: string) =>
@@ -170,11 +188,20 @@ export async function startConsumers(
     await processors.wakeLane(job.data as LaneKey);
   };
 
+  const buying = processors.purchases;
+  // Each call of the vendor has a deadline of its own, so none of these counts as hung.
+  const buyOrSettle: ProcessJob = async (job) => {
+    await (job.name === VENDOR_EVENTS_JOB
+      ? buying?.settleVendorEvents()
+      : buying?.advanceRun(job.data as RunKey));
+  };
+
   const names = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
   const shardQueues = await Promise.all(names.map(openQueue));
   const queues = [
     ...names.map((name) => openWatched(name, 1, processShardJob)),
     openWatched(LANE_QUEUE_NAME, processors.laneConcurrency, wakeLane),
+    ...(buying ? [openWatched(PURCHASE_QUEUE_NAME, buying.concurrency, buyOrSettle)] : []),
   ];
 
   const watch = new QueueWatch({
@@ -223,7 +250,8 @@ export async function startConsumers(
       logger.warn({ error }, 'a worker did not end');
     });
     await Promise.all(shardQueues.map((queue) => queue.close()));
-    await pool?.end();
+    // A connection that a broken worker took along is not given back; it ends with the process.
+    if (pool) await within(LEAVE_DEADLINE_MS, pool.end()).catch(() => undefined);
   };
   return { report: () => watch.report(), close: () => (closed ??= close()) };
 }

@@ -119,10 +119,15 @@ export class QueueWatch {
     const orphans = head.active.filter((job) => isOrphan(queue, job));
     this.#standings.set(queue.name, { headId, sinceMs, orphans: orphans.map(orphanKey) });
 
-    for (const job of orphans) {
-      if (before?.orphans.includes(orphanKey(job))) await this.#putBack(queue, job);
+    try {
+      for (const job of orphans) {
+        if (before?.orphans.includes(orphanKey(job))) await this.#putBack(queue, job);
+      }
+      await queue.backend.moveStalledJobsToWait();
+    } catch (error) {
+      // At the next look. A worker whose own connection is broken is replaced below.
+      logger.warn({ error, queue: queue.name }, 'a queue could not be mended');
     }
-    await queue.backend.moveStalledJobsToWait();
 
     const isNotTaking = head.active.length === 0 && head.nextId !== undefined && queue.isIdle;
     if (queue.hasEnded || (isNotTaking && now() - sinceMs >= stalledAfterMs)) {

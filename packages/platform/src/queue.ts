@@ -1,8 +1,9 @@
 /**
  * The broker: BullMQ on Redis or on Postgres, by one setting, with the same code above it (step 7).
  *
- * Two kinds of queue:
+ * Three kinds of queue:
  * - `events-<shard>`: one job = one envelope, processed in the order in which they were committed.
+ * - `purchases`: one job = one wake-up of a run, or of the vendor's events; found again in Postgres too.
  * - `webhooks`: one job = one wake-up of a lane, at most one waiting a lane. Losing them loses
  *   nothing: lanes with work are found in Postgres and woken again.
  *
@@ -15,13 +16,13 @@
  */
 import { AppError } from '@sluice/domain/errors';
 import type { Envelope } from '@sluice/domain/operation';
-import { createPostgresBackend, Job, Queue, runMigrations, withBackend } from 'bullmq';
+import { createPostgresBackend, Job, Queue, withBackend } from 'bullmq';
 import pg from 'pg';
 import type { Logger } from './logger.ts';
+import { BULLMQ_SCHEMA } from './queue-tables.ts';
 import { connectProducer, readRedisDurability, type Durability } from './redis.ts';
 
-/** BullMQ's tables live in a Postgres schema of their own. */
-const BULLMQ_SCHEMA = 'bullmq';
+export { migrateQueues } from './queue-tables.ts';
 
 export interface BrokerOptions {
   readonly databaseUrl: string;
@@ -39,6 +40,12 @@ export interface BrokerOptions {
 export interface LaneKey {
   readonly environmentId: number;
   readonly webhookId: number;
+}
+
+/** One purchase. */
+export interface RunKey {
+  readonly accountId: number;
+  readonly runId: string;
 }
 
 export interface ShardEnvelope {
@@ -60,6 +67,10 @@ export interface Producer {
   wakeLane(lane: LaneKey): Promise<void>;
   /** Wakes a lane at a time; a later call replaces the earlier time. */
   wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
+  /** Wakes a run now. One that comes while it is worked on is kept for afterwards. */
+  wakeRun(run: RunKey): Promise<void>;
+  /** Says that the vendor has told us something. */
+  wakeVendorEvents(): Promise<void>;
   /** Envelopes waiting or running, a number a shard. */
   envelopeCounts(): Promise<number[]>;
   /** Envelopes that ended badly, all shards: run again by the workers, or discarded and kept. */
@@ -72,39 +83,14 @@ export interface Producer {
 
 export const shardQueueName = (shard: number): string => `events-${shard}`;
 export const LANE_QUEUE_NAME = 'webhooks';
+export const PURCHASE_QUEUE_NAME = 'purchases';
+export const VENDOR_EVENTS_JOB = 'vendor-events.settle';
 const ENVELOPE_JOB_OPTIONS = { removeOnComplete: true };
 const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
 
 /** Redis Cluster keeps a queue's keys together only under a hash tag; each queue has its own, so queues spread. */
 export const redisPrefix = (prefix: string, queueName: string): string =>
   `{${prefix}-${queueName}}`;
-
-/**
- * On Redis a job whose worker vanished goes back to the head of its queue; BullMQ's Postgres backend
- * puts it at the tail (`move_stalled_jobs_to_wait` takes a new `seq`), where later envelopes of the
- * same people would overtake it. The trigger gives an envelope its old place back.
- */
-const KEEP_PLACE_SQL = `
-  create or replace function ${BULLMQ_SCHEMA}.sluice_keep_place() returns trigger language plpgsql as $$
-  begin
-    new.seq := old.seq;
-    return new;
-  end $$;
-  create or replace trigger sluice_keep_place before update on ${BULLMQ_SCHEMA}.job
-    for each row when (old.state = 'active' and new.state = 'waiting' and old.queue like 'events-%')
-    execute function ${BULLMQ_SCHEMA}.sluice_keep_place();`;
-
-/** Creates or upgrades BullMQ's own tables. Concurrent callers wait for one another. */
-export async function migrateQueues(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  await client.connect();
-  try {
-    await runMigrations(client, BULLMQ_SCHEMA);
-    await client.query(KEEP_PLACE_SQL);
-  } finally {
-    await client.end();
-  }
-}
 
 /**
  * The pool that all queues of a process share. Each worker's LISTEN holds one connection for good. A
@@ -164,7 +150,32 @@ export async function openProducer(
   const shards = Array.from({ length: options.shardCount }, (_, shard) =>
     openQueue(shardQueueName(shard)),
   );
-  const lanes = openQueue(LANE_QUEUE_NAME);
+  let lanes = openQueue(LANE_QUEUE_NAME);
+  let purchases = openQueue(PURCHASE_QUEUE_NAME);
+
+  /**
+   * On Postgres BullMQ asks once, when a queue is opened, whether its tables are there, and keeps an
+   * error for ever: a queue that was opened during an outage would fail until the next start.
+   */
+  const reopened = async (queue: AnyQueue): Promise<AnyQueue> => {
+    try {
+      await queue.waitUntilReady();
+      return queue;
+    } catch {
+      void queue.close().catch(() => undefined);
+      return openQueue(queue.name);
+    }
+  };
+  let reopening: Promise<void> | undefined;
+  const reopenBroken = async (): Promise<void> => {
+    lanes = await reopened(lanes);
+    purchases = await reopened(purchases);
+    for (const [shard, queue] of shards.entries()) shards[shard] = await reopened(queue);
+  };
+  const noticeFailure = (): void => {
+    if (redis) return;
+    reopening ??= reopenBroken().finally(() => void (reopening = undefined));
+  };
 
   return {
     kind: redis ? 'redis' : 'postgres',
@@ -199,6 +210,7 @@ export async function openProducer(
           if (error) throw error;
         }
       } catch (error) {
+        noticeFailure();
         throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
           cause: error,
         });
@@ -223,13 +235,38 @@ export async function openProducer(
       });
     },
 
-    async envelopeCounts() {
-      return Promise.all(
-        shards.map(async (queue) => {
-          const counts = await queue.getJobCounts('wait', 'active', 'delayed');
-          return Object.values(counts).reduce((sum, count) => sum + count, 0);
-        }),
+    async wakeRun(run) {
+      await purchases.add('run.advance', run, {
+        deduplication: { id: run.runId, keepLastIfActive: true },
+        removeOnComplete: true,
+        removeOnFail: true,
+      });
+    },
+
+    async wakeVendorEvents() {
+      await purchases.add(
+        VENDOR_EVENTS_JOB,
+        {},
+        {
+          deduplication: { id: VENDOR_EVENTS_JOB, keepLastIfActive: true },
+          removeOnComplete: true,
+          removeOnFail: true,
+        },
       );
+    },
+
+    async envelopeCounts() {
+      try {
+        return await Promise.all(
+          shards.map(async (queue) => {
+            const counts = await queue.getJobCounts('wait', 'active', 'delayed');
+            return Object.values(counts).reduce((sum, count) => sum + count, 0);
+          }),
+        );
+      } catch (error) {
+        noticeFailure();
+        throw error;
+      }
     },
 
     async failedCount() {
@@ -262,7 +299,7 @@ export async function openProducer(
     },
 
     async close() {
-      await Promise.all([...shards, lanes].map((queue) => queue.close()));
+      await Promise.all([...shards, lanes, purchases].map((queue) => queue.close()));
       redis?.disconnect();
       await pool?.end();
     },

@@ -7,18 +7,18 @@ export interface Repetition {
   stop(): Promise<void>;
 }
 
-/** Runs `step`, waits `intervalMs` after its end, and so on. A failing step is logged and does not end it. */
+/** Runs `step`, which is told whether it should end, waits `intervalMs` after its end, and so on. A failing step is logged and does not end it. */
 export function repeat(
   name: string,
   intervalMs: number,
   logger: Logger,
-  step: () => Promise<unknown>,
+  step: (isStopping: () => boolean) => Promise<unknown>,
 ): Repetition {
   const stopping = new AbortController();
   const run = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
       try {
-        await step();
+        await step(() => stopping.signal.aborted);
       } catch (error) {
         logger.warn({ error, task: name }, 'a repeated task failed; it runs again');
       }

@@ -19,6 +19,9 @@ export interface ServiceUnderTest {
   kill(signal: NodeJS.Signals): Promise<number | null>;
 }
 
+/** For services that keep secrets: nobody's. */
+export const TEST_SEALING_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
+
 const START_DEADLINE_MS = 20_000;
 
 /**
@@ -35,7 +38,12 @@ export async function startServiceUnderTest(
   const child = spawn(process.execPath, [mainFile], {
     cwd: directory,
     // No setting of the test run's own environment may leak in.
-    env: { PATH: process.env['PATH'], LOG_LEVEL: 'info', ...settings },
+    env: {
+      PATH: process.env['PATH'],
+      LOG_LEVEL: 'info',
+      SEALING_KEYS: TEST_SEALING_KEYS,
+      ...settings,
+    },
     // The channel ends with the test, however it ends, and the service with the channel.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

@@ -15,7 +15,11 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
-export async function startTcpProxy(host: string, port: number): Promise<TcpProxy> {
+/** `port` is asked for at each connection where it is a function: a server may come back on another. */
+export async function startTcpProxy(
+  host: string,
+  port: number | (() => number),
+): Promise<TcpProxy> {
   let mode: 'open' | 'cut' | 'held' | 'mute' = 'open';
   const asking = new Set<Socket>();
   const answering = new Set<Socket>();
@@ -25,7 +29,7 @@ export async function startTcpProxy(host: string, port: number): Promise<TcpProx
       client.destroy();
       return;
     }
-    const upstream = connect(port, host);
+    const upstream = connect(typeof port === 'number' ? port : port(), host);
     for (const [from, to, sockets] of [
       [client, upstream, asking],
       [upstream, client, answering],

@@ -123,8 +123,11 @@ export class WatchedQueue {
       }
     });
     this.#workerIds.push(worker.id);
+    // Not before it is ready: on Postgres a worker whose first connection fails keeps the error for
+    // ever, and its loop then meets it so fast that nothing else in the process ever runs again.
     worker
-      .run()
+      .waitUntilReady()
+      .then(() => worker.run())
       .catch((error: unknown) =>
         logger.error({ error, queue: this.name }, 'a worker’s loop failed'),
       )

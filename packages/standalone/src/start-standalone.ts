@@ -4,6 +4,7 @@
  * reverse: intake first, so that nothing new comes in, then worker and API, Postgres last.
  */
 import { join, resolve } from 'node:path';
+import { DEMO } from '@sluice/database/seed-demo';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import { keepSecret } from './keep-secret.ts';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
@@ -12,6 +13,7 @@ import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
 import { requireFreePort } from './port.ts';
 import { prepareDatabase } from './prepare-database.ts';
+import { keepSealingKeys } from './sealing-keys.ts';
 import { startService, type Service } from './service-process.ts';
 import { addressOf, demoRefusal, type StandaloneSettings } from './settings.ts';
 
@@ -83,6 +85,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   const environment = {
     API_SECRET: await keepSecret(directory.path),
     ...serviceEnvironment(deps, database.url, directory.path),
+    SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepSealingKeys(directory.path)),
   };
   const tellWhoHolds = (): void => {
     const pids = services.map((service) => ({ name: service.name, pid: service.pid() }));
@@ -155,6 +158,12 @@ function serviceEnvironment(
 ) {
   return {
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
+    MAIL_DIRECTORY: join(directory, 'mail'),
+    // Our own events are the demo workspace's, to be looked at.
+    ...(demoRefusal(settings) === undefined && {
+      ANALYTICS_URL: addressOf(settings.INTAKE_HOST, settings.INTAKE_PORT),
+      ANALYTICS_WRITE_KEY: DEMO.writeKey,
+    }),
     SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
     SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,
     ...environment,

@@ -6,9 +6,12 @@ import type { FailureClass } from '@sluice/domain/delivery-failure';
 
 /** The code of our own refusal to connect (`vetted-connection.ts`). */
 export const ADDRESS_REFUSED = 'ADDRESS_REFUSED';
+/** The code of a failure of the way to the endpoint (`proxy-tunnel.ts`). */
+export const PROXY_FAILED = 'PROXY_FAILED';
 
 const CLASS_BY_CODE: Readonly<Record<string, FailureClass>> = {
   [ADDRESS_REFUSED]: 'address_refused',
+  [PROXY_FAILED]: 'unreachable',
   ECONNREFUSED: 'connection_refused',
   ECONNRESET: 'connection_reset',
   ECONNABORTED: 'connection_reset',

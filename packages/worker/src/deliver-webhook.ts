@@ -12,9 +12,12 @@
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/lanes.ts` (step 14).
  */
 import type { LaneKey } from '@sluice/database/lanes';
-import { LaneDrain, type LaneDrainDeps, type ReleasedLane } from './lane-drain.ts';
+import { LaneDrain, type ReleasedLane } from './lane-drain.ts';
+import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import type { LaneStore } from './lane-store.ts';
 
 export interface DeliverLaneDeps extends LaneDrainDeps {
+  readonly store: LaneStore;
   /** Wakes the lane again at once, after this call has ended. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly wakeLaneAt: (lane: LaneKey, atMs: number) => Promise<void>;
@@ -28,7 +31,7 @@ export type LaneOutcome =
   | { readonly outcome: 'idle' }
   /** The slice is over; it was woken again. */
   | { readonly outcome: 'more' }
-  /** Failing; it will be woken for the next probe. */
+  /** Failing, or at its rate limit; it will be woken for the next request. */
   | { readonly outcome: 'waiting'; readonly untilMs: number }
   /** Another worker drains it. */
   | { readonly outcome: 'held' }
@@ -85,6 +88,6 @@ async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome
 function afterRelease(lane: ReleasedLane, nowMs: number): LaneOutcome {
   if (lane.isPaused) return { outcome: 'paused' };
   if (lane.lastSequence <= lane.cursor) return { outcome: 'idle' };
-  if (lane.nextProbeAtMs === null || lane.nextProbeAtMs <= nowMs) return { outcome: 'more' };
-  return { outcome: 'waiting', untilMs: lane.nextProbeAtMs };
+  const untilMs = Math.max(lane.nextProbeAtMs ?? 0, lane.nextStartAtMs ?? 0);
+  return untilMs <= nowMs ? { outcome: 'more' } : { outcome: 'waiting', untilMs };
 }

@@ -18,15 +18,16 @@
  * back there.
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
 import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery-failure';
+import type { AddressRange } from '@sluice/domain/network-address';
 import { toStorableText } from '@sluice/domain/storable-text';
 import { Client, type Dispatcher } from 'undici';
 import { classifyFailure, isConnectionLoss } from './classify-failure.ts';
 import { ConnectionPool } from './connection-pool.ts';
+import type { Proxy } from './proxy-tunnel.ts';
 import {
   createVettedConnector,
+  type OpenedSocket,
   type ResolveName,
   type VettedConnector,
 } from './vetted-connection.ts';
@@ -63,6 +64,10 @@ export const outcomeOf = (answer: HttpOutcome): 'delivered' | FailureClass => {
 export interface HttpClientOptions {
   readonly timeoutMs: number;
   readonly allowPrivateAddresses: boolean;
+  /** Networks that are open in any case, but for metadata and the like. */
+  readonly allowedNetworks?: readonly AddressRange[];
+  /** Connections go through it. */
+  readonly proxy?: Proxy | undefined;
   /** Idle connections kept, over all endpoints. */
   readonly idleConnectionsMax?: number;
   /** For tests; the system's look-up by default. */
@@ -89,8 +94,12 @@ const CUT = new Error('the connection is given up');
 
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   const connector = createVettedConnector(
-    { allowPrivate: options.allowPrivateAddresses },
+    {
+      allowPrivate: options.allowPrivateAddresses,
+      ...(options.allowedNetworks && { allowedNetworks: options.allowedNetworks }),
+    },
     options.resolve,
+    options.proxy,
   );
   const connections = new ConnectionPool<Connection>(
     (origin, onClosed) => new Connection(origin, connector, onClosed),
@@ -126,7 +135,7 @@ class Connection {
   readonly origin: string;
   readonly client: Client;
   /** From the moment it is being opened. */
-  socket: Socket | undefined;
+  socket: OpenedSocket | undefined;
   /** Answers that came whole over the present socket. */
   answers = 0;
 
@@ -257,9 +266,8 @@ class Attempt implements Dispatcher.DispatchHandler {
       this.send();
       return;
     }
-    const socket = this.#connection.socket as Partial<TLSSocket> | undefined;
     const context = {
-      isCertificateBad: Boolean(socket?.authorizationError),
+      isCertificateBad: this.#connection.socket?.isCertificateBad() ?? false,
       hasHead: this.#status !== null,
     };
     const { failure, message } = classifyFailure(error, context);

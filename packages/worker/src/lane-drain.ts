@@ -14,54 +14,20 @@
  * fencing number: two workers never send one lane at the same time.
  */
 import type { LoggedDelivery } from '@sluice/database/deliveries';
-import type {
-  AttemptRecord,
-  ClaimedLane,
-  LaneAfterProgress,
-  LaneKey,
-} from '@sluice/database/lanes';
+import type { ClaimedLane, LaneAfterProgress, LaneKey } from '@sluice/database/lanes';
+import type { LaneTarget } from '@sluice/database/lane-target';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
-import { AppError } from '@sluice/domain/errors';
-import { LaneRun, type LanePolicy } from '@sluice/domain/lane';
-import { deliveryHeaders } from '@sluice/domain/webhook';
-import type { Logger } from '@sluice/platform/logger';
-import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
-import type { HttpOutcome, HttpPost } from './http-client.ts';
+import { LaneRun } from '@sluice/domain/lane';
+import { EndedAttempts } from './ended-attempts.ts';
+import type { Slot, SlotAsker } from './fair-slots.ts';
+import type { HttpOutcome } from './http-client.ts';
+import { LaneLog } from './lane-log.ts';
 import { firstWindow, pageSize } from './lane-pace.ts';
-import type { LaneStore } from './lane-store.ts';
-import { signDelivery } from './sign-delivery.ts';
+import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import { PaceWait } from './pace-wait.ts';
+import { DeliverySigner, isSignedOtherwise, type SigningTarget } from './sign-delivery.ts';
 import { SlotWait } from './slot-wait.ts';
-
-export interface LaneDrainDeps {
-  readonly store: LaneStore;
-  readonly policy: LanePolicy;
-  readonly slots: LaneSlots;
-  readonly leases: LeaseOptions;
-  readonly post: (request: HttpPost) => Promise<HttpOutcome>;
-  /** Unix milliseconds: what timestamps and waits are made of. */
-  readonly now: () => number;
-  /** Never set back: what leases and slices are measured with. */
-  readonly monotonicNow: () => number;
-  readonly pause: (durationMs: number) => Promise<void>;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
-  readonly logger: Logger;
-}
-
-/** Probes have slots of their own: however many lanes fail, they take none from those that do not. */
-export interface LaneSlots {
-  readonly deliveries: FairSlots;
-  readonly probes: FairSlots;
-}
-
-export interface LeaseOptions {
-  /** Longest time of one request. */
-  readonly timeoutMs: number;
-  /** How long a lane waits for a worker that died. Must be well above the timeout. */
-  readonly leaseMs: number;
-  /** After this a lane makes room for others; what is in flight is waited for. */
-  readonly sliceMs: number;
-}
+import { tellAttempt } from './tell-attempt.ts';
 
 /** How a drain ended, the lease being given back or lost. */
 export type DrainOutcome =
@@ -73,6 +39,8 @@ export type DrainOutcome =
 export interface ReleasedLane {
   readonly isPaused: boolean;
   readonly nextProbeAtMs: number | null;
+  /** No request before it, where there is a rate limit. */
+  readonly nextStartAtMs: number | null;
   readonly lastSequence: number;
   readonly cursor: number;
 }
@@ -87,18 +55,19 @@ export class LaneDrain {
   readonly #lane: LaneKey;
   readonly #fencing: number;
   readonly #run: LaneRun<LoggedDelivery>;
-  /** Attempts of earlier runs are between the cursor and here. */
-  readonly #attemptedBefore: number;
+  readonly #log: LaneLog;
   readonly #sliceEndsAtMs: number;
   /** By the monotonic clock, and never later than the database's own time. */
   #leaseEndsAtMs: number;
-  #target: { readonly endpoint: string; readonly signingKey: string };
+  #target: LaneTarget;
+  #signer: DeliverySigner;
+  /** As of the claim: a rate limit that is changed counts from the next slice on. */
+  readonly #pace: PaceWait;
   #lastSequence: number;
   #isPaused = false;
   #isStopped = false;
   #isKeepFailing = false;
-  /** Ended, not kept yet. */
-  #ended: AttemptRecord[] = [];
+  readonly #ended = new EndedAttempts(() => this.#wakeUp());
   readonly #asker: SlotAsker;
   readonly #slotWait: SlotWait;
   #wakeUp: () => void = () => {};
@@ -112,16 +81,22 @@ export class LaneDrain {
     this.#deps = deps;
     this.#lane = lane;
     this.#fencing = claimed.fencing;
-    this.#run = new LaneRun({ ...claimed, window: firstWindow(claimed) }, deps.policy);
-    this.#attemptedBefore = claimed.attemptedThrough;
+    const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
+    const snapshot = { ...claimed, window: firstWindow(claimed) };
+    this.#run = new LaneRun(snapshot, { ...deps.policy, windowMax });
+    this.#log = new LaneLog(deps.store, lane, claimed, deps.isAtEnd);
     this.#sliceEndsAtMs = claimedAtMs + deps.leases.sliceMs;
     this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
     this.#target = claimed;
+    this.#signer = this.#signerFor(claimed);
+    this.#pace = new PaceWait(deps, claimed, (error) => {
+      if (error !== undefined) this.#failure ??= { error };
+      this.#startWhatMayStart();
+      this.#wakeUp();
+    });
     this.#lastSequence = claimed.lastSequence;
-    this.#asker = {
-      accountId: claimed.accountId,
-      lane: `${lane.environmentId}/${lane.webhookId}`,
-    };
+    const { accountId } = claimed;
+    this.#asker = { accountId, lane: `${lane.environmentId}/${lane.webhookId}` };
     this.#slotWait = new SlotWait({
       asker: this.#asker,
       sliceEndsAtMs: this.#sliceEndsAtMs,
@@ -158,19 +133,24 @@ export class LaneDrain {
         const mayLoad = !this.#loading && this.#mayLoad();
         if (mayLoad)
           this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
-        if (!this.#keeping && this.#ended.length > 0)
+        if (!this.#keeping && this.#ended.isDue)
           this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
         const hasMore =
           this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading || this.#keeping;
         if (!hasMore) {
+          // What waits for its pace must not start beside the giving back.
+          this.#isStopped = true;
           const after = await this.#keep(true);
           if (!after) return { outcome: 'fenced' };
-          return { outcome: 'kept', lane: { ...after, cursor: this.#run.snapshot().cursor } };
+          const { nextStartAtMs } = this.#pace;
+          const { cursor } = this.#run.snapshot();
+          return { outcome: 'kept', lane: { ...after, nextStartAtMs, cursor } };
         }
         await ending;
       }
     } finally {
       this.#isStopped = true;
+      this.#ended.close();
       this.#slotWait.close();
       await Promise.all([this.#loading, this.#keeping]);
       while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
@@ -211,20 +191,15 @@ export class LaneDrain {
   async #load(): Promise<void> {
     // A failing lane needs its head only.
     const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.window) : 1;
-    const after = this.#run.loadedThrough;
-    const page = await this.#deps.store.load({
-      lane: this.#lane,
-      after,
-      attemptedThrough: this.#attemptedBefore,
-      limit,
-    });
-    if (page.length === 0)
-      throw new AppError('BUG', `the log of a lane ends at ${after}, before ${this.#lastSequence}`);
+    const { cursor } = this.#run.snapshot();
+    const page = await this.#log.read(this.#run.loadedThrough, limit, cursor);
     this.#run.load(page);
+    if (this.#deps.isAtEnd?.()) this.#lastSequence = this.#run.loadedThrough;
   }
 
   #startWhatMayStart(): void {
     while (!this.#slotWait.isWaiting && this.#mayStart() && this.#run.mayStart(this.#deps.now())) {
+      if (this.#pace.mustWait(this.#run.inFlight > 0)) return;
       const { deliveries, probes } = this.#deps.slots;
       const slots = this.#run.nextProbeAtMs === null ? deliveries : probes;
       const slot = slots.tryTake(this.#asker);
@@ -237,16 +212,18 @@ export class LaneDrain {
   }
 
   #startOne(slot: Slot): void {
-    const delivery = this.#run.start(this.#deps.now());
-    if (delivery) this.#send(delivery, slot);
-    else slot.giveBack();
+    const nowMs = this.#deps.now();
+    const delivery = this.#run.start(nowMs);
+    if (delivery) {
+      this.#pace.start(nowMs);
+      this.#send(delivery, slot);
+    } else slot.giveBack();
   }
 
   #send(delivery: LoggedDelivery, slot: Slot): void {
     const startedAtMs = this.#deps.now();
-    const timestamp = Math.floor(startedAtMs / 1000);
-    const { endpoint, signingKey } = this.#target;
-    const headers = deliveryHeaders(timestamp, signDelivery(signingKey, timestamp, delivery.body));
+    const { endpoint } = this.#target;
+    const headers = this.#signer.headers(delivery.eventId, delivery.body, startedAtMs);
     this.#deps
       .post({ endpoint, headers, body: delivery.body })
       .then((outcome) => {
@@ -267,11 +244,10 @@ export class LaneDrain {
   ): void {
     this.#lastEndedAtMs = this.#deps.monotonicNow();
     const { sequence } = delivery;
-    const attempt = this.#run.attempts(sequence) + 1;
     const { status, durationMs } = outcome;
     const record = {
       sequence,
-      attempt,
+      attempt: this.#run.attempts(sequence) + 1,
       startedAtMs,
       durationMs,
       status,
@@ -280,23 +256,24 @@ export class LaneDrain {
     };
     if (outcome.outcome === 'response' && isSuccessStatus(outcome.status)) {
       this.#run.succeed(sequence);
-      this.#ended.push({ ...record, outcome: 'delivered', failure: null, failureMessage: null });
+      this.#ended.add({ ...record, outcome: 'delivered', failure: null, failureMessage: null });
     } else {
       const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
       const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
-      const endedAtMs = startedAtMs + durationMs;
       const verdict = this.#run.fail(
         sequence,
         { startedAtMs, status, failure },
-        endedAtMs,
+        startedAtMs + durationMs,
         this.#deps.random(),
       );
-      this.#ended.push({ ...record, outcome: verdict, failure, failureMessage });
+      this.#ended.add({ ...record, outcome: verdict, failure, failureMessage });
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
+    tellAttempt(this.#deps.tail, this.#lane, delivery, this.#ended.latest);
     this.#startWhatMayStart();
-    this.#wakeUp();
+    if (this.#run.inFlight === 0 || this.#ended.isDue || (!this.#loading && this.#mayLoad()))
+      this.#wakeUp();
   }
 
   /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
@@ -304,11 +281,12 @@ export class LaneDrain {
     const { store, leases } = this.#deps;
     const progress = {
       snapshot: this.#run.snapshot(),
-      attempts: this.#ended,
+      attempts: this.#ended.take(),
+      nextStartAtMs: this.#pace.nextStartAtMs,
       endpoint: this.#target.endpoint,
       isLast,
+      readFromDay: this.#log.cursorFromDay,
     };
-    this.#ended = [];
     for (;;) {
       const askedAtMs = this.#deps.monotonicNow();
       try {
@@ -348,7 +326,13 @@ export class LaneDrain {
     this.#lastSequence = after.lastSequence;
     this.#isPaused = after.isPaused;
     if (after.endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
+    if (isSignedOtherwise(after, this.#target)) this.#signer = this.#signerFor(after);
     this.#target = after;
+  }
+
+  #signerFor(target: SigningTarget): DeliverySigner {
+    const { environmentId } = this.#lane;
+    return new DeliverySigner(target, (sealed) => this.#deps.openSecret(environmentId, sealed));
   }
 
   #nextEnding(): Promise<void> {

@@ -1,10 +1,12 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
+import { countParkedOperations } from '@sluice/database/parked-operations';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
@@ -12,28 +14,42 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
+import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { repeat } from '@sluice/platform/repeat';
+import { openTailChannel } from '@sluice/platform/tail-channel';
+import { TailSource } from '@sluice/platform/tail-source';
+import { createSealedText } from '@sluice/platform/sealed-text';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
-import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
+import { fetchFile } from './fetch-file.ts';
+import { forgetOldRecords } from './forget-old-records.ts';
+import { runNextImport } from './run-import.ts';
+import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
+import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
 import { FairSlots } from './fair-slots.ts';
 import { startHealthServer } from './health-server.ts';
-import { createHttpClient, outcomeOf } from './http-client.ts';
+import { createHttpClient, outcomeOf, type HttpPost } from './http-client.ts';
 import { LaneRoom } from './lane-room.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
+import { createPurchases } from './purchases.ts';
+import { keepSigningKeys, secretOpener } from './keep-signing-keys.ts';
+import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
-import { sweepLanes } from './sweep-lanes.ts';
+import { startWebhookTasks } from './webhook-tasks.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
 /** A request that takes longer says that its endpoint is far away or does not answer. */
 const SLOW_AFTER_MS = 50;
-const READINESS_DEADLINE_MS = 2_000;
-const CLEANING_INTERVAL_MS = 60_000;
-const CLEANING_STEPS_MAX = 1_000;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
+const FORGETTING_INTERVAL_MS = 3_600_000;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
+
+const EXPORT_CONCURRENCY = 2;
+const EXPORT_LEASE_MS = 10_000;
+const EXPORT_ROWS_PER_PART = 2_000;
+const EXPORT_SWEEP_INTERVAL_MS = 2_000;
 
 const settings = parseSettings(workerSettings, process.env);
 const logger = createLogger('worker', settings.LOG_LEVEL);
@@ -51,6 +67,10 @@ const database = createDatabase({
 lifecycle.defer('database', () => database.destroy());
 await agreeOnShardCount(database, settings.SHARD_COUNT);
 
+const sealedText = createSealedText(settings.SEALING_KEYS);
+// Before anything is sent: a key that does not open should end the start, not each delivery.
+await keepSigningKeys({ database, sealedText, now });
+
 const broker = {
   databaseUrl: settings.DATABASE_URL,
   redisUrl: settings.REDIS_URL,
@@ -62,6 +82,11 @@ const broker = {
 };
 const producer = await openProducer(broker);
 lifecycle.defer('producer', () => producer.close());
+const tailChannel = openTailChannel({ ...broker, prefix: settings.QUEUE_PREFIX });
+lifecycle.defer('tail channel', () => tailChannel.close());
+const tail = new TailSource(tailChannel, logger);
+lifecycle.defer('tail', () => tail.stop());
+tail.start();
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
@@ -91,10 +116,31 @@ const numbers = new NumberStock();
 const newId = createIdGenerator(now);
 let appliedCount = 0;
 let operationCount = 0;
+let parkedCount = 0;
 let deliveredSliceCount = 0;
 const attempts = new Map<string, number>();
 
+const purchases = createPurchases({ database, producer, settings, now, logger });
+/** What lanes and replays are drained with. */
+const draining = {
+  policy: webhooks.lanes,
+  leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
+  async post(request: HttpPost) {
+    const answer = await http.post(request);
+    const outcome = outcomeOf(answer);
+    attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
+    return answer;
+  },
+  openSecret: secretOpener(sealedText),
+  now,
+  monotonicNow,
+  pause: sleep,
+  random: Math.random,
+  logger,
+};
+
 const consumers = await startConsumers(broker, {
+  purchases: purchases.processors,
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
   now,
   async processEnvelope(envelope) {
@@ -102,6 +148,13 @@ const consumers = await startConsumers(broker, {
     if (result.outcome === 'already-applied') return { outcome: 'done' };
     appliedCount++;
     operationCount += envelope.operations.length;
+    if (result.counts.parked > 0) {
+      parkedCount += result.counts.parked;
+      logger.error(
+        { envelopeId: envelope.id, parked: result.counts.parked },
+        'operations could not be applied and are parked: npm run parked',
+      );
+    }
     // A wake-up that is lost here is made good by the sweep.
     await Promise.all(result.lanes.map((lane) => producer.wakeLane(lane))).catch(
       (error: unknown) => {
@@ -113,23 +166,12 @@ const consumers = await startConsumers(broker, {
   async wakeLane(lane) {
     const delivery = deliverLane(
       {
+        ...draining,
         store,
         slots,
-        policy: webhooks.lanes,
-        leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
-        async post(request) {
-          const answer = await http.post(request);
-          const outcome = outcomeOf(answer);
-          attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
-          return answer;
-        },
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
-        now,
-        monotonicNow,
-        pause: sleep,
-        random: Math.random,
-        logger,
+        tail,
       },
       lane,
     );
@@ -145,18 +187,84 @@ const consumers = await startConsumers(broker, {
 });
 lifecycle.defer('consumers', () => consumers.close());
 
-const sweep = repeat('sweep lanes', settings.WORKER_SWEEP_INTERVAL_MS, logger, () =>
-  sweepLanes({ database, wakeLane: (lane) => producer.wakeLane(lane), now }),
+const purchaseSweeps = purchases.startSweeps();
+lifecycle.defer('purchase sweeps', () => purchaseSweeps.stop());
+const stopping = new AbortController();
+const connector = createVettedConnector({ allowPrivate: webhooks.allowPrivateAddresses });
+const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logger, async () => {
+  const deps = {
+    database,
+    numbers,
+    newId,
+    now,
+    fetchFile: (address: string) => fetchFile(connector, address),
+    wakeLane: (lane: LaneKey) => producer.wakeLane(lane),
+    pause: (durationMs: number, signal: AbortSignal) => sleep(durationMs, undefined, { signal }),
+    leaseMs: settings.QUEUE_STALLED_AFTER_MS,
+    sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+    stopping: stopping.signal,
+  };
+  while (!stopping.signal.aborted && (await runNextImport(deps)));
+});
+lifecycle.defer('imports', () => {
+  stopping.abort();
+  return importing.stop();
+});
+const forgetting = repeat('forget old records', FORGETTING_INTERVAL_MS, logger, () =>
+  forgetOldRecords(
+    database,
+    {
+      issuesKeptDays: settings.INGESTION_ISSUES_KEPT_DAYS,
+      importsKeptDays: settings.IMPORTS_KEPT_DAYS,
+    },
+    now(),
+    stopping.signal,
+  ),
 );
-lifecycle.defer('sweep', () => sweep.stop());
-const cleaning = repeat('clear deleted webhooks', CLEANING_INTERVAL_MS, logger, () =>
-  clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
-);
-lifecycle.defer('cleaning', () => cleaning.stop());
+lifecycle.defer('forgetting', () => {
+  stopping.abort();
+  return forgetting.stop();
+});
+startWebhookTasks({
+  database,
+  draining,
+  sealedText,
+  wakeLane: (lane) => producer.wakeLane(lane),
+  sweepIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
+  alertAfterMs: settings.WEBHOOK_ALERT_AFTER_MS,
+  retentionDays: settings.WEBHOOK_LOG_RETENTION_DAYS,
+  newId,
+  lifecycle,
+});
 const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () =>
   makeEventPartitions(database, PARTITIONS_AHEAD_MONTHS),
 );
 lifecycle.defer('partitions', () => partitions.stop());
+
+let isStopping = false;
+const exportQueue = await openTaskQueue(broker, EXPORT_TASKS);
+lifecycle.defer('export queue', () => exportQueue.close());
+const exportWorker = startTaskWorker(broker, EXPORT_TASKS, EXPORT_CONCURRENCY, async (key) => {
+  const outcome = await exportAuditLogs(
+    {
+      database,
+      now,
+      leaseMs: EXPORT_LEASE_MS,
+      rowsPerPart: EXPORT_ROWS_PER_PART,
+      isStopping: () => isStopping,
+    },
+    key,
+  );
+  logger.info({ ...key, outcome }, 'export of an audit log');
+});
+lifecycle.defer('export worker', () => {
+  isStopping = true;
+  return exportWorker.close();
+});
+const exportSweep = repeat('sweep exports', EXPORT_SWEEP_INTERVAL_MS, logger, () =>
+  sweepExports({ database, wake: (key) => exportQueue.wake(key), now }),
+);
+lifecycle.defer('export sweep', () => exportSweep.stop());
 
 const metrics = createMetrics('worker');
 metrics.counter('sluice_worker_envelopes_total', 'Envelopes applied', () => appliedCount);
@@ -165,6 +273,14 @@ metrics.counter(
   'sluice_worker_lane_slices_total',
   'Times a lane was drained',
   () => deliveredSliceCount,
+);
+metrics.counter(
+  'sluice_worker_parked_operations_total',
+  'Operations that could not be applied and were set aside',
+  () => parkedCount,
+);
+metrics.gauge('sluice_parked_operations', 'Operations set aside, at most 1,000 counted', () =>
+  countParkedOperations(database, PARKED_COUNT_MAX),
 );
 metrics.counter(
   'sluice_worker_recovered_jobs_total',
@@ -193,21 +309,7 @@ const health = await startHealthServer({
   host: settings.WORKER_HOST,
   port: settings.WORKER_PORT,
   metrics,
-  async readiness() {
-    const counts = await Promise.race([
-      producer.envelopeCounts().catch(() => undefined),
-      sleep(READINESS_DEADLINE_MS, undefined),
-    ]);
-    const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
-    return {
-      isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
-      details: {
-        queued_envelopes: counts ?? null,
-        stuck_queues: stuckQueues,
-        replaced_workers: replacedWorkers,
-      },
-    };
-  },
+  readiness: () => readReadiness(database, producer, consumers),
 });
 lifecycle.defer('health server', () => health.close());
 logger.info(

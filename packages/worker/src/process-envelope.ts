@@ -14,21 +14,29 @@
  *          ┌──────┐
  *          ▼      │
  *   apply the whole ──────────────────────────────────▶ applied
- *          │ Postgres refuses a value                        ▲
+ *          │ Postgres refuses a value, or a fault of ours    ▲
  *          ▼                                                 │
- *   apply in halves of halves, each in a savepoint: what is  │
- *   refused alone is recorded as an issue ───────────────────┘
+ *   apply in halves of halves, each in a savepoint: what     │
+ *   fails alone is parked whole, and an issue says so ───────┘
  * ```
+ *
+ * A fault (a TypeError of the fold, say) is met twice before it is believed. It must not hold the
+ * shard for ever, nor be dropped: the operation is kept, the others go on in order, and
+ * `npm run parked -- retry` queues it again once the fault is mended. An operation that this version
+ * does not know is no fault: it waits for the newer version, which is about to come.
  */
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection';
 import { claimEnvelope } from '@sluice/database/envelopes';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { NumberStock } from '@sluice/database/numbers';
+import { insertParkedOperation } from '@sluice/database/parked-operations';
 import { inSavepoint } from '@sluice/database/savepoint';
 import { isConflict, isRefusedData } from '@sluice/database/statement-failure';
 import { applyOperations } from '@sluice/domain/apply-operations';
+import { AppError } from '@sluice/domain/errors';
 import type { Envelope, Operation, RecordIssue } from '@sluice/domain/operation';
 import { findSliceNeeds } from '@sluice/domain/slice-needs';
+import { toStorableText } from '@sluice/domain/storable-text';
 import { loadSlice } from './load-slice.ts';
 import { writeChanges } from './write-changes.ts';
 
@@ -48,8 +56,8 @@ export interface EnvelopeCounts {
   readonly events: number;
   readonly reports: number;
   readonly issues: number;
-  /** Operations that Postgres refused; they are among the issues. */
-  readonly refused: number;
+  /** Operations that could not be applied; each is an issue too. */
+  readonly parked: number;
 }
 
 export type ProcessOutcome =
@@ -61,6 +69,8 @@ interface Applied {
   readonly lanes: readonly LaneKey[];
   readonly counts: EnvelopeCounts;
 }
+
+const FAULTS_MAX = 2;
 
 /** A conflict means that somebody else came through, so each try has better chances than the last. */
 const TRIES_MAX = 10;
@@ -75,13 +85,14 @@ export async function processEnvelope(
   envelope: Envelope,
 ): Promise<ProcessOutcome> {
   let isIsolating = false;
+  let faults = 0;
   for (let tries = 1; ; tries++) {
     try {
       return await processOnce(deps, envelope, isIsolating);
     } catch (error) {
       if (isConflict(error) && tries < TRIES_MAX) continue;
-      if (!isRefusedData(error) || isIsolating) throw error;
-      isIsolating = true;
+      if (!isContained(error) || isIsolating) throw error;
+      isIsolating = isRefusedData(error) || ++faults === FAULTS_MAX;
     }
   }
 }
@@ -96,7 +107,7 @@ function processOnce(
     const number = await claimEnvelope(transaction, envelope.id, operations.length);
     if (number === undefined) return { outcome: 'already-applied' };
     const { lanes, counts } = isIsolating
-      ? await applyIsolated(deps, transaction, number, operations)
+      ? await applyIsolated(deps, transaction, { id: envelope.id, number }, operations)
       : await applyTogether(deps, transaction, number, operations);
     return { outcome: 'applied', lanes: eachOnce(lanes), counts };
   });
@@ -122,40 +133,63 @@ async function applyTogether(
   const { events, reports, issues } = changes;
   return {
     lanes,
-    counts: { events: events.length, reports: reports.length, issues: issues.length, refused: 0 },
+    counts: { events: events.length, reports: reports.length, issues: issues.length, parked: 0 },
   };
 }
 
-/** Keeps operations that Postgres refuses from taking their neighbours along. Order is kept. */
+/** True for what one operation brings about and others need not suffer from: a value that no row can hold, a fault of our own code. */
+function isContained(error: unknown): error is Error {
+  return (
+    isRefusedData(error) ||
+    error instanceof TypeError ||
+    error instanceof ReferenceError ||
+    error instanceof SyntaxError ||
+    (error instanceof AppError && error.code === 'BUG')
+  );
+}
+
+interface ClaimedEnvelope {
+  readonly id: string;
+  readonly number: string;
+}
+
+/** Keeps operations that fail from taking their neighbours along. Order is kept. */
 async function applyIsolated(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
-  envelopeNumber: string,
+  envelope: ClaimedEnvelope,
   operations: readonly Operation[],
 ): Promise<Applied> {
   try {
-    return await inSavepoint(transaction, () =>
-      applyTogether(deps, transaction, envelopeNumber, operations),
+    return await inSavepoint(transaction, isContained, () =>
+      applyTogether(deps, transaction, envelope.number, operations),
     );
   } catch (error) {
-    if (!isRefusedData(error)) throw error;
+    if (!isContained(error)) throw error;
     const [operation] = operations;
     if (operation && operations.length === 1)
-      return recordRefusal(deps, transaction, envelopeNumber, operation, error);
+      return park(deps, transaction, envelope, operation, error);
   }
   const middle = Math.ceil(operations.length / 2);
-  const first = await applyIsolated(deps, transaction, envelopeNumber, operations.slice(0, middle));
-  const second = await applyIsolated(deps, transaction, envelopeNumber, operations.slice(middle));
+  const first = await applyIsolated(deps, transaction, envelope, operations.slice(0, middle));
+  const second = await applyIsolated(deps, transaction, envelope, operations.slice(middle));
   return both(first, second);
 }
 
-async function recordRefusal(
+async function park(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
-  envelopeNumber: string,
+  envelope: ClaimedEnvelope,
   operation: Operation,
   error: Error,
 ): Promise<Applied> {
+  await insertParkedOperation(transaction, {
+    environmentId: operation.environmentId,
+    parkedId: deps.newId(),
+    envelopeId: envelope.id,
+    operation: JSON.stringify(operation),
+    error: toStorableText(error.stack ?? error.message),
+  });
   const record: RecordIssue = {
     type: 'issue.record',
     environmentId: operation.environmentId,
@@ -163,14 +197,16 @@ async function recordRefusal(
     source: operation.type,
     count: 1,
     issue: {
-      code: 'invalid',
+      code: isRefusedData(error) ? 'invalid' : 'parked',
       field: null,
-      message: `The call was accepted and could not be stored: ${error.message}.`,
+      message: isRefusedData(error)
+        ? `The call was accepted and could not be stored: ${error.message}.`
+        : 'The call was accepted and met a fault of this service; it is kept, and applied once that is mended.',
       sample: JSON.stringify(operation).slice(0, 200),
     },
   };
-  const { lanes, counts } = await applyTogether(deps, transaction, envelopeNumber, [record]);
-  return { lanes, counts: { ...counts, refused: 1 } };
+  const { lanes, counts } = await applyTogether(deps, transaction, envelope.number, [record]);
+  return { lanes, counts: { ...counts, parked: 1 } };
 }
 
 function both(first: Applied, second: Applied): Applied {
@@ -180,7 +216,7 @@ function both(first: Applied, second: Applied): Applied {
       events: first.counts.events + second.counts.events,
       reports: first.counts.reports + second.counts.reports,
       issues: first.counts.issues + second.counts.issues,
-      refused: first.counts.refused + second.counts.refused,
+      parked: first.counts.parked + second.counts.parked,
     },
   };
 }

@@ -1,10 +1,13 @@
 /** The settings of the worker; those of delivery are in `webhook-settings.ts`. */
-import { integer, platformSettings } from '@sluice/platform/config';
+import { billingSettings } from '@sluice/billing-vendor/settings';
+import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { z } from 'zod';
 import { webhookSettings } from './webhook-settings.ts';
 
 export const workerSettings = platformSettings.extend({
+  ...sealingSettings.shape,
   ...webhookSettings.shape,
+  ...billingSettings.shape,
   WORKER_HOST: z.string().default('127.0.0.1').describe('address of /livez, /readyz and /metrics'),
   WORKER_PORT: integer(0, 65_535, 8092).describe('0: any free one'),
   WORKER_LANE_CONCURRENCY: integer(1, 10_000, 256).describe(
@@ -16,8 +19,20 @@ export const workerSettings = platformSettings.extend({
   WORKER_SLOW_REQUESTS_MAX: integer(1, 100_000, 4_096).describe(
     'requests that wait for a slow endpoint, a socket each; beyond that they hold up others',
   ),
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
+    'of a file that is fetched for an import',
+  ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
+  ),
+  WORKER_PURCHASE_CONCURRENCY: integer(1, 1_000, 16).describe(
+    'purchases worked on at the same time by one process',
+  ),
+  INGESTION_ISSUES_KEPT_DAYS: integer(1, 36_500, 90).describe(
+    'how long a day of the issues log is kept',
+  ),
+  IMPORTS_KEPT_DAYS: integer(1, 36_500, 90).describe(
+    'how long an ended import and its rows with errors are kept',
   ),
   WORKER_SWEEP_INTERVAL_MS: integer(10, 600_000, 1_000).describe(
     'how often lanes whose wake-up was lost are looked for',

@@ -13,9 +13,10 @@
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns';
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { judgeAddress, type AddressPolicy } from '@sluice/domain/network-address';
 import { ADDRESS_REFUSED } from './classify-failure.ts';
+import { openTunnel, type Proxy } from './proxy-tunnel.ts';
 
 export type ResolveName = (hostname: string) => Promise<LookupAddress[]>;
 
@@ -30,17 +31,29 @@ export interface ConnectTarget {
 /** Connected, or why not. Called once, and not before `openSocket` has returned. */
 export type OnOpened = (error: Error | null, socket: Socket | null) => void;
 
+/** A connection from the moment it is being opened. */
+export interface OpenedSocket {
+  /** While it is being opened: then nobody is called. */
+  destroy(): void;
+  /** TLS said so. */
+  isCertificateBad(): boolean;
+}
+
 export interface VettedConnector {
-  /** Returns the socket that is being opened, so that it can be destroyed: then nobody is called. Undefined where the address is refused at once. */
-  openSocket(target: ConnectTarget, onOpened: OnOpened): Socket | undefined;
+  /** Undefined where the address is refused at once. */
+  openSocket(target: ConnectTarget, onOpened: OnOpened): OpenedSocket | undefined;
 }
 
 const TLS_OPTIONS = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
 
-/** @param resolve - for tests; the system's by default. */
+/**
+ * @param resolve - for tests; the system's by default.
+ * @param proxy - where connections must not go out by themselves. The same addresses are refused.
+ */
 export function createVettedConnector(
   policy: AddressPolicy,
   resolve: ResolveName = resolveBySystem,
+  proxy?: Proxy,
 ): VettedConnector {
   const underWay = new Map<string, Promise<LookupAddress[]>>();
 
@@ -86,21 +99,52 @@ export function createVettedConnector(
         return undefined;
       }
       const isTls = target.protocol === 'https:';
-      const address = { host: hostname, port: Number(target.port || (isTls ? 443 : 80)), lookup };
-      const socket = isTls
-        ? connectTls({ ...address, ...TLS_OPTIONS, servername: isLiteral ? '' : hostname })
-        : connectTcp(address);
+      const port = Number(target.port || (isTls ? 443 : 80));
+      const tls = { ...TLS_OPTIONS, servername: isLiteral ? '' : hostname };
+      if (proxy) {
+        const addresses = isLiteral
+          ? Promise.resolve([{ address: hostname }])
+          : resolveVetted(hostname);
+        const chosen = addresses.then(([first]) => ({ address: first?.address ?? '', port }));
+        let secured: TLSSocket | undefined;
+        const socket = openTunnel(proxy, chosen, (error) => {
+          if (error || !isTls) onOpened(error, error ? null : socket);
+          else secured = onceOpen(connectTls({ ...tls, host: hostname, socket }), true, onOpened);
+        });
+        return {
+          destroy: () => {
+            socket.destroy();
+            secured?.destroy();
+          },
+          isCertificateBad: () => Boolean(secured?.authorizationError),
+        };
+      }
+      const address = { host: hostname, port, lookup };
+      const socket = isTls ? connectTls({ ...address, ...tls }) : connectTcp(address);
       socket.setNoDelay(true);
-      const onFailed = (error: Error): void => onOpened(error, null);
-      socket.once('error', onFailed);
-      socket.once(isTls ? 'secureConnect' : 'connect', () => {
-        onOpened(null, socket);
-        // Only now: whoever uses the socket listens for its errors from here.
-        socket.off('error', onFailed);
-      });
-      return socket;
+      onceOpen(socket, isTls, onOpened);
+      return {
+        destroy: () => void socket.destroy(),
+        isCertificateBad: () =>
+          'authorizationError' in socket && Boolean(socket.authorizationError),
+      };
     },
   };
+}
+
+function onceOpen<Opening extends Socket>(
+  socket: Opening,
+  isTls: boolean,
+  onOpened: OnOpened,
+): Opening {
+  const onFailed = (error: Error): void => onOpened(error, null);
+  socket.once('error', onFailed);
+  socket.once(isTls ? 'secureConnect' : 'connect', () => {
+    onOpened(null, socket);
+    // Only now: whoever uses the socket listens for its errors from here.
+    socket.off('error', onFailed);
+  });
+  return socket;
 }
 
 function resolveBySystem(hostname: string): Promise<LookupAddress[]> {

@@ -10,8 +10,10 @@
  * of about 170 requests in seven days.
  */
 import type { LanePolicy } from '@sluice/domain/lane';
+import { parseNetwork, type AddressRange } from '@sluice/domain/network-address';
 import { flag, integer } from '@sluice/platform/config';
 import { z } from 'zod';
+import { parseProxy, type Proxy } from './proxy-tunnel.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -33,9 +35,33 @@ export const webhookSettings = z.object({
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, 7 * DAY_MS).describe(
     'a delivery is abandoned so long after its first attempt',
   ),
+  WEBHOOK_ALERT_AFTER_MS: integer(1, 365 * DAY_MS, HOUR_MS).describe(
+    'a webhook that fails for so long is told of by the others that chose `reporting_webhook_failing`',
+  ),
+  WEBHOOK_LOG_RETENTION_DAYS: integer(1, 3_650, 30).describe(
+    'days that deliveries and their attempts are kept, today included; what a webhook is still owed is kept longer',
+  ),
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
     'deliver to private and loopback addresses too',
   ),
+  WEBHOOK_ALLOWED_NETWORKS: z
+    .string()
+    .default('')
+    .transform((text, context): AddressRange[] =>
+      text
+        .split(',')
+        .filter((part) => part.trim() !== '')
+        .flatMap((part) => {
+          const range = parseNetwork(part.trim());
+          if (!range) context.addIssue(`${part.trim()} is no network such as 10.1.0.0/16`);
+          return range ?? [];
+        }),
+    )
+    .describe('private networks to deliver to, comma-separated: `10.1.0.0/16,fd12::/48`'),
+  WEBHOOK_PROXY_URL: z
+    .url({ protocol: /^http$/ })
+    .optional()
+    .describe('egress proxy (CONNECT) for all deliveries; addresses are judged before it is asked'),
   WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64).describe('requests to one webhook at the same time'),
 });
 
@@ -43,6 +69,8 @@ export interface WebhookOptions {
   readonly lanes: LanePolicy;
   readonly timeoutMs: number;
   readonly allowPrivateAddresses: boolean;
+  readonly allowedNetworks: readonly AddressRange[];
+  readonly proxy: Proxy | undefined;
 }
 
 export function webhookOptions(settings: z.infer<typeof webhookSettings>): WebhookOptions {
@@ -56,5 +84,8 @@ export function webhookOptions(settings: z.infer<typeof webhookSettings>): Webho
     },
     timeoutMs: settings.WEBHOOK_TIMEOUT_MS,
     allowPrivateAddresses: settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES,
+    allowedNetworks: settings.WEBHOOK_ALLOWED_NETWORKS,
+    proxy:
+      settings.WEBHOOK_PROXY_URL === undefined ? undefined : parseProxy(settings.WEBHOOK_PROXY_URL),
   };
 }

@@ -1,4 +1,6 @@
 /** What the tests of the client share: a client and receivers that are closed when a test ends. */
+import { spawn } from 'node:child_process';
+import { connect } from 'node:net';
 import { afterEach } from 'vitest';
 import {
   createHttpClient,
@@ -59,4 +61,19 @@ export async function until(condition: () => boolean): Promise<void> {
     if (performance.now() > deadlineMs) throw new Error('it did not come about');
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
+}
+
+/** A listener that is stopped, with its backlog full: the system completes no further connection. */
+export async function startDeafListener(whenDone = closes): Promise<number> {
+  const script = `require('node:net').createServer().listen({port: 0, host: '127.0.0.1', backlog: 1}, function () { console.log(this.address().port) })`;
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  whenDone.push(() => child.kill('SIGKILL'));
+  const port = await new Promise<number>((resolve) =>
+    child.stdout.once('data', (text: Buffer) => resolve(Number(text))),
+  );
+  child.kill('SIGSTOP');
+  const fillers = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}));
+  whenDone.push(() => fillers.forEach((socket) => socket.destroy()));
+  await until(() => fillers.filter((socket) => socket.readyState === 'open').length >= 2);
+  return port;
 }

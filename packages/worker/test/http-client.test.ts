@@ -1,6 +1,5 @@
 /** The client and what receivers answer, in time and late. */
-import { spawn } from 'node:child_process';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { HttpOutcome } from '../src/http-client.ts';
@@ -13,6 +12,7 @@ import {
   receiverOf,
   respond,
   sendTo,
+  startDeafListener,
   TIMEOUT_MS,
   until,
 } from './http-client-world.ts';
@@ -190,19 +190,4 @@ function drip(socket: Socket, text: string): void {
     if (!socket.writable || index >= text.length) clearInterval(timer);
     else socket.write(text[index++] as string);
   }, 20);
-}
-
-/** A listener that is stopped, with its backlog full: the system completes no further connection. */
-async function startDeafListener(): Promise<number> {
-  const script = `require('node:net').createServer().listen({port: 0, host: '127.0.0.1', backlog: 1}, function () { console.log(this.address().port) })`;
-  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
-  closes.push(() => child.kill('SIGKILL'));
-  const port = await new Promise<number>((resolve) =>
-    child.stdout.once('data', (text: Buffer) => resolve(Number(text))),
-  );
-  child.kill('SIGSTOP');
-  const fillers = Array.from({ length: 8 }, () => connect(port, '127.0.0.1').on('error', () => {}));
-  closes.push(() => fillers.forEach((socket) => socket.destroy()));
-  await until(() => fillers.filter((socket) => socket.readyState === 'open').length >= 2);
-  return port;
 }

@@ -1,3 +1,4 @@
+import { parseNetwork } from '@sluice/domain/network-address';
 import { parseSettings } from '@sluice/platform/config';
 import { expect, test } from 'vitest';
 import { webhookOptions, webhookSettings } from '../src/webhook-settings.ts';
@@ -6,6 +7,8 @@ test('without settings the numbers are those of the spec', () => {
   expect(webhookOptions(parseSettings(webhookSettings, {}))).toEqual({
     timeoutMs: 4_000,
     allowPrivateAddresses: false,
+    allowedNetworks: [],
+    proxy: undefined,
     lanes: {
       listedFailureWaitMs: 3_600_000,
       giveUpAfterMs: 604_800_000,
@@ -26,11 +29,19 @@ test('every number can be set', () => {
       WEBHOOK_GIVE_UP_AFTER_MS: '5',
       WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
       WEBHOOK_WINDOW_MAX: '6',
+      WEBHOOK_ALLOWED_NETWORKS: ' 10.1.0.0/16, fd12::/48,',
+      WEBHOOK_PROXY_URL: 'http://user:secret@proxy.test:3128',
     }),
   );
   expect(options).toEqual({
     timeoutMs: 1,
     allowPrivateAddresses: true,
+    allowedNetworks: [parseNetwork('10.1.0.0/16'), parseNetwork('fd12::/48')],
+    proxy: {
+      hostname: 'proxy.test',
+      port: 3128,
+      authorization: `Basic ${Buffer.from('user:secret').toString('base64')}`,
+    },
     lanes: {
       listedFailureWaitMs: 2,
       backoffBaseMs: 3,
@@ -39,4 +50,10 @@ test('every number can be set', () => {
       windowMax: 6,
     },
   });
+});
+
+test('a network that cannot be read is named', () => {
+  expect(() =>
+    parseSettings(webhookSettings, { WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8,lan' }),
+  ).toThrow('WEBHOOK_ALLOWED_NETWORKS: lan is no network such as 10.1.0.0/16');
 });

@@ -185,3 +185,39 @@ describe('the exchange', () => {
     expect(expectProblem(answer, 422, 'validation_failed').errors[0]?.field).toBe(field);
   });
 });
+
+test('a token makes so many calls a minute, each told what is left, and others are not held back', async () => {
+  const limited = await startApi({ ratePerMinute: 3 });
+  const path = `/v1/accounts/${limited.a.accountId}`;
+  const get = () => limited.call('GET', path, { key: limited.a.token });
+  const answers = [await get(), await get(), await get()];
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
+  expect(answers.map(({ headers }) => headers['ratelimit-remaining'])).toEqual(['2', '1', '0']);
+  expect(answers[0]?.headers).toMatchObject({ 'ratelimit-limit': '3', 'ratelimit-reset': '60' });
+  const refused = await get();
+  expectProblem(refused, 429, 'rate_limited');
+  expect(refused.headers).toMatchObject({ 'retry-after': '60', 'ratelimit-remaining': '0' });
+  const ofB = await limited.call('GET', `/v1/accounts/${limited.b.accountId}`, {
+    key: limited.b.token,
+  });
+  expect(ofB.statusCode).toBe(200);
+  limited.clock.nowMs += 60_000;
+  expect((await get()).statusCode).toBe(200);
+  await limited.close();
+});
+
+// Security: whoever may choose the address escapes limits and allow lists.
+test('X-Forwarded-For counts only from a trusted proxy', async () => {
+  const behindProxy = await startApi({ trustedProxies: ['127.0.0.1'] });
+  const bound = { ipAllowlist: ['192.0.2.7'] };
+  for (const each of [api, behindProxy])
+    await insertToken(each.database, each.a.accountId, 'sa_bound', bound);
+  const callFrom = (each: ApiUnderTest) =>
+    each.call('GET', `/v1/accounts/${each.a.accountId}`, {
+      key: 'sa_bound',
+      headers: { 'x-forwarded-for': '192.0.2.7' },
+    });
+  expect((await callFrom(behindProxy)).statusCode).toBe(200);
+  expectProblem(await callFrom(api), 403, 'ip_not_allowed');
+  await behindProxy.close();
+});

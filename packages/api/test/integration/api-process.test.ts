@@ -2,9 +2,13 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { createTestDatabase, type TestDatabase } from '@sluice/database/testing';
+import { TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { afterEach, expect, test } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
@@ -17,20 +21,36 @@ afterEach(async () => {
   }
 });
 
+interface LogLine {
+  readonly msg: string;
+  readonly host: string;
+  readonly port: number;
+  readonly mail?: string;
+}
+
 function start(testDatabase: Pick<TestDatabase, 'url'>, settings: Record<string, string> = {}) {
   const child = spawn(process.execPath, [MAIN], {
-    env: { DATABASE_URL: testDatabase.url, API_PORT: '0', ...settings },
+    env: {
+      DATABASE_URL: testDatabase.url,
+      API_PORT: '0',
+      SEALING_KEYS: TEST_SEALING_KEYS,
+      ...settings,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   started.push(child);
   let stderr = '';
+  const lines: LogLine[] = [];
   child.stderr.setEncoding('utf8').on('data', (chunk: string) => (stderr += chunk));
   return {
     child,
+    /** What it logged until it was ready. */
+    lines,
     /** Resolves to the address once the log says so. */
     async ready(): Promise<string> {
       for await (const line of createInterface({ input: child.stdout })) {
-        const entry = JSON.parse(line) as { msg: string; host: string; port: number };
+        const entry = JSON.parse(line) as LogLine;
+        lines.push(entry);
         if (entry.msg === 'the API is listening') return `http://${entry.host}:${entry.port}`;
       }
       throw new Error(`it ended before it was ready: ${stderr}`);
@@ -91,4 +111,42 @@ test('a port that is taken is named with its setting, and it ends with 1', async
   holder.close();
   expect(ended.code).toBe(1);
   expect(ended.stderr).toContain(`127.0.0.1:${port} (API_PORT) is in use`);
+});
+
+test('without an SMTP server mails are files, and the log says where', async () => {
+  const testDatabase = await createTestDatabase();
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-mail-'));
+  const api = start(testDatabase, { MAIL_DIRECTORY: join(directory, 'mail') });
+  const url = await api.ready();
+  const post = (path: string, body: object) =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  expect((await post('/v1/account_signup', { email: 'ada@example.com' })).status).toBe(200);
+  const files = () => readdir(join(directory, 'mail')).catch(() => []);
+  await expect.poll(async () => (await files()).length, { timeout: 15_000 }).toBe(1);
+  const [name = ''] = await files();
+  const mail = await readFile(join(directory, 'mail', name), 'utf8');
+  expect(mail).toMatch(/^To: ada@example\.com$/m);
+  const code = /code is (\d{6})/.exec(mail)?.[1];
+  const answer = await post('/v1/account_signup/code', {
+    email: 'ada@example.com',
+    code,
+    company_name: 'Acme',
+    first_name: 'Ada',
+    last_name: 'L',
+    data_center: 'us',
+  });
+  expect(answer.status).toBe(200);
+  const { account_id: id, token } = (await answer.json()) as { account_id: number; token: string };
+  const read = await fetch(`${url}/v1/accounts/${id}`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expect(read.status).toBe(200);
+  expect(api.lines.map(({ mail: where }) => where)).toContain(
+    `into the folder ${join(directory, 'mail')}`,
+  );
+  await rm(directory, { recursive: true });
 });

@@ -1,14 +1,22 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import type { RunKey } from '@sluice/database/runs';
 import { createTestDatabase } from '@sluice/database/testing';
+import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
+import { insertReceipt } from '@sluice/database/receipts';
 import type { Role } from '@sluice/domain/account';
 import { hashSecret } from '@sluice/platform/secrets';
+import { createSealedText } from '@sluice/platform/sealed-text';
 import { fastify, type InjectOptions } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
-import { buildServer } from '../../src/server.ts';
+import { buildServer, type ApiDependencies } from '../../src/server.ts';
 import { statementsOn } from '../../src/statements.ts';
+
+export const SECRET = 'secret of the api under test, long enough';
 
 export interface Tenant {
   readonly environmentId: number;
@@ -17,6 +25,8 @@ export interface Tenant {
   readonly key: string;
   /** Of a service account that may do everything in the account. */
   readonly token: string;
+  /** A Pipelines key that nothing is called with, to be changed. */
+  readonly spareCredentialId: number;
 }
 
 type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
@@ -24,27 +34,59 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-export async function startApi() {
+/** `changes` replaces dependencies. */
+export async function startApi(changes: Partial<ApiDependencies> = {}) {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
+  const wokenRuns: RunKey[] = [];
+  const wokenExports: AuditLogExportKey[] = [];
   const clock = { nowMs: Date.parse('2026-03-01T12:00:00Z') };
   const broker = { isAway: false };
   let idCount = 0;
+  let secretCount = 0;
+  const sealedText = createSealedText([{ id: 'test', key: Buffer.alloc(32, 7) }]);
   const app = await buildServer({
     logger: fastify().log,
     now: () => clock.nowMs,
-    secret: 'secret of the api under test, long enough',
+    secret: SECRET,
+    ratePerMinute: 0,
+    trustedProxies: [],
     newId: () => `id-${++idCount}`,
     recordRequest: () => {},
     checkReadiness: async () => ({ isReady: true, checks: {} }),
     renderMetrics: async () => ({ contentType: 'text/plain', body: '' }),
     outgoingIpAddresses: [],
     giveUpAfterMs: 604_800_000,
+    billing: {
+      database,
+      vendor: unreachableVendor(),
+      catalogue: readCatalogue(undefined),
+      secret: 'secret of the api under test, long enough',
+      vendorEventSecret: VENDOR_EVENT_SECRET,
+      wakeRun: async (run) => void wokenRuns.push(run),
+      wakeVendorEvents: async () => {},
+      newId: () => `id-${++idCount}`,
+      now: () => clock.nowMs,
+      cardPaymentMs: 3_600_000,
+      purchaseWaitMs: 1,
+    },
+    importSizeBytesMax: 10_000_000,
+    openTail: async () => ({ close: () => {} }),
+    tailReaderCount: () => 0,
+    // Ends by itself: whoever tries every operation waits for each answer's end.
+    tailDurationMsMax: 1,
+    sealedText,
+    newSecret: () => `secret-${String(++secretCount).padStart(4, '0')}-of-${'0'.repeat(20)}`,
     wakeLane: async (lane) => {
       if (broker.isAway) throw new Error('the broker is away');
       woken.push(lane);
     },
+    wakeExport: async (key) => {
+      if (broker.isAway) throw new Error('the broker is away');
+      wokenExports.push(key);
+    },
     ...statementsOn(database),
+    ...changes,
   });
   const a = await insertTenant(database, 'key_of_a');
   const b = await insertTenant(database, 'key_of_b');
@@ -53,8 +95,11 @@ export async function startApi() {
     app,
     database,
     woken,
+    wokenRuns,
+    wokenExports,
     clock,
     broker,
+    sealedText,
     a,
     b,
     /** Calls as workspace A unless another key is given. Nothing that a client sends may end in a 500. */
@@ -83,6 +128,14 @@ export async function startApi() {
   };
 }
 
+export const VENDOR_EVENT_SECRET = 'whsec_test';
+
+/** No call of the API may need the payment vendor to answer, as long as nothing was bought by card. */
+const unreachableVendor = () =>
+  createStripeVendor(
+    openStripeClient({ secretKey: 'sk_test', baseUrl: 'http://127.0.0.1:9', timeoutMs: 50 }),
+  );
+
 export type ApiUnderTest = Awaited<ReturnType<typeof startApi>>;
 
 async function insertTenant(database: Database, key: string): Promise<Tenant> {
@@ -95,7 +148,11 @@ async function insertTenant(database: Database, key: string): Promise<Tenant> {
   await insertKey(database, environmentId, 'app', key);
   const token = `sa_sandbox_${key}`;
   await insertToken(database, accountId, token);
-  return { environmentId, accountId, key, token };
+  await insertKey(database, environmentId, 'pipelines', `spare_${key}`);
+  const spare = await sql<{ credentialId: number }>`
+    select credential_id::int as "credentialId" from api_credentials
+     where account_id = ${accountId} and kind = 'pipelines'`.execute(database);
+  return { environmentId, accountId, key, token, spareCredentialId: spare.rows[0]!.credentialId };
 }
 
 /** A token of a new service account. */
@@ -122,6 +179,19 @@ export async function insertToken(
     select account_id, service_account_id, 'service_account', 'test', ${hashSecret(token)}, ${token.slice(-4)},
            ${isReadOnly}, ${scopes}::text[], ${ipAllowlist}::text[], ${expiresAt}::timestamptz
       from service_account`.execute(database);
+}
+
+/** A purchase of add-ons that is pending. */
+export async function insertPendingRun(
+  database: Database,
+  accountId: number,
+  runId: string,
+): Promise<void> {
+  const content = { type: 'addons', skus: ['a'], contact: { name: 'a', email: 'a@example.com' } };
+  await sql`
+    insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, created_at)
+    values (${accountId}, ${runId}, 'addons', 'addons', 'card', '', ${JSON.stringify(content)},
+            '{"actor": {"type": "system"}}', '2026-03-01T00:00:00Z')`.execute(database);
 }
 
 export async function insertKey(
@@ -187,4 +257,22 @@ export async function insertEvent(
     insert into event_ids (environment_id, event_id, received_at, source)
     values (${environmentId}, ${eventId}, '2026-03-01T00:00:00Z', 'pipelines.track')
     on conflict do nothing`.execute(database);
+}
+
+/** With text that must be escaped. */
+export async function insertTestReceipt(
+  database: Database,
+  accountId: number,
+  receiptId: string,
+): Promise<void> {
+  await insertReceipt(database, accountId, {
+    receiptId,
+    number: 'R-1 <b>',
+    issuedAt: new Date('2026-02-01T10:00:00Z'),
+    billedTo: '<script>alert("billed")</script>\n1 Main & Sons',
+    lines: [{ description: `<img src=x onerror='alert(1)'>`, quantity: 2, amount: 12345 }],
+    total: 12345,
+    currency: 'usd',
+    paymentMethod: 'Visa "4242"',
+  });
 }

@@ -62,9 +62,82 @@ export function keyOf({ opensWith }: Operation, tenant: Tenant): string {
 
 /** Bodies that operations take, where it is not the configuration of a reporting webhook. */
 export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
+  'POST /v1/imports': {
+    import: {
+      name: 'a',
+      type: 'event',
+      identifier: 'id',
+      data_file_url: 'https://files.example/a.csv',
+    },
+  },
+  'POST /v1/accounts/{account_id}/audit_logs/export': {
+    format: 'csv',
+    user_id: 1,
+    service_account_id: 1,
+    ip_addr: '10.',
+    start_time: '2026-01-01T00:00:00Z',
+    end_time: '2026-02-01T00:00:00Z',
+    object_type: 'account',
+    object_id: '1',
+    action: 'updated',
+    attribute_name: 'name',
+  },
   'POST /v1/service_accounts/oauth/token': {
     grant_type: 'client_credentials',
     client_secret: 'sa_sandbox_key_of_b',
     scope: 'read_only',
   },
+  // Only counted: one at a time may run.
+  'POST /v1/reporting_webhooks/{webhook_id}/replays': {
+    since: 0,
+    until: 2_000_000_000,
+    event_types: ['email_sent'],
+    states: ['delivered'],
+    person: { id: 'ada' },
+    rate_per_second: 1,
+    dry_run: true,
+  },
+  'PUT /v1/accounts/{account_id}': { account: { name: 'Acme', timezone: 'Europe/Berlin' } },
+  'POST /v1/accounts/{account_id}/address': {
+    address: {
+      line1: '1 Main Street',
+      city: 'Springfield',
+      state: 'IL',
+      postal_code: '62701',
+      country: 'US',
+    },
+  },
+  'POST /v1/account_signup': { email: 'new@example.com' },
+  'POST /v1/account_signup/code': {
+    email: 'new@example.com',
+    code: '123456',
+    company_name: 'New',
+    first_name: 'N',
+    last_name: 'N',
+    data_center: 'us',
+  },
+  'POST /v1/account_signup/startup_application': {
+    email: 'new@example.com',
+    first_name: 'N',
+    last_name: 'N',
+    company_name: 'New',
+    website: 'https://new.example',
+    funding_stage: 'seed',
+  },
+  'POST /v1/account_signup/partner_application': { partner: { name: 'P' } },
+  'PUT /v1/account_signup/partner_application/{partner_id}/status': { status: 'approved' },
+  'POST /v1/accounts/{account_id}/activate_product': { product: 'journeys' },
+  'POST /v1/accounts/{account_id}/api_credentials': {
+    name: 'Reports',
+    type: 'service_account',
+    scopes: [],
+    ip_allowlist: ['10.0.0.0/8'],
+  },
+};
+
+/** Path parameters that say what to do and not to what: they are the same for everybody. */
+export const WORDS_IN_PATHS: Readonly<Record<string, string>> = {
+  action: 'enable',
+  credit_type: 'llm',
+  plan_id: 'premium_month',
 };

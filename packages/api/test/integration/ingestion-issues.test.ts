@@ -62,6 +62,15 @@ test.each([
   ['field=attributes.plan', ['2026-02-28 too_long']],
   ['field=', ['2026-02-28 duplicate_event']],
   ['code=%25', []],
+  ['severity=warning', ['2026-02-28 duplicate_event']],
+  ['severity=error&source=pipelines.track', ['2026-02-28 required', '2026-02-27 required']],
+  ['severity=warning&code=required', []],
+  // 08:00 on the 28th, when the last three began.
+  ['until=1772265600', ['2026-02-27 required']],
+  [
+    'until=1772265601&since=1772271000',
+    ['2026-02-28 too_long', '2026-02-28 required', '2026-02-28 duplicate_event'],
+  ],
   ['code=required&source=track.v1.identify', []],
   [
     'since=1772271000',
@@ -97,6 +106,8 @@ test.each([
   ['since=yesterday', 'since'],
   ['since=-1', 'since'],
   ['since=1772271000000', 'since'],
+  ['until=x', 'until'],
+  ['severity=bad', 'severity'],
   ['limit=1001', 'limit'],
   ['code=a%00', 'code'],
   ['code=a&code=b', 'code'],

@@ -11,6 +11,8 @@ import {
   listAttemptsOf,
   listDeliveriesOfEvent,
 } from '@sluice/database/event-traces';
+import { listImportProblems } from '@sluice/database/import-problems';
+import { claimImport, findImport, listImports } from '@sluice/database/imports';
 import { findLaneState } from '@sluice/database/lane-states';
 import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
 import {
@@ -19,9 +21,12 @@ import {
   listObjectRelationships,
   listObjectTypes,
 } from '@sluice/database/object-reads';
+import { countMatching } from '@sluice/database/replay-log';
+import { findReplay, listAttemptsOfReplay, listReplays } from '@sluice/database/replays';
 import { createTestDatabase } from '@sluice/database/testing';
-import { CompiledQuery, sql } from 'kysely';
+import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
+import { explain, rowsRead } from './explain.ts';
 
 const TENANT = 7;
 const LANE = { environmentId: TENANT, webhookId: 1 };
@@ -85,7 +90,7 @@ beforeAll(async () => {
     from generate_series(1, 5000) n`.execute(database);
   await sql`
     insert into webhooks (environment_id, webhook_id, name, endpoint, events, signing_key)
-    select ${TENANT}, n, 'a', 'https://example.com', array['email_sent'], 'key' from generate_series(1, 3) n`.execute(
+    select ${TENANT}, n, 'a', 'https://example.com', array['email_sent'], 'key' from generate_series(1, 2000) n`.execute(
     database,
   );
   await sql`
@@ -101,6 +106,16 @@ beforeAll(async () => {
     select ${TENANT}, w, n, 1, 1, now(), 'delivered' from generate_series(1, 3) w, generate_series(1, 15000) n`.execute(
     database,
   );
+  await sql`
+    insert into webhook_replays (environment_id, webhook_id, replay_id, created_at, ended_at, created_by, criteria,
+                                 rate_per_second, through_sequence, cursor_sequence, endpoint, state)
+    select ${TENANT}, 1 + n % 3, n, now(), now(), 'key', '{}', 1, 20000, 0, 'https://example.com', 'done'
+    from generate_series(1, 5000) n`.execute(database);
+  await sql`
+    insert into replay_attempts (environment_id, webhook_id, replay_id, sequence, attempt, duration_ms, started_at, outcome)
+    select ${TENANT}, 1, 3, n, 1, 1, now(), 'delivered' from generate_series(1, 15000) n`.execute(
+    database,
+  );
   await sql`insert into accounts (account_id, name) values (1, 'a')`.execute(database);
   await sql`
     insert into environments (account_id, environment_id, name, webhook_signing_key)
@@ -110,52 +125,17 @@ beforeAll(async () => {
     select 1, ${TENANT}, 'app', 'a', sha256(n::text::bytea), 'hint' from generate_series(1, 5000) n`.execute(
     database,
   );
+  await sql`
+    insert into imports (environment_id, name, identifier, data_to_process, state, created_at, updated_at)
+    select ${TENANT}, 'a', 'id', 'all', case n when 5000 then 'preprocessed' else 'imported' end, now(), now()
+    from generate_series(1, 5000) n`.execute(database);
+  await sql`
+    insert into import_problems (environment_id, import_id, severity, row_number, position, column_name, code, message, record)
+    select ${TENANT}, 1, 'error', n, 0, '', 'invalid', 'x', '[]' from generate_series(1, 10000) n`.execute(
+    database,
+  );
   await sql`analyze`.execute(database);
 });
-
-interface Plan {
-  readonly 'Node Type': string;
-  readonly 'Relation Name'?: string;
-  readonly 'Index Name'?: string;
-  readonly 'Actual Rows': number;
-  readonly 'Actual Loops': number;
-  readonly 'Rows Removed by Filter'?: number;
-  readonly Plans?: readonly Plan[];
-}
-
-/** The nodes of the plan of the one statement that `use` sends. */
-async function explain(use: (database: Database) => Promise<unknown>): Promise<Plan[]> {
-  const sent: CompiledQuery[] = [];
-  const executor = database.getExecutor();
-  const recording = new Proxy(executor, {
-    get(target, key) {
-      const member: unknown = Reflect.get(target, key, target);
-      if (typeof member !== 'function') return member;
-      return (...given: unknown[]) => {
-        if (key === 'executeQuery') sent.push(given[0] as CompiledQuery);
-        return Reflect.apply(member, target, given);
-      };
-    },
-  });
-  await use({ getExecutor: () => recording } as Database);
-  expect(sent).toHaveLength(1);
-  const [query] = sent as [CompiledQuery];
-  const { rows } = await database.executeQuery<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
-    CompiledQuery.raw(`explain (analyze, format json) ${query.sql}`, [...query.parameters]),
-  );
-  const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
-  return nodesOf(rows[0]!['QUERY PLAN'][0].Plan);
-}
-
-/** Rows that were fetched, also those that a filter threw away. */
-const rowsRead = (nodes: readonly Plan[]): number =>
-  nodes
-    .filter((node) => node['Relation Name'] !== undefined)
-    .reduce(
-      (sum, node) =>
-        sum + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'],
-      0,
-    );
 
 const activities = {
   environmentId: TENANT,
@@ -210,6 +190,21 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         limit: 11,
       }),
   ],
+  ['an import', 1, (db) => findImport(db, { environmentId: TENANT, importId: 4000 })],
+  ['imports after a position', 11, (db) => listImports(db, TENANT, 4000, 11)],
+  [
+    'the errors of an import after a position',
+    11,
+    (db) =>
+      listImportProblems(
+        db,
+        { environmentId: TENANT, importId: 1 },
+        'error',
+        { rowNumber: 3000, position: 0 },
+        11,
+      ),
+  ],
+  ['the import that waits longest', 2, (db) => claimImport(db, 60_000, Date.now())],
   ['how an event came', 2, (db) => findEventArrival(db, TENANT, 'arrived-1234')],
   [
     'an event by its id and arrival',
@@ -292,6 +287,25 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         limit: 11,
       }),
   ],
+  ['replays', 15, (db) => listReplays(db, LANE, 11)],
+  ['a replay', 5, (db) => findReplay(db, { ...LANE, replayId: 3 })],
+  [
+    'attempts of a replay after a position',
+    15,
+    (db) => listAttemptsOfReplay(db, { ...LANE, replayId: 3 }, { sequence: 9_000, attempt: 1 }, 11),
+  ],
+  [
+    'a thousand rows of the log for a replay',
+    1_001,
+    (db) =>
+      countMatching(
+        db,
+        LANE,
+        { eventTypes: ['email_opened'], person: { kind: 'id', value: 'ada' } },
+        { afterSequence: 5_000, throughSequence: 20_000 },
+        1_000,
+      ),
+  ],
   ['deliveries', 30, (db) => listDeliveries(db, LANE, 11, 12_000)],
   [
     'deliveries of a state that nothing has',
@@ -314,7 +328,7 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
       }),
   ],
 ])('%s: by index, at most %i rows read', async (_name, rowsMax, use) => {
-  const nodes = await explain(use);
+  const nodes = await explain(database, use);
   const read = rowsRead(nodes);
   // A partition without a row may be read any way, and so may `lanes` while it is one page.
   const scanned = nodes.filter(

@@ -38,13 +38,24 @@ describe('POST', () => {
       disabled: false,
       full_resolution: false,
       with_content: false,
+      standard_webhooks: false,
+      rate_limit_per_second: null,
+      window_max: null,
+      headers: {},
+      attribute_filters: null,
     });
   });
 
   test('keeps every field that is given', async () => {
-    const given = { ...CONFIGURATION, disabled: true, full_resolution: true, with_content: true };
+    const given = {
+      ...CONFIGURATION,
+      disabled: true,
+      full_resolution: true,
+      with_content: true,
+      standard_webhooks: true,
+    };
     const { id } = await make(given);
-    expect((await api.call('GET', `${PATH}/${id}`)).json()).toEqual({
+    expect((await api.call('GET', `${PATH}/${id}`)).json()).toMatchObject({
       ...given,
       id,
       type: 'webhook',
@@ -89,6 +100,7 @@ describe('PUT', () => {
       { disabled: true },
       { full_resolution: true },
       { with_content: true },
+      { standard_webhooks: true },
       { name: 'New name' },
       { endpoint: 'http://127.0.0.1:9999/' },
       { events: ['email_sent', 'email_opened'] },
@@ -227,8 +239,8 @@ test('what is made, changed and deleted is in the audit log, with the key and th
 
   const { rows } = await sql`
     select action, changed_attributes as attributes, environment_id as "environmentId", object_name as name,
-           actor_type as actor, l.credential_id = c.credential_id as "isKey", host(ip_addr::inet) as address
-      from audit_logs l join api_credentials c using (environment_id)
+           actor_type as actor, c.kind = 'app' as "isKey", host(ip_addr::inet) as address
+      from audit_logs l join api_credentials c using (environment_id, credential_id)
      where object_type = 'reporting_webhook' and object_id = ${String(id)}
      order by audit_log_id`.execute(api.database);
   const common = {
@@ -238,7 +250,15 @@ test('what is made, changed and deleted is in the audit log, with the key and th
     isKey: true,
     address: '127.0.0.1',
   };
-  const all = ['name', 'endpoint', 'events', 'disabled', 'full_resolution', 'with_content'];
+  const all = [
+    'name',
+    'endpoint',
+    'events',
+    'disabled',
+    'full_resolution',
+    'with_content',
+    'standard_webhooks',
+  ];
   expect(rows).toEqual([
     { ...common, action: 'created', attributes: all },
     { ...common, action: 'updated', attributes: ['disabled'] },

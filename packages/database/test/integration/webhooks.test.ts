@@ -11,11 +11,11 @@ import {
   insertWebhook,
   listWebhooks,
   updateWebhook,
+  type NewWebhook,
   type Webhook,
-  type WebhookSettings,
 } from '../../src/webhooks.ts';
 
-const settings: WebhookSettings = {
+const settings: NewWebhook = {
   name: 'Hook',
   endpoint: 'https://receiver.test/hook',
   events: ['customer_subscribed', 'email_opened'],
@@ -129,7 +129,7 @@ describe('a failing lane', () => {
     return webhookId;
   }
 
-  test.each<[string, Partial<WebhookSettings>]>([
+  test.each<[string, Partial<NewWebhook>]>([
     ['its endpoint is changed', { endpoint: 'https://elsewhere.test/' }],
     ['it is disabled and enabled again', { disabled: false }],
   ])('probes at once when %s', async (_, changes) => {

@@ -250,6 +250,29 @@ describe('hostile connections', () => {
     await expectUnharmed();
   });
 
+  test.each(['GET /livez', 'HEAD /livez', 'GET /auth', 'OPTIONS /v1/track'])(
+    '%s with a body that has no certain end: refused, and the connection ended',
+    async (line) => {
+      const raw = openRaw(intake.port);
+      raw.write(`${line} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nContent-Length: 40\r\n\r\n{}`);
+      expect((await raw.answer()).status).toBe(400);
+      await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
+      await expectUnharmed();
+    },
+  );
+
+  test.each(['/livez', '/auth', '/api/v1/accounts/region'])(
+    'HEAD %s is answered as GET is, without the body',
+    async (path) => {
+      const asked = await fetch(`${intake.url}${path}`, { method: 'HEAD' });
+      const shown = await fetch(`${intake.url}${path}`);
+      expect(asked.status).toBe(shown.status);
+      expect(asked.headers.get('content-type')).toBe(shown.headers.get('content-type'));
+      expect(await asked.text()).toBe('');
+      expect(Number(asked.headers.get('content-length'))).toBeGreaterThan(0);
+    },
+  );
+
   test('a chunked body is read whole', async () => {
     const raw = openRaw(intake.port);
     raw.write(head('/v1/track', 'Transfer-Encoding: chunked', 'X-Strict-Mode: 1'));

@@ -45,12 +45,13 @@ export interface Fleet {
   close(): Promise<void>;
 }
 
-export async function startFleet(): Promise<Fleet> {
+/** `postgres`: the queues too. */
+export async function startFleet(broker: 'redis' | 'postgres' = 'redis'): Promise<Fleet> {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
   const settings = {
     DATABASE_URL: url,
-    REDIS_URL: testRedisUrl(),
+    REDIS_URL: broker === 'redis' ? testRedisUrl() : '',
     QUEUE_PREFIX: uniquePrefix(),
     SHARD_COUNT: '2',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',

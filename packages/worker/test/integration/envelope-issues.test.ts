@@ -32,7 +32,7 @@ describe('what Postgres refuses', () => {
     );
     expect(await world.process(operations)).toMatchObject({
       outcome: 'applied',
-      counts: { refused: 3 },
+      counts: { parked: 3 },
     });
     expect(await world.eventNames(environmentId)).toHaveLength(20);
     expect(await world.rowsOf('people', environmentId, 'attributes')).toEqual([
@@ -52,7 +52,7 @@ describe('what Postgres refuses', () => {
     const operations = inEnvironment(environmentId, track('id:1\0', 'poison'));
     expect(await world.process(operations)).toMatchObject({
       outcome: 'applied',
-      counts: { refused: 1, events: 0 },
+      counts: { parked: 1, events: 0 },
     });
     expect(await world.countOf('people', environmentId)).toBe(0);
     expect(await world.countOf('ingestion_issues', environmentId)).toBe(1);

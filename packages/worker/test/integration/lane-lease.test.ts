@@ -88,7 +88,7 @@ describe('a worker that is lost', () => {
 
 test('many workers on one lane: one drains it, and nothing is sent twice', async () => {
   const world = await createLaneWorld(database);
-  await world.log(400);
+  await world.log(150);
   world.behave = async () => {
     await new Promise((resolve) => setImmediate(resolve));
     return OK;
@@ -103,7 +103,7 @@ test('many workers on one lane: one drains it, and nothing is sent twice', async
       }
     }),
   );
-  expect(world.sent).toEqual(eventIds(1, 400));
+  expect(world.sent).toEqual(eventIds(1, 150));
   expect(outcomes).toEqual(new Set(['more', 'held', 'idle']));
 });
 

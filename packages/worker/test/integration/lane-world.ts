@@ -17,7 +17,8 @@ import { sql } from 'kysely';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
 import { FairSlots } from '../../src/fair-slots.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
-import type { LaneSlots } from '../../src/lane-drain.ts';
+import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.ts';
+import type { LaneSlots } from '../../src/lane-drain-deps.ts';
 import { createLaneStore } from '../../src/lane-store.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -71,6 +72,8 @@ export interface LaneWorld extends LaneKey {
   deliver(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
   /** Delivers until the lane answers something else than `more`. */
   deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
+  /** Drains a replay that is due, whosever it is, for a slice. */
+  replay(changes?: Partial<ReplayDeps>): Promise<boolean>;
   lane(): Promise<LaneReport | undefined>;
   attempts(sequence: number): Promise<AttemptRecord[]>;
 }
@@ -132,6 +135,7 @@ export async function createLaneWorld(
       }
     },
 
+    replay: (changes = {}) => replayDeliveries({ ...depsOf(world), database, ...changes }),
     lane: () => findLane(database, key),
     attempts: (sequence) => listAttempts(database, key, [sequence]),
   };
@@ -159,6 +163,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
       world.sent.push(eventId);
       return world.behave(request, eventId);
     },
+    openSecret: (_, sealed) => sealed,
     wakeLane: async () => void world.wakes.push('now'),
     wakeLaneAt: async (_, atMs) => void world.wakes.push(atMs),
     now: () => world.nowMs,

@@ -15,6 +15,7 @@ import {
 } from '@sluice/platform/queue-consumers';
 import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
 const DONE: JobOutcome = { outcome: 'done' };
@@ -113,6 +114,24 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     },
   );
 
+  test('a producer that was opened while the broker was away adds once it is back', async () => {
+    proxy.cut();
+    const late = await openProducer(proxied, 500);
+    try {
+      await expect(
+        late.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }], true),
+      ).rejects.toMatchObject({ code: 'BROKER_UNAVAILABLE' });
+      proxy.restore();
+      await vi.waitFor(
+        () => late.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }], true),
+        WAIT,
+      );
+      await vi.waitFor(async () => expect(await late.envelopeCounts()).toEqual([1, 0, 0, 0]), WAIT);
+    } finally {
+      await late.close();
+    }
+  });
+
   test('a worker that closes while the broker is cut off leaves its envelope to the next one, in its place', async () => {
     for (const n of [0, 1]) {
       await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }], false);
@@ -142,4 +161,43 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     );
     await vi.waitFor(() => expect(order).toEqual(names(0).slice(0, 2)), WAIT);
   });
+});
+
+test('on Postgres an envelope whose row another statement holds is waited for, not passed over', async () => {
+  const { database, url } = await createTestDatabase();
+  const broker = {
+    databaseUrl: url,
+    prefix: 'none',
+    shardCount: 1,
+    logger: createLogger('test', 'silent'),
+  };
+  const producer = await openProducer(broker);
+  for (const n of [0, 1]) {
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }], false);
+  }
+  const order: string[] = [];
+  const consumers = await database.transaction().execute(async (transaction) => {
+    await sql`select id from bullmq.job where id = ${envelope(0, 0).id} for update`.execute(
+      transaction,
+    );
+    const started = await startConsumers(broker, {
+      processEnvelope: ({ id }) => {
+        order.push(id);
+        return Promise.resolve(DONE);
+      },
+      wakeLane: () => Promise.resolve(DONE),
+      laneConcurrency: 1,
+      now: Date.now,
+    });
+    await vi.waitFor(async () => {
+      const { rows } = await sql`
+        select pid from pg_stat_activity
+         where wait_event_type = 'Lock' and query ilike '%move_to_active%'`.execute(database);
+      expect(rows.length + order.length).toBeGreaterThan(0);
+    }, WAIT);
+    return started;
+  });
+  await vi.waitFor(() => expect(order).toEqual(names(0).slice(0, 2)), WAIT);
+  await consumers.close();
+  await producer.close();
 });

@@ -1,0 +1,299 @@
+/**
+ * The account API against what many would write: a bare Fastify route that does the same one statement
+ * through `pg` and answers its rows. In one run, interleaved, on one Postgres:
+ *
+ * - `account`: `GET /v1/accounts/{id}`
+ * - `page`: `GET /v1/accounts/{id}/audit_logs?limit=100&cursor=…`, at random places among 2,000,000 entries
+ *
+ * Ours also authenticates, checks the path, the query and the role, counts, and shapes and checks the
+ * answer. And the page by itself, one request at a time, of a log of 10,000 entries in a database of its
+ * own and of the one of 2,000,000.
+ */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { createDatabase, type Database } from '@sluice/database/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { migrate } from '@sluice/database/migrate';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { migrateQueues } from '@sluice/platform/queue';
+import { sql } from 'kysely';
+import { startChildServer, type ChildServer } from './child-server.ts';
+import { isWrkInstalled, loadWithWrk, type Load, type LoadResult } from './load.ts';
+import { median, publish } from './report.ts';
+
+const FEW_ENTRIES = 10_000;
+const MANY_ENTRIES = 2_000_000;
+const PAGE_SIZE = 100;
+const URL_COUNT = 512;
+const CONTENDERS = ['fastify', 'ours'] as const;
+type Contender = (typeof CONTENDERS)[number];
+const ROUTES = ['account', 'page'] as const;
+type Route = (typeof ROUTES)[number];
+
+const HEADERS = { Authorization: `Bearer ${DEMO.accountToken}` };
+const ACCOUNT_PATH = `/v1/accounts/${DEMO.accountId}`;
+
+export async function benchApi(arguments_: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: arguments_,
+    options: {
+      seconds: { type: 'string', default: '3' },
+      rounds: { type: 'string', default: '5' },
+      connections: { type: 'string', default: '32' },
+      entries: { type: 'string', default: String(MANY_ENTRIES) },
+    },
+  });
+  const durationSeconds = Number(values.seconds);
+  const rounds = Number(values.rounds);
+  const connections = Number(values.connections);
+  const entryCount = Number(values.entries);
+  if (!(await isWrkInstalled()))
+    throw new Error('wrk is needed for the ratios: apt-get install wrk');
+
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
+  // Postgres does not run as root; its own account must reach its folder.
+  await chmod(directory, 0o711);
+  const postgres = await startEmbeddedPostgres({
+    directory: join(directory, 'postgres'),
+    durability: 'none',
+    onProgress: (line) => console.log(line),
+  });
+  const openFilled = async (name: string, entries: number): Promise<Database> => {
+    await postgres.createDatabase(name);
+    const opened = createDatabase({
+      url: postgres.url(name),
+      poolMax: 2,
+      applicationName: 'bench',
+      onError: () => undefined,
+    });
+    await migrate(opened);
+    await migrateQueues(postgres.url(name));
+    await seedDemoWorkspace(opened);
+    await fillAuditLog(opened, entries);
+    return opened;
+  };
+  const small = await openFilled('few', FEW_ENTRIES);
+  const database = await openFilled('many', entryCount);
+
+  const environment = { DATABASE_URL: postgres.url('many'), LOG_LEVEL: 'warn' };
+  const api = join(import.meta.dirname, '../../packages/api/src/main.ts');
+  const servers: Record<Contender, ChildServer> = {
+    fastify: await startChildServer(
+      join(import.meta.dirname, 'api-fastify-server.ts'),
+      { ...environment, PORT: '18094' },
+      'http://127.0.0.1:18094',
+      ACCOUNT_PATH,
+      1,
+    ),
+    ours: await startChildServer(
+      api,
+      { ...environment, API_PORT: '18093' },
+      'http://127.0.0.1:18093',
+      '/livez',
+      1,
+    ),
+  };
+  const ofFew = await startChildServer(
+    api,
+    { ...environment, DATABASE_URL: postgres.url('few'), API_PORT: '18095' },
+    'http://127.0.0.1:18095',
+    '/livez',
+    1,
+  );
+  const load = (
+    route: Route,
+    entries: number,
+    seconds: number,
+    clients: number,
+  ): Omit<Load, 'url'> => ({
+    method: 'GET',
+    paths: route === 'account' ? [ACCOUNT_PATH] : pagePaths(entries),
+    headers: HEADERS,
+    bodies: [],
+    connections: clients,
+    durationSeconds: seconds,
+  });
+  const run = async (
+    { url }: ChildServer,
+    ...given: Parameters<typeof load>
+  ): Promise<LoadResult> => {
+    const result = await loadWithWrk({ ...load(...given), url });
+    if (result.failures > 0) throw new Error(`${url}: ${result.failures} failed requests`);
+    return result;
+  };
+
+  try {
+    await checkCorrectness(servers, entryCount);
+    // One client at a time, so that what is measured is the page and not a queue; warm, and in turn.
+    const alone: Record<'few' | 'many', LoadResult[]> = { few: [], many: [] };
+    for (let round = 0; round <= rounds; round++) {
+      const few = await run(ofFew, 'page', FEW_ENTRIES, durationSeconds, 1);
+      const many = await run(servers.ours, 'page', entryCount, durationSeconds, 1);
+      if (round === 0) continue;
+      alone.few.push(few);
+      alone.many.push(many);
+      console.log(describe(`${round}/${rounds} alone`, '10,000', few));
+      console.log(describe(`${round}/${rounds} alone`, 'all', many));
+    }
+    const p99 = (which: 'few' | 'many') => median(alone[which].map((result) => result.p99Ms));
+    const growth = median(
+      alone.many.map((result, i) => result.p99Ms / (alone.few[i]?.p99Ms ?? NaN)),
+    );
+
+    const results: Record<Route, Record<Contender, LoadResult[]>> = {
+      account: { fastify: [], ours: [] },
+      page: { fastify: [], ours: [] },
+    };
+    for (const route of ROUTES) {
+      for (const contender of CONTENDERS)
+        await run(servers[contender], route, entryCount, 2, connections);
+      for (let round = 1; round <= rounds; round++) {
+        for (const contender of CONTENDERS) {
+          const result = await run(
+            servers[contender],
+            route,
+            entryCount,
+            durationSeconds,
+            connections,
+          );
+          results[route][contender].push(result);
+          console.log(describe(`${round}/${rounds} ${route}`, contender, result));
+        }
+      }
+    }
+    const medianOf = (
+      route: Route,
+      contender: Contender,
+      part: 'requestsPerSecond' | 'p50Ms' | 'p99Ms',
+    ) => median(results[route][contender].map((result) => result[part]));
+    const each = <Value>(make: (route: Route, contender: Contender) => [string, Value][]) =>
+      Object.fromEntries(
+        ROUTES.flatMap((route) => CONTENDERS.flatMap((contender) => make(route, contender))),
+      );
+    const { rows } = await sql<{
+      version: string;
+    }>`select current_setting('server_version') as version`.execute(database);
+    await publish({
+      bench: 'api',
+      ratios: {
+        ...Object.fromEntries(
+          ROUTES.map((route) => [
+            `${route} ours/fastify`,
+            median(
+              results[route].ours.map(
+                (result, i) =>
+                  result.requestsPerSecond / (results[route].fastify[i]?.requestsPerSecond ?? NaN),
+              ),
+            ),
+          ]),
+        ),
+        [`page p99 ${entryCount}/${FEW_ENTRIES} entries`]: growth,
+      },
+      rates: each((route, contender) => [
+        [`${route} ${contender}`, medianOf(route, contender, 'requestsPerSecond')],
+      ]),
+      latencyMs: {
+        ...each((route, contender) => [
+          [`${route} ${contender} p50`, medianOf(route, contender, 'p50Ms')],
+          [`${route} ${contender} p99`, medianOf(route, contender, 'p99Ms')],
+        ]),
+        [`page alone p99, ${FEW_ENTRIES} entries`]: p99('few'),
+        [`page alone p99, ${entryCount} entries`]: p99('many'),
+      },
+      details: { connections, page_size: PAGE_SIZE },
+      versions: { postgres: rows[0]?.version ?? 'unknown' },
+    });
+  } finally {
+    await Promise.all([small.destroy(), database.destroy()]);
+    for (const server of [...Object.values(servers), ofFew]) await server.stop();
+    await postgres.remove();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+/** Places spread over the whole log, in no order. */
+function pagePaths(entries: number): string[] {
+  return Array.from({ length: URL_COUNT }, (_, index) => {
+    const place = (index * 0.618_033_988_75) % 1;
+    const cursor = PAGE_SIZE + 2 + Math.floor(place * (entries - PAGE_SIZE - 2));
+    return `${ACCOUNT_PATH}/audit_logs?limit=${PAGE_SIZE}&cursor=${cursor}`;
+  });
+}
+
+/**
+ * Entries up to `until`, as a year of changes by people and programs has them. Indexes are made after the
+ * rows, for that is faster; hashes are of nothing, for nobody verifies them here.
+ */
+async function fillAuditLog(database: Database, until: number): Promise<void> {
+  await database.transaction().execute(async (transaction) => {
+    await sql`set local session_replication_role = replica`.execute(transaction);
+    await sql`set local maintenance_work_mem = '512MB'`.execute(transaction);
+    const { rows: indexes } = await sql<{ name: string; definition: string }>`
+      select indexname as name, indexdef as definition from pg_indexes
+       where tablename = 'audit_logs' and indexname <> 'audit_logs_pkey'`.execute(transaction);
+    for (const { name } of indexes) await sql`drop index ${sql.id(name)}`.execute(transaction);
+    await sql`
+      insert into audit_logs
+        (account_id, audit_log_id, occurred_at, actor_type, user_id, service_account_id, credential_id, environment_id,
+         action, object_type, object_id, object_name, ip_addr, user_agent, request_id, changes, previous_hash, hash)
+      select ${DEMO.accountId}, n, timestamptz '2026-01-01Z' + n * interval '15 seconds',
+             case when n % 3 = 0 then 'service_account' else 'user' end,
+             case when n % 3 > 0 then 1 end, case when n % 3 = 0 then 1 end, null, 1,
+             (array['created', 'updated', 'updated', 'updated', 'deleted'])[1 + n % 5],
+             (array['reporting_webhook', 'user', 'api_credential', 'account'])[1 + n % 4], (n % 1000)::text,
+             'Object ' || n % 1000, '10.' || n % 4 || '.' || n % 250 || '.' || n % 13, 'Mozilla/5.0 (X11; Linux x86_64)',
+             'req_' || n,
+             jsonb_build_array(
+               jsonb_build_object('attribute', 'name', 'from', 'A', 'to', 'B', 'redacted', false),
+               jsonb_build_object('attribute', 'disabled', 'from', false, 'to', true, 'redacted', false)),
+             sha256((n - 1)::text::bytea), sha256(n::text::bytea)
+        from generate_series(
+          (select coalesce(max(audit_log_id), 0) + 1 from audit_logs where account_id = ${DEMO.accountId}),
+          ${until}::int) n`.execute(transaction);
+    for (const { definition } of indexes) await sql.raw(definition).execute(transaction);
+    await sql`
+      insert into audit_chains (account_id, last_id) values (${DEMO.accountId}, ${until})
+      on conflict (account_id) do update set last_id = excluded.last_id`.execute(transaction);
+  });
+  await sql`vacuum analyze audit_logs`.execute(database);
+  await sql`analyze`.execute(database);
+}
+
+/** Both answer the same account and the same entries. */
+async function checkCorrectness(
+  servers: Record<Contender, ChildServer>,
+  entryCount: number,
+): Promise<void> {
+  const read = async (contender: Contender, path: string) => {
+    const answer = await fetch(servers[contender].url + path, { headers: HEADERS });
+    if (answer.status !== 200) throw new Error(`${contender} ${path}: ${answer.status}`);
+    return (await answer.json()) as {
+      account?: { name: string };
+      audit_logs: { id?: number; auditLogId?: number }[];
+    };
+  };
+  const names = await Promise.all(
+    CONTENDERS.map(async (contender) => (await read(contender, ACCOUNT_PATH)).account?.name),
+  );
+  if (names.some((name) => name !== 'Demo')) throw new Error(`other accounts: ${names.join()}`);
+  for (const path of pagePaths(entryCount).slice(0, 8)) {
+    const [fastify, ours] = await Promise.all(
+      CONTENDERS.map(async (contender) =>
+        (await read(contender, path)).audit_logs
+          .map((entry) => entry.id ?? entry.auditLogId)
+          .join(),
+      ),
+    );
+    if (fastify !== ours || ours?.split(',').length !== PAGE_SIZE)
+      throw new Error(`other entries: ${path}`);
+  }
+}
+
+function describe(label: string, contender: string, result: LoadResult): string {
+  return (
+    `${label.padEnd(14)} ${contender.padEnd(8)} ${Math.round(result.requestsPerSecond).toLocaleString('en').padStart(8)} req/s  ` +
+    `p50 ${result.p50Ms.toFixed(2)} ms  p99 ${result.p99Ms.toFixed(2)} ms  client ${(result.clientCpu * 100).toFixed(0)} % of a core`
+  );
+}

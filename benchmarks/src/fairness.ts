@@ -1,0 +1,212 @@
+/**
+ * Is a dead endpoint felt by anybody else? 1,000 webhooks of 20 accounts, events for all of them at a
+ * fixed rate, and 0 %, 50 % and 90 % of the endpoints hang: they take the request and answer nothing,
+ * for longer than the 4 s that are waited. Measured is what the healthy webhooks see: from the moment
+ * an event was to be logged to the moment it arrives. Late logging counts as lateness, so a system that
+ * stands still cannot look good.
+ *
+ * The hanging ones begin to hang when the measuring begins, all at once, as in an outage.
+ */
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { appendDeliveries } from '@sluice/database/deliveries';
+import { sql } from 'kysely';
+import { startChildServer } from './child-server.ts';
+import { endpointOf, openDeliveryWorld, type DeliveryWorld } from './delivery-world.ts';
+import { publish } from './report.ts';
+
+const RECEIVER_PORT = 18_093;
+const WORKER_PORT = 18_094;
+const WEBHOOKS = 1_000;
+const ACCOUNTS = 20;
+const BATCH_INTERVAL_MS = 20;
+const SHARES = [0, 0.5, 0.9];
+
+export async function benchFairness(arguments_: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: arguments_,
+    options: {
+      seconds: { type: 'string', default: '12' },
+      rate: { type: 'string', default: '1000' },
+    },
+  });
+  const seconds = Number(values.seconds);
+  const rate = Number(values.rate);
+  const world = await openDeliveryWorld();
+  const receiver = await startReceiver();
+  const worker = await startChildServer(
+    join(import.meta.dirname, '../../packages/worker/src/main.ts'),
+    {
+      DATABASE_URL: world.databaseUrl,
+      REDIS_URL: world.redisUrl,
+      SHARD_COUNT: '1',
+      WORKER_PORT: String(WORKER_PORT),
+      LOG_LEVEL: 'warn',
+      WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+    },
+    `http://127.0.0.1:${WORKER_PORT}`,
+    '/livez',
+    1,
+    [],
+  );
+  try {
+    const environmentIds = await makeAccounts(world);
+    const p99ByShare: number[] = [];
+    const latencyMs: Record<string, number> = {};
+    // The first is the warm-up.
+    for (const [run, share] of [0, ...SHARES].entries()) {
+      await makeWebhooks(world, environmentIds);
+      receiver.hangingShare = 0;
+      receiver.latenciesMs.length = 0;
+      const before = await sendEvents(world, environmentIds, rate, 2);
+      await receiver.hasReceived(before.length);
+      receiver.latenciesMs.length = 0;
+      receiver.hangingShare = share;
+      const sent = await sendEvents(world, environmentIds, rate, run === 0 ? 2 : seconds);
+      const expected = sent.filter((place) => !receiver.isHanging(place)).length;
+      await receiver.hasReceived(expected);
+      if (run === 0) continue;
+      const sorted = receiver.latenciesMs.toSorted((a, b) => a - b);
+      const at = (quantile: number) => sorted[Math.floor(sorted.length * quantile)] ?? NaN;
+      const percent = share * 100;
+      for (const [name, quantile] of [
+        ['p50', 0.5],
+        ['p99', 0.99],
+        ['max', 0.9999],
+      ] as const)
+        latencyMs[`${percent} % hang ${name}`] = at(quantile);
+      p99ByShare.push(at(0.99));
+      console.log(
+        `${String(percent).padStart(3)} % hang  healthy: ${sorted.length} deliveries  p50 ${at(0.5).toFixed(1)} ms  p99 ${at(0.99).toFixed(1)} ms  max ${at(0.9999).toFixed(1)} ms  hanging requests ${receiver.hangCount}`,
+      );
+    }
+    const [none = NaN, half = NaN, most = NaN] = p99ByShare;
+    await publish({
+      bench: 'fairness',
+      ratios: { 'p99-50/p99-0': half / none, 'p99-90/p99-0': most / none },
+      rates: { 'events a second': rate },
+      latencyMs,
+      details: { webhooks: WEBHOOKS, accounts: ACCOUNTS, seconds },
+      versions: world.versions,
+    });
+  } finally {
+    await worker.stop();
+    receiver.server.closeAllConnections();
+    receiver.server.close();
+    await world.close();
+  }
+}
+
+/** Tells how late each event came, by the time that its id carries; or never answers. */
+async function startReceiver() {
+  const latenciesMs: number[] = [];
+  const receiver = {
+    latenciesMs,
+    hangingShare: 0,
+    hangCount: 0,
+    /** Waits for so many, and for no more. */
+    async hasReceived(expected: number): Promise<void> {
+      for (let waits = 0; latenciesMs.length < expected && waits < 1_000; waits++)
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      if (latenciesMs.length !== expected)
+        throw new Error(`${expected} to healthy webhooks, ${latenciesMs.length} arrived`);
+    },
+    isHanging: (place: number) => place % 100 < receiver.hangingShare * 100,
+    server: undefined as unknown as Server,
+  };
+  receiver.server = createServer((request, response) => {
+    const isHanging = receiver.isHanging(Number(request.url?.split('/').at(-1)));
+    let body = '';
+    request.setEncoding('utf8').on('data', (part: string) => (body += part));
+    request.on('end', () => {
+      if (isHanging) {
+        receiver.hangCount++;
+        return;
+      }
+      const dueAtMs = Number(/"event_id":"(\d+)-/.exec(body)?.[1]);
+      latenciesMs.push(performance.timeOrigin + performance.now() - dueAtMs);
+      response.end();
+    });
+  });
+  receiver.server.requestTimeout = 0;
+  receiver.server.listen(RECEIVER_PORT, '0.0.0.0', 4_096);
+  await once(receiver.server, 'listening');
+  return receiver;
+}
+
+async function makeAccounts(world: DeliveryWorld): Promise<number[]> {
+  const { rows } = await sql<{ environmentId: number }>`
+    with made as (
+      insert into accounts (name) select 'bench' from generate_series(1, ${ACCOUNTS}::int) returning account_id
+    )
+    insert into environments (account_id, name, webhook_signing_key)
+    select account_id, 'bench', 'key' from made returning environment_id as "environmentId"`.execute(
+    world.database,
+  );
+  return rows.map((row) => row.environmentId);
+}
+
+async function makeWebhooks(
+  world: DeliveryWorld,
+  environmentIds: readonly number[],
+): Promise<void> {
+  const endpoints = Array.from({ length: WEBHOOKS }, (_, place) =>
+    endpointOf(place, RECEIVER_PORT),
+  );
+  await sql`truncate webhooks, lanes, delivery_log, delivery_attempts`.execute(world.database);
+  // Spread over the accounts in turn. An event type of its own each, so that an event is one delivery.
+  await sql`
+    with made as (
+      insert into webhooks (environment_id, name, endpoint, events, signing_key)
+      select (${environmentIds}::int[])[1 + place % ${ACCOUNTS}], 'bench', endpoint, array['place-' || place], 'key'
+        from unnest(${endpoints}::text[], ${endpoints.map((_, place) => place)}::int[]) as e (endpoint, place)
+      returning environment_id, webhook_id
+    )
+    insert into lanes (environment_id, webhook_id, is_paused) select environment_id, webhook_id, false from made`.execute(
+    world.database,
+  );
+}
+
+/** Logs events at the rate, one webhook after another, in a transaction each 20 ms, and wakes their lanes. */
+async function sendEvents(
+  world: DeliveryWorld,
+  environmentIds: readonly number[],
+  rate: number,
+  seconds: number,
+): Promise<number[]> {
+  const places: number[] = [];
+  const logging: Promise<unknown>[] = [];
+  const startedAtMs = performance.timeOrigin + performance.now();
+  const batches = Math.ceil((seconds * 1_000) / BATCH_INTERVAL_MS);
+  const perBatch = Math.round((rate * BATCH_INTERVAL_MS) / 1_000);
+  for (let batch = 0; batch < batches; batch++) {
+    const dueAtMs = startedAtMs + batch * BATCH_INTERVAL_MS;
+    const earlyMs = dueAtMs - (performance.timeOrigin + performance.now());
+    if (earlyMs > 0) await new Promise((resolve) => setTimeout(resolve, earlyMs));
+    const events = Array.from({ length: perBatch }, () => {
+      // A prime stride, so that those that hang and those that do not are mixed.
+      const place = (places.length * 7) % WEBHOOKS;
+      places.push(place);
+      return {
+        environmentId: environmentIds[place % ACCOUNTS] as number,
+        eventId: `${Math.round(dueAtMs)}-${batch}-${place}`,
+        eventType: `place-${place}` as 'email_sent',
+        objectType: 'email' as const,
+        metric: 'sent',
+        occurredAtMs: dueAtMs,
+        data: { customer_id: '42', subject: 'Your order is on its way' },
+      };
+    });
+    // Not waited for: a disk that takes its time must not hold up the next ones.
+    logging.push(
+      world.database
+        .transaction()
+        .execute((transaction) => appendDeliveries(transaction, events))
+        .then((lanes) => Promise.all(lanes.map((lane) => world.producer.wakeLane(lane)))),
+    );
+  }
+  await Promise.all(logging);
+  return places;
+}

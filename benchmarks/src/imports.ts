@@ -1,0 +1,162 @@
+/**
+ * One large CSV import, stored file to rows in Postgres, by a real worker: rows and megabytes a second,
+ * and the most memory that the worker held, early and at the end, which must not depend on the size.
+ *
+ * The file is made here and stored as the API stores an upload. Postgres keeps what it is told
+ * (`fsync` on), as for an operator.
+ */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { createDatabase, type Database } from '@sluice/database/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { appendImportChunk } from '@sluice/database/import-chunks';
+import { findImport, finishUpload, insertImport, type ImportRow } from '@sluice/database/imports';
+import { migrate } from '@sluice/database/migrate';
+import { seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { migrateQueues } from '@sluice/platform/queue';
+import { sql } from 'kysely';
+import { startChildServer } from './child-server.ts';
+import { publish } from './report.ts';
+
+const MEBIBYTE = 1_048_576;
+const PEOPLE = 1_000;
+const SAMPLE_INTERVAL_MS = 100;
+
+export async function benchImports(arguments_: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args: arguments_,
+    options: {
+      megabytes: { type: 'string', default: '1024' },
+      'row-bytes': { type: 'string', default: '4096' },
+    },
+  });
+  const sizeBytes = Number(values.megabytes) * MEBIBYTE;
+  const rowBytes = Number(values['row-bytes']);
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
+  // Postgres does not run as root; its own account must reach its folder.
+  await chmod(directory, 0o711);
+  const postgres = await startEmbeddedPostgres({
+    directory: join(directory, 'postgres'),
+    durability: 'full',
+    onProgress: (line) => console.log(line),
+  });
+  try {
+    await postgres.createDatabase('sluice');
+    const databaseUrl = postgres.url('sluice');
+    const database = createDatabase({
+      url: databaseUrl,
+      poolMax: 2,
+      applicationName: 'bench',
+      onError: () => undefined,
+    });
+    await migrate(database);
+    await migrateQueues(databaseUrl);
+    await seedDemoWorkspace(database);
+    const made = await storeFile(database, sizeBytes, rowBytes);
+    const worker = await startChildServer(
+      join(import.meta.dirname, '../../packages/worker/src/main.ts'),
+      {
+        DATABASE_URL: databaseUrl,
+        WORKER_PORT: '18085',
+        WORKER_SWEEP_INTERVAL_MS: '100',
+        SHARD_COUNT: '4',
+        LOG_LEVEL: 'warn',
+      },
+      'http://127.0.0.1:18085',
+      '/livez',
+      1,
+    );
+    try {
+      await finishUpload(database, made, Date.now());
+      await watch(database, made, sizeBytes, rowBytes, () => worker.residentBytes());
+    } finally {
+      await worker.stop();
+      await database.destroy();
+    }
+  } finally {
+    await postgres.remove();
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+async function storeFile(
+  database: Database,
+  sizeBytes: number,
+  rowBytes: number,
+): Promise<ImportRow> {
+  await sql`
+    insert into people (environment_id, person_id, id, attributes, created_at, updated_at)
+    select 1, 1000000 + n, 'p-' || n, '{}', now(), now() from generate_series(0, ${PEOPLE - 1}::int) n`.execute(
+    database,
+  );
+  await sql`
+    insert into person_identifiers (environment_id, person_id, kind, value)
+    select 1, 1000000 + n, 'id', 'p-' || n from generate_series(0, ${PEOPLE - 1}::int) n`.execute(
+    database,
+  );
+  const made = await insertImport(database, {
+    environmentId: 1,
+    name: 'bench',
+    description: null,
+    identifier: 'id',
+    dataToProcess: 'all',
+    dataFileUrl: null,
+    nowMs: Date.now(),
+  });
+  const payload = 'x'.repeat(Math.max(1, rowBytes - 60));
+  let text = '_svc_name,_svc_customer_id,_svc_timestamp,payload\n';
+  for (let stored = 0, row = 0; stored < sizeBytes;) {
+    while (text.length < MEBIBYTE)
+      text += `Order Placed,p-${row++ % PEOPLE},2026-11-01 10:00:00,"${payload}"\n`;
+    await appendImportChunk(database, made, 0, Buffer.from(text), 0, Date.now());
+    stored += text.length;
+    text = '';
+  }
+  return made;
+}
+
+async function watch(
+  database: Database,
+  made: ImportRow,
+  sizeBytes: number,
+  rowBytes: number,
+  residentBytes: () => Promise<number>,
+): Promise<void> {
+  const startedAtMs = performance.now();
+  let earlyBytes = 0;
+  let peakBytes = 0;
+  for (;;) {
+    const now = await residentBytes();
+    const row = await findImport(database, made);
+    if (row === undefined || row.state === 'failed') throw new Error(`failed: ${row?.error}`);
+    if (row.nextByte < sizeBytes / 10) earlyBytes = Math.max(earlyBytes, now);
+    peakBytes = Math.max(peakBytes, now);
+    if (row.state === 'imported') {
+      const seconds = (performance.now() - startedAtMs) / 1_000;
+      if (row.rowsImported !== row.rowsRead) throw new Error(`${row.rowsFailed} rows failed`);
+      const megabytes = (bytes: number) => Math.round(bytes / MEBIBYTE);
+      console.log(
+        `${megabytes(sizeBytes)} MB, ${row.rowsImported.toLocaleString('en')} rows in ${seconds.toFixed(1)} s, ` +
+          `worker at most ${megabytes(peakBytes)} MB (${megabytes(earlyBytes)} MB in the first tenth)`,
+      );
+      await publish({
+        bench: 'imports',
+        ratios: { 'peak/early memory': peakBytes / earlyBytes },
+        rates: { rows: row.rowsImported / seconds, 'MB/s': megabytes(sizeBytes) / seconds },
+        latencyMs: {},
+        details: {
+          file_mb: megabytes(sizeBytes),
+          row_bytes: rowBytes,
+          rows: row.rowsImported,
+          early_resident_mb: megabytes(earlyBytes),
+          peak_resident_mb: megabytes(peakBytes),
+        },
+      });
+      return;
+    }
+    await sleep(SAMPLE_INTERVAL_MS);
+  }
+}

@@ -1,0 +1,284 @@
+/**
+ * Credentials of an account: what intake, the app API and this API are called with. Listed, made,
+ * rotated, revoked; a secret is in the answer that made it and nowhere else.
+ *
+ * Nobody gives more than they have: a token's scopes can only be among those of the token that makes it.
+ */
+import type { Account } from '@sluice/database/accounts';
+import {
+  type Credential,
+  type CredentialKind,
+  type CredentialOutcome,
+  type KeptSecret,
+  type NewCredential,
+} from '@sluice/database/api-credentials';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import { INTEGER_MAX } from '@sluice/domain/identifiers';
+import { newKey, newServiceAccountToken, type Secret } from '@sluice/platform/secrets';
+import { z } from 'zod';
+import { accountCallerOf, originOf } from './account-guard.ts';
+import {
+  credential,
+  credentialResponse,
+  credentialToWire,
+  KINDS,
+  madeResponse,
+  newCredentialInput,
+} from './api-credential-fields.ts';
+import { sendProblem } from './error-handling.ts';
+import {
+  badBody,
+  badRequest,
+  commonFailures,
+  conflicting,
+  forbidden,
+  idInPath,
+  missing,
+  unprocessable,
+} from './fields.ts';
+import { notFound, validationFailed } from './problem.ts';
+import type { ApiServer } from './server.ts';
+
+export interface CredentialDependencies {
+  readonly listCredentials: (
+    accountId: number,
+    environmentId: number | undefined,
+  ) => Promise<Credential[]>;
+  readonly findCredential: (
+    accountId: number,
+    credentialId: number,
+  ) => Promise<Credential | undefined>;
+  readonly createCredential: (
+    accountId: number,
+    given: NewCredential,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Credential | undefined>;
+  readonly rotateCredential: (
+    accountId: number,
+    credentialId: number,
+    secret: KeptSecret,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<CredentialOutcome>;
+  readonly revokeCredential: (
+    accountId: number,
+    credentialId: number,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Credential | undefined>;
+  readonly findAccount: (accountId: number) => Promise<Account | undefined>;
+  readonly now: () => number;
+}
+
+const PATH = '/v1/accounts/:account_id/api_credentials';
+/** As the field's site ids and Track keys are: 20 characters, 119 bits. */
+const TRACK_KEY_LENGTH = 20;
+export function registerCredentials(scope: ApiServer, dependencies: CredentialDependencies): void {
+  registerReads(scope, dependencies);
+  registerCreate(scope, dependencies);
+  registerChanges(scope, dependencies);
+}
+
+const readFailures = { ...forbidden, ...missing, ...commonFailures };
+
+function registerReads(scope: ApiServer, dependencies: CredentialDependencies): void {
+  scope.get(
+    PATH,
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['credentials'],
+        summary: 'The credentials of an account',
+        description: 'By id, also revoked ones.',
+        params: z.object({ account_id: idInPath }),
+        querystring: z.object({
+          environment_id: z
+            .string()
+            .regex(/^-?\d{1,10}$/, 'must be an integer')
+            .transform(Number)
+            .pipe(z.int().min(1).max(INTEGER_MAX))
+            .optional()
+            .meta({ type: 'integer', format: 'int32', description: 'Of this workspace only.' }),
+        }),
+        response: {
+          200: z
+            .object({ api_credentials: z.array(credential) })
+            .meta({ id: 'ApiCredentialsResponse' }),
+          ...badRequest,
+          ...unprocessable,
+          ...readFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const rows = await dependencies.listCredentials(
+        accountCallerOf(request).accountId,
+        request.query.environment_id,
+      );
+      return reply.send({ api_credentials: rows.map(credentialToWire) });
+    },
+  );
+
+  scope.get(
+    `${PATH}/:id`,
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['credentials'],
+        summary: 'A credential',
+        params: z.object({ account_id: idInPath, id: idInPath }),
+        response: { 200: credentialResponse, ...readFailures },
+      },
+    },
+    async (request, reply) => {
+      const row = await dependencies.findCredential(
+        accountCallerOf(request).accountId,
+        request.params.id,
+      );
+      if (!row) return sendProblem(request, reply, notFound('credential'));
+      return reply.send({ api_credential: credentialToWire(row) });
+    },
+  );
+}
+
+function registerCreate(scope: ApiServer, dependencies: CredentialDependencies): void {
+  scope.post(
+    PATH,
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['credentials'],
+        summary: 'Make a credential',
+        description: 'It works within a second.',
+        params: z.object({ account_id: idInPath }),
+        body: newCredentialInput,
+        response: {
+          200: madeResponse,
+          ...badRequest,
+          ...badBody,
+          ...unprocessable,
+          ...readFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const caller = accountCallerOf(request);
+      const given = request.body;
+      const kind = KINDS[given.type];
+      const nowMs = dependencies.now();
+      const beyond = (given.scopes ?? []).filter((each) => !caller.scopes.includes(each));
+      if (beyond.length > 0) {
+        return sendProblem(request, reply, {
+          code: 'forbidden',
+          message: `a token with the scopes ${beyond.join(', ')} can only be made with one that has them`,
+        });
+      }
+      if (given.expires_at !== undefined && Date.parse(given.expires_at) <= nowMs) {
+        return sendProblem(request, reply, refusedField('expires_at', 'must be in the future'));
+      }
+      const secret = await makeSecret(dependencies, caller.accountId, kind);
+      const row = await dependencies.createCredential(
+        caller.accountId,
+        {
+          kind,
+          name: given.name,
+          environmentId: given.environment_id ?? null,
+          siteId: kind === 'track' ? newKey(TRACK_KEY_LENGTH).text : null,
+          role: kind === 'service_account' ? (given.role ?? 'member') : null,
+          scopes: [...new Set(given.scopes)],
+          ipAllowlist: given.ip_allowlist ?? [],
+          isReadOnly: given.read_only ?? false,
+          expiresAt: given.expires_at === undefined ? null : new Date(given.expires_at),
+          secret,
+        },
+        originOf(request),
+        nowMs,
+      );
+      if (!row) {
+        const problem = refusedField('environment_id', 'must be a workspace of the account');
+        return sendProblem(request, reply, problem);
+      }
+      return reply.send({ api_credential: credentialToWire(row), secret: secret.text });
+    },
+  );
+}
+
+function registerChanges(scope: ApiServer, dependencies: CredentialDependencies): void {
+  const params = z.object({ account_id: idInPath, id: idInPath });
+
+  scope.post(
+    `${PATH}/:id/rotate`,
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['credentials'],
+        summary: 'Give a credential a new secret',
+        description: 'The old one ends within a second; everything else stays, a site id too.',
+        params,
+        response: { 200: madeResponse, ...conflicting, ...readFailures },
+      },
+    },
+    async (request, reply) => {
+      const { accountId } = accountCallerOf(request);
+      const found = await dependencies.findCredential(accountId, request.params.id);
+      if (!found) return sendProblem(request, reply, notFound('credential'));
+      const secret = await makeSecret(dependencies, accountId, found.kind);
+      const outcome = await dependencies.rotateCredential(
+        accountId,
+        request.params.id,
+        secret,
+        originOf(request),
+        dependencies.now(),
+      );
+      if (!outcome) return sendProblem(request, reply, notFound('credential'));
+      if (outcome === 'revoked') {
+        return sendProblem(request, reply, {
+          code: 'conflict',
+          message: 'the credential is revoked; make a new one',
+        });
+      }
+      return reply.send({ api_credential: credentialToWire(outcome), secret: secret.text });
+    },
+  );
+
+  scope.delete(
+    `${PATH}/:id`,
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['credentials'],
+        summary: 'Revoke a credential',
+        description: 'For ever, within a second, in intake too. It stays in the list.',
+        params,
+        response: { 200: credentialResponse, ...readFailures },
+      },
+    },
+    async (request, reply) => {
+      const row = await dependencies.revokeCredential(
+        accountCallerOf(request).accountId,
+        request.params.id,
+        originOf(request),
+        dependencies.now(),
+      );
+      if (!row) return sendProblem(request, reply, notFound('credential'));
+      return reply.send({ api_credential: credentialToWire(row) });
+    },
+  );
+}
+
+/** A sandbox's tokens say so. */
+async function makeSecret(
+  { findAccount }: Pick<CredentialDependencies, 'findAccount'>,
+  accountId: number,
+  kind: CredentialKind,
+): Promise<Secret> {
+  if (kind === 'service_account')
+    return newServiceAccountToken((await findAccount(accountId))?.isSandbox === true);
+  return kind === 'track' ? newKey(TRACK_KEY_LENGTH) : newKey();
+}
+
+const refusedField = (field: string, message: string) =>
+  validationFailed([
+    { field, reason: 'invalid', message: `${field} ${message}`, source: { pointer: `/${field}` } },
+  ]);

@@ -1,0 +1,87 @@
+/** What the audit log looks like on the wire (`account-conventions.md` §4.4). Pure. */
+import { AUDIT_OBJECTS } from '@sluice/domain/audit-registry';
+import { z } from 'zod';
+
+const instant = z.string().meta({ format: 'date-time' });
+const action = z.enum(['created', 'updated', 'deleted']);
+
+const entryFields = {
+  id: z.int().meta({ description: 'Counts the entries of the account, without a gap.' }),
+  occurred_at: instant,
+  action,
+  object_type: z.string(),
+  object_id: z.string(),
+  object_name: z.string().nullable(),
+  actor: z
+    .object({
+      type: z.enum(['user', 'service_account', 'system']),
+      user_id: z.int().nullable(),
+      service_account_id: z.int().nullable(),
+      name: z.string().nullable().meta({
+        description: 'As it is called now; of the key, where nothing else is known of who it was.',
+      }),
+      email: z.string().nullable(),
+    })
+    .meta({ id: 'AuditLogActor' }),
+  ip_addr: z.string().nullable(),
+  user_agent: z.string().nullable(),
+  environment_id: z.int().nullable(),
+  changed_attributes: z.array(z.string()),
+  request_id: z.string().nullable(),
+};
+
+export const auditLogList = z
+  .object({
+    audit_logs: z.array(z.object(entryFields).meta({ id: 'AuditLog' })),
+    meta: z.object({
+      next_cursor: z
+        .int()
+        .nullable()
+        .meta({ description: 'Give it as `cursor` to get the page after this one.' }),
+      has_more: z.boolean(),
+      limit: z.int(),
+    }),
+  })
+  .meta({ id: 'AuditLogResponse' });
+
+export const auditLogDetail = z
+  .object({
+    audit_log: z.object({
+      ...entryFields,
+      changes: z.array(
+        z.object({
+          attribute: z.string(),
+          from: z.unknown(),
+          to: z.unknown(),
+          redacted: z.boolean().meta({ description: 'A secret: its values are not kept.' }),
+        }),
+      ),
+      context: z.object({
+        location: z.string().nullable(),
+        credential_id: z.int().nullable(),
+        run_id: z.string().nullable(),
+      }),
+      hash: z.string().meta({ description: 'SHA-256 of the entry and of `prev_hash`.' }),
+      prev_hash: z.string().meta({ description: '`hash` of the entry before.' }),
+    }),
+  })
+  .meta({ id: 'AuditLogDetailResponse' });
+
+export const fieldOptions = z
+  .object({
+    object_types: z.array(
+      z.object({ object_type: z.string(), label: z.string(), fields: z.array(z.string()) }),
+    ),
+    actions: z.array(action),
+  })
+  .meta({ id: 'FieldOptionsResponse' });
+
+/** From the table that entries are written by, so that nothing is offered that they do not have. */
+export const FIELD_OPTIONS: z.infer<typeof fieldOptions> = {
+  object_types: Object.entries(AUDIT_OBJECTS).map(([objectType, { label, fields }]) => ({
+    object_type: objectType,
+    label,
+    fields: Object.keys(fields),
+  })),
+  actions: action.options,
+};

@@ -1,0 +1,107 @@
+/** Wire shapes that several billing routes share (`account-conventions.md` §4.5–4.9). */
+import type { RunResult } from '@sluice/domain/run-content';
+import type { Grant } from '@sluice/domain/credit-ledger';
+import { viewBalance } from '@sluice/domain/credit-ledger';
+import type { Run } from '@sluice/database/runs';
+import { z } from 'zod';
+import { idInPath } from './fields.ts';
+
+export const accountParams = z.object({ account_id: idInPath });
+
+export const moneyShape = z
+  .object({ amount: z.int(), currency: z.string() })
+  .meta({ id: 'Money', description: 'Whole minor units of a currency: 12000 usd is $120.00.' });
+
+const runStatus = z.enum(['pending', 'success', 'declined', 'refused', 'failed']);
+
+/** What starting a purchase answers. */
+export const purchaseStarted = z.object({ run_id: z.string(), status: z.literal('pending') });
+
+/** What clients may be asked to name a run by. */
+export const runIdText = z.string().regex(/^run_[\w-]{1,60}$/, 'must be a run_id');
+export const runIdInPath = z.string().regex(/^[\w-]{1,64}$/);
+
+export const creditBalanceShape = z
+  .object({
+    credit_type: z.enum(['llm', 'builder']),
+    total_available: z.int(),
+    reserved: z.int(),
+    pools: z.array(
+      z.object({
+        pool: z.enum(['monthly_allowance', 'goodwill', 'purchased']),
+        granted: z.int(),
+        used: z.int(),
+        remaining: z.int(),
+        resets_at: z.string().nullable(),
+        next_expiry: z.object({ amount: z.int(), expires_at: z.string() }).nullable(),
+      }),
+    ),
+    as_of: z.string(),
+  })
+  .meta({ id: 'CreditBalance' });
+
+const time = (atMs: number | null): string | null =>
+  atMs === null ? null : new Date(atMs).toISOString();
+
+function poolsToWire(grants: readonly Grant[], nowMs: number, hasAllowance: boolean) {
+  return viewBalance(grants, nowMs, hasAllowance).pools.map((pool) => ({
+    pool: pool.pool,
+    granted: pool.granted,
+    used: pool.used,
+    remaining: pool.remaining,
+    resets_at: time(pool.resetsAtMs),
+    next_expiry: pool.nextExpiry && {
+      amount: pool.nextExpiry.amount,
+      expires_at: new Date(pool.nextExpiry.expiresAtMs).toISOString(),
+    },
+  }));
+}
+
+export function balanceToWire(
+  type: 'llm' | 'builder',
+  grants: readonly Grant[],
+  nowMs: number,
+  hasAllowance: boolean,
+): z.infer<typeof creditBalanceShape> {
+  const view = viewBalance(grants, nowMs, hasAllowance);
+  return {
+    credit_type: type,
+    total_available: view.totalAvailable,
+    reserved: view.reserved,
+    pools: poolsToWire(grants, nowMs, hasAllowance),
+    as_of: new Date(nowMs).toISOString(),
+  };
+}
+
+export const runShape = z
+  .object({
+    run_id: z.string(),
+    kind: z.enum(['addons', 'credits', 'inbox_previews', 'checkout']),
+    rail: z.enum(['card', 'invoiced']),
+    status: runStatus,
+    message: z.string().nullable(),
+    invoice_id: z.string().nullable(),
+    charged: moneyShape.nullable(),
+    created_at: z.string(),
+    completed_at: z.string().nullable(),
+  })
+  .meta({ id: 'Run' });
+
+export const runToWire = (run: Run): z.infer<typeof runShape> => ({
+  run_id: run.runId,
+  kind: run.kind,
+  rail: run.rail,
+  status: run.status,
+  message: run.message,
+  invoice_id: run.invoiceId ?? run.result?.invoiceId ?? null,
+  charged: chargedOf(run.result),
+  created_at: run.createdAt.toISOString(),
+  completed_at: run.finishedAt?.toISOString() ?? null,
+});
+
+export const chargedOf = (result: RunResult | null) => result?.charged ?? null;
+
+/** Seconds after which asking again is worth it: at once at first, every five seconds later on. */
+export function pollAfterSeconds(run: Pick<Run, 'createdAt'>, nowMs: number): number {
+  return Math.min(5, 1 + Math.max(0, Math.floor((nowMs - run.createdAt.getTime()) / 10_000)));
+}

@@ -1,0 +1,38 @@
+/**
+ * How long a body may take: seconds, but hours for a file. Node's own bound is one for all routes, so it
+ * is as long as a file may take, and the shorter one is held here.
+ *
+ * Runs first in the app, before credentials are looked at. The answer is the one of
+ * `error-handling.ts` to a request that Node gave up.
+ */
+import type { onRequestHookHandler } from 'fastify';
+import { handleClientError } from './error-handling.ts';
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Its body is a file, which takes as long as it takes. */
+    takesFile?: boolean;
+  }
+}
+
+/** Hook for every route. */
+export function boundBodyTime(timeoutMs: number, newId: () => string): onRequestHookHandler {
+  const giveUp = handleClientError(newId);
+  return (request, reply, done) => {
+    const { raw, headers } = request;
+    const hasBody =
+      headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined;
+    if (hasBody && request.routeOptions.config.takesFile !== true) {
+      const timer = setTimeout(() => {
+        if (raw.complete) return;
+        const error = new Error('the body takes too long');
+        giveUp(Object.assign(error, { code: 'ERR_HTTP_REQUEST_TIMEOUT' }), raw.socket);
+      }, timeoutMs);
+      const clear = (): void => clearTimeout(timer);
+      raw.once('end', clear).once('close', clear);
+      // Answered before it was read: the deadline stays only while more of it is to come.
+      reply.raw.once('close', () => raw.complete !== false && clear());
+    }
+    done();
+  };
+}

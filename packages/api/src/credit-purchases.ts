@@ -1,0 +1,160 @@
+/**
+ * Buying credits and packs: the routes that start a purchase and those that tell its state, the
+ * deprecated ones included. They share lanes and ledger: what they differ in is how they name things
+ * (`account-billing.md` §4; `account-conventions.md` §4.6–4.8).
+ */
+import type { BillingAccount } from '@sluice/database/account-plans';
+import { listBalances } from '@sluice/database/credit-reads';
+import { findRun, findRunOfInvoice, type Run } from '@sluice/database/runs';
+import {
+  pricePack,
+  priceCredits,
+  type CreditPurchase,
+  type CreditType,
+} from '@sluice/domain/catalogue';
+import type { Money } from '@sluice/domain/money';
+import type { Rail } from '@sluice/domain/run';
+import type { FastifyRequest } from 'fastify';
+import { accountCallerOf, originOf } from './account-guard.ts';
+import {
+  billingAccountOf,
+  contactOf,
+  isPaidPlan,
+  refusedField,
+  startPurchase,
+  type BillingDependencies,
+} from './billing.ts';
+import { balanceToWire } from './billing-shapes.ts';
+import { notFound } from './problem.ts';
+import { RequestRefused } from './request-validation.ts';
+import { waitForRun } from './start-run.ts';
+
+/** What is bought, or why not. @throws RequestRefused 422 */
+export function priceCreditsOf(
+  { catalogue }: BillingDependencies,
+  type: CreditType,
+  quantity: number,
+  field: string,
+): CreditPurchase {
+  const purchase = priceCredits(catalogue, type, quantity);
+  if (purchase) return purchase;
+  const { multiple, quantityMax } = catalogue.credits[type];
+  throw refusedField(
+    field,
+    'invalid',
+    `must be a multiple of ${multiple} from ${multiple} to ${quantityMax}`,
+  );
+}
+
+/** @throws RequestRefused 403 for a plan without previews, 422 for a pack that is not sold. */
+export function pricePackOf(
+  { catalogue }: BillingDependencies,
+  account: BillingAccount,
+  packId: string,
+): CreditPurchase {
+  const purchase = pricePack(catalogue, packId);
+  if (!purchase)
+    throw refusedField(
+      'pack',
+      'unsupported',
+      `must be one of ${catalogue.packs.map((pack) => pack.id).join(', ')}`,
+    );
+  if (!isPaidPlan(account))
+    throw new RequestRefused({
+      code: 'plan_not_eligible',
+      message: 'inbox previews need a paid plan that is neither Builder nor paused',
+    });
+  return purchase;
+}
+
+export async function startCreditPurchase(
+  request: FastifyRequest,
+  deps: BillingDependencies,
+  account: BillingAccount,
+  purchase: CreditPurchase,
+  rail: Rail,
+): Promise<Run> {
+  const isPack = purchase.kind === 'inbox_previews';
+  return startPurchase(deps, {
+    accountId: account.accountId,
+    kind: isPack ? 'inbox_previews' : 'credits',
+    rail,
+    content: { type: 'purchase', purchase, contact: contactOf(account) },
+    sameness: isPack
+      ? { pack: purchase.packId }
+      : { type: purchase.kind, quantity: purchase.quantity },
+    origin: originOf(request),
+  });
+}
+
+export interface Payment {
+  readonly clientSecret: string;
+  readonly invoiceId: string;
+  readonly amount: Money;
+}
+
+/** Card rail: waits until the workers have made the invoice. @throws RequestRefused 503, 502 */
+export async function waitForPayment(deps: BillingDependencies, run: Run): Promise<Payment> {
+  const state = await waitForRun(
+    deps,
+    run,
+    deps.purchaseWaitMs,
+    ({ run: current, steps }) =>
+      current.status !== 'pending' ||
+      steps.some((step) => step.step === 'finalize' && step.state === 'done'),
+  );
+  const output = state?.steps.find((step) => step.step === 'finalize' && step.state === 'done')
+    ?.output as { clientSecret?: string; invoiceId?: string; total?: Money } | undefined;
+  if (output?.clientSecret && output.invoiceId !== undefined && output.total)
+    return {
+      clientSecret: output.clientSecret,
+      invoiceId: output.invoiceId,
+      amount: output.total,
+    };
+  throw new RequestRefused(
+    state?.run.status === 'failed'
+      ? { code: 'vendor_refused', message: 'the payment vendor did not take the purchase' }
+      : {
+          code: 'unavailable',
+          message: 'the payment vendor has not answered yet; nothing was charged, try again',
+        },
+  );
+}
+
+/** A run of the caller's that bought what the route is about; 404 where there is none. */
+export async function findPurchase(
+  request: FastifyRequest,
+  { database }: BillingDependencies,
+  named: { readonly runId: string } | { readonly invoiceId: string },
+  isWanted: (run: Run) => boolean,
+): Promise<Run> {
+  const { accountId } = accountCallerOf(request);
+  const run =
+    'runId' in named
+      ? await findRun(database, accountId, named.runId)
+      : await findRunOfInvoice(database, accountId, named.invoiceId);
+  if (!run || !isWanted(run)) throw new RequestRefused(notFound('the purchase was'));
+  return run;
+}
+
+export type CardStatus = 'granted' | 'draft' | 'open' | 'paid' | 'uncollectible' | 'void';
+
+/** `granted` once the credits are there, otherwise what the invoice says of itself. Only reads. */
+export async function cardStatusOf(deps: BillingDependencies, run: Run): Promise<CardStatus> {
+  if (run.status === 'success') return 'granted';
+  if (run.status !== 'pending') return 'void';
+  if (run.invoiceId === null) return 'draft';
+  const found = await deps.vendor.findInvoice(run.invoiceId);
+  if (found.outcome !== 'ok') return 'open';
+  return found.value.status === 'deleted' ? 'void' : found.value.status;
+}
+
+export async function balanceOf(
+  request: FastifyRequest,
+  deps: BillingDependencies,
+  type: CreditType,
+): Promise<ReturnType<typeof balanceToWire>> {
+  const account = await billingAccountOf(request, deps);
+  const balances = await listBalances(deps.database, account.accountId, [type]);
+  return balanceToWire(type, balances.get(type) ?? [], deps.now(), isPaidPlan(account));
+}

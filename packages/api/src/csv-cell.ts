@@ -1,0 +1,19 @@
+/**
+ * Lines of CSV (RFC 4180) that people open in spreadsheets: a cell that a spreadsheet would run as a
+ * formula gets an apostrophe before it, for it may have come from anybody.
+ */
+
+/** What a spreadsheet takes for a formula; a plain negative number is none. */
+const FORMULA = /^[=+\-@\t\r]/;
+const NUMBER = /^-?\d+(?:\.\d+)?$/;
+const NEEDS_QUOTES = /[",\r\n]/;
+
+/** One line with its line break. */
+export function csvLine(cells: readonly string[]): string {
+  return `${cells.map(csvCell).join(',')}\r\n`;
+}
+
+function csvCell(text: string): string {
+  const safe = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
+  return NEEDS_QUOTES.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

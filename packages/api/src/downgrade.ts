@@ -1,0 +1,72 @@
+/** The way from an Essentials trial to the Builder plan; the only change of plan that is not bought. */
+import { endEssentialsTrial } from '@sluice/database/account-plans';
+import { recordChange } from '@sluice/database/audit-logs';
+import { z } from 'zod';
+import { originOf } from './account-guard.ts';
+import { billingAccountOf, type BillingDependencies } from './billing.ts';
+import { accountParams } from './billing-shapes.ts';
+import {
+  badBody,
+  badRequest,
+  commonFailures,
+  forbidden,
+  inFlight,
+  missing,
+  unprocessable,
+} from './fields.ts';
+import { RequestRefused } from './request-validation.ts';
+import type { ApiServer } from './server.ts';
+
+const tags = ['billing'];
+const failures = { ...badRequest, ...unprocessable, ...forbidden, ...missing, ...commonFailures };
+
+export function registerDowngrade(scope: ApiServer, deps: BillingDependencies): void {
+  scope.post(
+    '/v1/accounts/:account_id/billing/downgrade-to-builder',
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags,
+        summary: 'From an Essentials trial to the Builder plan',
+        params: accountParams,
+        body: z.strictObject({
+          reason: z.string().max(1_000).optional(),
+          feedback: z.string().max(10_000).optional(),
+        }),
+        response: {
+          200: z.undefined().meta({ description: 'The account is on the Builder plan.' }),
+          ...inFlight,
+          ...badBody,
+          ...failures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      const builder = deps.catalogue.plans.find((plan) => plan.tier === 'builder');
+      const outcome = await deps.database.transaction().execute(async (transaction) => {
+        const ended = await endEssentialsTrial(transaction, account.accountId, builder, deps.now());
+        if (ended === 'downgraded')
+          await recordChange(
+            transaction,
+            account.accountId,
+            originOf(request),
+            {
+              objectType: 'account',
+              objectId: account.accountId,
+              before: { plan: account.planId },
+              after: { plan: builder?.id },
+            },
+            deps.now(),
+          );
+        return ended;
+      });
+      if (outcome === 'not-allowed')
+        throw new RequestRefused({
+          code: 'plan_transition_not_allowed',
+          message: 'only an Essentials trial can move to the Builder plan, and no checkout may run',
+        });
+      return reply.send(undefined);
+    },
+  );
+}

@@ -1,0 +1,40 @@
+/**
+ * A link that opens one export for a while, without a token: the file can be handed to a browser or a
+ * tool that has none, and the link is worth nothing soon after.
+ *
+ * `<account>.<export>.<expiry in Unix seconds>.<HMAC-SHA256>`: names what it opens, so that nothing is
+ * kept of it, and cannot be made or prolonged without the secret. Pure but for the clock handed in.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
+
+const LINK = /^([1-9]\d{0,15})\.([\w-]{1,64})\.(\d{1,12})\.([\w-]{43})$/;
+
+export type OpenedLink =
+  | ({ readonly outcome: 'opened' } & AuditLogExportKey)
+  | { readonly outcome: 'expired' }
+  /** Not one that was made here. */
+  | { readonly outcome: 'unknown' };
+
+export function writeExportLink(
+  secret: string,
+  { accountId, exportId }: AuditLogExportKey,
+  expiresAtMs: number,
+): string {
+  const text = `${accountId}.${exportId}.${Math.floor(expiresAtMs / 1000)}`;
+  return `${text}.${sign(secret, text)}`;
+}
+
+export function openExportLink(secret: string, link: string, nowMs: number): OpenedLink {
+  const [, accountId = '', exportId = '', expiry = '', signature = ''] = LINK.exec(link) ?? [];
+  if (signature === '') return { outcome: 'unknown' };
+  const expected = sign(secret, `${accountId}.${exportId}.${expiry}`);
+  if (!timingSafeEqual(Buffer.from(signature), Buffer.from(expected)))
+    return { outcome: 'unknown' };
+  if (Number(expiry) * 1000 <= nowMs) return { outcome: 'expired' };
+  return { outcome: 'opened', accountId: Number(accountId), exportId };
+}
+
+/** The purpose is signed too, so that nothing else that the secret signs is a link. */
+const sign = (secret: string, text: string): string =>
+  createHmac('sha256', secret).update(`audit-log-export:${text}`).digest('base64url');

@@ -1,0 +1,188 @@
+/**
+ * `Idempotency-Key` on every POST and PUT (`account-conventions.md` §3.5): a call sent again with the
+ * same key is answered as the first time, and has no second effect.
+ *
+ * Scope: who calls, method, path. Kept is what the call did: 2xx, and 402, for seven days. What was
+ * refused (4xx) or failed (5xx) had no effect, so the key is free again. The same key with another
+ * body is 422, while the first call runs 409.
+ *
+ * An answer may hold a secret that is shown once. So the key itself is not kept, and the answer is
+ * sealed (AES-256-GCM) under a key made from it: only who sends the key again can have it opened.
+ *
+ * Trade-off: the answer is written after the change is committed. Where the process dies between the
+ * two, the same call runs again after a minute.
+ */
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
+import type { IdempotencyKey, KeyClaim } from '@sluice/database/idempotency-keys';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { sendProblem } from './error-handling.ts';
+import { invalidRequest, type Problem } from './problem.ts';
+import type { ApiServer } from './server.ts';
+
+export interface IdempotencyDependencies {
+  readonly claimIdempotencyKey: (
+    key: IdempotencyKey,
+    fingerprint: Buffer,
+    times: {
+      readonly nowMs: number;
+      readonly lockedUntilMs: number;
+      readonly forgottenBeforeMs: number;
+    },
+  ) => Promise<KeyClaim>;
+  readonly keepIdempotentAnswer: (key: IdempotencyKey, answer: Buffer) => Promise<void>;
+  readonly releaseIdempotencyKey: (key: IdempotencyKey) => Promise<void>;
+  readonly secret: string;
+  readonly now: () => number;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The key that this call holds; null where it has none or does not run. */
+    heldKey: HeldKey | null;
+  }
+}
+
+interface HeldKey extends IdempotencyKey {
+  readonly sealKey: Buffer;
+}
+
+/** For whoever clears what is older. */
+export const IDEMPOTENCY_KEPT_MS = 7 * 86_400_000;
+/** Twice the longest that a request may take. */
+const LOCK_MS = 60_000;
+const KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** What a kept answer is sent with again, besides its body. */
+const KEPT_HEADERS = ['content-type', 'retry-after', 'location'] as const;
+
+/** For every route of `app`, also those declared later. */
+export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencies): void {
+  app.decorateRequest('heldKey', null);
+
+  app.addHook('preHandler', async (request, reply) => {
+    const given = request.headers['idempotency-key'];
+    if (given === undefined || (request.method !== 'POST' && request.method !== 'PUT'))
+      return undefined;
+    if (typeof given !== 'string' || !KEY.test(given))
+      return sendProblem(request, reply, invalidKey());
+    const key = holdKey(dependencies.secret, request, given);
+    const nowMs = dependencies.now();
+    const claim = await dependencies.claimIdempotencyKey(key, fingerprintOf(request.body), {
+      nowMs,
+      lockedUntilMs: nowMs + LOCK_MS,
+      forgottenBeforeMs: nowMs - IDEMPOTENCY_KEPT_MS,
+    });
+    switch (claim.outcome) {
+      case 'claimed':
+        request.heldKey = key;
+        return undefined;
+      case 'answered':
+        return sendAgain(reply, open(key.sealKey, claim.answer));
+      case 'running':
+        return sendProblem(request, reply, {
+          code: 'idempotency_key_in_use',
+          message: 'a call with this Idempotency-Key runs now; try again',
+          retryAfterSeconds: 1,
+        });
+      case 'mismatch':
+        return sendProblem(request, reply, {
+          code: 'idempotency_key_reused',
+          message: 'this Idempotency-Key was used with another body',
+        });
+    }
+  });
+
+  app.addHook('onSend', async (request, reply, payload) => {
+    const key = request.heldKey;
+    if (!key) return payload;
+    request.heldKey = null;
+    const isKept = (reply.statusCode >= 200 && reply.statusCode < 300) || reply.statusCode === 402;
+    try {
+      if (isKept) {
+        const answer = seal(key.sealKey, toKept(reply, payload));
+        await dependencies.keepIdempotentAnswer(key, answer);
+      } else await dependencies.releaseIdempotencyKey(key);
+    } catch (error) {
+      // The call is done; that its answer is not kept must not make it look as if it were not.
+      request.log.error({ error }, 'the answer of an idempotent call was not kept');
+    }
+    return payload;
+  });
+}
+
+interface KeptAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+function toKept(reply: FastifyReply, payload: unknown): KeptAnswer {
+  const headers = KEPT_HEADERS.flatMap((name) => {
+    const value = reply.getHeader(name);
+    return value === undefined ? [] : [[name, String(value)] as const];
+  });
+  const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : '';
+  return { status: reply.statusCode, headers: Object.fromEntries(headers), body };
+}
+
+function sendAgain(reply: FastifyReply, { status, headers, body }: KeptAnswer): FastifyReply {
+  return reply
+    .code(status)
+    .headers({ ...headers, 'idempotent-replayed': 'true' })
+    .serializer(String)
+    .send(status === 204 ? undefined : body);
+}
+
+function holdKey(secret: string, request: FastifyRequest, given: string): HeldKey {
+  const principal = principalOf(request);
+  const [path] = request.url.split('?');
+  const scoped = (purpose: string) =>
+    createHmac('sha256', secret)
+      .update(JSON.stringify([purpose, principal, request.method, path, given]))
+      .digest();
+  return {
+    principal,
+    keyHash: scoped('idempotency key'),
+    sealKey: scoped('idempotency answer'),
+  };
+}
+
+function fingerprintOf(body: unknown): Buffer {
+  const bytes = Buffer.isBuffer(body) ? body : JSON.stringify(body ?? null);
+  return createHash('sha256').update(bytes).digest();
+}
+
+/** Credentials are numbered across all tenants. */
+function principalOf({ accountCaller, caller }: FastifyRequest): string {
+  if (accountCaller) return `credential ${accountCaller.credentialId}`;
+  return caller ? `credential ${caller.credentialId}` : 'nobody known';
+}
+
+const NONCE_SIZE_BYTES = 12;
+const TAG_SIZE_BYTES = 16;
+
+function seal(key: Buffer, answer: KeptAnswer): Buffer {
+  const nonce = randomBytes(NONCE_SIZE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce);
+  const sealed = [cipher.update(JSON.stringify(answer), 'utf8'), cipher.final()];
+  return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]);
+}
+
+/** @throws Error where it was not sealed with this key. */
+function open(key: Buffer, sealed: Buffer): KeptAnswer {
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_SIZE_BYTES));
+  const bodyAt = NONCE_SIZE_BYTES + TAG_SIZE_BYTES;
+  decipher.setAuthTag(sealed.subarray(NONCE_SIZE_BYTES, bodyAt));
+  const text = Buffer.concat([decipher.update(sealed.subarray(bodyAt)), decipher.final()]);
+  return JSON.parse(text.toString('utf8')) as KeptAnswer;
+}
+
+const invalidKey = (): Problem =>
+  invalidRequest([
+    {
+      field: 'Idempotency-Key',
+      reason: 'invalid',
+      message: 'Idempotency-Key must be 1 to 255 visible ASCII characters',
+      source: { parameter: 'Idempotency-Key' },
+    },
+  ]);

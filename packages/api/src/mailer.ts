@@ -1,0 +1,64 @@
+/**
+ * Mail out: by SMTP where a server is set, else into a folder, one `.eml` file a mail.
+ *
+ * Only this file knows nodemailer. What goes into a head is made by us or was checked to be one
+ * address (`account-fields.ts`).
+ */
+import { randomUUID } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import nodemailer from 'nodemailer';
+
+export interface Mail {
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+}
+
+export interface Mailer {
+  /** For the log: where mails go. */
+  readonly description: string;
+  /** Rejects where the mail was not taken; it may be sent again. */
+  send(mail: Mail): Promise<void>;
+  close(): void;
+}
+
+export interface MailerOptions {
+  /** `smtp://user:password@host:587`, or smtps. Absent: the folder. */
+  readonly smtpUrl: string | undefined;
+  readonly directory: string;
+  readonly from: string;
+}
+
+const SMTP_TIMEOUT_MS = 10_000;
+
+export function createMailer({ smtpUrl, directory, from }: MailerOptions): Mailer {
+  if (smtpUrl === undefined) return fileMailer(resolve(directory), from);
+  const transport = nodemailer.createTransport({
+    url: smtpUrl,
+    connectionTimeout: SMTP_TIMEOUT_MS,
+    greetingTimeout: SMTP_TIMEOUT_MS,
+    socketTimeout: SMTP_TIMEOUT_MS,
+  });
+  return {
+    description: `by SMTP to ${new URL(smtpUrl).host}`,
+    async send(mail) {
+      await transport.sendMail({ from, ...mail });
+    },
+    close: () => transport.close(),
+  };
+}
+
+function fileMailer(directory: string, from: string): Mailer {
+  const transport = nodemailer.createTransport({ streamTransport: true, buffer: true });
+  return {
+    description: `into the folder ${directory}`,
+    async send(mail) {
+      const { message } = await transport.sendMail({ from, ...mail });
+      await mkdir(directory, { recursive: true });
+      const name = `${new Date().toISOString().replaceAll(':', '-')}-${randomUUID()}.eml`;
+      await writeFile(join(directory, name), message as Buffer, { mode: 0o600 });
+    },
+    close() {},
+  };
+}

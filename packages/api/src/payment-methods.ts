@@ -1,0 +1,172 @@
+/** The card that an account pays with: read from the vendor, and changed there, but not while a purchase runs. */
+import type { BillingAccount } from '@sluice/database/account-plans';
+import { recordChange } from '@sluice/database/audit-logs';
+import { findVendorCustomer, insertVendorCustomer, listPendingRuns } from '@sluice/database/runs';
+import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
+import { idempotencyKey } from '@sluice/domain/run-workflow';
+import { z } from 'zod';
+import { originOf } from './account-guard.ts';
+import { billingAccountOf, contactOf, requireRail, type BillingDependencies } from './billing.ts';
+import { accountParams } from './billing-shapes.ts';
+import {
+  badBody,
+  badRequest,
+  commonFailures,
+  forbidden,
+  inFlight,
+  missing,
+  unprocessable,
+  vendorFailed,
+} from './fields.ts';
+import { notFound } from './problem.ts';
+import { RequestRefused } from './request-validation.ts';
+import type { ApiServer } from './server.ts';
+
+const tags = ['billing'];
+const failures = {
+  ...badRequest,
+  ...unprocessable,
+  ...forbidden,
+  ...missing,
+  ...vendorFailed,
+  ...commonFailures,
+};
+
+/** Null where there is none. */
+export const paymentMethodShape = z
+  .object({
+    id: z.string(),
+    type: z.string(),
+    is_default: z.literal(true),
+    card: z.object({
+      brand: z.string(),
+      last4: z.string(),
+      exp_month: z.int(),
+      exp_year: z.int(),
+      funding: z.string(),
+      expired: z.boolean(),
+    }),
+    created_at: z.string(),
+  })
+  .nullable();
+
+export function registerPaymentMethods(scope: ApiServer, deps: BillingDependencies): void {
+  scope.get(
+    '/v1/accounts/:account_id/billing/payment',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags,
+        summary: 'The default payment method of an invoice-billed account',
+        params: accountParams,
+        response: { 200: z.object({ payment_method: paymentMethodShape }), ...failures },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      requireRail(account, 'invoiced');
+      const customerId = await findVendorCustomer(deps.database, account.accountId);
+      return reply.send({ payment_method: await cardOf(deps, customerId) });
+    },
+  );
+
+  scope.post(
+    '/v1/accounts/:account_id/billing/payment_method/default',
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags,
+        summary: 'Charge this card from now on',
+        description: 'Refused while a purchase runs, so that none changes its card on the way.',
+        params: accountParams,
+        body: z.strictObject({
+          payment_method_id: z.string().regex(/^pm_\w{1,100}$/, 'must be a payment method'),
+        }),
+        response: {
+          204: z.undefined().meta({ description: 'It is.' }),
+          ...inFlight,
+          ...badBody,
+          ...failures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      const [running] = await listPendingRuns(deps.database, account.accountId);
+      if (running)
+        throw new RequestRefused({
+          code: 'purchase_in_flight',
+          message: 'a purchase of this account is still running',
+          meta: { run_id: running.runId },
+        });
+      const customerId = await customerOf(deps, account);
+      const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
+      if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
+      answerOf(set);
+      await deps.database.transaction().execute((transaction) =>
+        recordChange(
+          transaction,
+          account.accountId,
+          originOf(request),
+          {
+            objectType: 'payment_method',
+            objectId: account.accountId,
+            before: {},
+            after: { default: request.body.payment_method_id },
+          },
+          deps.now(),
+        ),
+      );
+      return reply.code(204).send(undefined);
+    },
+  );
+}
+
+/** @throws RequestRefused 503 where the vendor does not say, 502 where it refuses. */
+export function answerOf<Value>(result: VendorResult<Value>): Value {
+  if (result.outcome === 'ok') return result.value;
+  throw new RequestRefused(
+    result.outcome === 'unknown'
+      ? { code: 'unavailable', message: 'the payment vendor does not answer; try again' }
+      : { code: 'vendor_refused', message: 'the payment vendor did not take it' },
+  );
+}
+
+async function customerOf(deps: BillingDependencies, account: BillingAccount): Promise<string> {
+  const { accountId } = account;
+  const existing = await findVendorCustomer(deps.database, accountId);
+  if (existing !== undefined) return existing;
+  // The same key as a purchase's first step, so both make one customer.
+  const key = idempotencyKey(`account_${accountId}`, 'customer', 1);
+  const created = answerOf(
+    await deps.vendor.createCustomer({ accountId, ...contactOf(account) }, key),
+  );
+  await insertVendorCustomer(deps.database, accountId, created);
+  return (await findVendorCustomer(deps.database, accountId)) ?? created;
+}
+
+/** What is charged now. */
+export async function cardOf(
+  deps: BillingDependencies,
+  customerId: string | undefined,
+): Promise<z.infer<typeof paymentMethodShape>> {
+  if (customerId === undefined) return null;
+  const card = answerOf(await deps.vendor.findDefaultCard(customerId));
+  return card && cardToWire(card, deps.now());
+}
+
+const cardToWire = (card: CardOnFile, nowMs: number) => ({
+  id: card.paymentMethodId,
+  type: card.type,
+  is_default: true as const,
+  card: {
+    brand: card.brand,
+    last4: card.last4,
+    exp_month: card.expMonth,
+    exp_year: card.expYear,
+    funding: card.funding,
+    // Good until the last day of its month.
+    expired: Date.UTC(card.expYear, card.expMonth, 1) <= nowMs,
+  },
+  created_at: new Date(card.createdAtMs).toISOString(),
+});

@@ -1,0 +1,42 @@
+/**
+ * The opaque handle of a credit purchase: it names its own rail, so one status endpoint serves both,
+ * and nobody can make one up. `pur_` + base64url of rail, run and a truncated HMAC bound to the account.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { Rail } from '@sluice/domain/run';
+
+const PREFIX = 'pur_';
+const TAG_LENGTH = 22;
+
+export function writePurchaseHandle(
+  secret: string,
+  purchase: { readonly accountId: number; readonly rail: Rail; readonly runId: string },
+): string {
+  const text = `1.${purchase.rail}.${purchase.runId}`;
+  return (
+    PREFIX + Buffer.from(`${text}.${tag(secret, purchase.accountId, text)}`).toString('base64url')
+  );
+}
+
+/** @returns undefined where it was not made by us for this account. */
+export function readPurchaseHandle(
+  secret: string,
+  accountId: number,
+  handle: string,
+): { readonly rail: Rail; readonly runId: string } | undefined {
+  if (!handle.startsWith(PREFIX)) return undefined;
+  const decoded = Buffer.from(handle.slice(PREFIX.length), 'base64url').toString('utf8');
+  const match = /^(1\.(card|invoiced)\.([\w-]{1,64}))\.([\w-]{22})$/.exec(decoded);
+  if (!match) return undefined;
+  const [, text = '', rail, runId = '', given = ''] = match;
+  const expected = tag(secret, accountId, text);
+  return timingSafeEqual(Buffer.from(given), Buffer.from(expected))
+    ? { rail: rail as Rail, runId }
+    : undefined;
+}
+
+const tag = (secret: string, accountId: number, text: string): string =>
+  createHmac('sha256', secret)
+    .update(`purchase.${accountId}.${text}`)
+    .digest('base64url')
+    .slice(0, TAG_LENGTH);

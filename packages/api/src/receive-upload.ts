@@ -1,0 +1,138 @@
+/**
+ * A file that is sent with `multipart/form-data`: its fields, then its bytes, which go to Postgres in
+ * pieces of a megabyte as they come. The sender is read only as fast as they are kept.
+ *
+ * The fields come before the file, because what is wrong with them should be said before a gigabyte is
+ * taken. A file that breaks off leaves nothing.
+ *
+ * Before: `imports.ts` declares the content type. After: `database/src/import-chunks.ts`.
+ */
+import type { IncomingMessage } from 'node:http';
+import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
+import { isDatabaseAway } from '@sluice/database/database-away';
+import type { ImportRow } from '@sluice/database/imports';
+import type { Problem } from './problem.ts';
+import { RequestRefused } from './request-validation.ts';
+
+export interface UploadPort {
+  /** From the fields before the file. @throws RequestRefused where they do not make an import. */
+  readonly begin: (fields: Readonly<Record<string, string>>) => Promise<ImportRow>;
+  /** False where the import has ended meanwhile. */
+  readonly keep: (made: ImportRow, bytes: Buffer) => Promise<boolean>;
+  readonly abandon: (made: ImportRow) => Promise<void>;
+  readonly sizeBytesMax: number;
+}
+
+const CHUNK_SIZE_BYTES = 1_048_576;
+const FIELD_SIZE_BYTES_MAX = 10_000;
+const FIELD_COUNT_MAX = 20;
+
+/**
+ * Takes the whole request. @returns the import, whose file is kept whole.
+ *
+ * @throws RequestRefused
+ */
+export async function receiveUpload(
+  payload: IncomingMessage,
+  headers: IncomingMessage['headers'],
+  port: UploadPort,
+): Promise<ImportRow> {
+  const form = openForm(headers);
+  const fields: Record<string, string> = Object.create(null) as Record<string, string>;
+  let file: BusboyFileStream | undefined;
+  let upload: Promise<ImportRow> | undefined;
+  form.on('field', (name, value) => {
+    fields[name] = value;
+  });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      form.on('file', (_name, found) => {
+        // Its reader hears it, and the form; one that comes later, without a listener, would end the process.
+        found.on('error', () => undefined);
+        if (upload !== undefined) {
+          found.resume();
+          return;
+        }
+        file = found;
+        upload = keepFile(found, fields, port);
+        upload.catch(reject);
+      });
+      form.on('finish', resolve).on('error', reject);
+      payload.on('error', reject).once('close', () => reject(new Error('the sender is gone')));
+      payload.pipe(form);
+    });
+  } catch (error) {
+    // What is still on its way has no reader.
+    payload.unpipe(form);
+    payload.resume();
+    file?.destroy(new Error('the form broke off'));
+    await upload?.then(port.abandon, () => undefined);
+    if (error instanceof RequestRefused) throw error;
+    if (upload !== undefined) await upload.catch(rethrowOthers);
+    throw refused('the multipart body is malformed or broke off');
+  }
+  if (upload === undefined)
+    throw refused('send the file as a part with a filename, after the fields');
+  return upload;
+}
+
+/** The database away is no fault of the form. */
+function rethrowOthers(error: unknown): void {
+  if (isDatabaseAway(error)) throw error;
+}
+
+async function keepFile(
+  file: AsyncIterable<Buffer>,
+  fields: Readonly<Record<string, string>>,
+  port: UploadPort,
+): Promise<ImportRow> {
+  const made = await port.begin(fields);
+  try {
+    let collected: Buffer[] = [];
+    let collectedSizeBytes = 0;
+    let sizeBytes = 0;
+    const flush = async (): Promise<void> => {
+      if (collectedSizeBytes === 0) return;
+      const isKept = await port.keep(made, Buffer.concat(collected));
+      if (!isKept) throw refused('the import has ended');
+      collected = [];
+      collectedSizeBytes = 0;
+    };
+    for await (const piece of file) {
+      collected.push(piece);
+      collectedSizeBytes += piece.length;
+      sizeBytes += piece.length;
+      if (sizeBytes > port.sizeBytesMax) {
+        const message = `the file must be at most ${port.sizeBytesMax} bytes`;
+        throw new RequestRefused({ code: 'body_too_large', message });
+      }
+      if (collectedSizeBytes >= CHUNK_SIZE_BYTES) await flush();
+    }
+    await flush();
+    return made;
+  } catch (error) {
+    await port.abandon(made);
+    throw error;
+  }
+}
+
+function openForm(headers: IncomingMessage['headers']) {
+  try {
+    return new Busboy({
+      headers: headers as BusboyHeaders,
+      limits: {
+        fieldSize: FIELD_SIZE_BYTES_MAX,
+        fields: FIELD_COUNT_MAX,
+        files: 2,
+        headerPairs: FIELD_COUNT_MAX,
+      },
+    });
+  } catch {
+    throw refused('the multipart body has no boundary');
+  }
+}
+
+const refused = (message: string): RequestRefused => {
+  const problem: Problem = { code: 'invalid_request', message };
+  return new RequestRefused(problem);
+};

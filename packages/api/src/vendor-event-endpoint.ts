@@ -1,0 +1,58 @@
+/**
+ * Where the payment vendor tells us what has happened. No token: the call is the vendor's by its
+ * signature over the bytes as they came. What is taken is written down and answered at once; what it
+ * means is worked out later (`worker/src/settle-vendor-events.ts`). What we have no use for is answered
+ * 200 too, or the vendor would stop calling.
+ */
+import { readVendorEvent } from '@sluice/billing-vendor/read-vendor-event';
+import { insertVendorEvent } from '@sluice/database/vendor-events';
+import { z } from 'zod';
+import type { BillingDependencies } from './billing.ts';
+import { sendProblem } from './error-handling.ts';
+import { badBody, badRequest, commonFailures } from './fields.ts';
+import type { ApiServer } from './server.ts';
+
+/** Of the vendor's largest objects: an invoice with many lines. */
+const BODY_SIZE_BYTES_MAX = 1024 * 1024;
+
+export function registerVendorEvents(scope: ApiServer, deps: BillingDependencies): void {
+  scope.removeContentTypeParser('application/json');
+  scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
+    done(null, body),
+  );
+  scope.post(
+    '/v1/vendor_events',
+    {
+      bodyLimit: BODY_SIZE_BYTES_MAX,
+      schema: {
+        tags: ['billing'],
+        summary: 'Events of the payment vendor',
+        description: 'Signed by the vendor (`Stripe-Signature`); for nobody else.',
+        response: {
+          200: z.object({ received: z.literal(true) }),
+          ...badRequest,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const signature = request.headers['stripe-signature'];
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+      const event =
+        typeof signature === 'string'
+          ? readVendorEvent(body, signature, deps.vendorEventSecret, deps.now())
+          : undefined;
+      if (!event)
+        return sendProblem(request, reply, {
+          code: 'invalid_signature',
+          message: 'the signature is missing, wrong or too old',
+        });
+      if (event.type.startsWith('invoice.') && event.objectId !== '') {
+        const isNew = await insertVendorEvent(deps.database, event, deps.now());
+        if (isNew) await deps.wakeVendorEvents().catch(() => undefined);
+      }
+      return reply.send({ received: true as const });
+    },
+  );
+}

@@ -1,0 +1,182 @@
+import { finishRun, lockRun } from '@sluice/database/runs';
+import type { RunResult } from '@sluice/domain/run-content';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { expectProblem } from '../error-shapes.ts';
+import { startApi, type ApiUnderTest } from './api-under-test.ts';
+
+let api: ApiUnderTest;
+let base: string;
+beforeEach(async () => {
+  api = await startApi();
+  base = `/v1/accounts/${api.a.accountId}/billing`;
+});
+afterEach(() => api.close());
+
+const call = (
+  method: 'GET' | 'POST',
+  path: string,
+  options: Parameters<ApiUnderTest['call']>[2] = {},
+) => api.call(method, `${base}${path}`, { key: api.a.token, ...options });
+const buy = (plan: string, body: object = {}) => call('POST', `/plans/${plan}`, { body });
+
+const subscriptionTo = (planId: string, couponCode: string | null): RunResult => ({
+  charged: { amount: 100, currency: 'usd' },
+  invoiceId: 'in_1',
+  subscription: {
+    id: 'sub_1',
+    planId,
+    status: 'active',
+    quantity: 1,
+    couponCode,
+    currentPeriodStartMs: 0,
+    currentPeriodEndMs: 0,
+    amount: { amount: 100, currency: 'usd' },
+    latestInvoiceId: 'in_1',
+  },
+});
+const endRun = (runId: string, status: 'success' | 'failed', result: RunResult) =>
+  api.database.transaction().execute(async (transaction) => {
+    const key = { accountId: api.a.accountId, runId };
+    await lockRun(transaction, key);
+    await finishRun(transaction, key, { status, message: 'The card has expired.', result }, 0);
+  });
+
+/** Checkouts end in the test's hands, so each outlives its wait. */
+const startCheckout = async (plan: string, body: object = {}): Promise<string> => {
+  const answer = await buy(plan, body);
+  expectProblem(answer, 409, 'checkout_pending');
+  expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+  expect(answer.json().meta.vendor_code).toBeTypeOf('string');
+  return answer.json().meta.run_id as string;
+};
+const status = async (runId: string, query: string) =>
+  (await call('GET', `/plans/checkout_status?run_id=${runId}&${query}`)).json();
+
+describe('a checkout', () => {
+  test('that outlives its wait goes on, and is told when it has ended', async () => {
+    const runId = await startCheckout('premium_month');
+    expect(await status(runId, 'plan_id=premium_month')).toEqual({
+      run_id: runId,
+      status: 'pending',
+      message: null,
+    });
+    await endRun(runId, 'success', subscriptionTo('premium_month', null));
+    expect(await status(runId, 'plan_id=premium_month')).toMatchObject({
+      status: 'success',
+      subscription: { id: 'sub_1', plan_id: 'premium_month', coupon_code: null },
+    });
+  });
+
+  test('at the same time for another plan joins the run and never answers with what it bought', async () => {
+    const runIds = await Promise.all([
+      startCheckout('premium_month'),
+      startCheckout('essentials_month'),
+      startCheckout('premium_year', { coupon_code: 'FIFTY' }),
+    ]);
+    const [runId] = runIds;
+    expect(new Set(runIds).size).toBe(1);
+    await endRun(runId, 'success', subscriptionTo('essentials_month', null));
+    for (const query of ['plan_id=premium_month', 'plan_id=essentials_month&coupon_code=FIFTY']) {
+      const told = await status(runId, query);
+      expect(told.status).toBe('conflict');
+      expect(told).not.toHaveProperty('subscription');
+    }
+    expect(await status(runId, 'plan_id=essentials_month')).toMatchObject({ status: 'success' });
+  });
+
+  test('that applied a coupon answers who named none', async () => {
+    const runId = await startCheckout('premium_month', { coupon_code: 'FIFTY' });
+    await endRun(runId, 'success', subscriptionTo('premium_month', 'FIFTY'));
+    expect(await status(runId, 'plan_id=premium_month')).toMatchObject({
+      status: 'success',
+      subscription: { coupon_code: 'FIFTY' },
+    });
+  });
+
+  test('that failed says why in words for the customer', async () => {
+    const runId = await startCheckout('premium_month');
+    await endRun(runId, 'failed', { charged: null, invoiceId: null });
+    expect(await status(runId, 'plan_id=premium_month')).toEqual({
+      run_id: runId,
+      status: 'failed',
+      message: 'The card has expired.',
+    });
+  });
+
+  test('is asked for by run and plan, each named where it is missing, and only by its account', async () => {
+    const runId = await startCheckout('premium_month');
+    for (const [query, missing] of [
+      ['plan_id=premium_month', 'run_id'],
+      [`run_id=${runId}`, 'plan_id'],
+    ]) {
+      const answer = await call('GET', `/plans/checkout_status?${query}`);
+      expect([400, 422]).toContain(answer.statusCode);
+      expect(answer.json().errors[0].field).toBe(missing);
+    }
+    const asB = `/v1/accounts/${api.b.accountId}/billing/plans/checkout_status`;
+    expectProblem(
+      await api.call('GET', `${asB}?run_id=${runId}&plan_id=premium_month`, { key: api.b.token }),
+      404,
+      'not_found',
+    );
+  });
+
+  test.each([
+    [{ coupon_code: 'NOTHING' }, 'coupon_code'],
+    [{ amount: 1 }, 'amount'],
+    [{ quantity: 0 }, 'quantity'],
+    [{ payment_method_id: 'card' }, 'payment_method_id'],
+  ])('with %j is refused before it starts', async (body, field) => {
+    const answer = await buy('premium_month', body);
+    expectProblem(answer, 422, 'validation_failed');
+    expect(answer.json().errors[0].field).toBe(field);
+    expectProblem(await buy('no_such_plan'), 404, 'not_found');
+    expect((await call('GET', '/runs')).json().runs).toEqual([]);
+  });
+});
+
+test('plans are those of the catalogue, from where the account stands', async () => {
+  await sql`update accounts set plan_id = 'essentials_month', plan_tier = 'essentials'
+             where account_id = ${api.a.accountId}`.execute(api.database);
+  const { plans } = (await call('GET', '/plans')).json();
+  expect(plans.map((plan: { id: string; change: string }) => [plan.id, plan.change])).toEqual([
+    ['builder', 'downgrade'],
+    ['essentials_month', null],
+    ['premium_month', 'upgrade'],
+    ['premium_year', 'upgrade'],
+  ]);
+  expect((await call('GET', '/plans?product_type=none')).json().plans).toEqual([]);
+});
+
+describe('the way to the Builder plan', () => {
+  const put = (tier: string, state: string) =>
+    sql`update accounts set plan_id = 'essentials_month', plan_tier = ${tier}, plan_status = ${state}
+         where account_id = ${api.a.accountId}`.execute(api.database);
+  const downgrade = () => call('POST', '/downgrade-to-builder', { body: { reason: 'small' } });
+
+  test('leads from an Essentials trial only, with one entry in the audit log', async () => {
+    for (const [tier, state] of [
+      ['essentials', 'active'],
+      ['premium', 'trialing'],
+    ] as const) {
+      await put(tier, state);
+      expectProblem(await downgrade(), 409, 'plan_transition_not_allowed');
+    }
+    await put('essentials', 'trialing');
+    for (let time = 0; time < 2; time++) {
+      const answer = await downgrade();
+      expect([answer.statusCode, answer.body]).toEqual([200, '']);
+    }
+    const { rows } = await sql<{ plan: string; entries: number }>`
+      select plan_id as plan, (select count(*)::int from audit_logs) as entries from accounts
+       where account_id = ${api.a.accountId}`.execute(api.database);
+    expect(rows).toEqual([{ plan: 'builder', entries: 1 }]);
+  });
+
+  test('is closed while a checkout runs', async () => {
+    await put('essentials', 'trialing');
+    await startCheckout('premium_month');
+    expectProblem(await downgrade(), 409, 'plan_transition_not_allowed');
+  });
+});

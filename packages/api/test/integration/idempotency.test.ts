@@ -1,0 +1,184 @@
+/** `Idempotency-Key`: the same call again is answered as the first time and does nothing. */
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectProblem } from '../error-shapes.ts';
+import { startApi, type ApiUnderTest } from './api-under-test.ts';
+
+let api: ApiUnderTest;
+let path: string;
+beforeAll(async () => {
+  api = await startApi();
+  path = `/v1/accounts/${api.a.accountId}/api_credentials`;
+});
+afterAll(() => api.close());
+
+let keyCount = 0;
+const newKey = (): string => `key-${++keyCount}`;
+const TOKEN = { name: 'a', type: 'service_account' };
+
+const create = (idempotencyKey: string, body: object = TOKEN, key = api.a.token) =>
+  api.call('POST', path, { key, body, headers: { 'idempotency-key': idempotencyKey } });
+
+async function credentialCount(): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from api_credentials where account_id = ${api.a.accountId}`.execute(
+    api.database,
+  );
+  return rows[0]!.count;
+}
+
+test('a call sent again is answered byte for byte, secret included, and nothing is made', async () => {
+  const key = newKey();
+  const before = await credentialCount();
+  const first = await create(key);
+  expect(first.statusCode).toBe(200);
+  expect(first.headers['idempotent-replayed']).toBeUndefined();
+  const again = await create(key);
+  expect(again.statusCode).toBe(200);
+  expect(again.body).toBe(first.body);
+  expect(again.headers['content-type']).toBe(first.headers['content-type']);
+  expect(again.headers['idempotent-replayed']).toBe('true');
+  expect(await credentialCount()).toBe(before + 1);
+});
+
+test('calls at the same time have one effect: one answer, the others wait or hear that it runs', async () => {
+  const key = newKey();
+  const before = await credentialCount();
+  const answers = await Promise.all(Array.from({ length: 30 }, () => create(key)));
+  expect(await credentialCount()).toBe(before + 1);
+  const done = answers.filter(({ statusCode }) => statusCode === 200);
+  expect(new Set(done.map(({ body }) => body)).size).toBe(1);
+  for (const answer of answers.filter(({ statusCode }) => statusCode !== 200)) {
+    expectProblem(answer, 409, 'idempotency_key_in_use');
+    expect(answer.headers['retry-after']).toBe('1');
+  }
+});
+
+test('another body under the same key is 422 and does nothing', async () => {
+  const key = newKey();
+  await create(key);
+  const before = await credentialCount();
+  expectProblem(await create(key, { ...TOKEN, name: 'b' }), 422, 'idempotency_key_reused');
+  expect(await credentialCount()).toBe(before);
+});
+
+test('the order of the members is not another body', async () => {
+  const key = newKey();
+  const first = await create(key);
+  expect((await create(key, { type: TOKEN.type, name: TOKEN.name })).body).toBe(first.body);
+});
+
+test('a key belongs to its caller, its method and its path', async () => {
+  const key = newKey();
+  const first = (await create(key)).json();
+  const other = await create(key, TOKEN, first.secret);
+  expectProblem(other, 403, 'forbidden');
+  const ofB = await api.call('POST', `/v1/accounts/${api.b.accountId}/api_credentials`, {
+    key: api.b.token,
+    body: TOKEN,
+    headers: { 'idempotency-key': key },
+  });
+  expect(ofB.statusCode).toBe(200);
+  expect(ofB.json().secret).not.toBe(first.secret);
+  const rotated = await api.call('POST', `${path}/${first.api_credential.id}/rotate`, {
+    key: api.a.token,
+    headers: { 'idempotency-key': key },
+  });
+  expect(rotated.headers['idempotent-replayed']).toBeUndefined();
+  expect(rotated.json().secret).not.toBe(first.secret);
+});
+
+test('what was refused is not kept: mended, it runs under the same key', async () => {
+  const key = newKey();
+  const refused = await create(key, { name: 'a', type: 'app', environment_id: 2_000_000_000 });
+  expectProblem(refused, 422, 'validation_failed');
+  expect((await create(key)).statusCode).toBe(200);
+});
+
+test('an answer without a body is sent again without one', async () => {
+  const key = newKey();
+  const enable = () =>
+    api.call('POST', `/v1/accounts/${api.a.accountId}/2fa_required/enable`, {
+      key: api.a.token,
+      headers: { 'idempotency-key': key },
+    });
+  await enable();
+  const again = await enable();
+  expect({ status: again.statusCode, body: again.body }).toEqual({ status: 204, body: '' });
+  expect(again.headers['idempotent-replayed']).toBe('true');
+});
+
+test('also on a PUT, and on routes of the app API', async () => {
+  const key = newKey();
+  const rename = () =>
+    api.call('PUT', `/v1/accounts/${api.a.accountId}`, {
+      key: api.a.token,
+      body: { account: { name: 'Renamed' } },
+      headers: { 'idempotency-key': key },
+    });
+  const first = await rename();
+  api.clock.nowMs += 5_000;
+  expect((await rename()).body).toBe(first.body);
+
+  const webhook = { name: 'a', endpoint: 'https://a.example', events: ['email_sent'] };
+  const make = () =>
+    api.call('POST', '/v1/reporting_webhooks', {
+      body: webhook,
+      headers: { 'idempotency-key': key },
+    });
+  const made = await make();
+  expect((await make()).json().id).toBe(made.json().id);
+  expect((await api.call('GET', '/v1/reporting_webhooks')).json().reporting_webhooks).toHaveLength(
+    1,
+  );
+});
+
+test('a call whose process died is taken over after a minute, and not before', async () => {
+  const key = newKey();
+  const first = await create(key);
+  await sql`
+    update idempotency_keys set answer = null, locked_until = ${new Date(api.clock.nowMs + 60_000)}
+     where started_at = (select max(started_at) from idempotency_keys)`.execute(api.database);
+  expectProblem(await create(key), 409, 'idempotency_key_in_use');
+  api.clock.nowMs += 60_000;
+  const taken = await create(key);
+  expect(taken.statusCode).toBe(200);
+  expect(taken.json().api_credential.id).not.toBe(first.json().api_credential.id);
+});
+
+test('after seven days a key is a new one', async () => {
+  const key = newKey();
+  const first = await create(key);
+  api.clock.nowMs += 7 * 86_400_000 + 1;
+  const later = await create(key, { ...TOKEN, name: 'later' });
+  expect(later.statusCode).toBe(200);
+  expect(later.body).not.toBe(first.body);
+});
+
+// Security: answers hold secrets that are shown once.
+test('neither the key nor the answer can be read in the database', async () => {
+  const key = `unguessable-${newKey()}`;
+  const { secret } = (await create(key)).json();
+  const { rows } = await sql<{ row: Record<string, unknown> }>`
+    select to_jsonb(k) || jsonb_build_object('answer_text', encode(answer, 'escape')) as row
+      from idempotency_keys k`.execute(api.database);
+  expect(rows.length).toBeGreaterThan(0);
+  const texts = JSON.stringify(rows);
+  expect(texts).not.toContain(key);
+  expect(texts).not.toContain(secret);
+});
+
+describe('the header', () => {
+  test.each([[''], [' '], ['a b'], ['x'.repeat(256)], ['é']])('%j is 400', async (key) => {
+    const { errors } = expectProblem(await create(key), 400, 'invalid_request');
+    expect(errors[0]?.field).toBe('Idempotency-Key');
+  });
+
+  test('means nothing on a GET', async () => {
+    const answer = await api.call('GET', path, {
+      key: api.a.token,
+      headers: { 'idempotency-key': 'a b' },
+    });
+    expect(answer.statusCode).toBe(200);
+  });
+});

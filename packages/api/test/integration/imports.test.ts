@@ -1,0 +1,239 @@
+/** Imports over HTTP: made, watched, cancelled; what is refused before and in the middle of a file. */
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { advanceImport, claimImport } from '@sluice/database/imports';
+import { insertImportProblems } from '@sluice/database/import-problems';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { listen } from '../../src/server.ts';
+import { expectProblem } from '../error-shapes.ts';
+import { startApi, type ApiUnderTest } from './api-under-test.ts';
+
+let api: ApiUnderTest;
+beforeAll(async () => {
+  api = await startApi();
+});
+afterAll(() => api.close());
+
+const FIELDS = { name: 'Orders', type: 'event', identifier: 'email' };
+const CSV = '_svc_name,_svc_customer_id\nbought,ann@example.com\n';
+
+/** A form as browsers and clients build it: the fields in this order, then the file. */
+async function form(fields: Record<string, string>, file?: string | Buffer) {
+  const data = new FormData();
+  for (const [name, value] of Object.entries(fields)) data.append(name, value);
+  if (file !== undefined)
+    data.append('file', new Blob([new Uint8Array(Buffer.from(file))]), 'events.csv');
+  const encoded = new Response(data);
+  return {
+    payload: Buffer.from(await encoded.arrayBuffer()),
+    headers: { 'content-type': encoded.headers.get('content-type') ?? '' },
+  };
+}
+
+const stored = async (importId: number): Promise<Buffer> => {
+  const { rows } = await sql<{ bytes: Buffer }>`
+    select bytes from import_chunks where import_id = ${importId} order by first_byte`.execute(
+    api.database,
+  );
+  return Buffer.concat(rows.map(({ bytes }) => bytes));
+};
+
+const importCount = async (): Promise<number> => {
+  const { rows } = await sql<{ count: string }>`select count(*) from imports`.execute(api.database);
+  return Number(rows[0]?.count);
+};
+
+describe('making an import', () => {
+  test('from a URL waits for a worker to fetch it', async () => {
+    const answer = await api.call('POST', '/v1/imports', {
+      body: {
+        import: {
+          ...FIELDS,
+          data_file_url: 'https://files.example/a.csv',
+          description: 'all of it',
+        },
+      },
+    });
+    expect(answer.statusCode).toBe(200);
+    const made = answer.json().import;
+    expect(made).toEqual({
+      ...FIELDS,
+      id: expect.any(Number),
+      description: 'all of it',
+      object_type_id: null,
+      data_to_process: 'all',
+      state: 'preprocessing',
+      percent: 0,
+      rows_to_import: null,
+      rows_read: 0,
+      rows_imported: 0,
+      rows_failed: 0,
+      rows_with_warnings: 0,
+      error: null,
+      errors_url: `/v1/imports/${made.id}/errors`,
+      warnings_url: `/v1/imports/${made.id}/warnings`,
+      created_at: Math.floor(api.clock.nowMs / 1000),
+      updated_at: Math.floor(api.clock.nowMs / 1000),
+    });
+    const read = await api.call('GET', `/v1/imports/${made.id}`);
+    expect(read.json().import).toEqual(made);
+  });
+
+  test('from a file of several megabytes keeps it byte for byte', async () => {
+    const file = Buffer.from(CSV + 'x,y@example.com\n'.repeat(200_000));
+    const answer = await api.call('POST', '/v1/imports', await form(FIELDS, file));
+    expect(answer.statusCode).toBe(200);
+    const { id, state } = answer.json().import;
+    expect(state).toBe('preprocessed');
+    expect((await stored(id)).equals(file)).toBe(true);
+  });
+
+  test.each([
+    ['a name', { type: 'event', identifier: 'id' }, 'name'],
+    ['its kind', { name: 'a', identifier: 'id' }, 'type'],
+    ['a kind that there is', { name: 'a', type: 'people', identifier: 'id' }, 'type'],
+    [
+      'an identifier that there is',
+      { name: 'a', type: 'event', identifier: 'phone' },
+      'identifier',
+    ],
+  ])(
+    'without %s is refused, the field named, and nothing is kept',
+    async (_what, fields, field) => {
+      const before = await importCount();
+      const asForm = await api.call('POST', '/v1/imports', await form(fields, CSV));
+      expect(expectProblem(asForm, 400, 'invalid_request').errors[0]?.field).toBe(field);
+      const asJson = await api.call('POST', '/v1/imports', {
+        body: { import: { ...fields, data_file_url: 'https://files.example/a.csv' } },
+      });
+      expect(expectProblem(asJson, 400, 'invalid_request').errors[0]?.field).toBe(
+        `import.${field}`,
+      );
+      expect(await importCount()).toBe(before);
+    },
+  );
+
+  test.each(['ftp://files.example/a.csv', 'files.example/a.csv', 'https://me:pw@files.example/a'])(
+    'from %s is refused',
+    async (url) => {
+      const answer = await api.call('POST', '/v1/imports', {
+        body: { import: { ...FIELDS, data_file_url: url } },
+      });
+      expectProblem(answer, 400, 'invalid_request');
+    },
+  );
+
+  test('without a file, with no boundary, or with a form that breaks off is refused', async () => {
+    const before = await importCount();
+    expectProblem(
+      await api.call('POST', '/v1/imports', await form(FIELDS)),
+      400,
+      'invalid_request',
+    );
+    const noBoundary = { payload: 'x', headers: { 'content-type': 'multipart/form-data' } };
+    expectProblem(await api.call('POST', '/v1/imports', noBoundary), 400, 'invalid_request');
+    const { payload, headers } = await form(FIELDS, CSV);
+    for (let length = 0; length < payload.length - 4; length++) {
+      const cut = { payload: payload.subarray(0, length), headers };
+      expectProblem(await api.call('POST', '/v1/imports', cut), 400, 'invalid_request');
+    }
+    expect(await importCount()).toBe(before);
+  });
+
+  test('of a file past the limit is refused in the middle, and nothing is kept', async () => {
+    const before = await importCount();
+    const answer = await api.call(
+      'POST',
+      '/v1/imports',
+      await form(FIELDS, Buffer.alloc(11_000_000, 'a')),
+    );
+    expectProblem(answer, 413, 'body_too_large');
+    expect(await importCount()).toBe(before);
+  });
+});
+
+describe('on a socket', () => {
+  test('a sender that vanishes in the middle of a file leaves nothing', async () => {
+    const port = await listen(api.app, '127.0.0.1', 0);
+    const before = await importCount();
+    const { payload, headers } = await form(FIELDS, Buffer.alloc(3_000_000, 'a'));
+    const socket = connect(port, '127.0.0.1');
+    await once(socket, 'connect');
+    socket.write(
+      `POST /v1/imports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.a.key}\r\nContent-Type: ${headers['content-type']}\r\nContent-Length: ${payload.length}\r\n\r\n`,
+    );
+    socket.write(payload.subarray(0, 2_500_000));
+    await vi.waitFor(async () => expect(await importCount()).toBe(before + 1), 5_000);
+    socket.destroy();
+    await vi.waitFor(async () => expect(await importCount()).toBe(before), 5_000);
+  });
+});
+
+describe('an import', () => {
+  const make = async () =>
+    (await api.call('POST', '/v1/imports', await form(FIELDS, CSV))).json().import.id as number;
+
+  test('shows how far it is, and what was wrong with its rows as CSV that is safe to open', async () => {
+    const importId = await make();
+    const columns = ['_svc_name', '_svc_customer_id', '=note'];
+    await sql`delete from imports where import_id <> ${importId}`.execute(api.database);
+    const claimed = await claimImport(api.database, 60_000, api.clock.nowMs);
+    const step = { leaseMs: 60_000, nowMs: api.clock.nowMs };
+    const batch = { nextByte: 25, rowsRead: 3, rowsImported: 1, rowsFailed: 2, rowsWarned: 1 };
+    await advanceImport(api.database, claimed!, { ...step, state: 'importing', columns, batch });
+    await insertImportProblems(api.database, claimed!, [
+      {
+        severity: 'error',
+        rowNumber: 2,
+        position: 0,
+        column: '_svc_name',
+        code: 'required',
+        message: '_svc_name is required',
+        record: ['', 'ann@example.com', '=HYPERLINK("x")'],
+      },
+      {
+        severity: 'warning',
+        rowNumber: 3,
+        position: 0,
+        column: '',
+        code: 'x',
+        message: 'y',
+        record: ['a', '-1', '-x'],
+      },
+    ]);
+    const shown = (await api.call('GET', `/v1/imports/${importId}`)).json().import;
+    expect(shown).toMatchObject({
+      state: 'importing',
+      percent: Math.floor((100 * 25) / CSV.length),
+      rows_read: 3,
+      rows_imported: 1,
+      rows_failed: 2,
+      rows_with_warnings: 1,
+    });
+    const errors = await api.call('GET', shown.errors_url);
+    expect(errors.headers['content-type']).toBe('text/csv; charset=utf-8');
+    expect(errors.body).toBe(
+      "row_number,severity,column,code,message,_svc_name,_svc_customer_id,'=note\r\n" +
+        '2,error,_svc_name,required,_svc_name is required,,ann@example.com,"\'=HYPERLINK(""x"")"\r\n',
+    );
+    const warnings = await api.call('GET', shown.warnings_url);
+    expect(warnings.body.split('\r\n')[1]).toBe("3,warning,,x,y,a,-1,'-x");
+  });
+
+  test('is cancelled once, and not when it has ended', async () => {
+    const importId = await make();
+    const first = await api.call('POST', `/v1/imports/${importId}/cancel`);
+    expect(first.json().import.state).toBe('canceled');
+    expect(await stored(importId)).toHaveLength(0);
+    expectProblem(await api.call('POST', `/v1/imports/${importId}/cancel`), 409, 'conflict');
+  });
+
+  test('is listed newest first, in pages', async () => {
+    const ids = [await make(), await make(), await make()];
+    const first = (await api.call('GET', '/v1/imports?limit=2')).json();
+    expect(first.imports.map(({ id }: { id: number }) => id)).toEqual([ids[2], ids[1]]);
+    const second = (await api.call('GET', `/v1/imports?limit=2&start=${first.next}`)).json();
+    expect(second.imports[0].id).toBe(ids[0]);
+  });
+});

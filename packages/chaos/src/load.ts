@@ -1,0 +1,212 @@
+/**
+ * Random calls on both APIs, as real clients make them: each client sends one call after another, to
+ * one intake, and sends a call again, with the same ids, until it is answered 200.
+ *
+ * So that what is in Postgres can be held against it, every event has a name of its own and its place
+ * among the events of its person.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DEMO } from '@sluice/database/seed-demo';
+import { createIdGenerator } from '@sluice/platform/new-id';
+import { pick, type Random } from './fault-plan.ts';
+
+export interface SentEvent {
+  readonly eventId: string;
+  /** Which call it came in, for whoever looks for it. */
+  readonly call: string;
+}
+
+export interface SentPerson {
+  readonly name: string;
+  /** Acknowledged, in the order in which the client sent them. */
+  readonly events: SentEvent[];
+  /** Of the last acknowledged identify. */
+  step: number;
+}
+
+export interface Load {
+  readonly people: readonly SentPerson[];
+  /** Acknowledged calls, and how often any call was sent. */
+  readonly counts: { calls: number; sent: number };
+  /** Resolves when every client's last call is acknowledged. */
+  stop(): Promise<void>;
+}
+
+const CLIENTS = 6;
+const CALL_DEADLINE_MS = 2_500;
+const RETRY_DELAY_MS = 40;
+const BASIC = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`;
+const PIPELINES = { Authorization: BASIC(`${DEMO.writeKey}:`), 'X-Strict-Mode': '1' };
+const TRACK = { Authorization: BASIC(`${DEMO.siteId}:${DEMO.apiKey}`) };
+/** Far from now: an earlier second than the one before it is never used. */
+const FIRST_STEP_SECONDS = 1_700_000_000;
+
+interface Call {
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Record<string, string>;
+  readonly body: unknown;
+  /** What an acknowledgement of it means. */
+  readonly acknowledge: (call: string) => void;
+}
+
+export function startLoad(
+  random: Random,
+  seed: number,
+  intakeUrls: readonly string[],
+  fail: (problem: string) => void,
+): Load {
+  const newId = createIdGenerator(Date.now);
+  const counts = { calls: 0, sent: 0 };
+  const people: SentPerson[] = [];
+  let isStopping = false;
+
+  const send = async (url: string, call: Call): Promise<void> => {
+    for (let attempt = 1; ; attempt++) {
+      counts.sent++;
+      const status = await post(url, call);
+      if (status === 200) {
+        counts.calls++;
+        call.acknowledge(`${call.name}, attempt ${attempt}`);
+        return;
+      }
+      if (status !== undefined && status !== 503)
+        fail(`${call.name} was answered ${status}: ${JSON.stringify(call.body)}`);
+      await sleep(RETRY_DELAY_MS);
+    }
+  };
+
+  const run = async (client: number): Promise<void> => {
+    const url = intakeUrls[client % intakeUrls.length] as string;
+    const own = ['a', 'b'].map((letter): SentPerson => {
+      return { name: `chaos-${seed}-${client}${letter}`, events: [], step: 0 };
+    });
+    people.push(...own);
+    const make = callMaker(random, newId);
+    for (const person of own) await send(url, make.identify(person));
+    while (!isStopping) await send(url, make.any(own));
+  };
+  const running = Promise.all(Array.from({ length: CLIENTS }, (_, client) => run(client)));
+  return {
+    people,
+    counts,
+    async stop() {
+      isStopping = true;
+      await running;
+    },
+  };
+}
+
+/** Undefined where the answer did not come. */
+async function post(
+  url: string,
+  { method, path, headers, body }: Call,
+): Promise<number | undefined> {
+  try {
+    const answer = await fetch(`${url}${path}`, {
+      method,
+      headers: { 'Content-Type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+      signal: AbortSignal.timeout(CALL_DEADLINE_MS),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  } catch {
+    return undefined;
+  }
+}
+
+function callMaker(random: Random, newId: () => string) {
+  /** Events for these people, in this order, and what to note once they are acknowledged. */
+  const eventsFor = (people: readonly SentPerson[]) => {
+    const events = people.map((person) => ({ person, eventId: newId() }));
+    return {
+      events,
+      acknowledge: (call: string) => {
+        for (const { person, eventId } of events) person.events.push({ eventId, call });
+      },
+    };
+  };
+  const identify = (person: SentPerson): Call => {
+    const step = person.step + 1;
+    return {
+      name: 'PUT /api/v1/customers',
+      method: 'PUT',
+      path: `/api/v1/customers/${person.name}`,
+      headers: TRACK,
+      // A copy that comes late must not undo a later step.
+      body: { step, _timestamp: FIRST_STEP_SECONDS + step },
+      acknowledge: () => void (person.step = step),
+    };
+  };
+  const calls: ((own: readonly SentPerson[]) => Call)[] = [
+    (own) => {
+      const { events, acknowledge } = eventsFor([pick(random, own)]);
+      const [{ person, eventId } = raise()] = events;
+      return {
+        name: 'POST /v1/track',
+        method: 'POST',
+        path: '/v1/track',
+        headers: PIPELINES,
+        body: { userId: person.name, event: eventId, messageId: eventId },
+        acknowledge,
+      };
+    },
+    (own) => {
+      const { events, acknowledge } = eventsFor([pick(random, own)]);
+      const [{ person, eventId } = raise()] = events;
+      return {
+        name: 'POST /api/v1/customers/…/events',
+        method: 'POST',
+        path: `/api/v1/customers/${person.name}/events`,
+        headers: TRACK,
+        body: { name: eventId, id: eventId },
+        acknowledge,
+      };
+    },
+    (own) => {
+      const { events, acknowledge } = eventsFor([...own, pick(random, own)]);
+      return {
+        name: 'POST /v1/batch',
+        method: 'POST',
+        path: '/v1/batch',
+        headers: PIPELINES,
+        body: {
+          batch: events.map(({ person, eventId }) => ({
+            type: 'track',
+            userId: person.name,
+            event: eventId,
+            messageId: eventId,
+          })),
+        },
+        acknowledge,
+      };
+    },
+    (own) => {
+      const { events, acknowledge } = eventsFor([pick(random, own), ...own]);
+      return {
+        name: 'POST /api/v2/batch',
+        method: 'POST',
+        path: '/api/v2/batch',
+        headers: TRACK,
+        body: {
+          batch: events.map(({ person, eventId }) => ({
+            type: 'person',
+            action: 'event',
+            identifiers: { id: person.name },
+            name: eventId,
+            id: eventId,
+          })),
+        },
+        acknowledge,
+      };
+    },
+    (own) => identify(pick(random, own)),
+  ];
+  return { identify, any: (own: readonly SentPerson[]) => pick(random, calls)(own) };
+}
+
+function raise(): never {
+  throw new Error('no event was made');
+}

@@ -1,0 +1,93 @@
+/**
+ * One seed: load, faults at its moments, everything healed; then all that was acknowledged must be
+ * in Postgres exactly once and in order, and everything must move again.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { planFaults, randomOf, type Fault } from './fault-plan.ts';
+import type { Fleet, ReadinessBody } from './fleet-under-test.ts';
+import { startLoad } from './load.ts';
+import { findLosses } from './oracle.ts';
+
+export interface SeedReport {
+  readonly seed: number;
+  readonly broker: string;
+  readonly faults: readonly Fault[];
+  /** Acknowledged calls. */
+  readonly calls: number;
+  /** How often they were sent. */
+  readonly sent: number;
+  /** From the end of the last fault until everything had moved. */
+  readonly recoveryMs: number;
+  /** Empty where it held. */
+  readonly problems: readonly string[];
+}
+
+const RECOVERY_MS_MAX = 45_000;
+const POLL_INTERVAL_MS = 50;
+/** Calls without a fault, after the last one. */
+const AFTERWARDS_MS = 200;
+
+/** `lengthMs`: how long faults may begin and last. */
+export async function runSeed(fleet: Fleet, seed: number, lengthMs: number): Promise<SeedReport> {
+  const random = randomOf(seed);
+  const faults = planFaults(random, fleet.broker, lengthMs);
+  const problems: string[] = [];
+  const load = startLoad(random, seed, fleet.intakeUrls, (problem) => {
+    if (problems.length < 10) problems.push(problem);
+  });
+  await Promise.all(
+    faults.map(async (fault) => {
+      await sleep(fault.atMs);
+      await fleet.suffer(fault);
+    }),
+  );
+  const healedAtMs = performance.now();
+  await sleep(AFTERWARDS_MS);
+  const deadlineMs = healedAtMs + RECOVERY_MS_MAX;
+  const stopped = load.stop().then(() => true);
+  if (!(await Promise.race([stopped, sleep(RECOVERY_MS_MAX, false)])))
+    problems.push('calls are still not acknowledged');
+
+  let unsettled = await findUnsettled(fleet);
+  let losses = await findLosses(fleet.database, seed, load.people).catch((error: unknown) => [
+    String(error),
+  ]);
+  while ((unsettled.length > 0 || losses.length > 0) && performance.now() < deadlineMs) {
+    await sleep(POLL_INTERVAL_MS);
+    unsettled = await findUnsettled(fleet);
+    losses = await findLosses(fleet.database, seed, load.people).catch((error: unknown) => [
+      String(error),
+    ]);
+  }
+  problems.push(...unsettled, ...losses);
+  return {
+    seed,
+    broker: fleet.broker,
+    faults,
+    calls: load.counts.calls,
+    sent: load.counts.sent,
+    recoveryMs: Math.round(performance.now() - healedAtMs),
+    problems,
+  };
+}
+
+/** What does not move or is not empty yet, by the services' own word. */
+async function findUnsettled(fleet: Fleet): Promise<string[]> {
+  const found = await fleet.readiness();
+  return found
+    .filter(({ body }) => !isSettled(body))
+    .map(({ name, body }) => `${name} is not ready, or not done: ${JSON.stringify(body)}`);
+}
+
+function isSettled(body: ReadinessBody | undefined): boolean {
+  if (!body?.ready) return false;
+  const queued = body['queued_envelopes'] as number[] | null | undefined;
+  const spill = body['spill'] as { envelopes: number } | undefined;
+  const parked = body['parked_operations'] ?? 0;
+  return (
+    (queued ?? []).every((count) => count === 0) && (spill?.envelopes ?? 0) === 0 && parked === 0
+  );
+}
+
+export const describeFault = (fault: Fault): string =>
+  `${fault.atMs} ms: ${fault.kind} ${fault.target} for ${fault.durationMs} ms`;

@@ -1,0 +1,121 @@
+/** Which plan an account is on, and which accounts wait for this month's allowance. */
+import type { CreditKind, Plan } from '@sluice/domain/catalogue';
+import type { Rail } from '@sluice/domain/run';
+import { sql, type Transaction } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+import type { CreditAccount } from './credits.ts';
+import type { Tables } from './tables.ts';
+
+/** What every gate of billing asks of an account. */
+export interface BillingAccount {
+  readonly accountId: number;
+  readonly name: string;
+  readonly rail: Rail;
+  readonly currency: string;
+  readonly billingEmail: string | null;
+  readonly planId: string;
+  readonly planTier: string;
+  readonly planStatus: string;
+}
+
+const BILLING_ACCOUNT = sql`
+  account_id::int as "accountId", name, billing_rail as rail, currency,
+  billing_email as "billingEmail", plan_id as "planId", plan_tier as "planTier",
+  plan_status as "planStatus"`;
+
+/** Index: the primary key. */
+export async function findBillingAccount(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<BillingAccount | undefined> {
+  const { rows } = await sql<BillingAccount>`
+    select ${BILLING_ACCOUNT} from accounts where account_id = ${accountId}`.execute(database);
+  return rows[0];
+}
+
+/** Puts the account on a plan that it has paid for. */
+export async function updateAccountPlan(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  plan: Pick<Plan, 'id' | 'name' | 'tier'>,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update accounts
+       set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
+           plan_status = 'active', trial_ends_at = null, updated_at = ${new Date(nowMs)}
+     where account_id = ${accountId}`.execute(transaction);
+}
+
+/**
+ * Of all accounts: those on this plan, in force, to which this fact has not granted anything yet.
+ * Reads every account of the plan; once a minute.
+ */
+export async function listAccountsWithoutGrant(
+  database: DatabaseOrTransaction,
+  kind: CreditKind,
+  planId: string,
+  transactionKey: string,
+  limit: number,
+): Promise<{ readonly accountId: number }[]> {
+  const { rows } = await sql<{ accountId: number }>`
+    select account_id::int as "accountId" from accounts a
+     where plan_id = ${planId} and plan_status = 'active'
+       and not exists (
+         select from credit_transactions t
+          where t.account_id = a.account_id and t.kind = ${kind}
+            and t.transaction_key = ${transactionKey})
+     order by account_id limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** What the account has been given as allowance until this moment, by whatever plan. */
+export async function sumAllowance(
+  transaction: Transaction<Tables>,
+  { accountId, kind }: CreditAccount,
+  endsAtMs: number,
+): Promise<number> {
+  const { rows } = await sql<{ granted: string }>`
+    select coalesce(sum(granted), 0) as granted from credit_grants
+     where account_id = ${accountId} and kind = ${kind} and pool = 'monthly_allowance'
+       and expires_at = ${new Date(endsAtMs)}`.execute(transaction);
+  return Number(rows[0]?.granted ?? 0);
+}
+
+/** Of all accounts: kinds with grants that have ended with something left. Index: `credit_grants_ending`. */
+export async function listEndedCredits(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+  limit: number,
+): Promise<CreditAccount[]> {
+  const { rows } = await sql<CreditAccount>`
+    select distinct account_id::int as "accountId", kind from credit_grants
+     where available > 0 and expires_at <= ${new Date(nowMs)} limit ${limit}`.execute(database);
+  return rows;
+}
+
+/**
+ * Moves an account from an Essentials trial to the Builder plan. A checkout that runs excludes it, and
+ * the account's row is what both wait for, so they cannot both win.
+ *
+ * @returns `unchanged` where it is on the Builder plan already.
+ */
+export async function endEssentialsTrial(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  builder: Pick<Plan, 'id' | 'name' | 'tier'> | undefined,
+  nowMs: number,
+): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
+  const { rows } = await sql<{ tier: string; status: string; isBuying: boolean }>`
+    select plan_tier as tier, plan_status as status,
+           exists (select from runs r
+                    where r.account_id = a.account_id and r.lane = 'checkout'
+                      and r.status = 'pending') as "isBuying"
+      from accounts a where account_id = ${accountId} for update`.execute(transaction);
+  const [account] = rows;
+  if (!account || !builder || account.isBuying) return 'not-allowed';
+  if (account.tier === 'builder') return 'unchanged';
+  if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
+  await updateAccountPlan(transaction, accountId, builder, nowMs);
+  return 'downgraded';
+}

@@ -1,0 +1,283 @@
+/**
+ * The credentials of an account as their owners see them: of every kind, made, rotated and revoked,
+ * each with its entry of the audit log in one transaction.
+ *
+ * Only hashes are kept. Intake and the API remember a key for at most a second, so that what is
+ * changed here is in force within one. Every statement finds by the primary key (account_id,
+ * credential_id), unless it says otherwise.
+ */
+import type { Role } from '@sluice/domain/account';
+import { sql, type Transaction } from 'kysely';
+import { type ChangeOrigin, recordChange } from './audit-logs.ts';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { Tables } from './tables.ts';
+
+export type CredentialKind = 'track' | 'pipelines' | 'app' | 'service_account';
+
+export interface Credential {
+  readonly credentialId: number;
+  readonly kind: CredentialKind;
+  readonly name: string;
+  /** Null for service accounts. */
+  readonly environmentId: number | null;
+  readonly serviceAccountId: number | null;
+  /** Track only. */
+  readonly siteId: string | null;
+  readonly secretHint: string;
+  readonly scopes: readonly string[];
+  readonly ipAllowlist: readonly string[];
+  readonly isReadOnly: boolean;
+  /** A Pipelines key that no identify call was taken with yet: it opens nothing else (`ingestion-webhooks.md` §5). */
+  readonly isTest: boolean;
+  readonly createdByUserId: number | null;
+  readonly lastUsedAt: Date | null;
+  readonly lastUsedIp: string | null;
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+  readonly createdAt: Date;
+}
+
+/** A secret as it is kept. */
+export interface KeptSecret {
+  readonly hash: Buffer;
+  readonly hint: string;
+}
+
+export interface NewCredential {
+  readonly kind: CredentialKind;
+  readonly name: string;
+  /** For every kind but a service account's. */
+  readonly environmentId: number | null;
+  readonly siteId: string | null;
+  /** Of the service account that is made with it. */
+  readonly role: Role | null;
+  readonly scopes: readonly string[];
+  readonly ipAllowlist: readonly string[];
+  readonly isReadOnly: boolean;
+  readonly expiresAt: Date | null;
+  readonly secret: KeptSecret;
+}
+
+const COLUMNS = sql`
+  credential_id::int as "credentialId", kind, name, environment_id as "environmentId",
+  service_account_id as "serviceAccountId", site_id as "siteId", secret_hint as "secretHint", scopes,
+  ip_allowlist as "ipAllowlist", is_read_only as "isReadOnly", is_test as "isTest", created_by_user_id as "createdByUserId",
+  last_used_at as "lastUsedAt", last_used_ip as "lastUsedIp", expires_at as "expiresAt",
+  revoked_at as "revokedAt", created_at as "createdAt"`;
+
+/** All of the account, by id, also revoked ones; of one workspace where it is given. */
+export async function listCredentials(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  environmentId: number | undefined,
+): Promise<Credential[]> {
+  const { rows } = await sql<Credential>`
+    select ${COLUMNS} from api_credentials
+     where account_id = ${accountId}
+       and (${environmentId ?? null}::int is null or environment_id = ${environmentId ?? null}::int)
+     order by credential_id`.execute(database);
+  return rows;
+}
+
+export async function findCredential(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  credentialId: number,
+): Promise<Credential | undefined> {
+  const { rows } = await sql<Credential>`
+    select ${COLUMNS} from api_credentials
+     where account_id = ${accountId} and credential_id = ${credentialId}`.execute(database);
+  return rows[0];
+}
+
+/** Undefined where the account has no such workspace, or it is deleted. A service account's token gets a new service account. */
+export async function createCredential(
+  database: Database,
+  accountId: number,
+  given: NewCredential,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<Credential | undefined> {
+  return database.transaction().execute(async (transaction) => {
+    if (given.environmentId !== null) {
+      const { rows } = await sql`
+        select from environments
+         where account_id = ${accountId} and environment_id = ${given.environmentId} and deleted_at is null
+           for key share`.execute(transaction);
+      if (rows.length === 0) return undefined;
+    }
+    const serviceAccountId =
+      given.role === null
+        ? null
+        : await createServiceAccount(transaction, accountId, given.name, given.role, origin, nowMs);
+    return insertCredential(transaction, accountId, given, serviceAccountId, origin, nowMs);
+  });
+}
+
+/** Makes the row and its audit entry; for transactions that make more. */
+export async function insertCredential(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  given: NewCredential,
+  serviceAccountId: number | null,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<Credential> {
+  const { rows } = await sql<Credential>`
+    insert into api_credentials
+      (account_id, environment_id, service_account_id, kind, name, site_id, secret_hash, secret_hint, scopes,
+       ip_allowlist, is_read_only, is_test, created_by_user_id, expires_at, created_at)
+    values
+      (${accountId}, ${given.environmentId}, ${serviceAccountId}, ${given.kind}, ${given.name}, ${given.siteId},
+       ${given.secret.hash}, ${given.secret.hint}, ${given.scopes}::text[], ${given.ipAllowlist}::text[],
+       ${given.isReadOnly}, ${given.kind === 'pipelines'}, ${origin.actor.type === 'user' ? origin.actor.userId : null}, ${given.expiresAt},
+       ${new Date(nowMs)})
+    returning ${COLUMNS}`.execute(transaction);
+  const credential = rows[0] as Credential;
+  await record(transaction, accountId, origin, nowMs, credential, null, audited(credential, '1'));
+  return credential;
+}
+
+export async function createServiceAccount(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  name: string,
+  role: Role,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<number> {
+  const { rows } = await sql<{ serviceAccountId: number }>`
+    insert into service_accounts (account_id, name, role, created_at)
+    values (${accountId}, ${name}, ${role}, ${new Date(nowMs)})
+    returning service_account_id as "serviceAccountId"`.execute(transaction);
+  const { serviceAccountId } = rows[0] as { serviceAccountId: number };
+  await recordChange(
+    transaction,
+    accountId,
+    origin,
+    {
+      objectType: 'service_account',
+      objectId: serviceAccountId,
+      objectName: name,
+      before: null,
+      after: { name, role, status: 'active' },
+    },
+    nowMs,
+  );
+  return serviceAccountId;
+}
+
+export type CredentialOutcome = Credential | 'revoked' | undefined;
+
+/** Puts a new secret in place of the old one, which ends with it. `revoked`: it has none any more. */
+export async function rotateCredential(
+  database: Database,
+  accountId: number,
+  credentialId: number,
+  secret: KeptSecret,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<CredentialOutcome> {
+  return changeCredential(database, accountId, credentialId, async (transaction, before) => {
+    if (before.revokedAt !== null) return 'revoked';
+    const { rows } = await sql<Credential>`
+      update api_credentials set secret_hash = ${secret.hash}, secret_hint = ${secret.hint}
+       where account_id = ${accountId} and credential_id = ${credentialId}
+      returning ${COLUMNS}`.execute(transaction);
+    const after = rows[0] as Credential;
+    const states = [audited(before, '1'), audited(after, '2')] as const;
+    await record(transaction, accountId, origin, nowMs, after, ...states);
+    return after;
+  });
+}
+
+/** Takes it out of force for ever. A second time changes nothing. */
+export async function revokeCredential(
+  database: Database,
+  accountId: number,
+  credentialId: number,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<Credential | undefined> {
+  const outcome = await changeCredential(
+    database,
+    accountId,
+    credentialId,
+    async (transaction, before) => {
+      if (before.revokedAt !== null) return before;
+      const { rows } = await sql<Credential>`
+        update api_credentials set revoked_at = ${new Date(nowMs)}
+         where account_id = ${accountId} and credential_id = ${credentialId}
+        returning ${COLUMNS}`.execute(transaction);
+      const after = rows[0] as Credential;
+      const states = [audited(before, '1'), audited(after, '1')] as const;
+      await record(transaction, accountId, origin, nowMs, after, ...states);
+      return after;
+    },
+  );
+  return outcome === 'revoked' ? undefined : outcome;
+}
+
+async function changeCredential(
+  database: Database,
+  accountId: number,
+  credentialId: number,
+  change: (transaction: Transaction<Tables>, before: Credential) => Promise<CredentialOutcome>,
+): Promise<CredentialOutcome> {
+  return database.transaction().execute(async (transaction) => {
+    const { rows } = await sql<Credential>`
+      select ${COLUMNS} from api_credentials
+       where account_id = ${accountId} and credential_id = ${credentialId} for update`.execute(
+      transaction,
+    );
+    return rows[0] && change(transaction, rows[0]);
+  });
+}
+
+const record = (
+  transaction: Transaction<Tables>,
+  accountId: number,
+  origin: ChangeOrigin,
+  nowMs: number,
+  credential: Credential,
+  before: ReturnType<typeof audited> | null,
+  after: ReturnType<typeof audited>,
+) =>
+  recordChange(
+    transaction,
+    accountId,
+    origin,
+    {
+      objectType: 'api_credential',
+      objectId: credential.credentialId,
+      objectName: credential.name,
+      environmentId: credential.environmentId,
+      before,
+      after,
+    },
+    nowMs,
+  );
+
+/** The words of the wire for what we call kinds. */
+export const CREDENTIAL_TYPES = {
+  track: 'tracking',
+  pipelines: 'pipelines',
+  app: 'app',
+  service_account: 'service_account',
+} as const;
+
+/** `secret` is any text that differs where the secret does; it is not kept. */
+const audited = (credential: Credential, secret: string) => ({
+  name: credential.name,
+  type: CREDENTIAL_TYPES[credential.kind],
+  environment_id: credential.environmentId,
+  service_account_id: credential.serviceAccountId,
+  site_id: credential.siteId,
+  secret,
+  token_hint: credential.secretHint,
+  scopes: credential.scopes,
+  ip_allowlist: credential.ipAllowlist,
+  read_only: credential.isReadOnly,
+  expires_at: credential.expiresAt,
+  revoked_at: credential.revokedAt,
+});

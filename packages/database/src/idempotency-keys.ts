@@ -1,0 +1,92 @@
+/**
+ * Answers kept for calls that are sent again with the same key.
+ *
+ * States of a row: running (locked until a time, no answer) → answered; or gone, where the call had
+ * no effect to keep. A call whose process died is taken over when its lock has run out. Every
+ * statement finds by the primary key (principal, key_hash), unless it says otherwise.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+
+export interface IdempotencyKey {
+  /** Whose key it is. */
+  readonly principal: string;
+  readonly keyHash: Buffer;
+}
+
+export type KeyClaim =
+  /** Nobody else runs this call: run it. */
+  | { readonly outcome: 'claimed' }
+  /** It was answered: send that again. */
+  | { readonly outcome: 'answered'; readonly answer: Buffer }
+  /** It runs now. */
+  | { readonly outcome: 'running' }
+  /** The key was used for something else. */
+  | { readonly outcome: 'mismatch' };
+
+/** Takes the key, or says what became of it. One that was started before `forgottenBeforeMs` counts as new. */
+export async function claimIdempotencyKey(
+  database: DatabaseOrTransaction,
+  { principal, keyHash }: IdempotencyKey,
+  fingerprint: Buffer,
+  times: {
+    readonly nowMs: number;
+    readonly lockedUntilMs: number;
+    readonly forgottenBeforeMs: number;
+  },
+): Promise<KeyClaim> {
+  const now = new Date(times.nowMs);
+  const claimed = await sql`
+    insert into idempotency_keys (principal, key_hash, fingerprint, started_at, locked_until)
+    values (${principal}, ${keyHash}, ${fingerprint}, ${now}, ${new Date(times.lockedUntilMs)})
+    on conflict (principal, key_hash) do update
+      set fingerprint = excluded.fingerprint, started_at = excluded.started_at,
+          locked_until = excluded.locked_until, answer = null
+      where idempotency_keys.started_at < ${new Date(times.forgottenBeforeMs)}
+         or idempotency_keys.answer is null and idempotency_keys.locked_until <= ${now}
+            and idempotency_keys.fingerprint = excluded.fingerprint
+    returning 1`.execute(database);
+  if (claimed.rows.length > 0) return { outcome: 'claimed' };
+  const { rows } = await sql<{ isSame: boolean; answer: Buffer | null }>`
+    select fingerprint = ${fingerprint} as "isSame", answer from idempotency_keys
+     where principal = ${principal} and key_hash = ${keyHash}`.execute(database);
+  const [row] = rows;
+  // Gone again meanwhile: the other call had nothing to keep, and the next try claims it.
+  if (!row) return { outcome: 'running' };
+  if (!row.isSame) return { outcome: 'mismatch' };
+  return row.answer === null ? { outcome: 'running' } : { outcome: 'answered', answer: row.answer };
+}
+
+export async function keepIdempotentAnswer(
+  database: DatabaseOrTransaction,
+  { principal, keyHash }: IdempotencyKey,
+  answer: Buffer,
+): Promise<void> {
+  await sql`
+    update idempotency_keys set answer = ${answer}, locked_until = null
+     where principal = ${principal} and key_hash = ${keyHash}`.execute(database);
+}
+
+/** The call had no effect: the key may be used again. */
+export async function releaseIdempotencyKey(
+  database: DatabaseOrTransaction,
+  { principal, keyHash }: IdempotencyKey,
+): Promise<void> {
+  await sql`
+    delete from idempotency_keys
+     where principal = ${principal} and key_hash = ${keyHash} and answer is null`.execute(database);
+}
+
+/** Index: `idempotency_keys_by_age`. At most `limit` at a time. */
+export async function clearIdempotencyKeys(
+  database: DatabaseOrTransaction,
+  startedBeforeMs: number,
+  limit: number,
+): Promise<void> {
+  await sql`
+    delete from idempotency_keys where (principal, key_hash) in (
+      select principal, key_hash from idempotency_keys
+       where started_at < ${new Date(startedBeforeMs)} order by started_at limit ${limit})`.execute(
+    database,
+  );
+}

@@ -1,0 +1,306 @@
+/**
+ * Imports: what the API makes and shows, and how a worker gets on with one.
+ *
+ * ```
+ *   preprocessing ─▶ preprocessed ─▶ validating ─▶ validated ─▶ importing ─▶ imported
+ *   (file comes)      (file is here)                                │
+ *        └──────────────── any of them ─────────────────────────────┴─▶ failed, canceled
+ * ```
+ *
+ * One worker at a time works on an import: it holds a lease, and every statement of its names the
+ * number (fencing) that it got with it. A worker whose lease has gone to another, or whose import was
+ * cancelled, finds that its statements touch no row.
+ *
+ * By the primary key (environment_id, import_id), unless a statement says otherwise.
+ */
+import type { ImportIdentifier } from '@sluice/domain/import-file';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+
+export type ImportState =
+  | 'preprocessing'
+  | 'preprocessed'
+  | 'validating'
+  | 'validated'
+  | 'importing'
+  | 'imported'
+  | 'failed'
+  | 'canceled';
+
+export interface ImportKey {
+  readonly environmentId: number;
+  readonly importId: number;
+}
+
+export interface NewImport {
+  readonly environmentId: number;
+  readonly name: string;
+  readonly description: string | null;
+  readonly identifier: ImportIdentifier;
+  readonly dataToProcess: 'all' | 'only_existing';
+  /** Null: the file is about to be sent. */
+  readonly dataFileUrl: string | null;
+  readonly nowMs: number;
+}
+
+/** int8 columns come as text; these are far below 2^53. */
+export interface ImportRow extends ImportKey {
+  readonly name: string;
+  readonly description: string | null;
+  readonly identifier: ImportIdentifier;
+  readonly dataToProcess: 'all' | 'only_existing';
+  readonly dataFileUrl: string | null;
+  readonly state: ImportState;
+  readonly error: string | null;
+  readonly columns: readonly string[] | null;
+  readonly sizeBytes: number;
+  readonly nextByte: number;
+  readonly rowsRead: number;
+  readonly rowsImported: number;
+  readonly rowsFailed: number;
+  readonly rowsWarned: number;
+  readonly fencing: number;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+type StoredImport = {
+  [Key in keyof ImportRow]: Key extends NumberColumn ? string : ImportRow[Key];
+};
+type NumberColumn = (typeof NUMBER_COLUMNS)[number];
+
+const NUMBER_COLUMNS = [
+  'sizeBytes',
+  'nextByte',
+  'rowsRead',
+  'rowsImported',
+  'rowsFailed',
+  'rowsWarned',
+  'fencing',
+] as const;
+
+const COLUMNS = sql`
+  environment_id as "environmentId", import_id as "importId", name, description, identifier,
+  data_to_process as "dataToProcess", data_file_url as "dataFileUrl", state, error, columns,
+  size_bytes as "sizeBytes", next_byte as "nextByte", rows_read as "rowsRead",
+  rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
+  created_at as "createdAt", updated_at as "updatedAt"`;
+
+const IS_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
+
+function fromStored(row: StoredImport): ImportRow {
+  const numbers = Object.fromEntries(NUMBER_COLUMNS.map((name) => [name, Number(row[name])]));
+  return { ...row, ...(numbers as Record<NumberColumn, number>) };
+}
+
+const first = (rows: readonly StoredImport[]): ImportRow | undefined =>
+  rows[0] && fromStored(rows[0]);
+
+export async function insertImport(
+  database: DatabaseOrTransaction,
+  made: NewImport,
+): Promise<ImportRow> {
+  const now = new Date(made.nowMs);
+  const { rows } = await sql<StoredImport>`
+    insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, created_at, updated_at)
+    values (${made.environmentId}, ${made.name}, ${made.description}, ${made.identifier}, ${made.dataToProcess},
+            ${made.dataFileUrl}, 'preprocessing', ${now}, ${now})
+    returning ${COLUMNS}`.execute(database);
+  return first(rows) as ImportRow;
+}
+
+/** Of a file that did not come whole: nobody has heard of it. */
+export async function deleteImport(
+  database: DatabaseOrTransaction,
+  { environmentId, importId }: ImportKey,
+): Promise<void> {
+  await sql`delete from imports where environment_id = ${environmentId} and import_id = ${importId}`.execute(
+    database,
+  );
+}
+
+export async function findImport(
+  database: DatabaseOrTransaction,
+  { environmentId, importId }: ImportKey,
+): Promise<ImportRow | undefined> {
+  const { rows } = await sql<StoredImport>`
+    select ${COLUMNS} from imports
+    where environment_id = ${environmentId} and import_id = ${importId}::int`.execute(database);
+  return first(rows);
+}
+
+/** Newest first; `beforeId` is the last of the page before. By the primary key, backwards. */
+export async function listImports(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  beforeId: number | undefined,
+  limit: number,
+): Promise<ImportRow[]> {
+  const { rows } = await sql<StoredImport>`
+    select ${COLUMNS} from imports
+    where environment_id = ${environmentId} ${beforeId === undefined ? sql`` : sql`and import_id < ${beforeId}::int`}
+    order by import_id desc
+    limit ${limit}`.execute(database);
+  return rows.map(fromStored);
+}
+
+/** The file was sent whole. Undefined where the import is gone or cancelled. */
+export async function finishUpload(
+  database: DatabaseOrTransaction,
+  { environmentId, importId }: ImportKey,
+  nowMs: number,
+): Promise<ImportRow | undefined> {
+  const { rows } = await sql<StoredImport>`
+    update imports set state = 'preprocessed', lease_until = null, updated_at = ${new Date(nowMs)}
+    where environment_id = ${environmentId} and import_id = ${importId} and state = 'preprocessing'
+    returning ${COLUMNS}`.execute(database);
+  return first(rows);
+}
+
+/** Ends an unfinished import; what is imported stays. Undefined where it has ended, or there is none. */
+export async function cancelImport(
+  database: DatabaseOrTransaction,
+  { environmentId, importId }: ImportKey,
+  nowMs: number,
+): Promise<ImportRow | undefined> {
+  const { rows } = await sql<StoredImport>`
+    with ended as (
+      update imports set state = 'canceled', updated_at = ${new Date(nowMs)}
+      where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_UNFINISHED}
+      returning *
+    ), cleared as (
+      delete from import_chunks c using ended e
+      where c.environment_id = e.environment_id and c.import_id = e.import_id
+    )
+    select ${COLUMNS} from ended`.execute(database);
+  return first(rows);
+}
+
+/**
+ * Takes the lease of the oldest import that has work for a worker and that nobody works on. Of those
+ * whose file is being sent to us there is none: the API works on them. By `imports_unfinished`.
+ */
+export async function claimImport(
+  database: DatabaseOrTransaction,
+  leaseMs: number,
+  nowMs: number,
+): Promise<ImportRow | undefined> {
+  const now = new Date(nowMs);
+  const { rows } = await sql<StoredImport>`
+    with waiting as (
+      select environment_id, import_id from imports
+      where ${IS_UNFINISHED} and (lease_until is null or lease_until < ${now})
+        and (state <> 'preprocessing' or data_file_url is not null)
+      order by created_at, environment_id, import_id
+      limit 1
+      for update skip locked
+    )
+    update imports i set fencing = i.fencing + 1, lease_until = ${new Date(nowMs + leaseMs)}
+    from waiting w where i.environment_id = w.environment_id and i.import_id = w.import_id
+    returning ${COLUMNS_OF_I}`.execute(database);
+  return first(rows);
+}
+
+const COLUMNS_OF_I = sql`
+  i.environment_id as "environmentId", i.import_id as "importId", i.name, i.description, i.identifier,
+  i.data_to_process as "dataToProcess", i.data_file_url as "dataFileUrl", i.state, i.error, i.columns,
+  i.size_bytes as "sizeBytes", i.next_byte as "nextByte", i.rows_read as "rowsRead",
+  i.rows_imported as "rowsImported", i.rows_failed as "rowsFailed", i.rows_warned as "rowsWarned", i.fencing,
+  i.created_at as "createdAt", i.updated_at as "updatedAt"`;
+
+/** What a worker says of an import that it holds. */
+export interface ImportStep {
+  readonly state: ImportState;
+  readonly error?: string;
+  readonly columns?: readonly string[];
+  /** Of the batch that is written in this transaction. */
+  readonly batch?: {
+    readonly nextByte: number;
+    readonly rowsRead: number;
+    readonly rowsImported: number;
+    readonly rowsFailed: number;
+    readonly rowsWarned: number;
+  };
+  /** 0: the lease is given back. */
+  readonly leaseMs: number;
+  readonly nowMs: number;
+}
+
+/**
+ * Writes progress and keeps the lease; false where it is lost or the import has ended meanwhile.
+ * With the last state the bytes go.
+ */
+export async function advanceImport(
+  transaction: DatabaseOrTransaction,
+  { environmentId, importId, fencing }: Pick<ImportRow, keyof ImportKey | 'fencing'>,
+  step: ImportStep,
+): Promise<boolean> {
+  const { batch, columns, nowMs } = step;
+  const { numAffectedRows = 0n } = await sql`
+    update imports set
+      state = ${step.state},
+      error = ${step.error ?? null},
+      ${columns === undefined ? sql`` : sql`columns = ${JSON.stringify(columns)}::jsonb,`}
+      ${
+        batch === undefined
+          ? sql``
+          : sql`
+      next_byte = ${batch.nextByte}::bigint,
+      rows_read = rows_read + ${batch.rowsRead}::int,
+      rows_imported = rows_imported + ${batch.rowsImported}::int,
+      rows_failed = rows_failed + ${batch.rowsFailed}::int,
+      rows_warned = rows_warned + ${batch.rowsWarned}::int,`
+      }
+      lease_until = ${new Date(nowMs + step.leaseMs)},
+      updated_at = ${new Date(nowMs)}
+    where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
+      and ${IS_UNFINISHED}`.execute(transaction);
+  if (numAffectedRows === 0n) return false;
+  if (step.state === 'imported' || step.state === 'failed') {
+    await sql`delete from import_chunks where environment_id = ${environmentId} and import_id = ${importId}`.execute(
+      transaction,
+    );
+  }
+  return true;
+}
+
+/**
+ * Ends uploads of which nothing came for so long: the sender or the process that took it died. By
+ * `imports_unfinished`.
+ */
+export async function failAbandonedUploads(
+  database: DatabaseOrTransaction,
+  sinceMs: number,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    with ended as (
+      update imports set state = 'failed', error = 'the file was not sent to its end', updated_at = ${new Date(nowMs)}
+      where state = 'preprocessing' and data_file_url is null and updated_at < ${new Date(sinceMs)}
+      returning environment_id, import_id
+    )
+    delete from import_chunks c using ended e
+    where c.environment_id = e.environment_id and c.import_id = e.import_id`.execute(database);
+}
+
+/**
+ * Forgets imports that ended so long ago, and what was wrong with their rows. Their events stay. Reads
+ * the whole table, a row a file: run it every few hours.
+ *
+ * @returns how many went; `limit` means that there may be more.
+ */
+export async function deleteOldImports(
+  database: DatabaseOrTransaction,
+  keptDays: number,
+  nowMs: number,
+  limit: number,
+): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from imports where (environment_id, import_id) in (
+      select environment_id, import_id from imports
+      where state in ('imported', 'failed', 'canceled')
+        and updated_at < ${new Date(nowMs)}::timestamptz - make_interval(days => ${keptDays}::int)
+      limit ${limit}
+    )`.execute(database);
+  return Number(numAffectedRows);
+}

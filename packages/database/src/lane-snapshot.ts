@@ -1,0 +1,35 @@
+/** A lane's columns as the rules of a lane want them (`domain/src/lane.ts`). */
+import type { LaneSnapshot } from '@sluice/domain/lane';
+import { sql } from 'kysely';
+
+export interface LaneRow {
+  readonly nextStartAt: Date | null;
+  readonly state: 'healthy' | 'failing';
+  readonly cursor: string;
+  readonly attemptedThrough: string;
+  readonly nextProbeAt: Date | null;
+  readonly window: number;
+  readonly lastSequence: string;
+  readonly fencing: string;
+}
+
+export const SNAPSHOT = sql`
+  lanes.state, lanes.cursor_sequence as cursor, lanes.attempted_sequence as "attemptedThrough",
+  lanes.next_probe_at as "nextProbeAt", lanes.send_window as "window", lanes.last_sequence as "lastSequence",
+  lanes.fencing, lanes.next_start_at as "nextStartAt"`;
+
+/** Only that of a row with more. */
+export function snapshotOf(
+  row: LaneRow,
+): LaneSnapshot & { lastSequence: number; fencing: number; nextStartAtMs: number | null } {
+  return {
+    state: row.state,
+    cursor: Number(row.cursor),
+    attemptedThrough: Number(row.attemptedThrough),
+    nextProbeAtMs: row.nextProbeAt?.getTime() ?? null,
+    window: row.window,
+    lastSequence: Number(row.lastSequence),
+    fencing: Number(row.fencing),
+    nextStartAtMs: row.nextStartAt?.getTime() ?? null,
+  };
+}

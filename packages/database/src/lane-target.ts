@@ -1,0 +1,43 @@
+/**
+ * Where and how the deliveries of a webhook are sent: the columns of `webhooks` that whoever drains a
+ * lane reads with it, and again whenever it writes down how far it is, so that a change counts at once.
+ */
+import { sql } from 'kysely';
+
+/** Where and how the deliveries of a lane are sent now. */
+export interface LaneTarget {
+  readonly endpoint: string;
+  /** As it is stored: sealed. */
+  readonly signingKey: string;
+  /** The one that replaces it at `nextSignsFromMs`; both null but while keys are rotated. */
+  readonly nextSigningKey: string | null;
+  readonly nextSignsFromMs: number | null;
+  /** Adds the headers of Standard Webhooks. */
+  readonly standardWebhooks: boolean;
+  /** Null: as fast as it goes. */
+  readonly rateLimitPerSecond: number | null;
+  /** Null: what the worker allows. */
+  readonly windowMax: number | null;
+  /** As they are stored: sealed JSON. */
+  readonly customHeaders: string | null;
+}
+
+export const TARGET = sql`
+  webhooks.endpoint, webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
+  (extract(epoch from webhooks.next_signs_from) * 1000)::float8 as "nextSignsFromMs",
+  webhooks.standard_webhooks as "standardWebhooks", webhooks.rate_limit_per_second as "rateLimitPerSecond",
+  webhooks.window_max as "windowMax", webhooks.custom_headers as "customHeaders"`;
+
+/** Only that of a row with more. */
+export function targetOf(row: LaneTarget): LaneTarget {
+  return {
+    endpoint: row.endpoint,
+    signingKey: row.signingKey,
+    nextSigningKey: row.nextSigningKey,
+    nextSignsFromMs: row.nextSignsFromMs,
+    standardWebhooks: row.standardWebhooks,
+    rateLimitPerSecond: row.rateLimitPerSecond,
+    windowMax: row.windowMax,
+    customHeaders: row.customHeaders,
+  };
+}

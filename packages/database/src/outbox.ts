@@ -1,0 +1,65 @@
+/**
+ * The outbox: what must be told to the world because of a change, written in the change's transaction.
+ *
+ * An entry is due, claimed (due again after a pause that grows, so that a process that dies loses
+ * nothing), done. It is delivered at least once; whoever receives it takes it once by its key.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+
+export interface OutboxEntry {
+  readonly outboxId: string;
+  readonly topic: string;
+  /** The fact that it tells. */
+  readonly dedupeKey: string;
+  readonly payload: Readonly<Record<string, unknown>>;
+  readonly createdAt: Date;
+  readonly attempt: number;
+}
+
+const RETRY_MS_MIN = 5_000;
+const RETRY_MS_MAX = 600_000;
+
+/** The same fact a second time is nothing. Index: the unique key (topic, dedupe_key). */
+export async function appendToOutbox(
+  database: DatabaseOrTransaction,
+  entry: Pick<OutboxEntry, 'topic' | 'dedupeKey' | 'payload'>,
+  nowMs: number,
+): Promise<void> {
+  const now = new Date(nowMs);
+  await sql`
+    insert into outbox (topic, dedupe_key, payload, created_at, next_attempt_at)
+    values (${entry.topic}, ${entry.dedupeKey}, ${JSON.stringify(entry.payload)}::jsonb, ${now}, ${now})
+    on conflict (topic, dedupe_key) do nothing`.execute(database);
+}
+
+/** Takes what is due, oldest first; nobody else gets it until its next attempt is due. Index: `outbox_due`. */
+export async function claimOutbox(
+  database: DatabaseOrTransaction,
+  topics: readonly string[],
+  limit: number,
+  nowMs: number,
+): Promise<OutboxEntry[]> {
+  const { rows } = await sql<OutboxEntry>`
+    update outbox o
+       set attempt = o.attempt + 1,
+           next_attempt_at = ${new Date(nowMs)}::timestamptz
+             + least(${RETRY_MS_MIN} * power(2, least(o.attempt, 20)), ${RETRY_MS_MAX}) * interval '1 millisecond'
+      from (select outbox_id from outbox
+             where next_attempt_at <= ${new Date(nowMs)} and topic = any(${topics}::text[])
+             order by next_attempt_at limit ${limit} for update skip locked) due
+     where o.outbox_id = due.outbox_id
+    returning o.outbox_id as "outboxId", o.topic, o.dedupe_key as "dedupeKey", o.payload,
+              o.created_at as "createdAt", o.attempt`.execute(database);
+  return rows;
+}
+
+/** The entry is told; it stays, so that its fact is not told again. */
+export async function finishOutbox(
+  database: DatabaseOrTransaction,
+  outboxId: string,
+): Promise<void> {
+  await sql`update outbox set next_attempt_at = null where outbox_id = ${outboxId}`.execute(
+    database,
+  );
+}

@@ -1,0 +1,184 @@
+/**
+ * Replays of a webhook's log as its owner sees them: asked for, looked at, cancelled, and cleared away
+ * when they are old. One replay of a webhook runs at a time.
+ *
+ * Statements find by the primary key; `startReplay` is held to one by `webhook_replays_running`. What is
+ * read of the log: `replay-log.ts`. How one is drained: `replay-lanes.ts`.
+ */
+import { sql } from 'kysely';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { AttemptRecord, LaneKey } from './lanes.ts';
+import {
+  countMatching,
+  findSequenceBefore,
+  type ReplayCriteria,
+  type ReplayKey,
+} from './replay-log.ts';
+
+export interface Replay {
+  readonly replayId: number;
+  readonly state: 'running' | 'done' | 'cancelled';
+  readonly isFailing: boolean;
+  readonly nextProbeAt: Date | null;
+  readonly criteria: ReplayCriteria;
+  readonly ratePerSecond: number;
+  /** Null where they were too many to count. */
+  readonly total: number | null;
+  readonly delivered: number;
+  readonly abandoned: number;
+  readonly createdAt: Date;
+  readonly createdBy: string;
+  readonly endedAt: Date | null;
+}
+
+const COLUMNS = sql`
+  replay_id as "replayId", r.state, r.lane_state = 'failing' as "isFailing", r.next_probe_at as "nextProbeAt", criteria,
+  rate_per_second as "ratePerSecond", total::float8 as total, delivered_count::float8 as delivered,
+  abandoned_count::float8 as abandoned, r.created_at as "createdAt", created_by as "createdBy", ended_at as "endedAt"`;
+
+export interface ReplayRequest {
+  readonly criteria: ReplayCriteria;
+  readonly ratePerSecond: number;
+  readonly createdBy: string;
+}
+
+export type ReplayPlan =
+  | { readonly outcome: 'counted'; readonly count: number; readonly isComplete: boolean }
+  | { readonly outcome: 'not_found' };
+
+export type ReplayStart =
+  | { readonly outcome: 'started'; readonly replay: Replay; readonly count: number }
+  /** Another one is running. */
+  | { readonly outcome: 'running' }
+  | { readonly outcome: 'not_found' };
+
+/** How many rows are looked at to count: about half a second. */
+const COUNTED_ROWS_MAX = 500_000;
+
+/** What a replay would send, of what is delivered or abandoned now. */
+export async function planReplay(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  criteria: ReplayCriteria,
+): Promise<ReplayPlan> {
+  const plan = await measure(database, lane, criteria);
+  return plan ? { outcome: 'counted', ...plan } : { outcome: 'not_found' };
+}
+
+/** Starts it; a worker finds it within a second. */
+export async function startReplay(
+  database: Database,
+  lane: LaneKey,
+  request: ReplayRequest,
+  nowMs: number,
+): Promise<ReplayStart> {
+  const plan = await measure(database, lane, request.criteria);
+  if (!plan) return { outcome: 'not_found' };
+  const { rows } = await sql<Replay>`
+    with made as (
+      insert into webhook_replays
+        (environment_id, webhook_id, created_at, created_by, criteria, rate_per_second, total, through_sequence,
+         cursor_sequence, endpoint)
+      select environment_id, webhook_id, ${new Date(nowMs)}, ${request.createdBy}, ${JSON.stringify(request.criteria)}::jsonb,
+             ${request.ratePerSecond}::int, ${plan.isComplete ? plan.count : null}::bigint, ${plan.throughSequence}::bigint,
+             ${plan.afterSequence}::bigint, endpoint
+        from webhooks
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+      on conflict (environment_id, webhook_id) where state = 'running' do nothing
+      returning *
+    )
+    select ${COLUMNS} from made r`.execute(database);
+  const [replay] = rows;
+  return replay ? { outcome: 'started', replay, count: plan.count } : { outcome: 'running' };
+}
+
+async function measure(database: DatabaseOrTransaction, lane: LaneKey, criteria: ReplayCriteria) {
+  const { rows } = await sql<{ through: string }>`
+    select cursor_sequence as through from lanes
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
+    database,
+  );
+  const [row] = rows;
+  if (!row) return undefined;
+  const throughSequence = Number(row.through);
+  const afterSequence = await findSequenceBefore(database, lane, criteria.since, throughSequence);
+  const range = { afterSequence, throughSequence };
+  return { ...range, ...(await countMatching(database, lane, criteria, range, COUNTED_ROWS_MAX)) };
+}
+
+/** Newest first. */
+export async function listReplays(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  limit: number,
+): Promise<Replay[]> {
+  const { rows } = await sql<Replay>`
+    select ${COLUMNS} from webhook_replays r
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+     order by replay_id desc limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** Undefined also where the webhook is deleted. */
+export async function findReplay(
+  database: DatabaseOrTransaction,
+  replay: ReplayKey,
+): Promise<Replay | undefined> {
+  const { rows } = await sql<Replay>`
+    select ${COLUMNS} from webhook_replays r join lanes using (environment_id, webhook_id)
+     where environment_id = ${replay.environmentId} and webhook_id = ${replay.webhookId} and replay_id = ${replay.replayId}`.execute(
+    database,
+  );
+  return rows[0];
+}
+
+/** Starts nothing more; what is on its way ends and is kept. One that has ended stays as it is. */
+export async function cancelReplay(
+  database: DatabaseOrTransaction,
+  replay: ReplayKey,
+  nowMs: number,
+): Promise<Replay | undefined> {
+  await sql`
+    update webhook_replays set state = 'cancelled', ended_at = ${new Date(nowMs)}
+     where environment_id = ${replay.environmentId} and webhook_id = ${replay.webhookId} and replay_id = ${replay.replayId}
+       and state = 'running'`.execute(database);
+  return findReplay(database, replay);
+}
+
+/** All attempts of a replay after a place, in order of the log; by the primary key. */
+export async function listAttemptsOfReplay(
+  database: DatabaseOrTransaction,
+  replay: ReplayKey,
+  after: { readonly sequence: number; readonly attempt: number },
+  limit: number,
+): Promise<AttemptRecord[]> {
+  const { rows } = await sql<
+    Omit<AttemptRecord, 'sequence' | 'startedAtMs'> & { sequence: string; startedAt: Date }
+  >`
+    select sequence, attempt, started_at as "startedAt", duration_ms as "durationMs", status, outcome, failure,
+           failure_message as "failureMessage", response_head as "responseHead", response_body as "responseBody"
+      from replay_attempts
+     where environment_id = ${replay.environmentId} and webhook_id = ${replay.webhookId} and replay_id = ${replay.replayId}
+       and (sequence, attempt) > (${after.sequence}, ${after.attempt})
+     order by sequence, attempt limit ${limit}`.execute(database);
+  return rows.map(({ startedAt, sequence, ...row }) => ({
+    ...row,
+    sequence: Number(sequence),
+    startedAtMs: startedAt.getTime(),
+  }));
+}
+
+/** Clears replays away that ended before a time, with their attempts; at most `limit`. */
+export async function clearReplays(
+  database: DatabaseOrTransaction,
+  endedBeforeMs: number,
+  limit: number,
+): Promise<void> {
+  await sql`
+    delete from webhook_replays r using (
+      select environment_id, webhook_id, replay_id from webhook_replays
+       where ended_at < ${new Date(endedBeforeMs)} limit ${limit}) old
+     where r.environment_id = old.environment_id and r.webhook_id = old.webhook_id and r.replay_id = old.replay_id`.execute(
+    database,
+  );
+}

@@ -1,0 +1,96 @@
+/**
+ * The use cases that rotate a webhook's signing key: the rows (`signing-keys.ts`) and the entry of
+ * the audit log in one transaction. The log says which key changed when and by whom, never a key.
+ *
+ * The webhook's row is locked before the account's audit chain, as everywhere (`audit-logs.ts`).
+ */
+import type { AuditState } from '@sluice/domain/audit-registry';
+import { recordChange, type ChangeOrigin } from './audit-logs.ts';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import { findAccountOf } from './environments.ts';
+import type { LaneKey } from './lanes.ts';
+import {
+  cancelRotation,
+  findSigningKeys,
+  promoteSigningKey,
+  startRotation,
+  type KeyChange,
+  type KeyRotation,
+  type SigningKeys,
+} from './signing-keys.ts';
+import { lockWebhook } from './webhooks.ts';
+
+/** Adds the next key; `not_now` while a rotation is under way. */
+export function rotateWebhookSecret(
+  database: Database,
+  lane: LaneKey,
+  rotation: KeyRotation,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<KeyChange> {
+  return record(database, lane, origin, nowMs, (transaction) =>
+    startRotation(transaction, lane, rotation, nowMs),
+  );
+}
+
+/** Ends a rotation with the next key as the key; `not_now` where none is under way. */
+export function promoteWebhookSecret(
+  database: Database,
+  lane: LaneKey,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<KeyChange> {
+  return record(database, lane, origin, nowMs, (transaction) =>
+    promoteSigningKey(transaction, lane, nowMs),
+  );
+}
+
+/** Ends a rotation with the old key as the key; `not_now` where none is under way. */
+export function cancelWebhookSecret(
+  database: Database,
+  lane: LaneKey,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<KeyChange> {
+  return record(database, lane, origin, nowMs, (transaction) =>
+    cancelRotation(transaction, lane, nowMs),
+  );
+}
+
+async function record(
+  database: Database,
+  lane: LaneKey,
+  origin: ChangeOrigin,
+  nowMs: number,
+  change: (transaction: DatabaseOrTransaction) => Promise<KeyChange>,
+): Promise<KeyChange> {
+  const { environmentId, webhookId } = lane;
+  return database.transaction().execute(async (transaction) => {
+    const accountId = await findAccountOf(transaction, environmentId);
+    const webhook = await lockWebhook(transaction, environmentId, webhookId);
+    const before = await findSigningKeys(transaction, lane, nowMs);
+    if (accountId === undefined || !webhook || !before) return { outcome: 'not_found' };
+    const changed = await change(transaction);
+    if (changed.outcome !== 'changed') return changed;
+    await recordChange(
+      transaction,
+      accountId,
+      origin,
+      {
+        objectType: 'reporting_webhook',
+        objectId: webhookId,
+        objectName: webhook.name,
+        environmentId,
+        before: auditState(before),
+        after: auditState(changed.keys),
+      },
+      nowMs,
+    );
+    return changed;
+  });
+}
+
+const auditState = (keys: SigningKeys): AuditState<'reporting_webhook'> => ({
+  signing_key: keys.signingKey,
+  next_signing_key: keys.next?.signingKey ?? null,
+});

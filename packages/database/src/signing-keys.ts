@@ -1,0 +1,203 @@
+/**
+ * The keys that webhooks sign with, as they are stored: sealed. Nothing here can read one.
+ *
+ *   one key ──rotate──▶ key + next, which signs beside it ──promote, or `next_signs_from`──▶ one key
+ *                          └──cancel──▶ one key, the old one
+ *
+ * The time of a promotion is data, so that every process promotes at the same moment; `promoteDue…`
+ * only clears the key away that is used no more. Statements about one webhook find it by the
+ * primary key (environment_id, webhook_id); those of the installation say how they find theirs.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+import type { LaneKey } from './lanes.ts';
+
+export interface SigningKeys {
+  readonly signingKey: string;
+  readonly madeAt: Date;
+  readonly next:
+    | { readonly signingKey: string; readonly madeAt: Date; readonly signsFrom: Date }
+    | undefined;
+}
+
+interface Row {
+  readonly signingKey: string;
+  readonly madeAt: Date;
+  readonly nextSigningKey: string | null;
+  readonly nextMadeAt: Date | null;
+  readonly nextSignsFrom: Date | null;
+}
+
+const COLUMNS = sql`
+  signing_key as "signingKey", signing_key_made_at as "madeAt", next_signing_key as "nextSigningKey",
+  next_signing_key_made_at as "nextMadeAt", next_signs_from as "nextSignsFrom"`;
+
+/** The keys of a webhook as they count at `nowMs`; undefined where there is no such webhook. */
+export async function findSigningKeys(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  nowMs: number,
+): Promise<SigningKeys | undefined> {
+  const { rows } = await sql<Row>`
+    select ${COLUMNS} from webhooks
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null`.execute(
+    database,
+  );
+  const [row] = rows;
+  return row && keysOf(row, nowMs);
+}
+
+export type KeyChange =
+  | { readonly outcome: 'changed'; readonly keys: SigningKeys }
+  /** A rotation is under way, or, for what ends one, none is. */
+  | { readonly outcome: 'not_now' }
+  | { readonly outcome: 'not_found' };
+
+export interface KeyRotation {
+  /** The next key. */
+  readonly signingKey: string;
+  /** From then on, which may be now, it is the only one. */
+  readonly signsFromMs: number;
+}
+
+/** Adds the next key. */
+export async function startRotation(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  rotation: KeyRotation,
+  nowMs: number,
+): Promise<KeyChange> {
+  const now = new Date(nowMs);
+  // What a rotation that is over has left is promoted by the way.
+  const { rows } = await sql<Row>`
+    update webhooks
+       set signing_key = coalesce(next_signing_key, signing_key),
+           signing_key_made_at = coalesce(next_signing_key_made_at, signing_key_made_at),
+           next_signing_key = ${rotation.signingKey}, next_signing_key_made_at = ${now},
+           next_signs_from = ${new Date(rotation.signsFromMs)}
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+       and (next_signs_from is null or next_signs_from <= ${now})
+    returning ${COLUMNS}`.execute(database);
+  return changeOf(database, lane, rows, nowMs);
+}
+
+/** Ends a rotation now: the next key is the key, and the old one signs no more. */
+export async function promoteSigningKey(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  nowMs: number,
+): Promise<KeyChange> {
+  const { rows } = await sql<Row>`
+    update webhooks
+       set signing_key = next_signing_key, signing_key_made_at = next_signing_key_made_at,
+           next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+       and next_signs_from > ${new Date(nowMs)}
+    returning ${COLUMNS}`.execute(database);
+  return changeOf(database, lane, rows, nowMs);
+}
+
+/** Ends a rotation without it: the next key is forgotten. */
+export async function cancelRotation(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  nowMs: number,
+): Promise<KeyChange> {
+  const { rows } = await sql<Row>`
+    update webhooks set next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+       and next_signs_from > ${new Date(nowMs)}
+    returning ${COLUMNS}`.execute(database);
+  return changeOf(database, lane, rows, nowMs);
+}
+
+/** Forgets the old key wherever a rotation is over; by `webhooks_rotating`. */
+export async function promoteDueSigningKeys(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update webhooks
+       set signing_key = next_signing_key, signing_key_made_at = next_signing_key_made_at,
+           next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
+     where next_signs_from <= ${new Date(nowMs)}`.execute(database);
+}
+
+/** A key where it stands, so that it can be replaced there. */
+export interface StoredSigningKey {
+  readonly place: 'environment' | 'webhook' | 'next';
+  readonly environmentId: number;
+  /** 0 where it is the environment's. */
+  readonly webhookId: number;
+  readonly stored: string;
+}
+
+/**
+ * At most `limit` keys that do not begin with `prefix`: those that another key sealed, and those
+ * that none did. Reads all webhooks and workspaces: for the start of a process, and now and then.
+ */
+export async function listSigningKeysWithout(
+  database: DatabaseOrTransaction,
+  prefix: string,
+  limit: number,
+): Promise<StoredSigningKey[]> {
+  const { rows } = await sql<StoredSigningKey>`
+    select 'environment' as place, environment_id as "environmentId", 0 as "webhookId", webhook_signing_key as stored
+      from environments where not starts_with(webhook_signing_key, ${prefix})
+    union all
+    select 'webhook', environment_id, webhook_id, signing_key from webhooks where not starts_with(signing_key, ${prefix})
+    union all
+    select 'next', environment_id, webhook_id, next_signing_key from webhooks where not starts_with(next_signing_key, ${prefix})
+     limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** Replaces each key, unless it was changed meanwhile. In one statement a place. */
+export async function replaceSigningKeys(
+  database: DatabaseOrTransaction,
+  changes: readonly (StoredSigningKey & { readonly sealed: string })[],
+): Promise<void> {
+  const of = (place: StoredSigningKey['place']) => {
+    const some = changes.filter((change) => change.place === place);
+    return sql`unnest(
+      ${some.map((change) => change.environmentId)}::int[], ${some.map((change) => change.webhookId)}::int[],
+      ${some.map((change) => change.stored)}::text[], ${some.map((change) => change.sealed)}::text[]
+    ) as c (environment_id, webhook_id, stored, sealed)`;
+  };
+  await sql`
+    update environments set webhook_signing_key = c.sealed from ${of('environment')}
+     where environments.environment_id = c.environment_id and webhook_signing_key = c.stored`.execute(
+    database,
+  );
+  await sql`
+    update webhooks set signing_key = c.sealed from ${of('webhook')}
+     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
+       and signing_key = c.stored`.execute(database);
+  await sql`
+    update webhooks set next_signing_key = c.sealed from ${of('next')}
+     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
+       and next_signing_key = c.stored`.execute(database);
+}
+
+async function changeOf(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  rows: readonly Row[],
+  nowMs: number,
+): Promise<KeyChange> {
+  const [row] = rows;
+  if (row) return { outcome: 'changed', keys: keysOf(row, nowMs) };
+  const found = await findSigningKeys(database, lane, nowMs);
+  return { outcome: found ? 'not_now' : 'not_found' };
+}
+
+function keysOf(row: Row, nowMs: number): SigningKeys {
+  const { nextSigningKey, nextMadeAt, nextSignsFrom } = row;
+  if (nextSigningKey === null || nextMadeAt === null || nextSignsFrom === null) {
+    return { signingKey: row.signingKey, madeAt: row.madeAt, next: undefined };
+  }
+  const next = { signingKey: nextSigningKey, madeAt: nextMadeAt, signsFrom: nextSignsFrom };
+  return nextSignsFrom.getTime() <= nowMs
+    ? { signingKey: next.signingKey, madeAt: next.madeAt, next: undefined }
+    : { signingKey: row.signingKey, madeAt: row.madeAt, next };
+}

@@ -1,0 +1,55 @@
+/**
+ * What the vendor told us has changed. An event is kept once, by its id, and worked off later: it is a
+ * hint to look, so neither its order nor how often it comes matters. Of no tenant until it is looked
+ * at. Index: the primary key; `vendor_events_due`.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+
+export interface VendorEvent {
+  readonly eventId: string;
+  readonly type: string;
+  /** Of the vendor's object that it is about. */
+  readonly objectId: string;
+}
+
+/** @returns false where it was there before. */
+export async function insertVendorEvent(
+  database: DatabaseOrTransaction,
+  event: VendorEvent,
+  nowMs: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    insert into vendor_events (event_id, type, object_id, received_at, next_at)
+    values (${event.eventId}, ${event.type}, ${event.objectId}, ${new Date(nowMs)}, ${new Date(nowMs)})
+    on conflict (event_id) do nothing returning 1`.execute(database);
+  return rows.length > 0;
+}
+
+/** Takes what is due, and puts it off by `retryMs` meanwhile, so that two workers rarely take one. */
+export async function claimVendorEvents(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+  retryMs: number,
+  limit: number,
+): Promise<VendorEvent[]> {
+  const { rows } = await sql<VendorEvent>`
+    update vendor_events set next_at = ${new Date(nowMs + retryMs)}, attempt_count = attempt_count + 1
+     where event_id in (
+       select event_id from vendor_events
+        where settled_at is null and next_at <= ${new Date(nowMs)}
+        order by next_at limit ${limit} for update skip locked)
+    returning event_id as "eventId", type, object_id as "objectId"`.execute(database);
+  return rows;
+}
+
+export async function settleVendorEvent(
+  database: DatabaseOrTransaction,
+  eventId: string,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update vendor_events set settled_at = ${new Date(nowMs)} where event_id = ${eventId}`.execute(
+    database,
+  );
+}

@@ -1,0 +1,138 @@
+import type { Database } from '@sluice/database/connection';
+import { listBalances, listLedger } from '@sluice/database/credit-reads';
+import {
+  debitCredits,
+  expireAccountCredits,
+  grantCredits,
+  refundCredits,
+  type NewGrant,
+} from '@sluice/database/credits';
+import { createTestDatabase } from '@sluice/database/testing';
+import { listCreditDifferences } from '@sluice/database/verify-credits';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+
+const NOW_MS = Date.parse('2026-03-01T00:00:00Z');
+let database: Database;
+let account: { readonly accountId: number; readonly kind: 'llm' };
+
+beforeEach(async () => {
+  ({ database } = await createTestDatabase());
+  const { rows } = await sql<{ accountId: number }>`
+    insert into accounts (name) values ('a') returning account_id::int as "accountId"`.execute(
+    database,
+  );
+  account = { accountId: rows[0]!.accountId, kind: 'llm' };
+});
+
+const grant = (given: Partial<NewGrant> & Pick<NewGrant, 'amount' | 'key'>) =>
+  database
+    .transaction()
+    .execute((transaction) =>
+      grantCredits(
+        transaction,
+        account,
+        { pool: 'purchased', expiresAtMs: null, ...given },
+        NOW_MS,
+      ),
+    );
+const debit = (amount: number, key: string, hasAllowance = true) =>
+  database
+    .transaction()
+    .execute((transaction) =>
+      debitCredits(transaction, account, { amount, key, hasAllowance }, NOW_MS),
+    );
+const refund = (amount: number, debitKey: string, key: string, nowMs = NOW_MS) =>
+  database
+    .transaction()
+    .execute((transaction) =>
+      refundCredits(transaction, account, { amount, debitKey, key }, nowMs),
+    );
+const grants = async () => (await listBalances(database, account.accountId, ['llm'])).get('llm')!;
+const available = async () => (await grants()).reduce((sum, each) => sum + each.available, 0);
+
+/** The rows of the grants are the sum of the ledger. */
+async function expectLedgerToAgree(): Promise<void> {
+  expect(await listCreditDifferences(database)).toEqual([]);
+}
+
+test('of 80 debits of 3 against 100 at the same time, 33 are made and 1 credit is left', async () => {
+  await grant({ amount: 60, key: 'a' });
+  await grant({ amount: 40, key: 'b', pool: 'goodwill' });
+  const outcomes = await Promise.all(
+    Array.from({ length: 80 }, (_, index) => debit(3, `debit:${index}`)),
+  );
+  expect(outcomes.filter((each) => each.outcome === 'debited')).toHaveLength(33);
+  expect(outcomes.filter((each) => each.outcome === 'insufficient')).toHaveLength(47);
+  expect(await available()).toBe(1);
+  await expectLedgerToAgree();
+});
+
+test('one fact grants once and debits once, however often and at the same time', async () => {
+  const granted = await Promise.all(
+    Array.from({ length: 60 }, () => grant({ amount: 10, key: 'grant:invoice:in_1' })),
+  );
+  expect(granted.filter(Boolean)).toHaveLength(1);
+  const debited = await Promise.all(Array.from({ length: 20 }, () => debit(4, 'preview:1')));
+  expect(debited.filter((each) => each.outcome === 'debited')).toHaveLength(1);
+  expect(await available()).toBe(6);
+  await expectLedgerToAgree();
+});
+
+test('a debit is refunded up to what it took, once a fact, to the grants it came from', async () => {
+  await grant({ amount: 5, key: 'a', pool: 'goodwill', expiresAtMs: NOW_MS + 1_000 });
+  await grant({ amount: 5, key: 'b' });
+  await debit(8, 'preview:1');
+  const outcomes = await Promise.all([
+    ...Array.from({ length: 5 }, () => refund(4, 'preview:1', 'preview:1:refund:1')),
+    refund(5, 'preview:1', 'preview:1:refund:2'),
+  ]);
+  expect(outcomes.filter((each) => each.outcome === 'refunded')).toHaveLength(1);
+  // What has ended meanwhile does not come back to life.
+  const left = (await available()) - 2;
+  const rest = await refund(8 - left, 'preview:1', 'preview:1:refund:3', NOW_MS + 2_000);
+  expect(rest).toEqual({ outcome: 'refunded' });
+  expect(await refund(1, 'preview:1', 'preview:1:refund:4')).toEqual({
+    outcome: 'too-much',
+    left: 0,
+  });
+  expect((await grants()).map((each) => each.used)).toEqual([0, 0]);
+  await expectLedgerToAgree();
+});
+
+test('what ends is written down once, and never what was bought', async () => {
+  await grant({ amount: 5, key: 'month', pool: 'monthly_allowance', expiresAtMs: NOW_MS });
+  await grant({ amount: 7, key: 'bought' });
+  const expire = () =>
+    database
+      .transaction()
+      .execute((transaction) => expireAccountCredits(transaction, account, NOW_MS));
+  const ended = await Promise.all([expire(), expire(), expire()]);
+  expect(ended.toSorted((one, other) => one - other)).toEqual([0, 0, 5]);
+  expect(await available()).toBe(7);
+  await expectLedgerToAgree();
+});
+
+test('the ledger cannot be rewritten, and a pool cannot be brought below nothing by hand either', async () => {
+  await grant({ amount: 5, key: 'a' });
+  await expect(sql`update credit_entries set amount = 9`.execute(database)).rejects.toThrow(
+    /insert only/,
+  );
+  await expect(sql`delete from credit_entries`.execute(database)).rejects.toThrow(/insert only/);
+  await expect(
+    sql`update credit_grants set available = -1, used = 6`.execute(database),
+  ).rejects.toThrow(/check/);
+  const entries = await listLedger(database, account.accountId, 'llm', undefined, 10);
+  expect(entries).toMatchObject([
+    { entryId: 1, reason: 'grant', from: 'issued', to: 'available', amount: 5, availableAfter: 5 },
+  ]);
+});
+
+test('a grant that is not the sum of its moves is found', async () => {
+  await grant({ amount: 5, key: 'a' });
+  await expectLedgerToAgree();
+  await sql`update credit_grants set available = 2, used = 3`.execute(database);
+  expect(await listCreditDifferences(database)).toEqual([
+    { ...account, grantId: 1, kept: '2 0 3 0', recomputed: '5 0 0 0' },
+  ]);
+});

@@ -1,0 +1,168 @@
+/** Days of the log and of the attempts: made ahead, dropped whole, and never with what a lane still needs. */
+import { sql } from 'kysely';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Database } from '../../src/connection.ts';
+import { listDeliveriesAfter } from '../../src/deliveries.ts';
+import { dropOldDeliveries, makeDeliveryPartitions } from '../../src/delivery-retention.ts';
+import { createTestDatabase, type TestDatabase } from '../../src/testing.ts';
+import { insertWebhook } from '../../src/webhooks.ts';
+
+let testDatabase: TestDatabase;
+let database: Database;
+/** A time of our own: far from the real one, whose partitions are there already. */
+const FIRST_DAY = Date.UTC(2031, 0, 1);
+const DAY_MS = 86_400_000;
+const day = (number: number) => new Date(FIRST_DAY + number * DAY_MS);
+const textOf = (date: Date) => date.toISOString().slice(0, 10);
+const partition = (table: string, number: number) =>
+  `${table}_${textOf(day(number)).replaceAll('-', '_')}`;
+
+beforeEach(async () => {
+  testDatabase = await createTestDatabase();
+  ({ database } = testDatabase);
+  // Those of the real time.
+  await dropOldDeliveries(database, day(0), 1);
+  await sql`insert into accounts (account_id, name) values (1, 'Test')`.execute(database);
+  await sql`
+    insert into environments (account_id, environment_id, name, webhook_signing_key) values (1, 1, 'Test', 'key')`.execute(
+    database,
+  );
+});
+afterEach(() => testDatabase.drop());
+
+/** A webhook whose log has `perDay` deliveries a day; those up to the cursor are delivered. */
+async function makeLane(days: number, perDay: number, cursor: number): Promise<number> {
+  const webhook = await insertWebhook(database, 1, {
+    name: 'Hook',
+    endpoint: 'http://receiver.test/',
+    events: ['customer_subscribed'],
+    disabled: false,
+    fullResolution: false,
+    withContent: false,
+  });
+  const webhookId = webhook?.webhookId ?? 0;
+  const days_ = Array.from({ length: days }, (_, number) => textOf(day(number)));
+  await sql`
+    insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body, day)
+    select 1, ${webhookId}, n, 'e' || n, 'customer_subscribed', now(), '{}', (${days_}::date[])[1 + (n - 1) / ${perDay}::int]
+      from generate_series(1, ${days * perDay}::int) n`.execute(database);
+  await sql`
+    insert into delivery_attempts (environment_id, webhook_id, sequence, attempt, duration_ms, started_at, status, outcome, failure, day)
+    select 1, ${webhookId}, sequence, 1, 5, now(), 200, case when sequence = ${cursor + 1}::int then 'retrying' else 'delivered' end,
+           case when sequence = ${cursor + 1}::int then 'status' end, day
+      from delivery_log where webhook_id = ${webhookId} and sequence <= ${cursor + 2}::int`.execute(
+    database,
+  );
+  await sql`
+    update lanes set last_sequence = ${days * perDay}::int, cursor_sequence = ${cursor}::int,
+                     attempted_sequence = least(${cursor + 2}::int, ${days * perDay}::int)
+     where webhook_id = ${webhookId}`.execute(database);
+  return webhookId;
+}
+
+const sequences = async (table: 'delivery_log' | 'delivery_attempts', webhookId: number) => {
+  const { rows } = await sql<{ sequence: string }>`
+    select sequence from ${sql.table(table)} where webhook_id = ${webhookId} order by 1`.execute(
+    database,
+  );
+  return rows.map(({ sequence }) => Number(sequence));
+};
+const range = (from: number, through: number) =>
+  Array.from({ length: through - from + 1 }, (_, index) => from + index);
+
+describe('days', () => {
+  test('are made ahead, once, also by many at the same time', async () => {
+    const made = await Promise.all(
+      Array.from({ length: 4 }, () => makeDeliveryPartitions(database, day(0), 3)),
+    );
+    expect(made.toSorted((a, b) => a - b)).toEqual([0, 0, 0, 6]);
+    expect(await makeDeliveryPartitions(database, day(1), 3)).toBe(2);
+  });
+
+  test('are dropped when they are old, with their attempts, and the others stay', async () => {
+    await makeDeliveryPartitions(database, day(0), 6);
+    const webhookId = await makeLane(6, 2, 12);
+    const outcome = await dropOldDeliveries(database, day(5), 3);
+    expect(outcome.dropped).toEqual(
+      ['delivery_log', 'delivery_attempts'].flatMap((table) =>
+        [0, 1, 2].map((number) => partition(table, number)),
+      ),
+    );
+    expect(await sequences('delivery_log', webhookId)).toEqual(range(7, 12));
+    expect(await sequences('delivery_attempts', webhookId)).toEqual(range(7, 12));
+    expect(await dropOldDeliveries(database, day(5), 3)).toEqual({ dropped: [], reduced: [] });
+  });
+
+  test('keep what a lane still owes, and what it tried beyond its cursor, and nothing else', async () => {
+    await makeDeliveryPartitions(database, day(0), 6);
+    const healthy = await makeLane(6, 4, 24);
+    const failing = await makeLane(6, 4, 5);
+    const outcome = await dropOldDeliveries(database, day(5), 1);
+    expect(outcome.reduced).toEqual([
+      ...[1, 2, 3, 4].map((number) => partition('delivery_log', number)),
+      partition('delivery_attempts', 1),
+    ]);
+    expect(await sequences('delivery_log', healthy)).toEqual(range(21, 24));
+    expect(await sequences('delivery_log', failing)).toEqual(range(6, 24));
+    expect(await sequences('delivery_attempts', failing)).toEqual([6, 7]);
+
+    // It can be read on as if nothing had been, with what was tried.
+    const [page] = await listDeliveriesAfter(database, [
+      {
+        lane: { environmentId: 1, webhookId: failing },
+        after: 5,
+        attemptedThrough: 7,
+        limit: 100,
+        readFromDay: textOf(day(0)),
+      },
+    ]);
+    expect(page?.map(({ sequence }) => sequence)).toEqual(range(6, 24));
+    expect(page?.slice(0, 3).map(({ isFinished, retry }) => [isFinished, retry.attempts])).toEqual([
+      [false, 1],
+      [true, 0],
+      [false, 0],
+    ]);
+
+    // Once it is delivered the rest goes too.
+    await sql`update lanes set cursor_sequence = last_sequence, attempted_sequence = last_sequence`.execute(
+      database,
+    );
+    const later = await dropOldDeliveries(database, day(5), 1);
+    expect(later.dropped).toHaveLength(5);
+    expect(await sequences('delivery_log', failing)).toEqual(range(21, 24));
+  });
+
+  test('without a partition lose nothing, and are cleared when they are old', async () => {
+    const webhookId = await makeLane(3, 2, 3);
+    expect(await makeDeliveryPartitions(database, day(0), 3)).toBe(0);
+    await dropOldDeliveries(database, day(10), 2);
+    expect(await sequences('delivery_log', webhookId)).toEqual([4, 5, 6]);
+  });
+
+  test('that somebody reads for long are dropped the next time', async () => {
+    await makeDeliveryPartitions(database, day(0), 2);
+    const webhookId = await makeLane(2, 2, 4);
+    await database.transaction().execute(async (transaction) => {
+      await sql`select count(*) from delivery_log`.execute(transaction);
+      const outcome = await dropOldDeliveries(database, day(1), 1);
+      expect(outcome.dropped).not.toContain(partition('delivery_log', 0));
+    });
+    await dropOldDeliveries(database, day(1), 1);
+    expect(await sequences('delivery_log', webhookId)).toEqual([3, 4]);
+  });
+
+  test('of deliveries logged before a clock was set back are found all the same', async () => {
+    await makeDeliveryPartitions(database, day(0), 3);
+    const webhookId = await makeLane(3, 2, 0);
+    const [page] = await listDeliveriesAfter(database, [
+      {
+        lane: { environmentId: 1, webhookId },
+        after: 0,
+        attemptedThrough: 0,
+        limit: 10,
+        readFromDay: textOf(day(30)),
+      },
+    ]);
+    expect(page).toHaveLength(6);
+  });
+});

@@ -1,0 +1,76 @@
+/**
+ * An entry of the audit log as it is read, and as it is shown: in the API, and as a line of an export
+ * (`account-conventions.md` §4.4). One shape for both, so that a line of an NDJSON export is the API's
+ * answer for that entry, from which its hash can be made again.
+ *
+ * Before: `database/src/audit-log-reads.ts`.
+ */
+import type { AttributeChange, AuditActorType } from './audit-change.ts';
+import type { AuditAction } from './audit-registry.ts';
+
+/** As the list shows it. */
+export interface AuditLogEntry {
+  readonly auditLogId: number;
+  readonly occurredAt: Date;
+  readonly action: AuditAction;
+  readonly objectType: string;
+  readonly objectId: string;
+  readonly objectName: string | null;
+  readonly environmentId: number | null;
+  readonly actorType: AuditActorType;
+  readonly userId: number | null;
+  readonly serviceAccountId: number | null;
+  /** Of the user, the service account or the credential; null where none of them is known. */
+  readonly actorName: string | null;
+  readonly actorEmail: string | null;
+  readonly ipAddr: string | null;
+  readonly userAgent: string | null;
+  readonly requestId: string | null;
+  readonly changedAttributes: readonly string[];
+}
+
+/** With all that is kept of it. */
+export interface WholeAuditLogEntry extends AuditLogEntry {
+  readonly credentialId: number | null;
+  readonly runId: string | null;
+  readonly changes: readonly AttributeChange[];
+  /** Lower-case hexadecimal, as the other. */
+  readonly previousHash: string;
+  readonly hash: string;
+}
+
+/** An entry on the wire. */
+export function auditLogToWire(entry: AuditLogEntry) {
+  return {
+    id: entry.auditLogId,
+    occurred_at: entry.occurredAt.toISOString(),
+    action: entry.action,
+    object_type: entry.objectType,
+    object_id: entry.objectId,
+    object_name: entry.objectName,
+    actor: {
+      type: entry.actorType,
+      user_id: entry.userId,
+      service_account_id: entry.serviceAccountId,
+      name: entry.actorName,
+      email: entry.actorEmail,
+    },
+    ip_addr: entry.ipAddr,
+    user_agent: entry.userAgent,
+    environment_id: entry.environmentId,
+    changed_attributes: [...entry.changedAttributes],
+    request_id: entry.requestId,
+  };
+}
+
+/** A whole entry on the wire. */
+export function wholeAuditLogToWire(entry: WholeAuditLogEntry) {
+  return {
+    ...auditLogToWire(entry),
+    changes: [...entry.changes],
+    // Where an address lies is nothing that we look up.
+    context: { location: null, credential_id: entry.credentialId, run_id: entry.runId },
+    hash: entry.hash,
+    prev_hash: entry.previousHash,
+  };
+}

@@ -1,0 +1,63 @@
+/**
+ * Entries of the audit log as text of a file: NDJSON, or CSV (RFC 4180) that is safe to open.
+ *
+ * A spreadsheet takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line break for a formula and
+ * runs it, also when somebody has called a webhook that. Such a cell gets an apostrophe in front, which
+ * spreadsheets show as text. So CSV is for reading; NDJSON keeps every character.
+ *
+ * Before: `audit-entry.ts`. After: `worker/src/export-audit-logs.ts`.
+ */
+import { wholeAuditLogToWire, type WholeAuditLogEntry } from './audit-entry.ts';
+
+export const EXPORT_FORMATS = ['csv', 'ndjson'] as const;
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+
+type Cell = string | number | null;
+
+/** Column → its cell, in the order of the file. */
+const COLUMNS: Readonly<Record<string, (entry: WholeAuditLogEntry) => Cell>> = {
+  id: (entry) => entry.auditLogId,
+  occurred_at: (entry) => entry.occurredAt.toISOString(),
+  action: (entry) => entry.action,
+  object_type: (entry) => entry.objectType,
+  object_id: (entry) => entry.objectId,
+  object_name: (entry) => entry.objectName,
+  actor_type: (entry) => entry.actorType,
+  user_id: (entry) => entry.userId,
+  service_account_id: (entry) => entry.serviceAccountId,
+  actor_name: (entry) => entry.actorName,
+  actor_email: (entry) => entry.actorEmail,
+  ip_addr: (entry) => entry.ipAddr,
+  user_agent: (entry) => entry.userAgent,
+  environment_id: (entry) => entry.environmentId,
+  changed_attributes: (entry) => entry.changedAttributes.join(' '),
+  changes: (entry) => JSON.stringify(entry.changes),
+  credential_id: (entry) => entry.credentialId,
+  run_id: (entry) => entry.runId,
+  request_id: (entry) => entry.requestId,
+  prev_hash: (entry) => entry.previousHash,
+  hash: (entry) => entry.hash,
+};
+
+/** What stands before the first entry. */
+export function exportHead(format: ExportFormat): string {
+  return format === 'csv' ? csvLine(Object.keys(COLUMNS)) : '';
+}
+
+/** One entry, with the end of its line. */
+export function exportLine(format: ExportFormat, entry: WholeAuditLogEntry): string {
+  if (format === 'ndjson') return `${JSON.stringify(wholeAuditLogToWire(entry))}\n`;
+  return csvLine(Object.values(COLUMNS).map((cellOf) => cellOf(entry)));
+}
+
+const csvLine = (cells: readonly Cell[]): string => `${cells.map(csvCell).join(',')}\r\n`;
+
+/** Also the full-width forms, which some spreadsheets take for the ASCII ones. */
+const FORMULA_START = /^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;
+
+function csvCell(cell: Cell): string {
+  if (cell === null) return '';
+  const text = String(cell);
+  const safe = FORMULA_START.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}

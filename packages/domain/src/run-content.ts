@@ -1,0 +1,45 @@
+/** What a run buys, fixed when it is started, and what came of it. Kept as JSON with the run. */
+import type { AddonItem } from './addon-decision.ts';
+import type { CreditPurchase, Plan } from './catalogue.ts';
+import type { Money } from './money.ts';
+
+/** Under which name and address the vendor knows the account. */
+export interface BillingContact {
+  readonly name: string;
+  readonly email: string;
+}
+
+export type RunContent = { readonly contact: BillingContact } & (
+  | { readonly type: 'purchase'; readonly purchase: CreditPurchase }
+  | { readonly type: 'addons'; readonly skus: readonly string[] }
+  | {
+      readonly type: 'checkout';
+      readonly plan: Plan;
+      readonly quantity: number;
+      readonly couponCode: string | null;
+      /** Becomes the card on file first. */
+      readonly paymentMethodId: string | null;
+    }
+);
+
+export interface BoughtSubscription {
+  readonly id: string;
+  readonly planId: string;
+  readonly status: string;
+  readonly quantity: number;
+  readonly couponCode: string | null;
+  readonly currentPeriodStartMs: number;
+  readonly currentPeriodEndMs: number;
+  readonly amount: Money;
+  readonly latestInvoiceId: string | null;
+}
+
+export interface RunResult {
+  /** Nothing was charged where it is null. */
+  readonly charged: Money | null;
+  readonly invoiceId: string | null;
+  /** Add-ons. */
+  readonly items?: readonly AddonItem[];
+  /** Checkout. */
+  readonly subscription?: BoughtSubscription;
+}

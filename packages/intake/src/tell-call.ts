@@ -1,0 +1,70 @@
+/**
+ * Tells whoever watches a workspace what became of a call (`GET /v1/stream` of the API).
+ *
+ * Made for a call only where its workspace is watched. Told once the call is answered, so that a
+ * line that says `accepted` means that it is on disk.
+ */
+import type { Issue } from '@sluice/domain/issue';
+import type { Operation } from '@sluice/domain/operation';
+import { lineOfOperation, lineOfRefusal, linesOfIssues, type TailLine } from '@sluice/domain/tail';
+import type { AnswerCall, Outcome } from './accept.ts';
+
+export interface TailTeller {
+  readonly isWatched: (environmentId: number) => boolean;
+  readonly tell: (environmentId: number, lines: readonly TailLine[]) => void;
+}
+
+export class WatchedCall {
+  readonly #source: string;
+  readonly #atMs: number;
+  #operations: readonly Operation[] = [];
+  #issues: readonly Issue[] = [];
+
+  constructor(source: string, atMs: number) {
+    this.#source = source;
+    this.#atMs = atMs;
+  }
+
+  /** What was found in it, before it is answered. */
+  found(operations: readonly Operation[], issues: readonly Issue[]): void {
+    this.#operations = operations;
+    this.#issues = issues;
+  }
+
+  /** Its lines, the answer being this one. */
+  lines(outcome: Outcome): TailLine[] {
+    const issues = linesOfIssues(this.#issues, this.#atMs, this.#source);
+    switch (outcome.outcome) {
+      case 'accepted':
+      case 'partly-accepted':
+        return [
+          // What was recorded is among the issues.
+          ...this.#operations
+            .filter(({ type }) => type !== 'issue.record')
+            .map((operation) => lineOfOperation(operation, 'accepted', this.#source)),
+          ...issues,
+        ];
+      case 'rejected':
+        return issues;
+      case 'overloaded':
+        return [lineOfRefusal('overloaded', this.#atMs, this.#source)];
+      case 'rate-limited':
+        return [lineOfRefusal('rate_limited', this.#atMs, this.#source)];
+      case 'unauthorized':
+        return [];
+    }
+  }
+}
+
+/** The answer, told too. The caller comes first. */
+export function tellingToo(
+  tail: TailTeller,
+  environmentId: number,
+  watched: WatchedCall,
+  answer: AnswerCall,
+): AnswerCall {
+  return (outcome, standing) => {
+    answer(outcome, standing);
+    tail.tell(environmentId, watched.lines(outcome));
+  };
+}

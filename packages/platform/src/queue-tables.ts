@@ -1,0 +1,61 @@
+/**
+ * BullMQ's own tables in Postgres, and the two places where its Postgres backend would let an
+ * envelope be overtaken, mended. Beside `queue.ts`, whose queues live there.
+ *
+ * - **A job whose worker vanished** goes back to the head of its queue on Redis; on Postgres it is
+ *   put at the tail (a new `seq`). The trigger gives it its old place back, and takes the mark of the
+ *   check of stalled jobs off it.
+ * - **The next job** is claimed with `skip locked`: where another statement holds the row of the
+ *   first job for a moment (a confirmation that comes late, the check of stalled jobs), the one
+ *   behind it is taken. A shard runs one job at a time, so nothing is gained by skipping there:
+ *   queues with a limit wait for the row instead.
+ */
+import { AppError } from '@sluice/domain/errors';
+import { runMigrations } from 'bullmq';
+import pg from 'pg';
+
+/** BullMQ's tables live in a Postgres schema of their own. */
+export const BULLMQ_SCHEMA = 'bullmq';
+
+const KEEP_PLACE_SQL = `
+  create or replace function ${BULLMQ_SCHEMA}.sluice_keep_place() returns trigger language plpgsql as $$
+  begin
+    new.seq := old.seq;
+    new.stalled_marked := false;
+    return new;
+  end $$;
+  create or replace trigger sluice_keep_place before update on ${BULLMQ_SCHEMA}.job
+    for each row when (old.state = 'active' and new.state = 'waiting' and old.queue like 'events-%')
+    execute function ${BULLMQ_SCHEMA}.sluice_keep_place();`;
+
+const CLAIM_SQL = `select pg_get_functiondef(oid) as definition from pg_proc
+  where proname = 'move_to_active' and pronamespace = '${BULLMQ_SCHEMA}'::regnamespace`;
+const CLAIM =
+  /SELECT id INTO v_id\s+FROM job\s+WHERE queue = p_queue AND state = 'waiting'\s+ORDER BY priority, seq\s+FOR UPDATE SKIP LOCKED\s+LIMIT 1;/;
+const IN_ORDER = 'IF v_concurrency IS NOT NULL THEN -- in order';
+
+/** Creates or upgrades BullMQ's own tables. Concurrent callers wait for one another. */
+export async function migrateQueues(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  try {
+    await client.query(`select pg_advisory_lock(hashtext('sluice: tables of the queues'))`);
+    await runMigrations(client, BULLMQ_SCHEMA);
+    await client.query(KEEP_PLACE_SQL);
+    await claimInOrder(client);
+  } finally {
+    await client.end();
+  }
+}
+
+async function claimInOrder(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ definition: string }>(CLAIM_SQL);
+  const definition = rows[0]?.definition ?? '';
+  if (definition.includes(IN_ORDER)) return;
+  const claim = CLAIM.exec(definition)?.[0];
+  if (claim === undefined || rows.length !== 1) {
+    throw new AppError('BUG', 'the claim of the next job in BullMQ is not the one that is known');
+  }
+  const inOrder = `${IN_ORDER}\n${claim.replace(' SKIP LOCKED', '')}\nELSE\n${claim}\nEND IF;`;
+  await client.query(definition.replace(claim, () => inOrder));
+}

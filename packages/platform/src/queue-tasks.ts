@@ -1,0 +1,141 @@
+/**
+ * Background tasks: one queue a kind, one job = one wake-up to look at something that Postgres knows of.
+ *
+ * As with lanes, the queue only says *now*: what is to be done, how far it is and who is at it stand in
+ * Postgres, so a job that is lost costs the wait until the next sweep, and one that runs twice finds the
+ * lease taken. At most one job a key waits.
+ *
+ * Beside `queue.ts`, whose broker, prefix and pool it uses.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createPostgresBackend, Queue, withBackend, Worker } from 'bullmq';
+import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
+import { connectProducer, connectWorker } from './redis.ts';
+
+/** One kind of task: its queue, and what of it waits at most once. */
+export interface TaskKind<Task> {
+  readonly queue: string;
+  readonly keyOf: (task: Task) => string;
+}
+
+/** Exports of the audit log: `worker/src/export-audit-logs.ts`. */
+export const EXPORT_TASKS: TaskKind<{ readonly accountId: number; readonly exportId: string }> = {
+  queue: 'exports',
+  keyOf: ({ accountId, exportId }) => `export-${accountId}-${exportId}`,
+};
+
+type TaskBroker = Omit<BrokerOptions, 'shardCount'>;
+
+export interface TaskQueue<Task> {
+  /** Wakes whoever does it. Adding the same one again while it waits adds nothing. */
+  wake(task: Task): Promise<void>;
+  close(): Promise<void>;
+}
+
+const ADD_TIMEOUT_MS = 5_000;
+const STALLED_AFTER_MS = 15_000;
+const REOPEN_DELAY_MS = 1_000;
+const SHARDLESS = { shardCount: 0 };
+
+/** Opens the adding side of one kind of task. A broker that is away makes each `wake` fail, not the start. */
+export async function openTaskQueue<Task>(
+  options: TaskBroker,
+  { queue: name, keyOf }: TaskKind<Task>,
+): Promise<TaskQueue<Task>> {
+  const { logger } = options;
+  const redis = options.redisUrl
+    ? await connectProducer(options.redisUrl, ADD_TIMEOUT_MS)
+    : undefined;
+  redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
+  const pool = redis ? undefined : openQueuePool({ ...options, ...SHARDLESS }, 0, ADD_TIMEOUT_MS);
+  const QueueClass = redis ? Queue : (withBackend(createPostgresBackend).Queue as typeof Queue);
+  const queue = new QueueClass<unknown, void, string>(
+    name,
+    redis
+      ? {
+          connection: redis,
+          prefix: redisPrefix(options.prefix, name),
+          // Starts also while Redis is away, as `queue.ts` does.
+          skipWaitingForReady: true,
+          skipVersionCheck: true,
+        }
+      : { connection: pool as never },
+  );
+  queue.on('error', (error) => logger.warn({ error, queue: name }, 'queue'));
+  return {
+    async wake(task) {
+      await queue.add('task.run', task, {
+        deduplication: { id: keyOf(task), keepLastIfActive: true },
+        removeOnComplete: true,
+        removeOnFail: true,
+      });
+    },
+    async close() {
+      await queue.close();
+      redis?.disconnect();
+      await pool?.end();
+    },
+  };
+}
+
+/** Takes tasks of one kind, `concurrency` at a time. A task that throws is logged; its sweep wakes it again. */
+export function startTaskWorker<Task>(
+  options: TaskBroker,
+  { queue: name }: TaskKind<Task>,
+  concurrency: number,
+  run: (task: Task) => Promise<void>,
+): { close(): Promise<void> } {
+  const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
+  const redis = options.redisUrl ? connectWorker(options.redisUrl) : undefined;
+  redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
+  const pool = redis ? undefined : openQueuePool({ ...options, ...SHARDLESS }, 1);
+  const WorkerClass = redis ? Worker : (withBackend(createPostgresBackend).Worker as typeof Worker);
+  const open = (): Worker => {
+    const worker = new WorkerClass(name, async (job) => run(job.data as Task), {
+      concurrency,
+      lockDuration: stalledAfterMs,
+      stalledInterval: Math.round(stalledAfterMs / 3),
+      autorun: false,
+      ...(redis
+        ? { connection: redis, prefix: redisPrefix(options.prefix, name) }
+        : { connection: pool as never }),
+    });
+    worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
+    worker.on('failed', (job, error) =>
+      logger.error(
+        { error, queue: name, task: job?.data },
+        'a task failed; its sweep wakes it again',
+      ),
+    );
+    return worker;
+  };
+  let worker = open();
+  let isClosing = false;
+  // Run only once it is ready: on Postgres a worker whose first connection failed keeps the error,
+  // and its loop would meet it so fast that nothing else in the process ever runs again.
+  const keepRunning = async (): Promise<void> => {
+    for (;;) {
+      try {
+        await worker.waitUntilReady();
+        await worker.run();
+      } catch (error) {
+        logger.error({ error, queue: name }, 'worker stopped');
+      }
+      if (isClosing) return;
+      await worker.close(true).catch(() => undefined);
+      await sleep(REOPEN_DELAY_MS);
+      if (isClosing) return;
+      worker = open();
+    }
+  };
+  void keepRunning();
+
+  let closed: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    isClosing = true;
+    await worker.close();
+    redis?.disconnect();
+    await pool?.end();
+  };
+  return { close: () => (closed ??= close()) };
+}

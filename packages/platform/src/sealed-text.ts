@@ -1,0 +1,76 @@
+/**
+ * Secrets at rest: text sealed with AES-256-GCM under a key that the database never sees.
+ *
+ *   sealed:<key id>:<base64url of nonce (12) | tag (16) | ciphertext>
+ *
+ * The first key of the setting seals; all of them open, so that a key can be replaced: add the new
+ * one behind the old everywhere, then put it first, and once everything is sealed again leave the
+ * old one out. A context (whose it is) is authenticated with the text: a sealed secret that is
+ * copied to another tenant's row does not open there.
+ *
+ * Text without the prefix opens as itself: it is from before there was a key.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { AppError } from '@sluice/domain/errors';
+
+export interface SealingKey {
+  readonly id: string;
+  /** 32 bytes. */
+  readonly key: Buffer;
+}
+
+export interface SealedText {
+  /** What everything sealed from now on begins with. */
+  readonly prefix: string;
+  seal(text: string, context: string): string;
+  /** @throws AppError SECRET_UNREADABLE when its key is not there, or it was tampered with. */
+  open(sealed: string, context: string): string;
+}
+
+const PREFIX = 'sealed:';
+const ALGORITHM = 'aes-256-gcm';
+const NONCE_SIZE_BYTES = 12;
+const TAG_SIZE_BYTES = 16;
+
+/** @param keys - at least one; the first seals. */
+export function createSealedText(keys: readonly [SealingKey, ...SealingKey[]]): SealedText {
+  const [sealing] = keys;
+  const keysById = new Map(keys.map(({ id, key }) => [id, key]));
+  const prefix = `${PREFIX}${sealing.id}:`;
+  return {
+    prefix,
+    seal(text, context) {
+      const nonce = randomBytes(NONCE_SIZE_BYTES);
+      const cipher = createCipheriv(ALGORITHM, sealing.key, nonce).setAAD(Buffer.from(context));
+      const sealed = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()]);
+      return prefix + Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
+    },
+    open(sealed, context) {
+      if (!sealed.startsWith(PREFIX)) return sealed;
+      const [, id = '', content = ''] = sealed.split(':');
+      const key = keysById.get(id);
+      if (!key) {
+        throw new AppError(
+          'SECRET_UNREADABLE',
+          `a secret of ${context} was sealed with the key "${id}", which SEALING_KEYS does not have`,
+        );
+      }
+      const bytes = Buffer.from(content, 'base64url');
+      const tagEnd = NONCE_SIZE_BYTES + TAG_SIZE_BYTES;
+      try {
+        const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, NONCE_SIZE_BYTES), {
+          authTagLength: TAG_SIZE_BYTES,
+        })
+          .setAAD(Buffer.from(context))
+          .setAuthTag(bytes.subarray(NONCE_SIZE_BYTES, tagEnd));
+        return decipher.update(bytes.subarray(tagEnd), undefined, 'utf8') + decipher.final('utf8');
+      } catch (cause) {
+        throw new AppError(
+          'SECRET_UNREADABLE',
+          `a secret of ${context} does not open with the key "${id}"`,
+          { cause },
+        );
+      }
+    },
+  };
+}

@@ -1,0 +1,200 @@
+/**
+ * How processes tell each other what only matters now: Redis' publish and subscribe where there is a
+ * Redis, else Postgres' `LISTEN` and `NOTIFY`. At most once, kept nowhere, waited for by nobody.
+ *
+ * On Postgres a notification holds less than 8,000 bytes, and commits that notify wait for each
+ * other. Ours are transactions of their own that write nothing, on a connection of their own, a
+ * few a second, so that no other commit waits for more than one of them.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+import pg from 'pg';
+import type { Logger } from './logger.ts';
+import { connectProducer, connectWorker } from './redis.ts';
+
+export interface TailChannelOptions {
+  readonly databaseUrl: string;
+  /** Absent: through Postgres. */
+  readonly redisUrl?: string | undefined;
+  readonly prefix: string;
+  readonly logger: Pick<Logger, 'warn'>;
+}
+
+export interface TailChannel {
+  /** A text may have so many bytes of UTF-8. */
+  readonly messageSizeBytesMax: number;
+  /** How much may be told at a time, in all, without being a burden. */
+  readonly burstSizeBytesMax: number;
+  /** @throws where it did not get away. Nobody may be listening. */
+  publish(topic: string, text: string): Promise<void>;
+  /** Hears a topic from the time this resolves; after a break by itself again. One listener a topic. */
+  listen(topic: string, onText: (text: string) => void): Promise<void>;
+  unlisten(topic: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+const SEND_DEADLINE_MS = 2_000;
+const REDIS_MESSAGE_SIZE_BYTES_MAX = 64 * 1_024;
+const REDIS_BURST_SIZE_BYTES_MAX = 512 * 1_024;
+/** Of `NAMEDATALEN` and `NOTIFY_PAYLOAD_MAX_LENGTH` of an unchanged Postgres. */
+const NOTIFY_SIZE_BYTES_MAX = 7_999;
+const NOTIFY_BURST_COUNT_MAX = 8;
+const RECONNECT_DELAY_MS_MIN = 100;
+const RECONNECT_DELAY_MS_MAX = 5_000;
+
+/** Opens nothing until it is used. */
+export function openTailChannel(options: TailChannelOptions): TailChannel {
+  return options.redisUrl === undefined || options.redisUrl === ''
+    ? new PostgresChannel(options)
+    : new RedisChannel(options, options.redisUrl);
+}
+
+type Listener = (text: string) => void;
+
+class RedisChannel implements TailChannel {
+  readonly messageSizeBytesMax = REDIS_MESSAGE_SIZE_BYTES_MAX;
+  readonly burstSizeBytesMax = REDIS_BURST_SIZE_BYTES_MAX;
+  readonly #options: TailChannelOptions;
+  readonly #url: string;
+  readonly #listeners = new Map<string, Listener>();
+  #sender: Promise<Redis> | undefined;
+  /** Its own connection: one that listens can do nothing else. */
+  #hearer: Redis | undefined;
+
+  constructor(options: TailChannelOptions, url: string) {
+    this.#options = options;
+    this.#url = url;
+  }
+
+  async publish(topic: string, text: string): Promise<void> {
+    this.#sender ??= connectProducer(this.#url, SEND_DEADLINE_MS).then((sender) => {
+      sender.on('error', this.#warn);
+      return sender;
+    });
+    await (await this.#sender).publish(this.#nameOf(topic), text);
+  }
+
+  async listen(topic: string, onText: Listener): Promise<void> {
+    const name = this.#nameOf(topic);
+    this.#listeners.set(name, onText);
+    // ioredis listens again by itself to what it listened to, after every reconnect.
+    this.#hearer ??= this.#connectHearer();
+    await this.#hearer.subscribe(name);
+  }
+
+  async unlisten(topic: string): Promise<void> {
+    const name = this.#nameOf(topic);
+    this.#listeners.delete(name);
+    await this.#hearer?.unsubscribe(name);
+  }
+
+  async close(): Promise<void> {
+    this.#hearer?.disconnect();
+    (await this.#sender)?.disconnect();
+  }
+
+  #connectHearer(): Redis {
+    const hearer = connectWorker(this.#url);
+    hearer.on('error', this.#warn);
+    hearer.on('message', (name: string, text: string) => this.#listeners.get(name)?.(text));
+    return hearer;
+  }
+
+  #nameOf(topic: string): string {
+    return `${this.#options.prefix}-${topic}`;
+  }
+
+  readonly #warn = (error: unknown): void =>
+    this.#options.logger.warn({ error }, 'redis connection of the live tail');
+}
+
+class PostgresChannel implements TailChannel {
+  readonly messageSizeBytesMax = NOTIFY_SIZE_BYTES_MAX;
+  readonly burstSizeBytesMax = NOTIFY_BURST_COUNT_MAX * NOTIFY_SIZE_BYTES_MAX;
+  readonly #options: TailChannelOptions;
+  readonly #listeners = new Map<string, Listener>();
+  readonly #closing = new AbortController();
+  #connected: Promise<pg.Client> | undefined;
+
+  constructor(options: TailChannelOptions) {
+    this.#options = options;
+  }
+
+  async publish(topic: string, text: string): Promise<void> {
+    const client = await this.#within(this.#client());
+    await client.query('select pg_notify($1, $2)', [this.#nameOf(topic), text]);
+  }
+
+  async listen(topic: string, onText: Listener): Promise<void> {
+    const name = this.#nameOf(topic);
+    this.#listeners.set(name, onText);
+    const client = await this.#client();
+    await client.query(`listen ${client.escapeIdentifier(name)}`);
+  }
+
+  async unlisten(topic: string): Promise<void> {
+    const name = this.#nameOf(topic);
+    if (!this.#listeners.delete(name)) return;
+    const client = await this.#within(this.#client());
+    await client.query(`unlisten ${client.escapeIdentifier(name)}`);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const client = await this.#connected?.catch(() => undefined);
+    await client?.end().catch(() => undefined);
+  }
+
+  #client(): Promise<pg.Client> {
+    return (this.#connected ??= this.#connect());
+  }
+
+  /** Tries for ever: whoever cannot wait gives up by itself. */
+  async #connect(): Promise<pg.Client> {
+    for (let delayMs = RECONNECT_DELAY_MS_MIN; ; delayMs *= 2) {
+      if (this.#closing.signal.aborted) throw new Error('the live tail is closed');
+      const client = new pg.Client({
+        connectionString: this.#options.databaseUrl,
+        application_name: 'sluice-tail',
+        connectionTimeoutMillis: RECONNECT_DELAY_MS_MAX,
+        query_timeout: RECONNECT_DELAY_MS_MAX,
+        keepAlive: true,
+      });
+      client.on('error', () => undefined);
+      client.on('notification', ({ channel, payload = '' }) =>
+        this.#listeners.get(channel)?.(payload),
+      );
+      try {
+        await client.connect();
+        for (const name of this.#listeners.keys())
+          await client.query(`listen ${client.escapeIdentifier(name)}`);
+        client.on('end', () => this.#reconnect());
+        return client;
+      } catch (error) {
+        this.#options.logger.warn({ error }, 'postgres connection of the live tail');
+        await client.end().catch(() => undefined);
+        await sleep(Math.min(delayMs, RECONNECT_DELAY_MS_MAX), undefined, {
+          signal: this.#closing.signal,
+        }).catch(() => undefined);
+      }
+    }
+  }
+
+  #reconnect(): void {
+    this.#connected = undefined;
+    if (this.#closing.signal.aborted || this.#listeners.size === 0) return;
+    this.#client().catch(() => undefined);
+  }
+
+  async #within<Value>(work: Promise<Value>): Promise<Value> {
+    const late = sleep(SEND_DEADLINE_MS, undefined, { ref: false }).then(() => {
+      throw new Error(`no connection in ${SEND_DEADLINE_MS} ms`);
+    });
+    return Promise.race([work, late]);
+  }
+
+  #nameOf(topic: string): string {
+    // Each database is a namespace of its own.
+    return `sluice-${topic}`;
+  }
+}

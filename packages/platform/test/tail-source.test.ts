@@ -1,0 +1,134 @@
+import type { TailLine } from '@sluice/domain/tail';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import {
+  ANNOUNCEMENT_TOPIC,
+  lineTopic,
+  TailSource,
+  type TailAnnouncement,
+  type TailMessage,
+} from '../src/tail-source.ts';
+import { MemoryChannel } from './memory-channel.ts';
+
+let channel: MemoryChannel;
+let source: TailSource;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  channel = new MemoryChannel();
+  source = new TailSource(channel, { warn: () => undefined });
+  source.start();
+});
+afterEach(() => {
+  source.stop();
+  vi.useRealTimers();
+});
+
+const announce = async (changes: Partial<TailAnnouncement> = {}): Promise<void> => {
+  const said = { hub: 'a', environmentId: 7, filters: [{}], forMs: 6_000, ...changes };
+  await channel.publish(ANNOUNCEMENT_TOPIC, JSON.stringify(said));
+};
+
+const line = (name: string): TailLine => ({
+  kind: 'received',
+  at_ms: 1,
+  outcome: 'accepted',
+  name,
+  people: [{ id: '1' }],
+  details: {},
+});
+
+const told = (environmentId = 7): TailMessage[] =>
+  channel.published
+    .filter(({ topic }) => topic === lineTopic(environmentId))
+    .map(({ text }) => JSON.parse(text) as TailMessage);
+const namesTold = () => told().flatMap(({ lines }) => lines.map(({ name }) => name));
+const droppedTold = () => told().reduce((sum, { dropped }) => sum + dropped, 0);
+
+test('a workspace that nobody reads is told nothing', async () => {
+  await announce();
+  expect(source.isWatched(7)).toBe(true);
+  expect(source.isWatched(8)).toBe(false);
+  source.tell(8, [line('a')]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(told(8)).toEqual([]);
+});
+
+test('lines of a moment go together, in order, those only that a filter wants', async () => {
+  await announce({ filters: [{ name: 'a' }, { name: 'b' }] });
+  source.tell(7, [line('a'), line('c'), line('b')]);
+  source.tell(7, [line('a')]);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(told()).toEqual([{ dropped: 0, lines: [line('a'), line('b'), line('a')] }]);
+});
+
+test('a reader that stops, or whose process vanishes, is forgotten', async () => {
+  await announce();
+  await announce({ hub: 'b' });
+  await announce({ filters: [] });
+  expect(source.isWatched(7)).toBe(true);
+  await vi.advanceTimersByTimeAsync(5_999);
+  expect(source.isWatched(7)).toBe(true);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(source.isWatched(7)).toBe(false);
+});
+
+test('what is announced again in time goes on', async () => {
+  await announce();
+  await vi.advanceTimersByTimeAsync(5_000);
+  await announce();
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(source.isWatched(7)).toBe(true);
+});
+
+test('no message is larger than the channel takes, and a line that is by itself is counted as dropped', async () => {
+  await announce();
+  source.tell(7, [
+    line('x'.repeat(2_000)),
+    ...Array.from({ length: 20 }, () => line('ü'.repeat(60))),
+  ]);
+  await vi.advanceTimersByTimeAsync(100);
+  for (const { text } of channel.published)
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1_000);
+  expect(namesTold()).toHaveLength(20);
+  expect(droppedTold()).toBe(1);
+});
+
+test('beyond what may be told at a time lines are dropped and counted, and none is lost without being counted', async () => {
+  await announce();
+  for (let n = 0; n < 1_000; n++) source.tell(7, [line(`line ${n}`)]);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(namesTold().length).toBeLessThan(100);
+  expect(namesTold().length + droppedTold()).toBe(1_000);
+});
+
+test('a channel that hangs holds up nobody: what gathers meanwhile is bounded', async () => {
+  await announce();
+  let open = () => {};
+  channel.gate = new Promise<void>((resolve) => (open = resolve));
+  for (let second = 0; second < 6; second++) {
+    for (let n = 0; n < 500; n++) source.tell(7, [line(`line ${n}`)]);
+    await vi.advanceTimersByTimeAsync(500);
+  }
+  open();
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(namesTold().length).toBeLessThan(150);
+  expect(namesTold().length + droppedTold()).toBe(3_000);
+});
+
+test('lines that did not get away are counted once the channel is back', async () => {
+  await announce();
+  channel.gate = Promise.reject(new Error('away'));
+  channel.gate.catch(() => undefined);
+  source.tell(7, [line('a'), line('b')]);
+  await vi.advanceTimersByTimeAsync(300);
+  channel.gate = Promise.resolve();
+  source.tell(7, [line('c')]);
+  await vi.advanceTimersByTimeAsync(300);
+  expect(namesTold()).toEqual(['c']);
+  expect(droppedTold()).toBe(2);
+});
+
+test('an announcement that is none is passed over', async () => {
+  await channel.publish(ANNOUNCEMENT_TOPIC, '{');
+  expect(source.isWatched(7)).toBe(false);
+});

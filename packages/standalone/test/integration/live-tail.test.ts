@@ -1,0 +1,123 @@
+/** The live tail across processes, on either broker: intake and worker tell, the API shows. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { DEMO } from '@sluice/database/seed-demo';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
+
+interface Tail {
+  readonly text: () => string;
+  readonly lines: (kind: string) => Record<string, unknown>[];
+  readonly close: () => void;
+}
+
+describe.each(['redis', 'postgres'] as const)('with the broker on %s', (broker) => {
+  let fleet: Fleet;
+  let receiver: Server;
+
+  beforeAll(async () => {
+    fleet = await startFleet(broker);
+    receiver = createServer(
+      (request, response) => void request.resume().on('end', () => response.end()),
+    );
+    await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+    await fleet.app.createReportingWebhook({
+      name: 'tail',
+      endpoint: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`,
+      events: ['customer_unsubscribed'],
+    });
+  });
+  afterAll(async () => {
+    receiver.closeAllConnections();
+    receiver.close();
+    await fleet.close();
+  });
+
+  const send = (call: string, body: object, headers: Record<string, string> = {}) =>
+    fetch(`${fleet.intake.url}/v1/${call}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}`,
+        ...headers,
+      },
+      body: JSON.stringify(body),
+    });
+
+  async function openTail(query: string): Promise<Tail> {
+    const ending = new AbortController();
+    const answer = await fetch(`${fleet.api.url}/v1/stream${query}`, {
+      headers: { authorization: `Bearer ${DEMO.appKey}` },
+      signal: ending.signal,
+    });
+    expect(answer.status).toBe(200);
+    let text = '';
+    const read = async (): Promise<void> => {
+      const decoder = new TextDecoder();
+      for await (const part of answer.body!) text += decoder.decode(part, { stream: true });
+    };
+    read().catch(() => undefined);
+    return {
+      text: () => text,
+      lines: (kind) =>
+        text
+          .split('\n\n')
+          .filter((block) => block.startsWith(`event: ${kind}\n`))
+          .map((block) => JSON.parse(block.slice(block.indexOf('\ndata: ') + 7))),
+      close: () => ending.abort(),
+    };
+  }
+
+  test('what intake takes and refuses and what the worker reports is seen, for the person asked for', async () => {
+    const everything = await openTail('');
+    const ofAda = await openTail('?person=ada');
+    // Intake hears of a reader a moment after it is there.
+    await vi.waitFor(async () => {
+      await send('track', { userId: 'bob', event: 'knock' });
+      expect(everything.text()).toContain('"name":"knock"');
+    }, WAIT);
+
+    const strict = { 'x-strict-mode': '1' };
+    expect((await send('track', { userId: 'ada' }, strict)).status).toBe(400);
+    await send('identify', {
+      userId: 'ada',
+      traits: { unsubscribed: true, secret: 'not to be shown' },
+    });
+    await send('track', { userId: 'ada', event: 'bought', messageId: 'm1' });
+    await vi.waitFor(() => expect(ofAda.lines('reported')).toHaveLength(1), WAIT);
+
+    expect(ofAda.lines('received')).toMatchObject([
+      { outcome: 'accepted', details: { type: 'person.identify', source: 'pipelines.identify' } },
+      { name: 'bought', people: [{ id: 'ada' }], details: { event_id: 'm1' } },
+    ]);
+    expect(ofAda.lines('reported')).toMatchObject([
+      { outcome: 'delivered', name: 'customer_unsubscribed', details: { status: 200, attempt: 1 } },
+    ]);
+    await vi.waitFor(
+      () =>
+        expect(everything.lines('refused')).toMatchObject([
+          { outcome: 'refused', details: { source: 'pipelines.track', code: 'required' } },
+        ]),
+      WAIT,
+    );
+    expect(everything.text()).not.toContain('not to be shown');
+    everything.close();
+    ofAda.close();
+  });
+
+  test('the trace of an event leads from the call to the delivery', async () => {
+    await send('identify', { userId: 'eve', traits: { email: 'eve@example.com' } });
+    await send('track', { userId: 'eve', event: 'looked', messageId: 'traced' });
+    await vi.waitFor(async () => {
+      const answer = await fetch(`${fleet.api.url}/v1/events/traced/trace`, {
+        headers: { authorization: `Bearer ${DEMO.appKey}` },
+      });
+      expect(answer.status).toBe(200);
+      const { trace } = (await answer.json()) as { trace: Record<string, unknown> };
+      expect(trace).toMatchObject({
+        received: { source: 'pipelines.track' },
+        envelope: { operations: expect.any(Number) },
+        event: { kind: 'event', name: 'looked' },
+      });
+    }, WAIT);
+  });
+});

@@ -1,0 +1,233 @@
+/** Purchases through the processes that operators run, paid at the simulated vendor. */
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
+import { listCharges } from '@sluice/billing-vendor/simulator-controls';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing';
+import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+
+const WAIT = { timeout: 20_000, interval: 50 };
+const TEST_TIMEOUT_MS = 60_000;
+const mainOf = (service: string) =>
+  fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
+
+let settings: Record<string, string>;
+let api: ServiceUnderTest;
+let worker: ServiceUnderTest;
+let simulator: Simulator;
+
+beforeAll(async () => {
+  const { database, url } = await createTestDatabase();
+  await seedDemoWorkspace(database);
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address() as AddressInfo;
+  listener.close();
+  settings = {
+    DATABASE_URL: url,
+    REDIS_URL: testRedisUrl(),
+    QUEUE_PREFIX: uniquePrefix(),
+    SHARD_COUNT: '1',
+    SIMULATOR_URL: `http://127.0.0.1:${port}`,
+    STRIPE_WEBHOOK_SECRET: 'whsec_of_this_test',
+    API_PORT: '0',
+    WORKER_PORT: '0',
+    WORKER_SWEEP_INTERVAL_MS: '100',
+  };
+  [api, worker] = await Promise.all([
+    startServiceUnderTest(mainOf('api'), settings),
+    startServiceUnderTest(mainOf('worker'), settings),
+  ]);
+  simulator = await startSimulator({
+    host: '127.0.0.1',
+    port,
+    webhookUrl: `${api.url}/v1/vendor_events`,
+    webhookSecret: 'whsec_of_this_test',
+    catalogue: readCatalogue(undefined),
+    now: Date.now,
+    random: Math.random,
+  });
+}, TEST_TIMEOUT_MS);
+
+afterAll(async () => {
+  await Promise.all([api.kill('SIGKILL'), worker.kill('SIGKILL')]);
+  await simulator.close();
+});
+
+const CARD = { accountId: DEMO.accountId, token: DEMO.accountToken };
+const INVOICED = { accountId: DEMO.invoicedAccountId, token: DEMO.invoicedAccountToken };
+
+/** What an answer may hold that is looked at by name. */
+type Body = Record<string, unknown> & { run_id: string };
+
+async function call(
+  account: typeof CARD | typeof INVOICED,
+  path: string,
+  body?: object,
+): Promise<{ status: number; headers: Headers; body: Body }> {
+  const answer = await fetch(`${api.url}/v1/accounts/${account.accountId}/billing${path}`, {
+    method: body ? 'POST' : 'GET',
+    headers: { authorization: `Bearer ${account.token}`, 'content-type': 'application/json' },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    body: JSON.parse(text === '' ? '{}' : text) as Body,
+  };
+}
+
+const paid = () => listCharges(simulator.state).filter((charge) => charge.status === 'succeeded');
+
+const untilEnded = (account: typeof CARD | typeof INVOICED, runId: string) =>
+  vi.waitFor(async () => {
+    const { body } = await call(account, `/runs/${runId}?wait=5`);
+    expect(body).not.toMatchObject({ status: 'pending' });
+    return body;
+  }, WAIT);
+
+test(
+  'invoiced: 200 starts at once of two packs are one charge of the card on file',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const set = await call(INVOICED, '/payment_method/default', {
+      payment_method_id: 'pm_card_visa',
+    });
+    expect(set.status).toBe(204);
+    expect((await call(INVOICED, '/payment')).body).toMatchObject({
+      payment_method: { card: { brand: 'visa', last4: '4242', expired: false } },
+    });
+    // Nothing may end before all have asked.
+    simulator.faults.add({ kind: 'conflict', method: 'POST', path: '/v1/invoices', count: 4 });
+    const answers = await Promise.all(
+      Array.from({ length: 200 }, (_, index) =>
+        call(INVOICED, '/inbox_previews/invoiced_purchase', {
+          pack: index % 2 ? 'pack_100' : 'pack_500',
+        }),
+      ),
+    );
+    expect(answers.filter((answer) => answer.status === 200)).toHaveLength(100);
+    expect(answers.filter((answer) => answer.status === 409)).toHaveLength(100);
+    const ids = new Set(
+      answers.flatMap(({ status, body }) => (status === 200 ? [body.run_id] : [])),
+    );
+    expect(ids.size).toBe(1);
+    const [runId = ''] = ids;
+    expect(await untilEnded(INVOICED, runId)).toMatchObject({ status: 'success' });
+    expect(paid()).toMatchObject([{ runId, status: 'succeeded' }]);
+    const status = await call(INVOICED, `/inbox_previews/invoiced_purchase_status?run_id=${runId}`);
+    expect(status.body).toEqual({ run_id: runId, status: 'success', message: null });
+  },
+);
+
+test(
+  'card: the customer pays the invoice, the vendor tells us, the credits are granted',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const bought = await call(CARD, '/credits/purchase', { llm: { quantity: 2_000 } });
+    expect(bought.body).toMatchObject({
+      rail: 'card',
+      run_id: null,
+      payment: { amount: { amount: 2_000, currency: 'usd' } },
+    });
+    const { purchase_id: handle, payment } = bought.body as unknown as {
+      purchase_id: string;
+      payment: { client_secret: string; invoice_id: string };
+    };
+    const status = () => call(CARD, `/credits/purchase_status?purchase_id=${handle}`);
+    expect((await status()).body).toMatchObject({ status: 'open', state: 'pending' });
+    const intent = payment.client_secret.split('_secret_')[0];
+    await fetch(`${settings['SIMULATOR_URL']}/v1/payment_intents/${intent}/confirm`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer pk_test' },
+      body: new URLSearchParams({
+        payment_method: 'pm_card_visa',
+        client_secret: payment.client_secret,
+      }),
+    });
+    await vi.waitFor(
+      async () =>
+        expect((await status()).body).toMatchObject({
+          status: 'granted',
+          state: 'succeeded',
+          balance: { pools: [{}, {}, { pool: 'purchased', granted: 2_000, remaining: 2_000 }] },
+        }),
+      WAIT,
+    );
+    const old = await call(CARD, `/ai_credits/purchase_status?invoice_id=${payment.invoice_id}`);
+    expect(old.body).toEqual({ invoice_id: payment.invoice_id, status: 'granted' });
+    expect(old.headers.get('deprecation')).toBe('@1767225600');
+  },
+);
+
+test(
+  'a plan is answered with its subscription, then takes an add-on',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    await call(CARD, '/payment_method/default', { payment_method_id: 'pm_card_visa' });
+    const bought = await call(CARD, '/plans/essentials_month', { coupon_code: 'WELCOME20' });
+    expect(bought).toMatchObject({
+      status: 200,
+      body: {
+        subscription: {
+          plan_id: 'essentials_month',
+          status: 'active',
+          coupon_code: 'WELCOME20',
+          amount: { amount: 8_000, currency: 'usd' },
+        },
+      },
+    });
+    const runId = bought.body.run_id;
+    const checkout = (query: string) =>
+      call(CARD, `/plans/checkout_status?run_id=${runId}&${query}`);
+    expect((await checkout('plan_id=essentials_month')).body).toMatchObject({ status: 'success' });
+    for (const other of ['plan_id=premium_month', 'plan_id=essentials_month&coupon_code=FIFTY']) {
+      const { body } = await checkout(other);
+      expect(body).toMatchObject({ status: 'conflict' });
+      expect(body).not.toHaveProperty('subscription');
+    }
+    const added = await call(CARD, '/addons', { skus: { add: ['price_addon_ip_month'] } });
+    expect(await untilEnded(CARD, added.body.run_id)).toMatchObject({
+      status: 'success',
+    });
+    expect((await call(CARD, '/info')).body).toMatchObject({
+      billing: {
+        plan: { id: 'essentials_month', tier: 'essentials', status: 'active' },
+        subscription: { status: 'active' },
+        addons: [{ sku: 'price_addon_ip_month', quantity: 1 }],
+        in_flight: [],
+      },
+    });
+  },
+);
+
+test(
+  'a worker that is killed in the middle of a purchase leaves one charge and one grant',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    // The vendor takes the money and its answer does not arrive.
+    simulator.faults.add({ kind: 'timeout_after', path: '/pay', count: 1 });
+    const before = paid().length;
+    const bought = await call(INVOICED, '/credits/purchase', { builder: { quantity: 100 } });
+    await vi.waitFor(() => expect(paid()).toHaveLength(before + 1), WAIT);
+    await worker.kill('SIGKILL');
+    worker = await startServiceUnderTest(mainOf('worker'), {
+      ...settings,
+      VENDOR_TIMEOUT_MS: '1000',
+    });
+    // The vendor's own event settles it, long before the lease of the dead worker ends.
+    const runId = bought.body.run_id;
+    expect(await untilEnded(INVOICED, runId)).toMatchObject({ status: 'success' });
+    expect(paid().filter((charge) => charge.runId === runId)).toHaveLength(1);
+    expect((await call(INVOICED, '/credits/balance/builder')).body).toMatchObject({
+      total_available: expect.any(Number),
+      pools: [{}, {}, { pool: 'purchased', granted: 100 }],
+    });
+  },
+);

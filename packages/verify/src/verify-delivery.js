@@ -1,0 +1,65 @@
+/**
+ * Verifies that a request is a delivery of a webhook of yours: signed with its secret, just now.
+ *
+ * JavaScript and not TypeScript, and nothing imported but Node's own crypto, so that this file can
+ * be copied into any receiver as it stands. The signature is the lowercase hex HMAC-SHA256 of
+ * `v0:<x-svc-timestamp>:<raw body>`, with the characters of the secret as the key; while a secret is
+ * rotated `x-svc-signature-next` has the new one's, and either header will do.
+ *
+ * Every signature is compared with every secret's, in constant time and without stopping at the
+ * first that fits: how long it takes says nothing about the secrets.
+ */
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+const TOLERANCE_SECONDS = 300;
+const SIGNATURE_HEADERS = ['x-svc-signature', 'x-svc-signature-next'];
+const TIMESTAMP = /^\d{1,12}$/;
+const SIGNATURE = /^[0-9a-f]{64}$/;
+
+/** @type {typeof import('../verify-delivery.d.ts').verifyDelivery} */
+export function verifyDelivery(headers, body, secrets, options = {}) {
+  return whyRefused(headers, body, secrets, options) === undefined;
+}
+
+/** @type {typeof import('../verify-delivery.d.ts').whyRefused} */
+export function whyRefused(headers, body, secrets, options = {}) {
+  const { toleranceSeconds = TOLERANCE_SECONDS, nowMs = Date.now() } = options;
+  const keys = typeof secrets === 'string' ? [secrets] : [...secrets];
+  if (keys.length === 0 || keys.some((key) => typeof key !== 'string' || key === '')) {
+    throw new TypeError('a delivery is verified with at least one secret, and none may be empty');
+  }
+
+  const timestamp = headerOf(headers, 'x-svc-timestamp');
+  const signatures = SIGNATURE_HEADERS.map((name) => headerOf(headers, name))
+    .filter((value) => value !== undefined && SIGNATURE.test(value))
+    .map((value) => Buffer.from(String(value), 'hex'));
+  if (timestamp === undefined || !TIMESTAMP.test(timestamp) || signatures.length === 0) {
+    return 'malformed_headers';
+  }
+
+  const ageSeconds = nowMs / 1000 - Number(timestamp);
+  if (ageSeconds > toleranceSeconds) return 'too_old';
+  if (ageSeconds < -toleranceSeconds) return 'too_new';
+
+  let matches = 0;
+  for (const key of keys) {
+    const expected = createHmac('sha256', key).update(`v0:${timestamp}:`).update(body).digest();
+    for (const signature of signatures) matches += Number(timingSafeEqual(expected, signature));
+  }
+  return matches > 0 ? undefined : 'wrong_signature';
+}
+
+/**
+ * The one value of a header; undefined where there is none, or more than one.
+ *
+ * @param {import('../verify-delivery.d.ts').DeliveryHeaders} headers
+ * @param {string} name in lower case
+ * @returns {string | undefined}
+ */
+function headerOf(headers, name) {
+  if (typeof headers.get === 'function') return headers.get(name) ?? undefined;
+  const values = Object.entries(headers)
+    .filter(([key]) => key.toLowerCase() === name)
+    .flatMap(([, value]) => value ?? []);
+  return values.length === 1 && typeof values[0] === 'string' ? values[0] : undefined;
+}

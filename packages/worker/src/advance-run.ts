@@ -1,0 +1,237 @@
+/**
+ * Takes one run as far as it will go now: claims it, does the step that `domain/src/run-workflow.ts`
+ * names, writes down what came of it together with what it means for the account, and so on.
+ *
+ * A crash at any point costs nothing but time: before the intent nothing has happened, after it the
+ * same key is used again, and a step's outcome is written in one transaction with its effects. Two
+ * workers on one run: the second claim's number fences the first one off.
+ *
+ * Before: `api/src/start-run.ts` (through `platform/src/queue.ts`), `sweep-runs.ts`. After:
+ * `settle-invoice.ts`, `billing-vendor/src/vendor.ts`.
+ */
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { Database } from '@sluice/database/connection';
+import {
+  claimRun,
+  findVendorCustomer,
+  insertStepIntent,
+  insertVendorCustomer,
+  listRunSteps,
+  lockRun,
+  parkRun,
+  releaseRun,
+  updateRunInvoice,
+  updateStep,
+  type Run,
+  type RunKey,
+  type RunStep,
+} from '@sluice/database/runs';
+import type { Catalogue } from '@sluice/domain/catalogue';
+import {
+  idempotencyKey,
+  INTENT_REPLAY_MS_MAX,
+  nextMove,
+  retryDelayMs,
+} from '@sluice/domain/run-workflow';
+import type { StepName } from '@sluice/domain/run-workflow';
+import type { Logger } from '@sluice/platform/logger';
+import { endRun, endRunByStep } from './end-run.ts';
+import { STEPS, type StepContext, type StepInput, type StepOutput } from './purchase-steps.ts';
+import { settleInvoice } from './settle-invoice.ts';
+
+export interface AdvanceRunDeps {
+  readonly database: Database;
+  readonly vendor: Vendor;
+  readonly catalogue: Catalogue;
+  /** How long a run waits for a worker that died. Must be well above the vendor's timeout. */
+  readonly leaseMs: number;
+  readonly now: () => number;
+  readonly logger: Logger;
+  /** Tests end a worker here, as a crash would. */
+  readonly onPoint?: (point: CrashPoint) => Promise<void>;
+}
+
+/** The moments between which a crash makes a difference. */
+export type CrashPoint =
+  `${'before-intent' | 'after-intent' | 'after-vendor' | 'after-record'}:${StepName}`;
+
+export type AdvanceOutcome =
+  | 'ended'
+  | 'waiting'
+  /** Another worker has it, or it has ended. */
+  | 'overtaken'
+  | 'parked';
+
+/** How often an unpaid invoice of the card rail is looked at, in case the vendor's event was lost. */
+const PAYMENT_CHECK_MS = 60_000;
+
+export async function advanceRun(deps: AdvanceRunDeps, key: RunKey): Promise<AdvanceOutcome> {
+  const run = await claimRun(deps.database, key, deps.leaseMs);
+  if (!run) return 'overtaken';
+  for (;;) {
+    const steps = await listRunSteps(deps.database, run);
+    const nowMs = deps.now();
+    const isExpired = run.expiresAt !== null && run.expiresAt.getTime() <= nowMs;
+    const next = nextMove({ kind: run.kind, rail: run.rail, isExpired }, steps);
+    switch (next.move) {
+      case 'park':
+        await parkRun(deps.database, run, `the step ${next.step} was tried too often`);
+        deps.logger.error({ runId: run.runId, step: next.step }, 'a run waits for a person');
+        return 'parked';
+      case 'wait-for-payment':
+        return waitForPayment(deps, run, knownOf(steps));
+      case 'finish':
+        return endRun(deps, run, steps, next.status);
+      case 'do': {
+        const outcome = await doStep(deps, run, steps, next.step, next.attempt);
+        if (outcome !== 'advanced') return outcome;
+      }
+    }
+  }
+}
+
+const knownOf = (steps: readonly RunStep[]): StepOutput =>
+  Object.assign(
+    {},
+    ...steps.filter((step) => step.state === 'done').map((step) => step.output as StepOutput),
+  ) as StepOutput;
+
+async function doStep(
+  deps: AdvanceRunDeps,
+  run: Run,
+  steps: readonly RunStep[],
+  name: StepName,
+  attempt: number,
+): Promise<AdvanceOutcome | 'advanced'> {
+  const { database, vendor, catalogue } = deps;
+  const step = STEPS[name];
+  const nowMs = deps.now();
+  // An account has one customer, so two runs of it use one key.
+  const key =
+    name === 'customer'
+      ? idempotencyKey(`account_${run.accountId}`, name, attempt)
+      : idempotencyKey(run.runId, name, attempt);
+  const base = {
+    vendor,
+    catalogue,
+    run,
+    known: knownOf(steps),
+    key,
+    nowMs,
+    existingCustomerId:
+      name === 'customer' ? await findVendorCustomer(database, run.accountId) : undefined,
+  };
+  const hasIntent = steps.some((each) => each.step === name && each.attempt === attempt);
+  let input: StepInput = {};
+  if (!hasIntent && step.prepare) {
+    const prepared = await step.prepare(base);
+    if (prepared.outcome !== 'ok') return waitLonger(deps, run, name, prepared);
+    input = prepared.value;
+  }
+  await deps.onPoint?.(`before-intent:${name}`);
+  const intent = await insertStepIntent(
+    database,
+    run,
+    { step: name, attempt, idempotencyKey: key, input },
+    deps.leaseMs,
+    nowMs,
+  );
+  if (!intent) return 'overtaken';
+  await deps.onPoint?.(`after-intent:${name}`);
+  const context: StepContext = { ...base, input: intent.input as StepInput };
+
+  const isOld = nowMs - intent.startedAt.getTime() > INTENT_REPLAY_MS_MAX;
+  let result: VendorResult<StepOutput | null> = isOld
+    ? { outcome: 'unknown', reason: 'the key may be forgotten', isFinal: true }
+    : await step.perform(context);
+  // What is there tells more than an answer that cannot change, or that says "not like this".
+  const refusal = result.outcome === 'refused' ? result : undefined;
+  if (refusal || (result.outcome === 'unknown' && result.isFinal)) {
+    const found = await step.lookUp(context);
+    result = refusal && found.outcome === 'ok' && found.value === null ? refusal : found;
+  }
+  await deps.onPoint?.(`after-vendor:${name}`);
+  if (result.outcome === 'unknown') return waitLonger(deps, run, name, result);
+  const settled = await recordStep(deps, run, { step: name, attempt }, result, base.known);
+  await deps.onPoint?.(`after-record:${name}`);
+  return settled;
+}
+
+/** The second transaction: what came of the step, and what it means, together. */
+async function recordStep(
+  deps: AdvanceRunDeps,
+  run: Run,
+  step: { readonly step: StepName; readonly attempt: number },
+  result: Exclude<VendorResult<StepOutput | null>, { outcome: 'unknown' }>,
+  known: StepOutput,
+): Promise<AdvanceOutcome | 'advanced'> {
+  const nowMs = deps.now();
+  return deps.database.transaction().execute(async (transaction) => {
+    const locked = await lockRun(transaction, run);
+    if (!locked || locked.status !== 'pending' || locked.fence !== run.fence) return 'overtaken';
+    if (result.outcome !== 'ok' || result.value === null) {
+      const state = result.outcome === 'ok' ? 'absent' : result.outcome;
+      const output = result.outcome === 'declined' ? { declineCode: result.declineCode } : {};
+      await updateStep(transaction, run, step, { state, output }, nowMs);
+      return 'advanced';
+    }
+    const output = result.value;
+    await updateStep(transaction, run, step, { state: 'done', output }, nowMs);
+    if (step.step === 'customer' && output.customerId !== undefined)
+      await insertVendorCustomer(transaction, run.accountId, output.customerId);
+    if (step.step === 'invoice' && output.invoiceId !== undefined)
+      await updateRunInvoice(transaction, run, output.invoiceId);
+    if (step.step === 'pay' || step.step === 'void') {
+      const {
+        invoiceId = '',
+        invoiceStatus = 'open',
+        total = { amount: 0, currency: '' },
+      } = output;
+      const fate = { invoiceId, status: invoiceStatus, total };
+      const settlement = await settleInvoice(transaction, locked, fate, nowMs);
+      if (settlement === 'parked') return 'parked';
+      return settlement === 'unchanged' ? 'advanced' : 'ended';
+    }
+    return endRunByStep(transaction, locked, step.step, { ...known, ...output }, nowMs);
+  });
+}
+
+async function waitForPayment(
+  deps: AdvanceRunDeps,
+  run: Run,
+  known: StepOutput,
+): Promise<AdvanceOutcome> {
+  const found = await deps.vendor.findInvoice(known.invoiceId ?? '');
+  if (found.outcome === 'ok') {
+    const settlement = await deps.database.transaction().execute(async (transaction) => {
+      const locked = await lockRun(transaction, run);
+      if (!locked || locked.fence !== run.fence) return 'overtaken';
+      return settleInvoice(transaction, locked, found.value, deps.now());
+    });
+    if (settlement === 'overtaken' || settlement === 'parked') return settlement;
+    if (settlement !== 'unchanged') return 'ended';
+  }
+  const atMs = Math.min(deps.now() + PAYMENT_CHECK_MS, run.expiresAt?.getTime() ?? Infinity);
+  await releaseRun(deps.database, run, atMs, 0);
+  return 'waiting';
+}
+
+async function waitLonger(
+  deps: AdvanceRunDeps,
+  run: Run,
+  step: StepName,
+  result: Exclude<VendorResult<unknown>, { outcome: 'ok' }>,
+): Promise<AdvanceOutcome> {
+  const delayMs = retryDelayMs(run.waitCount);
+  deps.logger.warn(
+    {
+      runId: run.runId,
+      step,
+      reason: 'reason' in result ? result.reason : result.outcome,
+      delayMs,
+    },
+    'the vendor did not say what happened; asked again later',
+  );
+  await releaseRun(deps.database, run, deps.now() + delayMs, run.waitCount + 1);
+  return 'waiting';
+}

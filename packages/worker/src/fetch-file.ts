@@ -1,0 +1,93 @@
+/**
+ * Fetches a file from an address that its owner gave, piece by piece: an answer of any length takes
+ * the memory of one piece. The addresses that may be reached are those of webhooks
+ * (`vetted-connection.ts`), redirects are not followed for the same reason.
+ *
+ * Node's own client and not undici's: one request now and then, whose pieces are wanted at the
+ * speed at which they can be stored.
+ */
+import { request, type IncomingMessage } from 'node:http';
+import type { VettedConnector } from './vetted-connection.ts';
+
+/** Why there is no file; the message is for its owner. `mayPass`: another try could go better. */
+export class FetchFault extends Error {
+  readonly mayPass: boolean;
+
+  constructor(message: string, mayPass: boolean) {
+    super(message);
+    this.mayPass = mayPass;
+  }
+}
+
+const HEAD_TIMEOUT_MS = 30_000;
+/** A URL from which nothing comes for so long has broken off. */
+export const SILENCE_TIMEOUT_MS = 60_000;
+
+/** @throws FetchFault, also in the middle of the pieces. */
+export async function* fetchFile(
+  connector: VettedConnector,
+  address: string,
+): AsyncGenerator<Buffer, void, undefined> {
+  const url = URL.parse(address);
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
+    throw new FetchFault('data_file_url is not an http or https URL', false);
+  const response = await sendGet(connector, url);
+  const { statusCode = 0 } = response;
+  if (statusCode !== 200) {
+    response.destroy();
+    const reason = statusCode >= 300 && statusCode < 400 ? ' (redirects are not followed)' : '';
+    throw new FetchFault(`the URL answered ${statusCode}${reason}`, statusCode >= 500);
+  }
+  const coding = response.headers['content-encoding'] ?? 'identity';
+  if (coding !== 'identity') {
+    response.destroy();
+    throw new FetchFault(`the URL sends the file as ${coding}; it must be plain CSV`, false);
+  }
+  response.socket.setTimeout(SILENCE_TIMEOUT_MS, () => response.destroy(new Error('silence')));
+  try {
+    for await (const piece of response as AsyncIterable<Buffer>) yield piece;
+  } catch (error) {
+    throw new FetchFault(`the file broke off: ${(error as Error).message}`, true);
+  }
+}
+
+async function sendGet(connector: VettedConnector, url: URL): Promise<IncomingMessage> {
+  const { protocol, hostname, port, pathname, search, username, password } = url;
+  const target = { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port };
+  const answered = new Promise<IncomingMessage>((resolve, reject) => {
+    const sender = request({
+      // TLS is the connector's work.
+      protocol: 'http:',
+      path: pathname + search,
+      headers: { host: url.host, 'accept-encoding': 'identity', 'user-agent': 'Sluice' },
+      ...(username || password ? { auth: `${decoded(username)}:${decoded(password)}` } : {}),
+      createConnection: (_options, onCreated) => {
+        connector.openSocket(target, (error, socket) => onCreated(error, socket as never));
+        return undefined;
+      },
+    });
+    const timer = setTimeout(() => {
+      sender.destroy(new Error(`no answer within ${HEAD_TIMEOUT_MS / 1_000} s`));
+    }, HEAD_TIMEOUT_MS);
+    sender
+      .once('close', () => clearTimeout(timer))
+      .once('response', (response) => {
+        clearTimeout(timer);
+        resolve(response);
+      })
+      .on('error', reject)
+      .end();
+  });
+  return answered.catch((error: unknown) => {
+    throw new FetchFault(`the URL cannot be reached: ${(error as Error).message}`, true);
+  });
+}
+
+/** The part as it was before it was percent-encoded; as it stands where that was never valid. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,43 @@
+/** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
+import type { LanePolicy } from '@sluice/domain/lane';
+import type { Logger } from '@sluice/platform/logger';
+import type { FairSlots } from './fair-slots.ts';
+import type { HttpOutcome, HttpPost } from './http-client.ts';
+import type { LaneStore } from './lane-store.ts';
+import type { TailTeller } from './tell-attempt.ts';
+
+export interface LaneDrainDeps {
+  readonly store: Pick<LaneStore, 'load' | 'keep'>;
+  /** Of a log whose end is not known before it is read: true once it is. */
+  readonly isAtEnd?: () => boolean;
+  readonly policy: LanePolicy;
+  readonly slots: LaneSlots;
+  readonly leases: LeaseOptions;
+  readonly post: (request: HttpPost) => Promise<HttpOutcome>;
+  /** Opens a sealed secret of a workspace. */
+  readonly openSecret: (environmentId: number, sealed: string) => string;
+  /** Unix milliseconds: what timestamps and waits are made of. */
+  readonly now: () => number;
+  /** Never set back: what leases and slices are measured with. */
+  readonly monotonicNow: () => number;
+  readonly pause: (durationMs: number) => Promise<void>;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly tail?: TailTeller;
+  readonly logger: Logger;
+}
+
+/** Probes have slots of their own: however many lanes fail, they take none from those that do not. */
+export interface LaneSlots {
+  readonly deliveries: FairSlots;
+  readonly probes: FairSlots;
+}
+
+export interface LeaseOptions {
+  /** Longest time of one request. */
+  readonly timeoutMs: number;
+  /** How long a lane waits for a worker that died. Must be well above the timeout. */
+  readonly leaseMs: number;
+  /** After this a lane makes room for others; what is in flight is waited for. */
+  readonly sliceMs: number;
+}

@@ -1,0 +1,61 @@
+/**
+ * A drain's place in its lane's log: reads on, part after part, and knows from which day on there is
+ * something to read, so that the partitions of the days before are not looked at.
+ *
+ * Between `lane-drain.ts` and `lane-store.ts`.
+ */
+import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
+import { AppError } from '@sluice/domain/errors';
+import type { LaneStore } from './lane-store.ts';
+
+export class LaneLog {
+  readonly #store: Pick<LaneStore, 'load'>;
+  readonly #lane: LaneKey;
+  /** Attempts of earlier runs are between the cursor and here. */
+  readonly #attemptedThrough: number;
+  readonly #isAtEnd: (() => boolean) | undefined;
+  #readFromDay: string | null;
+  #cursorFromDay: string | null;
+
+  /** @param isAtEnd - for a log whose end is not known before it is read. */
+  constructor(
+    store: Pick<LaneStore, 'load'>,
+    lane: LaneKey,
+    claimed: Pick<ClaimedLane, 'attemptedThrough' | 'readFromDay'>,
+    isAtEnd?: () => boolean,
+  ) {
+    this.#store = store;
+    this.#lane = lane;
+    this.#isAtEnd = isAtEnd;
+    this.#attemptedThrough = claimed.attemptedThrough;
+    this.#readFromDay = claimed.readFromDay;
+    this.#cursorFromDay = claimed.readFromDay;
+  }
+
+  /** Nothing beyond the cursor is from a day before this one; null where nobody knows. */
+  get cursorFromDay(): string | null {
+    return this.#cursorFromDay;
+  }
+
+  /**
+   * The next deliveries after `after`, at most `limit` and at least one, but in a log whose end is not known.
+   *
+   * @throws AppError BUG where there is none: the lane's row says that there is.
+   */
+  async read(after: number, limit: number, cursor: number): Promise<LoggedDelivery[]> {
+    const page = await this.#store.load({
+      lane: this.#lane,
+      after,
+      attemptedThrough: this.#attemptedThrough,
+      limit,
+      readFromDay: this.#readFromDay,
+    });
+    const [first] = page;
+    if (!first && this.#isAtEnd) return [];
+    if (!first) throw new AppError('BUG', `the log of a lane ends at ${after}, and should not`);
+    if (after === cursor) this.#cursorFromDay = first.readFromDay;
+    this.#readFromDay = page.at(-1)?.readFromDay ?? null;
+    return page;
+  }
+}

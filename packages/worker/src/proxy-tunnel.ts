@@ -1,0 +1,94 @@
+/**
+ * A way through an egress proxy: `CONNECT address:port`, and from there on the socket is the
+ * target's. The proxy is given an address that was judged (`vetted-connection.ts`), never a name, so
+ * that it cannot resolve the name to something else.
+ *
+ * What the proxy refuses, and a proxy that is away, say nothing of the endpoint: both are
+ * `PROXY_FAILED`, which goes to backoff at once.
+ */
+import { connect, type Socket } from 'node:net';
+import { PROXY_FAILED } from './classify-failure.ts';
+
+const HEAD_BYTES_MAX = 8 * 1024;
+
+/** Parsed from `WEBHOOK_PROXY_URL`. */
+export interface Proxy {
+  readonly hostname: string;
+  readonly port: number;
+  /** The header's value, where the proxy wants one. */
+  readonly authorization: string | undefined;
+}
+
+/** @throws TypeError where it is no http URL. */
+export function parseProxy(url: string): Proxy {
+  const { protocol, hostname, port, username, password } = new URL(url);
+  if (protocol !== 'http:') throw new TypeError('a proxy is an http URL');
+  const credentials = [username, password].map(decodeURIComponent).join(':');
+  return {
+    hostname: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port || 80),
+    authorization:
+      username === '' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`,
+  };
+}
+
+/**
+ * Opens a connection to the proxy, and through it to what `target` resolves to: an IP address, IPv6
+ * without brackets. Calls `onOpened` once, and not before it has returned; destroy the socket and
+ * nobody is called.
+ */
+export function openTunnel(
+  proxy: Proxy,
+  target: Promise<{ readonly address: string; readonly port: number }>,
+  onOpened: (error: Error | null) => void,
+): Socket {
+  const socket = connect(proxy.port, proxy.hostname);
+  socket.setNoDelay(true);
+  let head = Buffer.alloc(0);
+  const end = (error: Error | null): void => {
+    socket.off('error', onError).off('close', onClose).off('data', onData);
+    // Whoever destroys the socket later need not listen.
+    if (error) socket.on('error', () => {}).destroy();
+    onOpened(error);
+  };
+  const onError = (error: Error): void => end(failure(error.message));
+  const onClose = (): void => {
+    // Destroyed by us: nobody waits. By the proxy: it has said its last.
+    if (socket.readableEnded) end(failure('it closed the connection'));
+  };
+  const onData = (chunk: Buffer): void => {
+    head = Buffer.concat([head, chunk]);
+    const size = head.indexOf('\r\n\r\n') + 4;
+    if (size < 4) {
+      if (head.length > HEAD_BYTES_MAX) end(failure('its answer has no end'));
+      return;
+    }
+    const statusLine = head.toString('latin1', 0, head.indexOf('\r\n'));
+    if (!/^HTTP\/1\.[01] 2\d\d/.test(statusLine)) {
+      end(failure(`it answered ${statusLine.slice(0, 100)}`));
+      return;
+    }
+    socket.pause();
+    if (head.length > size) socket.unshift(head.subarray(size));
+    end(null);
+  };
+  socket.on('error', onError).on('close', onClose).on('data', onData);
+  target.then(
+    ({ address, port }) => {
+      if (socket.destroyed) return;
+      const authority = address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+      const authorization = proxy.authorization
+        ? `Proxy-Authorization: ${proxy.authorization}\r\n`
+        : '';
+      socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n${authorization}\r\n`);
+    },
+    (error: Error) => {
+      if (!socket.destroyed) end(error);
+    },
+  );
+  return socket;
+}
+
+function failure(what: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`the egress proxy: ${what}`), { code: PROXY_FAILED });
+}

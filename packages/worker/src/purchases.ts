@@ -1,0 +1,69 @@
+/** Everything of purchases that a worker process does: what the queue brings, and what is swept. */
+import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
+import type { Database } from '@sluice/database/connection';
+import type { Logger } from '@sluice/platform/logger';
+import type { Producer } from '@sluice/platform/queue';
+import type { PurchaseProcessors } from '@sluice/platform/queue-consumers';
+import { repeat } from '@sluice/platform/repeat';
+import type { z } from 'zod';
+import { advanceRun } from './advance-run.ts';
+import { renewCredits } from './renew-credits.ts';
+import type { workerSettings } from './settings.ts';
+import { settleVendorEvents } from './settle-vendor-events.ts';
+import { sweepRuns } from './sweep-runs.ts';
+
+export interface PurchasesDeps {
+  readonly database: Database;
+  readonly producer: Pick<Producer, 'wakeRun'>;
+  readonly settings: z.infer<typeof workerSettings>;
+  readonly now: () => number;
+  readonly logger: Logger;
+}
+
+export interface Purchases {
+  readonly processors: PurchaseProcessors;
+  /** Begins to look for what the queue does not know of. */
+  startSweeps(): { stop(): Promise<void> };
+}
+
+/** Two calls of the vendor and what is written between them. */
+const LEASE_TIMEOUTS = 4;
+const RENEW_INTERVAL_MS = 60_000;
+
+export function createPurchases(deps: PurchasesDeps): Purchases {
+  const { database, producer, settings, now, logger } = deps;
+  const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
+  const vendor = createStripeVendor(openVendorClient(settings));
+  const leaseMs = settings.VENDOR_TIMEOUT_MS * LEASE_TIMEOUTS;
+  const settle = () => settleVendorEvents({ database, vendor, now, logger });
+  return {
+    processors: {
+      concurrency: settings.WORKER_PURCHASE_CONCURRENCY,
+      async advanceRun(run) {
+        await advanceRun({ database, vendor, catalogue, leaseMs, now, logger }, run);
+      },
+      async settleVendorEvents() {
+        await settle();
+      },
+    },
+    startSweeps() {
+      const interval = settings.WORKER_SWEEP_INTERVAL_MS;
+      const sweeps = [
+        repeat('sweep purchases', interval, logger, () =>
+          sweepRuns({ database, wakeRun: (run) => producer.wakeRun(run), now }),
+        ),
+        repeat('settle vendor events', interval, logger, settle),
+        repeat('renew credits', RENEW_INTERVAL_MS, logger, () =>
+          renewCredits({ database, catalogue, now }),
+        ),
+      ];
+      return {
+        async stop() {
+          await Promise.all(sweeps.map((sweep) => sweep.stop()));
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,35 @@
+/** `/readyz` of the worker: progress, not pulse. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '@sluice/database/connection';
+import { countParkedOperations } from '@sluice/database/parked-operations';
+import type { Producer } from '@sluice/platform/queue';
+import type { Consumers } from '@sluice/platform/queue-consumers';
+import type { Readiness } from './health-server.ts';
+
+const DEADLINE_MS = 2_000;
+/** Beyond it the exact number says nothing more. */
+export const PARKED_COUNT_MAX = 1_000;
+
+/** Not ready while the broker does not answer or a queue stands. Within two seconds. */
+export async function readReadiness(
+  database: Database,
+  producer: Pick<Producer, 'envelopeCounts'>,
+  consumers: Consumers,
+): Promise<Readiness> {
+  const late = sleep(DEADLINE_MS, undefined, { ref: false });
+  const [counts, parked] = await Promise.all([
+    Promise.race([producer.envelopeCounts().catch(() => undefined), late]),
+    Promise.race([countParkedOperations(database, PARKED_COUNT_MAX).catch(() => undefined), late]),
+  ]);
+  const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
+  return {
+    isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
+    details: {
+      queued_envelopes: counts ?? null,
+      stuck_queues: stuckQueues,
+      replaced_workers: replacedWorkers,
+      // Not a reason to be unready: the version that mends it must be able to start.
+      parked_operations: parked ?? null,
+    },
+  };
+}

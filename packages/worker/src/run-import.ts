@@ -1,0 +1,228 @@
+/**
+ * One import from where it is to its end, or until the worker stops: the file is fetched, its first
+ * line judged, its rows written in batches.
+ *
+ * Every step writes how far it is, under a lease. So a worker that is killed costs the time until
+ * its lease ends and, at most, one batch of reading: the next worker begins at the byte behind the
+ * last batch. A file that is being fetched is fetched again from its start.
+ *
+ * Started by `main.ts`, again and again. After: `read-csv.ts`, `import-rows.ts`.
+ */
+import {
+  appendImportChunk,
+  clearImportChunks,
+  readImportChunk,
+} from '@sluice/database/import-chunks';
+import {
+  advanceImport,
+  claimImport,
+  failAbandonedUploads,
+  type ImportRow,
+  type ImportStep,
+} from '@sluice/database/imports';
+import type { LaneKey } from '@sluice/database/lanes';
+import { readColumns } from '@sluice/domain/import-file';
+import { FetchFault, SILENCE_TIMEOUT_MS } from './fetch-file.ts';
+import { importRows, type ImportInHand } from './import-rows.ts';
+import type { ProcessEnvelopeDeps } from './process-envelope.ts';
+import { CsvFault, readCsv, type CsvRecord } from './read-csv.ts';
+
+export interface RunImportDeps extends ProcessEnvelopeDeps {
+  readonly fetchFile: (address: string) => AsyncIterable<Buffer>;
+  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly pause: (durationMs: number, signal: AbortSignal) => Promise<unknown>;
+  readonly leaseMs: number;
+  readonly sizeBytesMax: number;
+  /** Aborted: the step under way is the last. */
+  readonly stopping: AbortSignal;
+}
+
+const CHUNK_SIZE_BYTES = 1_048_576;
+const CHUNK_WAIT_MS_MAX = 5_000;
+const BATCH_ROWS_MAX = 1_000;
+const BATCH_SIZE_BYTES_MAX = 1_048_576;
+/** Waits before the second try of a fetch and the third. */
+const FETCH_WAITS_MS = [1_000, 4_000];
+/** An upload of which nothing came for so long is given up; each megabyte counts as something. */
+const ABANDONED_AFTER_MS = 3_600_000;
+
+/** Works on one import that waits, if there is one. @returns whether there was. */
+export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
+  const { database, leaseMs, now } = deps;
+  await failAbandonedUploads(database, now() - ABANDONED_AFTER_MS, now());
+  const row = await claimImport(database, leaseMs, now());
+  if (row === undefined) return false;
+  await new ImportRun(deps, row).run();
+  return true;
+}
+
+class ImportRun {
+  readonly #deps: RunImportDeps;
+  readonly #row: ImportRow;
+
+  constructor(deps: RunImportDeps, row: ImportRow) {
+    this.#deps = deps;
+    this.#row = row;
+  }
+
+  async run(): Promise<void> {
+    const { state, dataFileUrl } = this.#row;
+    try {
+      if (state === 'preprocessing' && dataFileUrl !== null && !(await this.#fetch(dataFileUrl)))
+        return;
+      const columns = await this.#validate();
+      if (columns) await this.#import(columns);
+    } catch (error) {
+      if (!(error instanceof CsvFault)) throw error;
+      await this.#advance({ state: 'failed', error: error.message });
+    }
+  }
+
+  /** True once the file is here whole. */
+  async #fetch(address: string): Promise<boolean> {
+    const { pause, stopping } = this.#deps;
+    for (let tries = 0; ; tries++) {
+      try {
+        return await this.#fetchOnce(address);
+      } catch (error) {
+        if (!(error instanceof FetchFault)) throw error;
+        const waitMs = FETCH_WAITS_MS[tries];
+        if (!error.mayPass || waitMs === undefined) {
+          await this.#advance({ state: 'failed', error: error.message });
+          return false;
+        }
+        await pause(waitMs, stopping).catch(() => undefined);
+        // The lease ends by itself; who takes it begins with the first try.
+        if (stopping.aborted) return false;
+      }
+    }
+  }
+
+  async #fetchOnce(address: string): Promise<boolean> {
+    const { database, fetchFile, sizeBytesMax, stopping } = this.#deps;
+    await clearImportChunks(database, this.#row, this.#row.fencing);
+    // Keeps the lease while the answer is waited for.
+    if (!(await this.#keep(Buffer.alloc(0)))) return false;
+    let sizeBytes = 0;
+    for await (const chunk of inChunks(fetchFile(address), this.#deps.now)) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > sizeBytesMax) {
+        await this.#advance({
+          state: 'failed',
+          error: `the file is larger than ${sizeBytesMax} bytes`,
+        });
+        return false;
+      }
+      if (stopping.aborted || !(await this.#keep(chunk))) return false;
+    }
+    return this.#advance({ state: 'preprocessed' });
+  }
+
+  #keep(chunk: Buffer): Promise<boolean> {
+    const { database, leaseMs, now } = this.#deps;
+    // Nothing may come for a while; a lease that ended meanwhile would begin the fetch again.
+    const fetchLeaseMs = leaseMs + SILENCE_TIMEOUT_MS;
+    return appendImportChunk(database, this.#row, this.#row.fencing, chunk, fetchLeaseMs, now());
+  }
+
+  /** The columns, from the first line where they are not known yet; undefined where it ended here. */
+  async #validate(): Promise<ImportInHand | undefined> {
+    const row = this.#row;
+    let names = row.columns;
+    let { nextByte } = row;
+    if (names === null) {
+      if (!(await this.#advance({ state: 'validating' }))) return undefined;
+      const first = await this.#firstRecord();
+      if (first === undefined) {
+        await this.#advance({ state: 'failed', error: 'the file is empty' });
+        return undefined;
+      }
+      names = first.cells;
+      nextByte = first.endByte;
+    }
+    const outcome = readColumns(names);
+    if (outcome.outcome === 'unusable') {
+      await this.#advance({ state: 'failed', error: outcome.message });
+      return undefined;
+    }
+    const { columns } = outcome;
+    const batch = { nextByte, rowsRead: 0, rowsImported: 0, rowsFailed: 0, rowsWarned: 0 };
+    if (
+      row.columns === null &&
+      !(await this.#advance({ state: 'validated', columns: columns.names, batch }))
+    )
+      return undefined;
+    const { rowsRead, rowsFailed, rowsWarned } = row;
+    const { leaseMs } = this.#deps;
+    return { row, columns, leaseMs, nextByte, rowsRead, rowsFailed, rowsWarned };
+  }
+
+  async #firstRecord(): Promise<CsvRecord | undefined> {
+    for await (const record of readCsv(this.#bytesFrom(0), 0)) return record;
+    return undefined;
+  }
+
+  async #import(held: ImportInHand): Promise<void> {
+    const { stopping } = this.#deps;
+    let batch: CsvRecord[] = [];
+    for await (const record of readCsv(this.#bytesFrom(held.nextByte), held.nextByte)) {
+      batch.push(record);
+      const isFull =
+        batch.length >= BATCH_ROWS_MAX || record.endByte - held.nextByte >= BATCH_SIZE_BYTES_MAX;
+      if (!isFull) continue;
+      if (!(await this.#write(held, batch))) return;
+      batch = [];
+      if (stopping.aborted) {
+        await this.#advance({ state: 'importing', leaseMs: 0 });
+        return;
+      }
+    }
+    if (batch.length > 0 && !(await this.#write(held, batch))) return;
+    await this.#advance({ state: 'imported' });
+  }
+
+  async #write(held: ImportInHand, batch: readonly CsvRecord[]): Promise<boolean> {
+    const written = await importRows(this.#deps, held, batch);
+    if (written.outcome === 'lost') return false;
+    // A wake-up that is lost here is made good by the sweep.
+    await Promise.all(written.lanes.map((lane) => this.#deps.wakeLane(lane))).catch(
+      () => undefined,
+    );
+    return true;
+  }
+
+  async *#bytesFrom(fromByte: number): AsyncGenerator<Buffer, void, undefined> {
+    for (let at = fromByte; ;) {
+      const bytes = await readImportChunk(this.#deps.database, this.#row, at);
+      if (bytes === undefined) return;
+      yield bytes;
+      at += bytes.length;
+    }
+  }
+
+  /** False where the import is nobody's or another's by now. */
+  #advance(step: Omit<ImportStep, 'leaseMs' | 'nowMs'> & { leaseMs?: number }): Promise<boolean> {
+    const { database, leaseMs, now } = this.#deps;
+    return advanceImport(database, this.#row, { leaseMs, nowMs: now(), ...step });
+  }
+}
+
+/** Pieces of any size → pieces of about a megabyte, or of what came in some seconds. */
+async function* inChunks(
+  pieces: AsyncIterable<Buffer>,
+  now: () => number,
+): AsyncGenerator<Buffer, void, undefined> {
+  let collected: Buffer[] = [];
+  let sizeBytes = 0;
+  let keptAtMs = now();
+  for await (const piece of pieces) {
+    collected.push(piece);
+    sizeBytes += piece.length;
+    if (sizeBytes < CHUNK_SIZE_BYTES && now() - keptAtMs < CHUNK_WAIT_MS_MAX) continue;
+    yield Buffer.concat(collected);
+    keptAtMs = now();
+    collected = [];
+    sizeBytes = 0;
+  }
+  if (sizeBytes > 0) yield Buffer.concat(collected);
+}

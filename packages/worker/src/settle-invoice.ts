@@ -1,0 +1,72 @@
+/**
+ * The one way in which an invoice's fate reaches a run: called by the worker that paid it, by the
+ * vendor's events and by the reconciler, at the same time and as often as they like. A paid invoice
+ * grants once (the grant's key is the invoice), an ending is for ever, and what contradicts an ending
+ * is set aside for a person instead of being applied.
+ */
+import { grantCredits } from '@sluice/database/credits';
+import { finishRun, parkRun, type Run } from '@sluice/database/runs';
+import type { Tables } from '@sluice/database/tables';
+import type { InvoiceStatus } from '@sluice/billing-vendor/vendor';
+import { FAILURE_MESSAGES } from '@sluice/domain/decline-message';
+import type { Money } from '@sluice/domain/money';
+import type { Transaction } from 'kysely';
+import { purchaseOf } from './purchase-steps.ts';
+import { recordEnding } from './record-ending.ts';
+
+const DAY_MS = 86_400_000;
+
+export interface InvoiceFate {
+  readonly invoiceId: string;
+  readonly status: InvoiceStatus;
+  readonly total: Money;
+}
+
+/** What became of the run by it. */
+export type Settlement = 'succeeded' | 'failed' | 'unchanged' | 'parked';
+
+/** Call with the run locked by the transaction. @param run - as the lock found it. */
+export async function settleInvoice(
+  transaction: Transaction<Tables>,
+  run: Run,
+  invoice: InvoiceFate,
+  nowMs: number,
+): Promise<Settlement> {
+  const purchase = purchaseOf(run);
+  const park = async (reason: string): Promise<Settlement> => {
+    await parkRun(transaction, run, `${reason}: invoice ${invoice.invoiceId}`);
+    return 'parked';
+  };
+  if (invoice.status === 'paid') {
+    if (run.status === 'success') return 'unchanged';
+    if (run.status !== 'pending') return park(`paid after the run ended as ${run.status}`);
+    if (invoice.total.amount !== purchase.price.amount)
+      return park(`paid ${invoice.total.amount}, not ${purchase.price.amount}`);
+    await grantCredits(
+      transaction,
+      { accountId: run.accountId, kind: purchase.kind },
+      {
+        pool: 'purchased',
+        amount: purchase.quantity,
+        expiresAtMs:
+          purchase.expiresAfterDays === null ? null : nowMs + purchase.expiresAfterDays * DAY_MS,
+        key: `grant:invoice:${invoice.invoiceId}`,
+      },
+      nowMs,
+    );
+    const result = { charged: invoice.total, invoiceId: invoice.invoiceId };
+    await finishRun(transaction, run, { status: 'success', message: null, result }, nowMs);
+    await recordEnding(transaction, run, 'success', nowMs);
+    return 'succeeded';
+  }
+  const isGone = invoice.status === 'void' || invoice.status === 'deleted';
+  if (!isGone) return 'unchanged';
+  if (run.status === 'success') return park('void after it was paid and granted');
+  // On the invoiced rail the run itself voids, and then ends as what came before says.
+  if (run.status !== 'pending' || run.rail !== 'card') return 'unchanged';
+  const result = { charged: null, invoiceId: invoice.invoiceId };
+  const end = { status: 'failed', message: FAILURE_MESSAGES.expired, result } as const;
+  await finishRun(transaction, run, end, nowMs);
+  await recordEnding(transaction, run, 'failed', nowMs);
+  return 'failed';
+}

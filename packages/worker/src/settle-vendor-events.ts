@@ -1,0 +1,63 @@
+/**
+ * Works off what the vendor has told us. An event only says where to look: the invoice is fetched as it
+ * is now, and `settle-invoice.ts` does with it what every other path does. So events may come twice, late
+ * and in any order.
+ *
+ * Before: `api/src/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
+ */
+import type { Vendor } from '@sluice/billing-vendor/vendor';
+import type { Database } from '@sluice/database/connection';
+import { lockRun } from '@sluice/database/runs';
+import {
+  claimVendorEvents,
+  settleVendorEvent,
+  type VendorEvent,
+} from '@sluice/database/vendor-events';
+import type { Logger } from '@sluice/platform/logger';
+import { settleInvoice } from './settle-invoice.ts';
+
+export interface SettleVendorEventsDeps {
+  readonly database: Database;
+  readonly vendor: Vendor;
+  readonly now: () => number;
+  readonly logger: Logger;
+}
+
+const BATCH_SIZE = 50;
+/** One that cannot be worked off now comes again after this. */
+const RETRY_MS = 5_000;
+
+/** @returns how many were worked off. Run it on any number of workers. */
+export async function settleVendorEvents(deps: SettleVendorEventsDeps): Promise<number> {
+  let count = 0;
+  for (;;) {
+    const events = await claimVendorEvents(deps.database, deps.now(), RETRY_MS, BATCH_SIZE);
+    for (const event of events) {
+      if (!(await settle(deps, event))) continue;
+      await settleVendorEvent(deps.database, event.eventId, deps.now());
+      count += 1;
+    }
+    if (events.length < BATCH_SIZE) return count;
+  }
+}
+
+/** @returns false where it has to be looked at again. */
+async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise<boolean> {
+  // What else the vendor tells us is read when it is asked for.
+  if (!event.type.startsWith('invoice.')) return true;
+  const found = await deps.vendor.findInvoice(event.objectId);
+  if (found.outcome === 'unknown') return false;
+  if (found.outcome !== 'ok') return true;
+  const invoice = found.value;
+  const { accountId, runId } = invoice;
+  // Not an invoice that a purchase of ours made.
+  if (accountId === null || runId === null) return true;
+  const settlement = await deps.database.transaction().execute(async (transaction) => {
+    const run = await lockRun(transaction, { accountId, runId });
+    if (run?.content.type !== 'purchase') return 'unchanged';
+    return settleInvoice(transaction, run, invoice, deps.now());
+  });
+  if (settlement === 'parked')
+    deps.logger.error({ runId, event: event.type }, 'a run waits for a person');
+  return true;
+}

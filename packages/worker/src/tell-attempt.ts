@@ -1,0 +1,23 @@
+/** Tells whoever watches a workspace of each attempt to deliver (`GET /v1/stream` of the API). */
+import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { AttemptRecord, LaneKey } from '@sluice/database/lanes';
+import type { Json } from '@sluice/domain/json';
+import { lineOfAttempt, type TailLine } from '@sluice/domain/tail';
+
+export interface TailTeller {
+  readonly isWatched: (environmentId: number) => boolean;
+  readonly tell: (environmentId: number, lines: readonly TailLine[]) => void;
+}
+
+/** Costs nothing, and reads nothing, where nobody watches. */
+export function tellAttempt(
+  tail: TailTeller | undefined,
+  lane: LaneKey,
+  { eventType, body }: LoggedDelivery,
+  ended: AttemptRecord | undefined,
+): void {
+  if (!ended || !tail?.isWatched(lane.environmentId)) return;
+  const attempt = { ...ended, ...lane, eventType, body: JSON.parse(body) as Json };
+  const atMs = ended.startedAtMs + Math.round(ended.durationMs);
+  tail.tell(lane.environmentId, [lineOfAttempt(attempt, atMs)]);
+}

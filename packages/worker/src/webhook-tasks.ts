@@ -1,0 +1,92 @@
+/**
+ * What a worker does about webhooks again and again, beside their lanes: replays, alerts, signing keys,
+ * the days of the log, what deleted webhooks leave behind.
+ *
+ * Each task may run on any number of workers at the same time. Replays have drains and requests of
+ * their own, so that they take none of the lanes'.
+ */
+import type { Database } from '@sluice/database/connection';
+import { dropOldDeliveries, makeDeliveryPartitions } from '@sluice/database/delivery-retention';
+import type { LaneKey } from '@sluice/database/lanes';
+import { clearReplays } from '@sluice/database/replays';
+import type { Lifecycle } from '@sluice/platform/lifecycle';
+import { repeat } from '@sluice/platform/repeat';
+import type { SealedText } from '@sluice/platform/sealed-text';
+import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
+import { FairSlots } from './fair-slots.ts';
+import { keepSigningKeys } from './keep-signing-keys.ts';
+import { raiseAlerts } from './raise-alerts.ts';
+import { replayDeliveries, type ReplayDeps } from './replay-deliveries.ts';
+import { sweepLanes } from './sweep-lanes.ts';
+
+export interface WebhookTaskDeps {
+  readonly database: Database;
+  /** What lanes are drained with. */
+  readonly draining: Omit<ReplayDeps, 'database' | 'slots'>;
+  readonly sealedText: SealedText;
+  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly sweepIntervalMs: number;
+  readonly alertAfterMs: number;
+  readonly retentionDays: number;
+  readonly newId: () => string;
+  readonly lifecycle: Lifecycle;
+}
+
+const SIGNING_KEYS_INTERVAL_MS = 60_000;
+const ALERTS_INTERVAL_MS = 10_000;
+const REPLAY_DRAINS = 2;
+const REPLAY_REQUESTS_MAX = 16;
+const REPLAY_SLOW_AFTER_MS = 100;
+const REPLAY_POLL_INTERVAL_MS = 500;
+const CLEARING_INTERVAL_MS = 60_000;
+const CLEANING_STEPS_MAX = 1_000;
+/** Today and the next ones; of a day without a partition the deliveries go to the default one. */
+const DELIVERY_DAYS_AHEAD = 4;
+const RETENTION_INTERVAL_MS = 3_600_000;
+const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
+const REPLAYS_CLEARED_MAX = 10;
+
+/** Starts them; they stop with `lifecycle`. */
+export function startWebhookTasks(deps: WebhookTaskDeps): void {
+  const { database, draining, lifecycle } = deps;
+  const { logger, now, monotonicNow } = draining;
+  const start = (
+    name: string,
+    intervalMs: number,
+    step: (isStopping: () => boolean) => Promise<unknown>,
+  ): void => {
+    const repetition = repeat(name, intervalMs, logger, step);
+    lifecycle.defer(name, () => repetition.stop());
+  };
+
+  start('sweep lanes', deps.sweepIntervalMs, () => sweepLanes({ ...deps, now }));
+  start('keep signing keys', SIGNING_KEYS_INTERVAL_MS, () =>
+    keepSigningKeys({ database, sealedText: deps.sealedText, now }),
+  );
+  start('raise alerts', ALERTS_INTERVAL_MS, () => raiseAlerts({ ...deps, now }));
+  start('clear replays', CLEARING_INTERVAL_MS, () =>
+    clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
+  );
+  start('clear deleted webhooks', CLEARING_INTERVAL_MS, () =>
+    clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
+  );
+  start('keep days of deliveries', RETENTION_INTERVAL_MS, async () => {
+    const today = new Date(now());
+    await makeDeliveryPartitions(database, today, DELIVERY_DAYS_AHEAD);
+    const days = await dropOldDeliveries(database, today, deps.retentionDays);
+    if (days.dropped.length + days.reduced.length > 0) logger.info(days, 'old deliveries dropped');
+  });
+  const slots = new FairSlots({
+    slotsMax: REPLAY_REQUESTS_MAX,
+    slowMax: REPLAY_REQUESTS_MAX,
+    slowAfterMs: REPLAY_SLOW_AFTER_MS,
+    monotonicNow,
+  });
+  const replaying = { ...draining, database, slots: { deliveries: slots, probes: slots } };
+  for (let drain = 1; drain <= REPLAY_DRAINS; drain++) {
+    start(`replay deliveries ${drain}`, REPLAY_POLL_INTERVAL_MS, async (isStopping) => {
+      let wasDue = true;
+      while (wasDue && !isStopping()) wasDue = await replayDeliveries(replaying);
+    });
+  }
+}

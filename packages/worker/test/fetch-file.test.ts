@@ -1,0 +1,129 @@
+/** Files behind URLs, from real sockets: what is reached, what is refused, what broke off. */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, test } from 'vitest';
+import { FetchFault, fetchFile } from '../src/fetch-file.ts';
+import { createVettedConnector, type ResolveName } from '../src/vetted-connection.ts';
+
+const closers: (() => void)[] = [];
+afterEach(() => {
+  for (const close of closers.splice(0)) close();
+});
+
+async function serve(
+  answer: (request: IncomingMessage, response: ServerResponse) => void,
+): Promise<number> {
+  const server = createServer(answer);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  closers.push(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+async function read(url: string, allowPrivate = true, resolve?: ResolveName): Promise<string> {
+  const pieces: Buffer[] = [];
+  for await (const piece of fetchFile(createVettedConnector({ allowPrivate }, resolve), url))
+    pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
+
+async function fault(promise: Promise<string>): Promise<FetchFault> {
+  const error: unknown = await promise.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  expect(error).toBeInstanceOf(FetchFault);
+  return error as FetchFault;
+}
+
+test('a file comes whole, by its path, its query and the credentials of its URL', async () => {
+  let seen: IncomingMessage | undefined;
+  const port = await serve((request, response) => {
+    seen = request;
+    response.end('a,b\n'.repeat(100_000));
+  });
+  const text = await read(`http://me:p%40w@localhost:${port}/files/a.csv?sig=1%2B2`);
+  expect(text).toBe('a,b\n'.repeat(100_000));
+  expect(seen?.url).toBe('/files/a.csv?sig=1%2B2');
+  expect(seen?.headers.host).toBe(`localhost:${port}`);
+  expect(seen?.headers.authorization).toBe(`Basic ${Buffer.from('me:p@w').toString('base64')}`);
+});
+
+describe('the address rules of webhooks hold', () => {
+  test.each(['http://127.0.0.1', 'http://[::1]', 'http://169.254.169.254', 'http://10.0.0.1'])(
+    '%s is not reached',
+    async (address) => {
+      let requestCount = 0;
+      const port = await serve((_request, response) => {
+        requestCount++;
+        response.end('secret');
+      });
+      const { message } = await fault(read(`${address}:${port}/latest/meta-data`, false));
+      expect(message).toContain('refused address');
+      expect(requestCount).toBe(0);
+    },
+  );
+
+  test('nor is a name that leads to a private address', async () => {
+    const resolve: ResolveName = () => Promise.resolve([{ address: '127.0.0.1', family: 4 }]);
+    const port = await serve((_request, response) => void response.end('secret'));
+    const { message } = await fault(read(`http://files.example:${port}/`, false, resolve));
+    expect(message).toContain('refused address');
+  });
+
+  test('nor where a redirect points', async () => {
+    let requestCount = 0;
+    const port = await serve((_request, response) => {
+      requestCount++;
+      response.writeHead(302, { location: '/elsewhere' }).end();
+    });
+    const { message, mayPass } = await fault(read(`http://localhost:${port}/`));
+    expect(message).toContain('302');
+    expect(mayPass).toBe(false);
+    expect(requestCount).toBe(1);
+  });
+
+  test.each(['file:///etc/passwd', 'ftp://files.example/a.csv', 'nonsense'])(
+    '%s is no address',
+    async (address) => {
+      expect((await fault(read(address))).mayPass).toBe(false);
+    },
+  );
+});
+
+describe('another try may help', () => {
+  test('where the server fails', async () => {
+    const port = await serve((_request, response) => void response.writeHead(503).end());
+    expect((await fault(read(`http://localhost:${port}/`))).mayPass).toBe(true);
+  });
+
+  test('where the file breaks off', async () => {
+    const port = await serve((_request, response) => {
+      response.writeHead(200, { 'content-length': '100' });
+      response.write('half', () => response.destroy());
+    });
+    const { message, mayPass } = await fault(read(`http://localhost:${port}/`));
+    expect(message).toContain('broke off');
+    expect(mayPass).toBe(true);
+  });
+
+  test('where nobody listens', async () => {
+    const port = await serve(() => undefined);
+    for (const close of closers.splice(0)) close();
+    expect((await fault(read(`http://localhost:${port}/`))).mayPass).toBe(true);
+  });
+});
+
+test('a file that is not there, and one that is compressed, are not tried again', async () => {
+  const missing = await serve((_request, response) => void response.writeHead(404).end());
+  expect((await fault(read(`http://localhost:${missing}/`))).mayPass).toBe(false);
+  const compressed = await serve((_request, response) => {
+    response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync('a,b\n'));
+  });
+  const { message, mayPass } = await fault(read(`http://localhost:${compressed}/`));
+  expect(message).toContain('gzip');
+  expect(mayPass).toBe(false);
+});

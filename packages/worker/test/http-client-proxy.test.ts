@@ -1,0 +1,139 @@
+/** Deliveries through an egress proxy: the same checks, and the proxy is told addresses, not names. */
+import { createServer } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { beforeAll, expect, test } from 'vitest';
+import { parseNetwork } from '@sluice/domain/network-address';
+import { parseProxy } from '../src/proxy-tunnel.ts';
+import {
+  AUTHORITY_CERTIFICATE,
+  GOOD_CERTIFICATE,
+  OTHER_NAME_CERTIFICATE,
+  RECEIVER_KEY,
+} from './certificates.ts';
+import { clientOf, closes, post, receiverOf, respond, TIMEOUT_MS } from './http-client-world.ts';
+import { answer } from './receiver.ts';
+
+beforeAll(() => {
+  const before = getCACertificates('default');
+  setDefaultCACertificates([...before, AUTHORITY_CERTIFICATE]);
+  return () => setDefaultCACertificates(before);
+});
+
+/** Goes where it is told, or answers with a status. */
+async function startProxy(refusal?: number) {
+  const asked: string[] = [];
+  const credentials: (string | undefined)[] = [];
+  const server = createServer();
+  server.on('connect', (request, socket, head) => {
+    asked.push(String(request.url));
+    credentials.push(request.headers['proxy-authorization']);
+    socket.on('error', () => {});
+    closes.push(() => socket.destroy());
+    if (refusal !== undefined) {
+      socket.end(`HTTP/1.1 ${refusal} No\r\n\r\n`);
+      return;
+    }
+    const { hostname, port } = new URL(`http://${request.url}`);
+    const target = connect(Number(port), hostname, () => {
+      socket.write('HTTP/1.1 200 Connection established\r\nx-proxy: test\r\n\r\n');
+      target.write(head);
+      target.pipe(socket).pipe(target);
+    });
+    target.on('error', () => socket.destroy());
+    socket.on('close', () => target.destroy());
+  });
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  closes.push(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  return { asked, credentials, port, proxy: parseProxy(`http://127.0.0.1:${port}`) };
+}
+
+const resolve = async () => [{ address: '127.0.0.1', family: 4 }];
+
+test('go where the name resolved to, over one tunnel that is kept', async () => {
+  const receiver = await receiverOf(respond(answer(200, 'hello')));
+  const { proxy, asked } = await startProxy();
+  const client = clientOf({ proxy, resolve });
+  for (let request = 0; request < 2; request++) {
+    expect(await post(client, `http://receiver.test:${receiver.port}/hook`)).toMatchObject({
+      outcome: 'response',
+      status: 200,
+      body: 'hello',
+    });
+  }
+  expect(asked).toEqual([`127.0.0.1:${receiver.port}`]);
+  expect(receiver.requests[0]).toContain(`receiver.test:${receiver.port}`);
+});
+
+test('verify the certificate of the endpoint, not of the proxy', async () => {
+  const { proxy } = await startProxy();
+  for (const [cert, expected] of [
+    [GOOD_CERTIFICATE, { outcome: 'response', status: 200 }],
+    [OTHER_NAME_CERTIFICATE, { outcome: 'failure', failure: 'tls_verification' }],
+  ] as const) {
+    const receiver = await receiverOf(respond(answer(200)), { key: RECEIVER_KEY, cert });
+    const sent = await post(
+      clientOf({ proxy, resolve }),
+      `https://receiver.test:${receiver.port}/`,
+    );
+    expect(sent).toMatchObject(expected);
+  }
+});
+
+test('are refused before the proxy is asked where the address is not allowed', async () => {
+  const { proxy, asked } = await startProxy();
+  const client = clientOf({ proxy, resolve, allowPrivateAddresses: false });
+  for (const host of ['receiver.test', '10.0.0.1', '[::1]', '169.254.169.254']) {
+    expect(await post(client, `http://${host}/`)).toMatchObject({
+      outcome: 'failure',
+      failure: 'address_refused',
+    });
+  }
+  expect(asked).toEqual([]);
+});
+
+test('say of a proxy that refuses or is away that there is no way, which is no hour', async () => {
+  const refusing = await startProxy(403);
+  const sent = await post(clientOf({ proxy: refusing.proxy, resolve }), 'http://receiver.test/');
+  expect(sent).toMatchObject({
+    outcome: 'failure',
+    failure: 'unreachable',
+    message: 'the egress proxy: it answered HTTP/1.1 403 No',
+    status: null,
+  });
+  const nobody = parseProxy('http://127.0.0.1:9');
+  expect(await post(clientOf({ proxy: nobody, resolve }), 'http://receiver.test/')).toMatchObject({
+    outcome: 'failure',
+    failure: 'unreachable',
+  });
+});
+
+test('have their one deadline over the proxy too', async () => {
+  const deaf = await receiverOf(() => {});
+  const sent = await post(
+    clientOf({ proxy: parseProxy(`http://127.0.0.1:${deaf.port}`), resolve }),
+    'http://receiver.test/',
+  );
+  expect(sent).toMatchObject({ outcome: 'failure', failure: 'timeout' });
+  expect(sent.durationMs).toBeGreaterThanOrEqual(TIMEOUT_MS);
+});
+
+test('tell the proxy its user and password', async () => {
+  const receiver = await receiverOf(respond(answer(200)));
+  const { port, credentials } = await startProxy();
+  const proxy = parseProxy(`http://us%40er:pass@127.0.0.1:${port}`);
+  await post(clientOf({ proxy, resolve }), `http://receiver.test:${receiver.port}/`);
+  expect(credentials).toEqual([`Basic ${Buffer.from('us@er:pass').toString('base64')}`]);
+});
+
+test('go to a private network that is on the list, and to no other', async () => {
+  const receiver = await receiverOf(respond(answer(200)));
+  const allowedNetworks = ['127.0.0.0/30'].flatMap((text) => parseNetwork(text) ?? []);
+  const client = clientOf({ allowPrivateAddresses: false, allowedNetworks });
+  expect(await post(client, `http://127.0.0.1:${receiver.port}/`)).toMatchObject({ status: 200 });
+  expect(await post(client, `http://127.0.0.5:${receiver.port}/`)).toMatchObject({
+    failure: 'address_refused',
+  });
+});

@@ -1,0 +1,148 @@
+import { findBillingAccount } from '@sluice/database/account-plans';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
+
+let world: Purchases;
+beforeEach(async () => {
+  world = await startPurchases();
+});
+
+const plan = (id: string) => CATALOGUE.plans.find((each) => each.id === id)!;
+const checkout = (accountId: number, planId: string, couponCode: string | null = null) =>
+  world.start(accountId, 'invoiced', 'checkout', {
+    type: 'checkout',
+    plan: plan(planId),
+    quantity: 1,
+    couponCode,
+    paymentMethodId: null,
+  } as never);
+const addons = (accountId: number, ...skus: string[]) =>
+  world.start(accountId, 'card', 'addons', { type: 'addons', skus } as never);
+
+describe('a plan', () => {
+  test('is subscribed to, charged with its coupon, and becomes the plan of the account', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    const run = await world.finish(await checkout(accountId, 'essentials_month', 'FIFTY'));
+    expect(run).toMatchObject({
+      status: 'success',
+      result: {
+        charged: { amount: 5_000, currency: 'usd' },
+        subscription: { planId: 'essentials_month', couponCode: 'FIFTY', status: 'active' },
+      },
+    });
+    expect(await findBillingAccount(world.database, accountId)).toMatchObject({
+      planId: 'essentials_month',
+      planTier: 'essentials',
+    });
+    expect(world.succeeded()).toMatchObject([{ amount: 5_000, runId: run.runId }]);
+  });
+
+  test('that is declined changes nothing', async () => {
+    const accountId = await world.addAccount('pm_card_chargeCustomerFail');
+    const run = await world.finish(await checkout(accountId, 'essentials_month'));
+    expect(run).toMatchObject({ status: 'failed', message: /declined/ });
+    expect(await findBillingAccount(world.database, accountId)).toMatchObject({
+      planId: 'premium_month',
+    });
+    expect(world.succeeded()).toEqual([]);
+  });
+
+  test('takes the place of the plan before it on the one subscription', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await world.finish(await checkout(accountId, 'essentials_month'));
+    const run = await world.finish(await checkout(accountId, 'premium_month'));
+    expect(run).toMatchObject({ status: 'success' });
+    const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
+    const found = await world.vendor.findSubscription(
+      customer.outcome === 'ok' ? customer.value! : '',
+    );
+    expect(found).toMatchObject({
+      value: { items: [{ priceId: 'price_premium_month' }], runId: run.runId },
+    });
+    expect(world.succeeded()).toHaveLength(2);
+  });
+
+  test.each(['error', 'error_after', 'timeout', 'timeout_after', 'reset_after'] as const)(
+    '%s on the way is charged once',
+    async (kind) => {
+      const accountId = await world.addAccount('pm_card_visa');
+      world.simulator.faults.add({ kind, method: 'POST', path: '/subscriptions', count: 1 });
+      const run = await world.finish(await checkout(accountId, 'essentials_month'));
+      expect(run).toMatchObject({ status: 'success' });
+      expect(world.succeeded()).toMatchObject([{ amount: 10_000, runId: run.runId }]);
+    },
+  );
+});
+
+describe('add-ons', () => {
+  const subscribed = async () => {
+    const accountId = await world.addAccount('pm_card_visa', 'card');
+    await world.finish(await checkout(accountId, 'premium_month'));
+    return accountId;
+  };
+
+  test('are added and the prorated amount is charged at once', async () => {
+    const accountId = await subscribed();
+    const run = await world.finish(await addons(accountId, 'price_addon_ip_month'));
+    expect(run).toMatchObject({
+      status: 'success',
+      result: { items: [{ sku: 'price_addon_ip_month', result: 'added' }] },
+    });
+    expect(world.succeeded().at(-1)).toMatchObject({
+      runId: run.runId,
+      amount: run.result?.charged?.amount,
+    });
+  });
+
+  test('that are held already cost nothing and ask nothing of the vendor', async () => {
+    const accountId = await subscribed();
+    await world.finish(await addons(accountId, 'price_addon_ip_month'));
+    const charges = world.charges().length;
+    const run = await world.finish(await addons(accountId, 'price_addon_ip_month'));
+    expect(run).toMatchObject({
+      status: 'success',
+      result: { charged: null, items: [{ result: 'already_present' }] },
+    });
+    expect(world.charges()).toHaveLength(charges);
+  });
+
+  test.each([
+    ['price_addon_ip_year', 'other_billing_cycle'],
+    ['price_addon_ip_2024', 'retired'],
+  ])('%s is refused as %s, with nothing charged for the others either', async (sku, reason) => {
+    const accountId = await subscribed();
+    const charges = world.charges().length;
+    const run = await world.finish(await addons(accountId, 'price_addon_sms_month', sku));
+    expect(run).toMatchObject({ status: 'refused', result: { items: [{ sku, reason }] } });
+    expect(world.charges()).toHaveLength(charges);
+  });
+
+  test('that are declined leave the subscription as it was', async () => {
+    const accountId = await subscribed();
+    const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
+    const customerId = customer.outcome === 'ok' ? customer.value! : '';
+    const before = await world.vendor.findSubscription(customerId);
+    await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
+    const run = await world.finish(await addons(accountId, 'price_addon_ip_month'));
+    expect(run).toMatchObject({ status: 'declined' });
+    expect(await world.vendor.findSubscription(customerId)).toEqual(before);
+  });
+
+  test.each(['error', 'error_after', 'timeout_after', 'reset_after'] as const)(
+    '%s on the way is charged once',
+    async (kind) => {
+      const accountId = await subscribed();
+      world.simulator.faults.add({ kind, method: 'POST', path: '/subscriptions/', count: 1 });
+      const run = await world.finish(await addons(accountId, 'price_addon_ip_month'));
+      expect(run).toMatchObject({ status: 'success' });
+      expect(world.succeeded().filter((charge) => charge.runId === run.runId)).toHaveLength(1);
+    },
+  );
+
+  test('of an account without a subscription are refused', async () => {
+    const run = await world.finish(
+      await addons(await world.addAccount('pm_card_visa', 'card'), 'price_addon_ip_month'),
+    );
+    expect(run).toMatchObject({ status: 'refused', message: /no subscription/ });
+  });
+});

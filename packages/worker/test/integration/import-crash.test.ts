@@ -1,0 +1,98 @@
+/** A large import, read by real worker processes of which one is killed in the middle. */
+import { readFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import { appendImportChunk } from '@sluice/database/import-chunks';
+import { findImport, finishUpload, insertImport } from '@sluice/database/imports';
+import { NumberStock } from '@sluice/database/numbers';
+import { createTestDatabase } from '@sluice/database/testing';
+import { identify } from '@sluice/domain/testing';
+import { createIdGenerator } from '@sluice/platform/new-id';
+import { migrateQueues } from '@sluice/platform/queue';
+import { startServiceUnderTest } from '@sluice/platform/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { sql } from 'kysely';
+import { expect, test, vi } from 'vitest';
+import { processEnvelope } from '../../src/process-envelope.ts';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const ROWS = 32_000;
+const ROW_SIZE_BYTES = 2_000;
+const MEBIBYTE = 1_048_576;
+
+async function residentBytes(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
+}
+
+test('a worker killed in the middle of 64 MB is followed by another: every row once, in the memory of a few of its pieces', async () => {
+  const { database, url } = await createTestDatabase();
+  const newId = createIdGenerator(Date.now);
+  await processEnvelope(
+    { database, numbers: new NumberStock(), newId, now: Date.now },
+    { id: newId(), operations: Array.from({ length: 100 }, (_, n) => identify(`id:p-${n}`)) },
+  );
+  const made = await insertImport(database, {
+    environmentId: 1,
+    name: 'large',
+    description: null,
+    identifier: 'id',
+    dataToProcess: 'all',
+    dataFileUrl: null,
+    nowMs: Date.now(),
+  });
+  const keep = (text: string) =>
+    appendImportChunk(database, made, 0, Buffer.from(text), 0, Date.now());
+  await keep('_svc_name,_svc_customer_id,note,payload\n');
+  const payload = 'x'.repeat(ROW_SIZE_BYTES);
+  for (let from = 0; from < ROWS; from += 500) {
+    let text = '';
+    for (let n = from; n < from + 500; n++) text += `e-${n},p-${n % 100},"a\nb",${payload}\n`;
+    await keep(text);
+  }
+  await finishUpload(database, made, Date.now());
+
+  await migrateQueues(url);
+  const start = () =>
+    startServiceUnderTest(MAIN, {
+      DATABASE_URL: url,
+      REDIS_URL: testRedisUrl(),
+      QUEUE_PREFIX: uniquePrefix(),
+      SHARD_COUNT: '2',
+      WORKER_PORT: '0',
+      WORKER_SWEEP_INTERVAL_MS: '50',
+      QUEUE_STALLED_AFTER_MS: '1000',
+    });
+  const rowsRead = async (): Promise<number> => (await findImport(database, made))?.rowsRead ?? 0;
+  const first = await start();
+  await vi.waitFor(async () => expect(await rowsRead()).toBeGreaterThan(3_000), {
+    timeout: 30_000,
+    interval: 10,
+  });
+  await first.kill('SIGKILL');
+  const atDeath = await rowsRead();
+  expect(atDeath).toBeLessThan(ROWS);
+
+  const second = await start();
+  const startBytes = await residentBytes(second.pid);
+  let peakBytes = 0;
+  await vi.waitFor(
+    async () => {
+      peakBytes = Math.max(peakBytes, await residentBytes(second.pid));
+      expect((await findImport(database, made))?.state).toBe('imported');
+    },
+    { timeout: 60_000, interval: 50 },
+  );
+  await second.kill('SIGTERM');
+  // The file as text alone would be 64 MB more, as rows of it several times that.
+  expect(peakBytes - startBytes).toBeLessThan(160 * MEBIBYTE);
+  expect(await findImport(database, made)).toMatchObject({
+    rowsRead: ROWS,
+    rowsImported: ROWS,
+    rowsFailed: 0,
+  });
+  const { rows } = await sql<{ count: string; names: string }>`
+    select count(*), count(distinct name) as names from events where kind = 'event'`.execute(
+    database,
+  );
+  expect(rows[0]).toEqual({ count: String(ROWS), names: String(ROWS) });
+}, 120_000);

@@ -1,0 +1,209 @@
+/** What a workspace is told of a webhook that fails: once an episode, by its other webhooks, and in no loop. */
+import type { Database } from '@sluice/database/connection';
+import { listDeliveries } from '@sluice/database/deliveries';
+import { appendTest } from '@sluice/database/lane-actions';
+import { createTestDatabase } from '@sluice/database/testing';
+import { insertWebhook, updateWebhook } from '@sluice/database/webhooks';
+import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+import { raiseAlerts } from '../../src/raise-alerts.ts';
+import {
+  createLaneWorld,
+  DAY_MS,
+  HOUR_MS,
+  OK,
+  POLICY,
+  status,
+  type LaneWorld,
+} from './lane-world.ts';
+
+let database: Database;
+/** Fails, and chose alerts too. */
+let world: LaneWorld;
+let watcherId: number;
+let woken: number[];
+
+beforeEach(async () => {
+  ({ database } = await createTestDatabase());
+  woken = [];
+  world = await createLaneWorld(database, {
+    name: 'Orders',
+    events: ['customer_subscribed', ...ALERT_EVENT_TYPES],
+  });
+  const watcher = await insertWebhook(database, world.environmentId, {
+    name: 'Watcher',
+    endpoint: 'http://watcher.test/',
+    events: [...ALERT_EVENT_TYPES],
+    disabled: false,
+    fullResolution: false,
+    withContent: false,
+  });
+  watcherId = watcher?.webhookId ?? 0;
+});
+
+let idCount = 0;
+const raise = () =>
+  raiseAlerts({
+    database,
+    wakeLane: async ({ webhookId }) => void woken.push(webhookId),
+    alertAfterMs: HOUR_MS,
+    newId: () => `alert-${++idCount}`,
+    now: () => world.nowMs,
+  });
+
+/** Bodies, oldest first. */
+async function alertsTo(webhookId: number): Promise<Record<string, unknown>[]> {
+  const { rows } = await sql<{ body: string }>`
+    select body from delivery_log where webhook_id = ${webhookId} and event_type = any (${[...ALERT_EVENT_TYPES]})
+     order by sequence`.execute(database);
+  return rows.map((row) => JSON.parse(row.body) as Record<string, unknown>);
+}
+
+/** Gives up after two hours, so that few probes are enough. */
+const IMPATIENT = { policy: { ...POLICY, giveUpAfterMs: 2 * HOUR_MS } };
+
+/** Probes whenever one is due, until a time. */
+async function failUntil(atMs: number, changes = {}): Promise<void> {
+  world.behave = () => status(503);
+  for (;;) {
+    const outcome = await world.deliverAll(changes);
+    if (outcome.outcome !== 'waiting' || outcome.untilMs > atMs) break;
+    world.nowMs = outcome.untilMs;
+  }
+  world.nowMs = atMs;
+}
+
+test('a webhook that has failed for an hour is told of, once, to the others and not to itself', async () => {
+  await world.log(3);
+  const startedAtMs = world.nowMs;
+  await failUntil(startedAtMs + HOUR_MS - 1_000);
+  expect(await raise()).toBe(0);
+  await failUntil(startedAtMs + HOUR_MS + 10_000);
+  expect(await Promise.all([raise(), raise(), raise()])).toEqual(expect.arrayContaining([1, 0, 0]));
+  expect(woken).toEqual([watcherId]);
+  expect(await alertsTo(watcherId)).toEqual([
+    {
+      event_id: expect.stringMatching(/^alert-/),
+      object_type: 'reporting_webhook',
+      metric: 'failing',
+      timestamp: Math.floor(world.nowMs / 1000),
+      data: {
+        reporting_webhook_id: world.webhookId,
+        name: 'Orders',
+        failing_since: Math.floor(startedAtMs / 1000),
+        next_probe_at: expect.any(Number),
+        unfinished_count: 3,
+      },
+    },
+  ]);
+  expect(await alertsTo(world.webhookId)).toEqual([]);
+
+  await failUntil(startedAtMs + DAY_MS);
+  expect(await raise()).toBe(0);
+  expect(await alertsTo(watcherId)).toHaveLength(1);
+});
+
+test('an episode ends with the first success: the next one is told of again, after its own hour', async () => {
+  await world.log(1);
+  await failUntil(world.nowMs + 2 * HOUR_MS);
+  expect(await raise()).toBe(1);
+  world.behave = () => OK;
+  world.nowMs += HOUR_MS;
+  expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+  expect(await raise()).toBe(0);
+
+  await world.log(1);
+  await failUntil(world.nowMs + HOUR_MS / 2);
+  expect(await raise()).toBe(0);
+  await failUntil(world.nowMs + HOUR_MS);
+  expect(await raise()).toBe(1);
+  expect(await alertsTo(watcherId)).toHaveLength(2);
+});
+
+test('one that recovers within the hour is told of to nobody', async () => {
+  await world.log(1);
+  await failUntil(world.nowMs + HOUR_MS / 2);
+  world.behave = () => OK;
+  world.nowMs += HOUR_MS;
+  expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+  world.nowMs += DAY_MS;
+  expect(await raise()).toBe(0);
+});
+
+test('what is given up is told of, the first of an episode with what it came to', async () => {
+  await world.log(2);
+  const startedAtMs = world.nowMs;
+  await failUntil(startedAtMs + HOUR_MS + 10_000, IMPATIENT);
+  await raise();
+  await failUntil(startedAtMs + 6 * HOUR_MS, IMPATIENT);
+  expect(await world.lane()).toMatchObject({ cursor: 2 });
+  expect(await raise()).toBe(1);
+  expect(await raise()).toBe(0);
+  const [, abandoned, ...others] = await alertsTo(watcherId);
+  expect(others).toEqual([]);
+  expect(abandoned).toMatchObject({
+    object_type: 'reporting_webhook',
+    metric: 'abandoned',
+    data: {
+      reporting_webhook_id: world.webhookId,
+      delivery: { sequence: 1, event_id: 'e1', event_type: 'customer_subscribed', status: 503 },
+    },
+  });
+  // Also where it recovers before anybody looked, and then gives up again.
+  world.behave = () => OK;
+  await world.log(1);
+  await world.deliverAll();
+  await world.log(1);
+  await failUntil(world.nowMs + 4 * HOUR_MS, IMPATIENT);
+  world.behave = () => OK;
+  await world.log(1);
+  await world.deliverAll();
+  await raise();
+  expect((await alertsTo(watcherId)).map((alert) => alert['metric'])).toEqual([
+    'failing',
+    'abandoned',
+    'abandoned',
+  ]);
+});
+
+test('a test event that fails is told of to nobody', async () => {
+  world.behave = () => status(500);
+  const event = {
+    eventId: 't',
+    eventType: 'email_sent',
+    occurredAtMs: 0,
+    body: '{"event_id":"t"}',
+  };
+  await appendTest(database, world.key, event);
+  await world.deliverAll();
+  expect((await listDeliveries(database, world.key, 1))[0]).toMatchObject({ state: 'abandoned' });
+  world.nowMs += DAY_MS;
+  expect(await raise()).toBe(0);
+});
+
+// Two dead webhooks that watch each other would else report each other for ever.
+test('an alert that is given up raises no alert', async () => {
+  await world.log(1);
+  await sql`
+    update delivery_log set event_type = 'reporting_webhook_failing' where webhook_id = ${world.webhookId}`.execute(
+    database,
+  );
+  await failUntil(world.nowMs + 4 * HOUR_MS, IMPATIENT);
+  expect(await world.lane()).toMatchObject({ cursor: 1 });
+  await raise();
+  expect((await alertsTo(watcherId)).map((alert) => alert['metric'])).toEqual(['failing']);
+});
+
+test('a disabled webhook is not told of as failing, and is once it is enabled and still fails', async () => {
+  await world.log(1);
+  await failUntil(world.nowMs + 10_000);
+  const change = (disabled: boolean) =>
+    updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
+  await change(true);
+  world.nowMs += DAY_MS;
+  expect(await raise()).toBe(0);
+  await change(false);
+  await failUntil(world.nowMs + 10_000);
+  expect(await raise()).toBe(1);
+});

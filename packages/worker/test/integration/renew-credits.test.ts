@@ -1,0 +1,71 @@
+import { listBalances } from '@sluice/database/credit-reads';
+import { grantCredits } from '@sluice/database/credits';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import { renewCredits } from '../../src/renew-credits.ts';
+import { CATALOGUE, startPurchases } from './purchase-world.ts';
+
+const at = (text: string) => ({ now: () => Date.parse(text) });
+
+test('a month brings its allowance once, ends what is left of it, and touches nothing else', async () => {
+  const world = await startPurchases();
+  const { database } = world;
+  const accountId = await world.addAccount(null);
+  await database.transaction().execute(async (transaction) => {
+    for (const pool of ['purchased', 'goodwill'] as const)
+      await grantCredits(
+        transaction,
+        { accountId, kind: 'llm' },
+        { pool, amount: 7, expiresAtMs: null, key: pool },
+        Date.parse('2026-02-01T00:00:00Z'),
+      );
+  });
+  const renew = (text: string) => renewCredits({ database, catalogue: CATALOGUE, ...at(text) });
+  const pools = async () => {
+    const grants = (await listBalances(database, accountId, ['llm'])).get('llm')!;
+    return grants.map((grant) => [grant.pool, grant.available, grant.expired]);
+  };
+  await Promise.all([renew('2026-02-10T00:00:00Z'), renew('2026-02-10T00:00:01Z')]);
+  const february = [
+    ['purchased', 7, 0],
+    ['goodwill', 7, 0],
+    ['monthly_allowance', 10_000, 0],
+  ];
+  expect(await pools()).toEqual(february);
+  await renew('2026-02-28T23:59:59.999Z');
+  expect(await pools()).toEqual(february);
+  await renew('2026-03-01T00:00:00.000Z');
+  expect(await pools()).toEqual([
+    ...february.slice(0, 2),
+    ['monthly_allowance', 0, 10_000],
+    ['monthly_allowance', 10_000, 0],
+  ]);
+});
+
+test('after an upgrade the difference comes; a paused or Builder plan brings nothing', async () => {
+  const world = await startPurchases();
+  const { database } = world;
+  const accountId = await world.addAccount(null);
+  const put = (plan: string, status = 'active') =>
+    sql`update accounts set plan_id = ${plan}, plan_status = ${status}
+         where account_id = ${accountId}`.execute(database);
+  const renew = () =>
+    renewCredits({ database, catalogue: CATALOGUE, ...at('2026-02-10T00:00:00Z') });
+  const granted = async () => {
+    const grants = (await listBalances(database, accountId, ['llm'])).get('llm')!;
+    return grants.map((grant) => grant.granted);
+  };
+  await put('premium_month', 'paused');
+  await renew();
+  await put('builder');
+  await renew();
+  expect(await granted()).toEqual([]);
+  await put('essentials_month');
+  await renew();
+  await put('premium_month');
+  await renew();
+  await renew();
+  await put('essentials_month');
+  await renew();
+  expect(await granted()).toEqual([1_000, 9_000]);
+});

@@ -1,0 +1,339 @@
+/** A replay over a real log: what matches is sent again, in order, beside the webhook's own lane. */
+import type { Database } from '@sluice/database/connection';
+import { listDeliveries } from '@sluice/database/deliveries';
+import { skipHead } from '@sluice/database/lane-actions';
+import type { ReplayCriteria } from '@sluice/database/replay-log';
+import {
+  cancelReplay,
+  clearReplays,
+  findReplay,
+  listAttemptsOfReplay,
+  planReplay,
+  startReplay,
+} from '@sluice/database/replays';
+import { createTestDatabase } from '@sluice/database/testing';
+import { updateWebhook } from '@sluice/database/webhooks';
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, test } from 'vitest';
+import {
+  createGate,
+  createLaneWorld,
+  eventIds,
+  HOUR_MS,
+  OK,
+  status,
+  until,
+  type LaneWorld,
+} from './lane-world.ts';
+
+const ALL: ReplayCriteria = { states: ['delivered', 'abandoned'] };
+let database: Database;
+beforeEach(async () => {
+  ({ database } = await createTestDatabase());
+});
+
+/** So many delivered, and nothing remembered of how. */
+async function createDelivered(count: number): Promise<LaneWorld> {
+  const world = await createLaneWorld(database);
+  await world.log(count);
+  expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+  world.sent.length = 0;
+  return world;
+}
+
+async function start(world: LaneWorld, criteria = ALL, ratePerSecond = 1_000) {
+  const request = { criteria, ratePerSecond, createdBy: 'a test' };
+  const started = await startReplay(database, world.key, request, world.nowMs);
+  if (started.outcome !== 'started') throw new Error(started.outcome);
+  const key = { ...world.key, replayId: started.replay.replayId };
+  return {
+    key,
+    find: async () => {
+      const found = await findReplay(database, key);
+      if (!found) throw new Error('the replay is gone');
+      return found;
+    },
+  };
+}
+
+/** By a clock that runs on, as long as the replay has something to send. */
+async function replayAll(world: LaneWorld, find: () => Promise<{ state: string }>) {
+  while ((await find()).state === 'running') {
+    await world.replay();
+    world.nowMs += 100;
+  }
+}
+
+test('sends what matches in order, the same bytes, and leaves the log and its lane as they are', async () => {
+  const world = await createDelivered(300);
+  const [lane, log] = [await world.lane(), await listDeliveries(database, world.key, 300)];
+  const { key, find } = await start(world);
+  expect(await find()).toMatchObject({ state: 'running', total: 300, delivered: 0 });
+  await replayAll(world, find);
+  expect(world.sent).toEqual(eventIds(1, 300));
+  expect(await find()).toMatchObject({ state: 'done', delivered: 300, abandoned: 0 });
+  expect(await world.lane()).toEqual(lane);
+  expect(await listDeliveries(database, world.key, 300)).toEqual(log);
+  const attempts = await listAttemptsOfReplay(database, key, { sequence: 298, attempt: 1 }, 10);
+  expect(attempts).toMatchObject([
+    { sequence: 299, attempt: 1, outcome: 'delivered', status: 200 },
+    { sequence: 300, attempt: 1, outcome: 'delivered' },
+  ]);
+  expect(await world.replay()).toBe(false);
+});
+
+describe('matches', () => {
+  /** Three types, two people, two times; the third delivery was abandoned. */
+  async function createMixed(): Promise<LaneWorld> {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    await world.deliverAll();
+    await world.log(1);
+    world.behave = () => status(500);
+    await world.deliverAll();
+    await skipHead(database, world.key, { sequence: 3, note: 'by a test' }, world.nowMs);
+    world.behave = () => OK;
+    await world.log(3);
+    await world.deliverAll();
+    // Held back, so that it is sent anyway.
+    world.behave = () => status(500);
+    await world.log(1);
+    await world.deliverAll();
+    world.behave = () => OK;
+    const who = (id: string) =>
+      JSON.stringify({ data: { identifiers: { id, email: `${id}@Example.com` }, note: 'ada' } });
+    await sql`
+      update delivery_log set appended_at = to_timestamp(1000 + sequence * 3600),
+             event_type = case when sequence % 2 = 0 then 'email_sent' else event_type end,
+             body = case when sequence in (2, 5) then ${who('ada')} else ${who('"bob"')} end
+       where webhook_id = ${world.webhookId}`.execute(database);
+    world.sent.length = 0;
+    return world;
+  }
+
+  test.each<[string, ReplayCriteria, number[]]>([
+    ['everything that has ended', ALL, [1, 2, 3, 4, 5, 6]],
+    ['what was abandoned', { states: ['abandoned'] }, [3]],
+    ['what was delivered', { states: ['delivered'] }, [1, 2, 4, 5, 6]],
+    ['since a time, that included', { since: 1000 + 3 * 3600 }, [3, 4, 5, 6]],
+    ['until a time, that excluded', { until: 1000 + 3 * 3600 }, [1, 2]],
+    ['event types', { eventTypes: ['email_sent'] }, [2, 4, 6]],
+    ['a person by id', { person: { kind: 'id', value: 'ada' } }, [2, 5]],
+    ['an id with quotes', { person: { kind: 'id', value: '"bob"' } }, [1, 3, 4, 6]],
+    [
+      'an email, whatever its letter case',
+      { person: { kind: 'email', value: 'ADA@example.COM' } },
+      [2, 5],
+    ],
+    ['an id only as it is written', { person: { kind: 'id', value: 'Ada' } }, []],
+    [
+      'all that is given together',
+      {
+        since: 1000,
+        until: 20_000,
+        eventTypes: ['email_sent'],
+        person: { kind: 'id', value: 'ada' },
+      },
+      [2],
+    ],
+    ['nothing', { since: 2_000_000_000 }, []],
+  ])('%s, counted and sent alike', async (_, criteria, sequences) => {
+    const world = await createMixed();
+    const plan = { outcome: 'counted', count: sequences.length, isComplete: true };
+    expect(await planReplay(database, world.key, criteria)).toMatchObject(plan);
+    const { key, find } = await start(world, criteria);
+    const sent: string[] = [];
+    while ((await find()).state === 'running') {
+      await world.replay({
+        post: async (request) => {
+          sent.push(request.body);
+          return OK;
+        },
+      });
+      world.nowMs += 100;
+    }
+    const attempts = await listAttemptsOfReplay(database, key, { sequence: 0, attempt: 0 }, 100);
+    expect(attempts.map((attempt) => attempt.sequence)).toEqual(sequences);
+    expect(sent).toHaveLength(sequences.length);
+  });
+
+  test('no tests and no resends', async () => {
+    const world = await createDelivered(3);
+    await sql`
+      update delivery_log set origin = 'test' where webhook_id = ${world.webhookId} and sequence = 2`.execute(
+      database,
+    );
+    expect(await planReplay(database, world.key, ALL)).toMatchObject({ count: 2 });
+  });
+});
+
+test('live deliveries are not delayed by a replay that waits, nor by one that hangs', async () => {
+  const world = await createDelivered(20);
+  const { key } = await start(world);
+  const gate = createGate();
+  const hanging = world.replay({
+    post: async () => {
+      await gate.opened;
+      return OK;
+    },
+  });
+  await world.log(5);
+  expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+  expect(world.sent).toEqual(eventIds(21, 25));
+  await cancelReplay(database, key, world.nowMs);
+  gate.open();
+  expect(await hanging).toBe(true);
+});
+
+test('its rate is kept, and the rate limit of the webhook where that is lower', async () => {
+  for (const [rate, limit] of [
+    [10, null],
+    [500, 10],
+  ] as const) {
+    const world = await createDelivered(30);
+    const changes = { rateLimitPerSecond: limit };
+    await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+    const { find } = await start(world, ALL, rate);
+    const startedAtMs = world.nowMs;
+    while ((await find()).state === 'running') {
+      await world.replay();
+      world.nowMs += 10;
+    }
+    expect(world.sent).toHaveLength(30);
+    expect(world.nowMs - startedAtMs).toBeGreaterThan(2_700);
+    expect(world.nowMs - startedAtMs).toBeLessThan(3_500);
+  }
+});
+
+test('a failure is waited out by the schedule, nothing overtakes it, and the lane stays healthy', async () => {
+  const world = await createDelivered(4);
+  const changes = { windowMax: 1 };
+  await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+  const { key, find } = await start(world);
+  let failures = 2;
+  world.behave = (_, eventId) => (eventId === 'e2' && failures-- > 0 ? status(500) : OK);
+  await world.replay();
+  expect(await find()).toMatchObject({ state: 'running', isFailing: true, delivered: 1 });
+  expect(await world.replay()).toBe(false);
+  expect((await find()).nextProbeAt?.getTime()).toBe(world.nowMs + HOUR_MS + 3);
+  expect(await world.lane()).toMatchObject({ state: 'healthy' });
+  while ((await find()).state === 'running') {
+    world.nowMs += HOUR_MS;
+    while (await world.replay());
+  }
+  expect(world.sent).toEqual(['e1', 'e2', 'e2', 'e2', 'e3', 'e4']);
+  const attempts = await listAttemptsOfReplay(database, key, { sequence: 1, attempt: 1 }, 4);
+  expect(attempts).toMatchObject([
+    { sequence: 2, attempt: 1, outcome: 'retrying', status: 500 },
+    { sequence: 2, attempt: 2, outcome: 'retrying' },
+    { sequence: 2, attempt: 3, outcome: 'delivered' },
+    { sequence: 3, attempt: 1 },
+  ]);
+});
+
+test('a changed endpoint is probed at once', async () => {
+  const world = await createDelivered(2);
+  const { find } = await start(world);
+  world.behave = ({ endpoint }) => (endpoint.includes('elsewhere') ? OK : status(404));
+  await world.replay();
+  expect(await world.replay()).toBe(false);
+  const changes = { endpoint: 'http://elsewhere.test/' };
+  await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+  await replayAll(world, find);
+  expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+});
+
+test('a worker that dies loses nothing: another goes on, and only what was not kept is sent again', async () => {
+  const world = await createDelivered(40);
+  const { find } = await start(world);
+  const leases = { timeoutMs: 20, leaseMs: 200, sliceMs: 100 };
+  const gate = createGate();
+  // e5 hangs for ever as far as this worker is concerned; others beside it end and are kept.
+  world.behave = async (_, eventId) => {
+    if (eventId === 'e5') await gate.opened;
+    return OK;
+  };
+  const dying = world.replay({ leases });
+  await until(async () => (await find()).delivered > 3);
+  world.behave = () => OK;
+  await until(async () => {
+    await world.replay();
+    world.nowMs += 100;
+    return (await find()).state === 'done';
+  });
+  gate.open();
+  await dying;
+  expect(await find()).toMatchObject({ delivered: 40, abandoned: 0 });
+  expect(new Set(world.sent)).toEqual(new Set(eventIds(1, 40)));
+  expect(world.sent.filter((eventId) => eventId === 'e5')).toHaveLength(2);
+});
+
+test('cancelled, it starts nothing more and keeps what was on its way', async () => {
+  const world = await createDelivered(200);
+  const { key, find } = await start(world);
+  world.behave = async (_, eventId) => {
+    if (eventId === 'e3') await cancelReplay(database, key, world.nowMs);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+    return OK;
+  };
+  await world.replay();
+  const after = await find();
+  expect(after).toMatchObject({ state: 'cancelled', endedAt: expect.any(Date) });
+  expect(after.delivered).toBe(world.sent.length);
+  expect(world.sent.length).toBeLessThan(200);
+  world.nowMs += 10_000;
+  expect(await world.replay()).toBe(false);
+  // Another one can be started.
+  const again = await start(world, { eventTypes: ['customer_subscribed'] });
+  await cancelReplay(database, again.key, world.nowMs);
+});
+
+test('of a disabled webhook waits until it is enabled', async () => {
+  const world = await createDelivered(3);
+  const { find } = await start(world);
+  const change = (disabled: boolean) =>
+    updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
+  await change(true);
+  expect(await world.replay()).toBe(false);
+  await change(false);
+  await replayAll(world, find);
+  expect(world.sent).toEqual(eventIds(1, 3));
+});
+
+test('one at a time for a webhook, and only so long as it is kept', async () => {
+  const world = await createDelivered(1);
+  const { key, find } = await start(world);
+  const request = { criteria: ALL, ratePerSecond: 1, createdBy: 'a test' };
+  expect(await startReplay(database, world.key, request, world.nowMs)).toEqual({
+    outcome: 'running',
+  });
+  await clearReplays(database, world.nowMs + HOUR_MS, 10);
+  await replayAll(world, find);
+  await clearReplays(database, world.nowMs - HOUR_MS, 10);
+  expect(await find()).toMatchObject({ state: 'done' });
+  await clearReplays(database, world.nowMs + HOUR_MS, 10);
+  expect(await findReplay(database, key)).toBeUndefined();
+  expect(await listAttemptsOfReplay(database, key, { sequence: 0, attempt: 0 }, 10)).toEqual([]);
+});
+
+test('rows that do not match are passed by, page after page, until the end', async () => {
+  const world = await createLaneWorld(database);
+  await sql`
+    insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, appended_at, body)
+    select ${world.environmentId}, ${world.webhookId}, n, 'x' || n, case when n % 10000 = 7 then 'email_sent' else 'email_opened' end,
+           now(), to_timestamp(n), '{"event_id": "x' || n || '"}' from generate_series(1, 35000) n`.execute(
+    database,
+  );
+  await sql`
+    update lanes set last_sequence = 35000, cursor_sequence = 35000, attempted_sequence = 35000
+     where webhook_id = ${world.webhookId}`.execute(database);
+  const criteria = { since: 5_000, eventTypes: ['email_sent'] };
+  expect(await planReplay(database, world.key, criteria)).toMatchObject({
+    count: 3,
+    afterSequence: 5_000 - 601,
+  });
+  const { find } = await start(world, criteria);
+  await replayAll(world, find);
+  expect(world.sent).toEqual(['x10007', 'x20007', 'x30007']);
+  expect(await find()).toMatchObject({ state: 'done', total: 3, delivered: 3 });
+});

@@ -1,0 +1,88 @@
+/** What processes tell each other for the live tail, on either broker: heard, kept apart, and heard again after a break. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createTestDatabase } from '@sluice/database/testing';
+import { startRedisServer } from '@sluice/platform/redis-server';
+import { openTailChannel, type TailChannel } from '@sluice/platform/tail-channel';
+import { Redis } from 'ioredis';
+import { sql } from 'kysely';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+
+const WAIT = { timeout: 15_000, interval: 20 };
+
+interface World {
+  open(prefix?: string): TailChannel;
+  /** Ends every connection of the channels. */
+  cut(): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+async function startWorld(broker: 'redis' | 'postgres'): Promise<World> {
+  const { database, url } = await createTestDatabase();
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-tail-'));
+  const server =
+    broker === 'redis' ? await startRedisServer({ directory, appendFsync: 'no' }) : undefined;
+  const redis = server && new Redis(server.url);
+  const opened: TailChannel[] = [];
+  return {
+    open(prefix = 'tail-test') {
+      const logger = { warn: () => undefined };
+      const channel = openTailChannel({ databaseUrl: url, redisUrl: server?.url, prefix, logger });
+      opened.push(channel);
+      return channel;
+    },
+    cut: () =>
+      redis
+        ? redis.call('CLIENT', 'KILL', 'TYPE', 'pubsub')
+        : sql`
+            select pg_terminate_backend(pid) from pg_stat_activity
+            where datname = current_database() and application_name = 'sluice-tail'`.execute(
+            database,
+          ),
+    async close() {
+      for (const channel of opened) await channel.close();
+      redis?.disconnect();
+      await server?.stop();
+      await rm(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld(broker);
+  });
+  afterAll(() => world.close());
+
+  test('who listens to a topic hears it, in order and whole, until it no longer listens', async () => {
+    const [teller, hearer] = [world.open(), world.open()];
+    const heard: string[] = [];
+    await hearer.listen('tail-1', (text) => heard.push(text));
+    const longest = 'ü'.repeat(Math.floor(teller.messageSizeBytesMax / 2));
+    await teller.publish('tail-1', 'a');
+    await teller.publish('tail-2', 'of another topic');
+    await teller.publish('tail-1', longest);
+    await vi.waitFor(() => expect(heard).toHaveLength(2), WAIT);
+    expect(heard).toEqual(['a', longest]);
+
+    await hearer.unlisten('tail-1');
+    await teller.publish('tail-1', 'unheard');
+    await hearer.listen('tail-2', (text) => heard.push(text));
+    await teller.publish('tail-2', 'last');
+    await vi.waitFor(() => expect(heard.at(-1)).toBe('last'), WAIT);
+    expect(heard).not.toContain('unheard');
+  });
+
+  test('a connection that breaks is made again, and what was listened to is heard again', async () => {
+    const [teller, hearer] = [world.open(), world.open()];
+    const heard: string[] = [];
+    await hearer.listen('tail-3', (text) => heard.push(text));
+    await world.cut();
+    await vi.waitFor(async () => {
+      await teller.publish('tail-3', 'after');
+      expect(heard).toContain('after');
+    }, WAIT);
+  });
+});

@@ -1,0 +1,40 @@
+/** `npm run parked -- list|retry`: operations that a fault of ours kept from being applied. */
+import { createDatabase } from '@sluice/database/connection';
+import { listParkedOperations } from '@sluice/database/parked-operations';
+import { parseSettings, platformSettings } from '@sluice/platform/config';
+import { createLogger } from '@sluice/platform/logger';
+import { openProducer } from '@sluice/platform/queue';
+import { retryParked } from '@sluice/worker/retry-parked';
+
+const SHOWN_MAX = 100;
+
+const [, , action] = process.argv;
+if (action !== 'list' && action !== 'retry') {
+  console.error('usage: npm run parked -- list|retry (the settings are those of a worker)');
+  process.exit(2);
+}
+const settings = parseSettings(platformSettings, process.env);
+const database = createDatabase({
+  url: settings.DATABASE_URL,
+  poolMax: 1,
+  applicationName: 'sluice-parked',
+  onError: (error) => console.error(error.message),
+});
+try {
+  if (action === 'list') {
+    for (const parked of await listParkedOperations(database, SHOWN_MAX))
+      console.log(JSON.stringify(parked));
+  } else {
+    const producer = await openProducer({
+      databaseUrl: settings.DATABASE_URL,
+      redisUrl: settings.REDIS_URL,
+      prefix: settings.QUEUE_PREFIX,
+      shardCount: settings.SHARD_COUNT,
+      logger: createLogger('parked', settings.LOG_LEVEL),
+    });
+    console.log(`queued again: ${await retryParked(database, producer, settings.SHARD_COUNT)}`);
+    await producer.close();
+  }
+} finally {
+  await database.destroy();
+}
