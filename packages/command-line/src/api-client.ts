@@ -8,7 +8,7 @@ import { isJsonObject, type JsonObject } from '@sluice/domain/json';
 
 export interface ApiClient {
   /** @throws AppError COMMAND_FAILED with what the API says, or that it cannot be reached. */
-  request(method: 'GET' | 'POST', path: string, body?: JsonObject): Promise<JsonObject>;
+  request(method: 'GET' | 'POST' | 'DELETE', path: string, body?: JsonObject): Promise<JsonObject>;
   /** An answer whose body is still to come. */
   open(path: string, signal: AbortSignal): Promise<Response>;
 }

@@ -21,7 +21,6 @@ function createTerminal(isJson: boolean): Terminal {
     hasColor: !isJson && process.stdout.hasColors?.() === true,
     line: (text) => void process.stdout.write(`${text}\n`),
     progress(text) {
-      if (isJson) return;
       isInPlace = process.stderr.isTTY;
       process.stderr.write(isInPlace ? `\r\u001B[K${text}` : `${text}\n`);
     },

@@ -3,14 +3,17 @@
  * here its words become arguments.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Command, InvalidArgumentError, Option } from 'commander';
+import { Command, Option } from 'commander';
 import { createApiClient, type ApiClient } from './api-client.ts';
+import { address, gather, positiveInteger, wholeNumber } from './arguments.ts';
+import { addKeyCommands } from './key-commands.ts';
 import { listen } from './listen.ts';
 import { sampleCalls } from './sample-calls.ts';
 import { send } from './send.ts';
 import { readStatus, writeStatus } from './status.ts';
 import { tail } from './tail.ts';
 import { writeFields, writeRows, type Terminal } from './terminal.ts';
+import { addWebhookCommands } from './webhook-commands.ts';
 
 export interface ProgramDependencies {
   readonly terminal: (isJson: boolean) => Terminal;
@@ -21,20 +24,6 @@ export interface ProgramDependencies {
   readonly runScript: (name: 'migrate' | 'verify') => Promise<number>;
   readonly setExitCode: (code: number) => void;
 }
-
-const positiveInteger = (text: string): number => {
-  const number = Number(text);
-  if (!Number.isSafeInteger(number) || number < 1)
-    throw new InvalidArgumentError('It must be an integer from 1.');
-  return number;
-};
-const wholeNumber = (text: string): number => (text === '0' ? 0 : positiveInteger(text));
-const address = (text: string): string => {
-  if (!URL.canParse(text))
-    throw new InvalidArgumentError('It must be a URL, like http://127.0.0.1:8090.');
-  return text;
-};
-const gather = (text: string, earlier: string[] = []): string[] => [...earlier, address(text)];
 
 export function createProgram(deps: ProgramDependencies): Command {
   const program = new Command('sluice')
@@ -90,6 +79,10 @@ Examples, beside a running npm start:
     });
 
   addWebhookCommands(program, api, terminal);
+  addKeyCommands(program, terminal, (key) => {
+    const { apiUrl } = program.opts<{ apiUrl: string }>();
+    return createApiClient({ url: apiUrl, key });
+  });
 
   program
     .command('events')
@@ -217,81 +210,4 @@ Examples, beside a running npm start:
       .action(async () => deps.setExitCode(await deps.runScript(name)));
   }
   return program;
-}
-
-function addWebhookCommands(
-  program: Command,
-  api: () => ApiClient,
-  terminal: () => Terminal,
-): void {
-  const webhooks = program
-    .command('webhooks')
-    .description('reporting webhooks and what they wait for');
-  const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
-
-  webhooks
-    .command('list')
-    .description('all of the workspace')
-    .action(async () => {
-      const { reporting_webhooks: found } = await api().request('GET', '/v1/reporting_webhooks');
-      writeRows(terminal(), found as Record<string, unknown>[], [
-        'id',
-        'name',
-        'endpoint',
-        'disabled',
-      ]);
-    });
-  webhooks
-    .command('show')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .description('its settings, and why its deliveries wait if they do')
-    .action(async (id: number) => {
-      const [settings, state] = await Promise.all([
-        api().request('GET', path(id)),
-        api().request('GET', path(id, '/state')),
-      ]);
-      writeFields(terminal(), { ...settings, lane: state });
-    });
-  webhooks
-    .command('probe')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .description('tries the head of a failing webhook now')
-    .action(async (id: number) => {
-      writeFields(terminal(), await api().request('POST', path(id, '/probe')));
-    });
-  webhooks
-    .command('skip')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .requiredOption(
-      '--sequence <number>',
-      'the head as you saw it; another one is not skipped',
-      positiveInteger,
-    )
-    .option('--reason <text>', 'kept with the delivery')
-    .description('gives up the delivery that holds the others back')
-    .action(async (id: number, options: { sequence: number; reason?: string }) => {
-      writeFields(terminal(), await api().request('POST', path(id, '/skip_head'), { ...options }));
-    });
-  webhooks
-    .command('resend')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .argument('<sequence>', 'of the delivery', positiveInteger)
-    .description('sends one delivery once more')
-    .action(async (id: number, sequence: number) => {
-      writeFields(
-        terminal(),
-        await api().request('POST', path(id, `/deliveries/${sequence}/resend`)),
-      );
-    });
-  webhooks
-    .command('test')
-    .argument('<id>', 'of the webhook', positiveInteger)
-    .argument('[event-type]', 'any event type', 'customer_subscribed')
-    .description('sends a sample event')
-    .action(async (id: number, eventType: string) => {
-      writeFields(
-        terminal(),
-        await api().request('POST', path(id, '/test'), { event_type: eventType }),
-      );
-    });
 }

@@ -76,6 +76,8 @@ export class LaneDrain {
   #keeping: Promise<void> | undefined;
   #isFenced = false;
   #failure: { readonly error: unknown } | undefined;
+  /** Nothing more is started; what was sent is kept first, or it would be sent again. */
+  #loadFailure: { readonly error: unknown } | undefined;
 
   constructor(deps: LaneDrainDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
     this.#deps = deps;
@@ -142,6 +144,7 @@ export class LaneDrain {
           this.#isStopped = true;
           const after = await this.#keep(true);
           if (!after) return { outcome: 'fenced' };
+          if (this.#loadFailure) throw this.#loadFailure.error;
           const { nextStartAtMs } = this.#pace;
           const { cursor } = this.#run.snapshot();
           return { outcome: 'kept', lane: { ...after, nextStartAtMs, cursor } };
@@ -192,9 +195,13 @@ export class LaneDrain {
     // A failing lane needs its head only.
     const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.window) : 1;
     const { cursor } = this.#run.snapshot();
-    const page = await this.#log.read(this.#run.loadedThrough, limit, cursor);
-    this.#run.load(page);
-    if (this.#deps.isAtEnd?.()) this.#lastSequence = this.#run.loadedThrough;
+    try {
+      this.#run.load(await this.#log.read(this.#run.loadedThrough, limit, cursor));
+      if (this.#deps.isAtEnd?.()) this.#lastSequence = this.#run.loadedThrough;
+    } catch (error) {
+      this.#loadFailure = { error };
+      this.#isStopped = true;
+    }
   }
 
   #startWhatMayStart(): void {

@@ -132,6 +132,36 @@ test('listen tells genuine deliveries from others', async () => {
   expect((await sluice('webhooks', 'show', String(id))).output).toContain('state: healthy');
 });
 
+test('keys are made, listed without their secret, and revoked', async () => {
+  const made = await sluice(
+    '--json',
+    'keys',
+    'make',
+    'pipelines',
+    'From a shell',
+    '--workspace',
+    '1',
+  );
+  expect(made.exitCode, made.errors).toBe(0);
+  const { api_credential: credential, secret } = JSON.parse(made.output) as {
+    api_credential: { id: number };
+    secret: string;
+  };
+  const listed = await sluice('keys', 'list');
+  expect(listed.output).toContain('From a shell');
+  expect(listed.output).not.toContain(secret);
+  expect((await sluice('keys', 'revoke', String(credential.id))).exitCode).toBe(0);
+});
+
+test('a replay counts before it sends', async () => {
+  const id = await makeWebhook('http://127.0.0.1:9/nowhere');
+  const counted = await sluice(
+    ...['--json', 'webhooks', 'replay', String(id)],
+    ...['--since', '2026-01-01T00:00:00Z', '--dry-run'],
+  );
+  expect(JSON.parse(counted.output)).toMatchObject({ dry_run: true, count: 0 });
+});
+
 test('what cannot be done is one line that says what to do', async () => {
   const unknown = await sluice('webhooks', 'show', '999999');
   expect(unknown).toMatchObject({ exitCode: 1, output: '' });

@@ -1,0 +1,63 @@
+/** `sluice keys …`: the credentials of an account, with a token of one of its service accounts. */
+import { Option, type Command } from 'commander';
+import type { ApiClient } from './api-client.ts';
+import { positiveInteger } from './arguments.ts';
+import { writeFields, writeRows, type Terminal } from './terminal.ts';
+
+export function addKeyCommands(
+  program: Command,
+  terminal: () => Terminal,
+  apiWith: (token: string) => ApiClient,
+): void {
+  const keys = program
+    .command('keys')
+    .description('credentials of an account: list, make, rotate, revoke')
+    .addOption(
+      new Option('--token <token>', 'sa_live_… or sa_sandbox_… of an account admin')
+        .env('SLUICE_ACCOUNT_TOKEN')
+        .default('sa_sandbox_demo', "the demo account's"),
+    )
+    .option('--account <id>', 'the account', positiveInteger, 1);
+  const path = (rest = ''): string =>
+    `/v1/accounts/${keys.opts<{ account: number }>().account}/api_credentials${rest}`;
+  const api = (): ApiClient => apiWith(keys.opts<{ token: string }>().token);
+
+  keys
+    .command('list')
+    .description('all of them, without their secrets')
+    .action(async () => {
+      const { api_credentials: found } = await api().request('GET', path());
+      writeRows(terminal(), found as Record<string, unknown>[], [
+        'id',
+        'type',
+        'name',
+        'environment_id',
+        'status',
+      ]);
+    });
+  keys
+    .command('make')
+    .argument('<type>', 'pipelines, tracking, app or service_account')
+    .argument('<name>', 'to know it by')
+    .option('--workspace <id>', 'its workspace; a service account has none', positiveInteger)
+    .description('makes one; its secret is shown once')
+    .action(async (type: string, name: string, options: { workspace?: number }) => {
+      const workspace =
+        options.workspace === undefined ? {} : { environment_id: options.workspace };
+      writeFields(terminal(), await api().request('POST', path(), { type, name, ...workspace }));
+    });
+  keys
+    .command('rotate')
+    .argument('<id>', 'of the credential', positiveInteger)
+    .description('gives it a new secret, shown once; the old one ends within a second')
+    .action(async (id: number) => {
+      writeFields(terminal(), await api().request('POST', path(`/${id}/rotate`)));
+    });
+  keys
+    .command('revoke')
+    .argument('<id>', 'of the credential', positiveInteger)
+    .description('for ever, within a second')
+    .action(async (id: number) => {
+      writeFields(terminal(), await api().request('DELETE', path(`/${id}`)));
+    });
+}

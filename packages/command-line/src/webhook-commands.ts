@@ -1,0 +1,112 @@
+/** `sluice webhooks …`: what reporting webhooks wait for, and what an operator may do about it. */
+import type { Command } from 'commander';
+import type { ApiClient } from './api-client.ts';
+import { instantSeconds, positiveInteger } from './arguments.ts';
+import { writeFields, writeRows, type Terminal } from './terminal.ts';
+
+export function addWebhookCommands(
+  program: Command,
+  api: () => ApiClient,
+  terminal: () => Terminal,
+): void {
+  const webhooks = program
+    .command('webhooks')
+    .description('reporting webhooks and what they wait for');
+  const path = (id: number, rest = ''): string => `/v1/reporting_webhooks/${id}${rest}`;
+
+  webhooks
+    .command('list')
+    .description('all of the workspace')
+    .action(async () => {
+      const { reporting_webhooks: found } = await api().request('GET', '/v1/reporting_webhooks');
+      writeRows(terminal(), found as Record<string, unknown>[], [
+        'id',
+        'name',
+        'endpoint',
+        'disabled',
+      ]);
+    });
+  webhooks
+    .command('show')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .description('its settings, and why its deliveries wait if they do')
+    .action(async (id: number) => {
+      const [settings, state] = await Promise.all([
+        api().request('GET', path(id)),
+        api().request('GET', path(id, '/state')),
+      ]);
+      writeFields(terminal(), { ...settings, lane: state });
+    });
+  webhooks
+    .command('probe')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .description('tries the head of a failing webhook now')
+    .action(async (id: number) => {
+      writeFields(terminal(), await api().request('POST', path(id, '/probe')));
+    });
+  webhooks
+    .command('skip')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .requiredOption(
+      '--sequence <number>',
+      'the head as you saw it; another one is not skipped',
+      positiveInteger,
+    )
+    .option('--reason <text>', 'kept with the delivery')
+    .description('gives up the delivery that holds the others back')
+    .action(async (id: number, options: { sequence: number; reason?: string }) => {
+      writeFields(terminal(), await api().request('POST', path(id, '/skip_head'), { ...options }));
+    });
+  webhooks
+    .command('resend')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('<sequence>', 'of the delivery', positiveInteger)
+    .description('sends one delivery once more')
+    .action(async (id: number, sequence: number) => {
+      writeFields(
+        terminal(),
+        await api().request('POST', path(id, `/deliveries/${sequence}/resend`)),
+      );
+    });
+  webhooks
+    .command('test')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('[event-type]', 'any event type', 'customer_subscribed')
+    .description('sends a sample event')
+    .action(async (id: number, eventType: string) => {
+      writeFields(
+        terminal(),
+        await api().request('POST', path(id, '/test'), { event_type: eventType }),
+      );
+    });
+  webhooks
+    .command('replay')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .requiredOption('--since <time>', 'ISO 8601: deliveries logged at or after it', instantSeconds)
+    .option('--until <time>', 'ISO 8601: and before it', instantSeconds)
+    .option('--event-type <type...>', 'only these')
+    .option('--state <state...>', 'only delivered or abandoned')
+    .option('--rate <deliveries>', 'a second', positiveInteger)
+    .option('--dry-run', 'only count')
+    .description('sends again what matches, beside the live deliveries, which are not delayed')
+    .action(async (id: number, options: ReplayOptions) => {
+      const body = {
+        since: options.since,
+        ...(options.until === undefined ? {} : { until: options.until }),
+        ...(options.eventType === undefined ? {} : { event_types: options.eventType }),
+        ...(options.state === undefined ? {} : { states: options.state }),
+        ...(options.rate === undefined ? {} : { rate_per_second: options.rate }),
+        ...(options.dryRun === true ? { dry_run: true } : {}),
+      };
+      writeFields(terminal(), await api().request('POST', path(id, '/replays'), body));
+    });
+}
+
+interface ReplayOptions {
+  readonly since: number;
+  readonly until?: number;
+  readonly eventType?: string[];
+  readonly state?: string[];
+  readonly rate?: number;
+  readonly dryRun?: boolean;
+}
