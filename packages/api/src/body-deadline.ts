@@ -31,8 +31,12 @@ export function boundBodyTime(timeoutMs: number, newId: () => string): onRequest
       const clear = (): void => clearTimeout(timer);
       raw.once('end', clear).once('close', clear);
       // Answered before it was read: the deadline stays only while more of it is to come.
-      reply.raw.once('close', () => raw.complete !== false && clear());
+      reply.raw.once('close', () => !isIncomplete(raw) && clear());
     }
     done();
   };
 }
+
+/** False also where it is not said, as of requests that came over no socket. */
+const isIncomplete = ({ complete }: { readonly complete?: boolean }): boolean =>
+  complete !== undefined && !complete;

@@ -4,7 +4,7 @@
  * Used by every command that reads or changes something; `tail.ts` reads a stream by itself.
  */
 import { AppError } from '@sluice/domain/errors';
-import { isJsonObject, type JsonObject } from '@sluice/domain/json';
+import type { JsonObject } from '@sluice/domain/json';
 
 export interface ApiClient {
   /** @throws AppError COMMAND_FAILED with what the API says, or that it cannot be reached. */
@@ -53,10 +53,16 @@ async function refusalOf(answer: Response): Promise<string> {
   if (answer.status === 401) {
     return 'the API does not know this key; set --key (SLUICE_KEY) to an app API key of the workspace';
   }
-  const problem: unknown = await answer.json().catch(() => undefined);
-  if (!isJsonObject(problem)) return `the API answered ${answer.status}`;
-  const details = Array.isArray(problem.errors)
-    ? problem.errors.filter(isJsonObject).map(({ field, message }) => `\n  ${field}: ${message}`)
-    : [];
-  return `${String(problem.detail ?? problem.message ?? answer.status)}${details.join('')}`;
+  const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
+  if (problem?.message === undefined) return `the API answered ${answer.status}`;
+  const details = (problem.errors ?? [])
+    .filter(({ field }) => field != null)
+    .map(({ field, message }) => `\n  ${field}: ${message}`);
+  return `${problem.message}${details.join('')}`;
+}
+
+/** What is read of the one body of every failure. */
+interface Problem {
+  readonly message?: string;
+  readonly errors?: readonly { readonly field?: string | null; readonly message: string }[];
 }

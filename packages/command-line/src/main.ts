@@ -18,7 +18,7 @@ function createTerminal(isJson: boolean): Terminal {
   let isInPlace = false;
   return {
     isJson,
-    hasColor: !isJson && process.stdout.hasColors?.() === true,
+    hasColor: !isJson && process.stdout.isTTY && process.stdout.hasColors(),
     line: (text) => void process.stdout.write(`${text}\n`),
     progress(text) {
       isInPlace = process.stderr.isTTY;

@@ -112,7 +112,7 @@ Examples, beside a running npm start:
       });
       const { ingestion_issues: issues } = await api().request(
         'GET',
-        `/v1/ingestion_issues?${query}`,
+        `/v1/ingestion_issues?${query.toString()}`,
       );
       writeRows(terminal(), issues as Record<string, unknown>[], [
         'day',

@@ -16,7 +16,7 @@ const PRODUCTS = ['mug', 'lamp', 'desk', 'chair', 'shelf', 'rug'] as const;
 const PATHS = ['/', '/pricing', '/docs', '/blog/launch', '/account', '/checkout'] as const;
 
 /** Numbers in [0, 1) from a seed (mulberry32): not for secrets. */
-export function createRandom(seed: number): () => number {
+function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

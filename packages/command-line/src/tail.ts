@@ -28,7 +28,7 @@ export async function tail(
 ): Promise<void> {
   const query = new URLSearchParams(Object.entries(options).filter(([, value]) => value));
   while (!signal.aborted) {
-    const answer = await api.open(`/v1/stream?${query}`, signal);
+    const answer = await api.open(`/v1/stream?${query.toString()}`, signal);
     terminal.progress('listening; Ctrl-C ends it');
     terminal.progressDone();
     await readEvents(answer, (event, data) => writeLine(terminal, event, data), signal);
@@ -69,7 +69,7 @@ interface TailLine {
   readonly outcome: string;
   readonly name: string | null;
   readonly people: readonly Readonly<Record<string, string>>[];
-  readonly details: Readonly<Record<string, unknown>>;
+  readonly details: Readonly<Record<string, string | number | null>>;
 }
 
 function writeLine(terminal: Terminal, event: string, data: string): void {
@@ -98,7 +98,7 @@ function writeLine(terminal: Terminal, event: string, data: string): void {
       colored(terminal, 'gray', time),
       event.padEnd(8),
       colored(terminal, COLORS[line.outcome] ?? 'cyan', line.outcome.padEnd(9)),
-      line.name ?? String(type ?? source ?? ''),
+      line.name ?? `${type ?? source ?? ''}`,
       ...people,
       colored(terminal, 'gray', rest.join(' ')),
     ].join(' '),

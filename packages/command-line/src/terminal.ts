@@ -67,5 +67,5 @@ export function writeFields(terminal: Terminal, value: object, indent = ''): voi
 /** Times (`…_at` in Unix seconds, `…_at_ms`) stay numbers here: scripts read them, and `--json` is exact. */
 function textOf(value: unknown): string {
   if (value === null || value === undefined) return '-';
-  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -110,6 +110,8 @@ export function openQueuePool(
       ? {}
       : { query_timeout: timeoutMs, connectionTimeoutMillis: timeoutMs }),
   });
+  // BullMQ adds a listener for each queue and worker that shares it; from the eleventh on Node warns.
+  pool.setMaxListeners(0);
   // Without it, a connection that breaks between two statements ends the process.
   pool.on('connect', (client) => void client.on('error', () => {}));
   pool.on('error', (error) =>

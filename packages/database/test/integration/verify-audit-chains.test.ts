@@ -270,7 +270,7 @@ test('the command ends with 0 when all is well, and with 1 and what differs when
   await rename(1);
   expect(await run(url)).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/^ok {5}audit log: \d+ accounts, 1 entries\n$/),
+    stdout: expect.stringMatching(/^ok {5}audit log: \d+ accounts, 1 entries\n/),
   });
   await tamper(sql`update audit_logs set user_id = 8`);
   expect(await run(url)).toMatchObject({
