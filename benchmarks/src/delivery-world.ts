@@ -84,7 +84,7 @@ export async function replaceWebhooks(
   database: Database,
   endpoints: readonly string[],
 ): Promise<number[]> {
-  await sql`truncate webhooks, lanes, delivery_log, delivery_attempts`.execute(database);
+  await sql`truncate webhooks, lanes, delivery_log, delivery_attempts cascade`.execute(database);
   const { rows } = await sql<{ webhookId: number }>`
     insert into webhooks (environment_id, name, endpoint, events, signing_key)
     select ${DEMO.environmentId}, 'bench', endpoint, '{email_delivered}', ${DEMO.signingKey}

@@ -155,7 +155,9 @@ async function makeWebhooks(
   const endpoints = Array.from({ length: WEBHOOKS }, (_, place) =>
     endpointOf(place, RECEIVER_PORT),
   );
-  await sql`truncate webhooks, lanes, delivery_log, delivery_attempts`.execute(world.database);
+  await sql`truncate webhooks, lanes, delivery_log, delivery_attempts cascade`.execute(
+    world.database,
+  );
   // Spread over the accounts in turn. An event type of its own each, so that an event is one delivery.
   await sql`
     with made as (
