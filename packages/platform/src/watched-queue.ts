@@ -62,6 +62,11 @@ export class WatchedQueue {
     return this.#inHand.size < this.#options.concurrency;
   }
 
+  /** True where a job is in hand. */
+  get isWorking(): boolean {
+    return this.#inHand.size > 0;
+  }
+
   hasInHand(jobId: string): boolean {
     return this.#inHand.has(jobId);
   }
