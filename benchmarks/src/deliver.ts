@@ -46,6 +46,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
       rounds: { type: 'string', default: '3' },
       webhooks: { type: 'string', default: '1,100,1000' },
       connections: { type: 'string', default: '128' },
+      profile: { type: 'string' },
     },
   });
   const cases = values.webhooks.split(',').map(Number);
@@ -71,7 +72,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
     `http://127.0.0.1:${WORKER_PORT}`,
     '/livez',
     1,
-    [],
+    values.profile === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${values.profile}`],
   );
   const dispatch = fork(join(import.meta.dirname, 'deliver-dispatch-loop.ts'), {
     env: { ...process.env, DATABASE_URL: world.databaseUrl, IN_FLIGHT: values.connections },
@@ -80,13 +81,18 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
 
   const dispatchRound = async (): Promise<Round> => {
     const before = await receivedCount();
+    const cpuBefore = await cpuSecondsOf(dispatch.pid as number);
     dispatch.send('go');
     const [report] = (await once(dispatch, 'message')) as [
       { count: number; failures: number; seconds: number },
     ];
     if (report.failures > 0 || (await receivedCount()) - before !== report.count)
       throw new Error(`dispatch: ${report.failures} failures of ${report.count}`);
-    return { perSecond: report.count / report.seconds, cpuUs: {} };
+    const cpu = (await cpuSecondsOf(dispatch.pid as number)) - cpuBefore;
+    return {
+      perSecond: report.count / report.seconds,
+      cpuUs: { dispatch: (cpu / report.count) * 1e6 },
+    };
   };
 
   const oursRound = async (webhookIds: readonly number[], count: number): Promise<Round> => {
@@ -138,7 +144,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
           `${String(webhooks).padStart(5)} webhooks  ${round === 0 ? 'warm-up' : `${round}/${rounds}    `}  ` +
             `ours ${Math.round(ours.perSecond)}/s  dispatch ${Math.round(dispatched.perSecond)}/s  ` +
             `ratio ${(ours.perSecond / dispatched.perSecond).toFixed(3)}  µs of CPU ${Object.entries(
-              ours.cpuUs,
+              { ...ours.cpuUs, ...dispatched.cpuUs },
             )
               .map(([name, us]) => `${name} ${us.toFixed(0)}`)
               .join(', ')}`,
