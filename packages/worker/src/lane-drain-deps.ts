@@ -2,8 +2,8 @@
 import type { LanePolicy } from '@sluice/domain/lane';
 import type { TailTeller } from '@sluice/domain/tail';
 import type { Logger } from '@sluice/platform/logger';
-import type { FairSlots } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
+import type { LaneSlots } from './lane-slots.ts';
 import type { LaneStore } from './lane-store.ts';
 import type { SpareTime } from './spare-time.ts';
 
@@ -29,12 +29,6 @@ export interface LaneDrainDeps {
   readonly random: () => number;
   readonly tail?: TailTeller;
   readonly logger: Logger;
-}
-
-/** Probes have slots of their own: however many lanes fail, they take none from those that do not. */
-export interface LaneSlots {
-  readonly deliveries: FairSlots;
-  readonly probes: FairSlots;
 }
 
 export interface LeaseOptions {

@@ -46,7 +46,7 @@ export class LaneRoom {
       const job = { delivery, ended: delivery.ended, letGo: resolve };
       delivery.ended.then(() => resolve(), reject).finally(() => this.#waiting.delete(job));
       this.#waiting.add(job);
-      this.#timer ??= setTimeout(() => this.#look(), this.#options.stillAfterMs);
+      if (!this.#timer) this.#lookLater();
     });
   }
 
@@ -68,7 +68,10 @@ export class LaneRoom {
         .finally(() => this.#still.delete(rest));
       this.#still.add(rest);
     }
-    if (this.#waiting.size > 0)
-      this.#timer = setTimeout(() => this.#look(), this.#options.stillAfterMs);
+    if (this.#waiting.size > 0) this.#lookLater();
+  }
+
+  #lookLater(): void {
+    this.#timer = setTimeout(() => this.#look(), this.#options.stillAfterMs);
   }
 }

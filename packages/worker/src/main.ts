@@ -26,10 +26,10 @@ import { runNextImport } from './run-import.ts';
 import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
-import { FairSlots } from './fair-slots.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient, outcomeOf, type HttpPost } from './http-client.ts';
 import { LaneRoom } from './lane-room.ts';
+import { createLaneSlots } from './lane-slots.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { createPurchases } from './purchases.ts';
@@ -97,22 +97,13 @@ const spare = new SpareTime({
   idleMs: () => performance.eventLoopUtilization().idle,
   monotonicNow,
 });
-const slots = {
-  deliveries: new FairSlots({
-    slotsMax: settings.WORKER_REQUESTS_MAX,
-    slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
-    slowAfterMs: SLOW_AFTER_MS,
-    monotonicNow,
-    spareMs: () => spare.totalMs(),
-  }),
-  probes: new FairSlots({
-    slotsMax: Math.ceil(settings.WORKER_REQUESTS_MAX / 4),
-    slowMax: Math.ceil(settings.WORKER_SLOW_REQUESTS_MAX / 4),
-    slowAfterMs: SLOW_AFTER_MS,
-    monotonicNow,
-    spareMs: () => spare.totalMs(),
-  }),
-};
+const slots = createLaneSlots({
+  slotsMax: settings.WORKER_REQUESTS_MAX,
+  slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
+  slowAfterMs: SLOW_AFTER_MS,
+  monotonicNow,
+  spareMs: () => spare.totalMs(),
+});
 const room = new LaneRoom({
   stillAfterMs: SLOW_AFTER_MS,
   stillMax: settings.WORKER_SLOW_REQUESTS_MAX,

@@ -19,7 +19,7 @@ import { FairSlots } from '../../src/fair-slots.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
 import { SpareTime } from '../../src/spare-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.ts';
-import type { LaneSlots } from '../../src/lane-drain-deps.ts';
+import type { LaneSlots } from '../../src/lane-slots.ts';
 import { createLaneStore } from '../../src/lane-store.ts';
 
 export const HOUR_MS = 3_600_000;
