@@ -15,10 +15,9 @@ import {
 import type { Money } from '@sluice/domain/money';
 import type { Rail } from '@sluice/domain/run';
 import type { FastifyRequest } from 'fastify';
-import { accountCallerOf, originOf } from './account-guard.ts';
+import { accountCallerOf } from './account-guard.ts';
 import {
   billingAccountOf,
-  contactOf,
   isPaidPlan,
   refusedField,
   startPurchase,
@@ -75,15 +74,13 @@ export async function startCreditPurchase(
   rail: Rail,
 ): Promise<Run> {
   const isPack = purchase.kind === 'inbox_previews';
-  return startPurchase(deps, {
-    accountId: account.accountId,
+  return startPurchase(request, deps, account, {
     kind: isPack ? 'inbox_previews' : 'credits',
     rail,
-    content: { type: 'purchase', purchase, contact: contactOf(account) },
+    content: { type: 'purchase', purchase },
     sameness: isPack
       ? { pack: purchase.packId }
       : { type: purchase.kind, quantity: purchase.quantity },
-    origin: originOf(request),
   });
 }
 

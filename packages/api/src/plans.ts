@@ -8,10 +8,8 @@ import { findCoupon, type Plan } from '@sluice/domain/catalogue';
 import { judgeCheckout } from '@sluice/domain/run';
 import type { BoughtSubscription } from '@sluice/domain/run-content';
 import { z } from 'zod';
-import { originOf } from './account-guard.ts';
 import {
   billingAccountOf,
-  contactOf,
   refusedField,
   setPollHeader,
   startPurchase,
@@ -137,8 +135,7 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
       const { coupon_code: code = null, quantity } = request.body;
       if (code !== null && !findCoupon(deps.catalogue, code, deps.now()))
         throw refusedField('coupon_code', 'invalid', 'is no coupon in force');
-      const started = await startPurchase(deps, {
-        accountId: account.accountId,
+      const started = await startPurchase(request, deps, account, {
         kind: 'checkout',
         rail: account.rail,
         content: {
@@ -147,10 +144,8 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
           quantity,
           couponCode: code,
           paymentMethodId: request.body.payment_method_id ?? null,
-          contact: contactOf(account),
         },
         sameness: { plan: plan.id, coupon: code, quantity },
-        origin: originOf(request),
       });
       const state = await waitForRun(
         deps,

@@ -17,6 +17,7 @@ export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
   accountId: accountIdOf(invoice.metadata?.['account_id']),
   lineCount: invoice.lines.data.length,
   clientSecret: invoice.confirmation_secret?.client_secret ?? null,
+  subscriptionId: idOf(invoice.parent?.subscription_details?.subscription),
 });
 
 export function toSubscription(subscription: Stripe.Subscription): VendorSubscription {
@@ -24,6 +25,7 @@ export function toSubscription(subscription: Stripe.Subscription): VendorSubscri
   const latest = subscription.latest_invoice;
   return {
     subscriptionId: subscription.id,
+    customerId: idOf(subscription.customer) ?? '',
     status: subscription.status,
     interval: first?.price.recurring?.interval === 'year' ? 'year' : 'month',
     items: subscription.items.data.map((item): SubscriptionItem => ({

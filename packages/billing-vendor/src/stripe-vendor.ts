@@ -6,7 +6,7 @@
 import { Stripe } from 'stripe';
 import { toCard, toInvoice, toSubscription } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { SubscriptionChange, Vendor, VendorInvoice } from './vendor.ts';
+import type { SubscriptionChange, Vendor, VendorInvoice, VendorPage } from './vendor.ts';
 
 export interface StripeOptions {
   readonly secretKey: string;
@@ -132,6 +132,17 @@ export function createStripeVendor(stripe: Stripe): Vendor {
       );
     },
 
+    listInvoices: (after) =>
+      callStripe(async () => pageOf(await stripe.invoices.list(part(after)), toInvoice)),
+
+    listSubscriptions: (after) =>
+      callStripe(async () =>
+        pageOf(
+          await stripe.subscriptions.list({ ...part(after), expand: ['data.latest_invoice'] }),
+          toSubscription,
+        ),
+      ),
+
     findInvoiceOfRun: (customerId, runId) =>
       callStripe(async () => {
         // Listing by customer is consistent at once; the vendor's search lags.
@@ -229,6 +240,19 @@ export function createStripeVendor(stripe: Stripe): Vendor {
   };
 }
 
+const part = (after: string | undefined) => ({
+  limit: LOOKUP_COUNT_MAX,
+  ...(after !== undefined && { starting_after: after }),
+});
+
+function pageOf<Wire extends { id?: string }, Item>(
+  list: { readonly data: readonly Wire[]; readonly has_more: boolean },
+  toItem: (wire: Wire) => Item,
+): VendorPage<Item> {
+  const next = list.has_more ? list.data.at(-1)?.id : undefined;
+  return { items: list.data.map((each) => toItem(each)), ...(next !== undefined && { next }) };
+}
+
 const itemsOf = (change: SubscriptionChange) =>
   change.items.map(({ priceId, itemId, quantity }) => ({
     ...(itemId !== undefined && { id: itemId }),
@@ -249,4 +273,5 @@ const deletedInvoice = (invoiceId: string): VendorInvoice => ({
   accountId: null,
   lineCount: 0,
   clientSecret: null,
+  subscriptionId: null,
 });

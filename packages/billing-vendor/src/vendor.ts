@@ -34,6 +34,15 @@ export interface VendorInvoice {
   readonly lineCount: number;
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
+  /** The subscription that it is for; null where it is for one purchase. */
+  readonly subscriptionId: string | null;
+}
+
+/** Part of a list, newest first. */
+export interface VendorPage<Item> {
+  readonly items: readonly Item[];
+  /** Where the next part begins; absent at the end. */
+  readonly next?: string;
 }
 
 export interface SubscriptionItem {
@@ -46,6 +55,7 @@ export interface SubscriptionItem {
 
 export interface VendorSubscription {
   readonly subscriptionId: string;
+  readonly customerId: string;
   readonly status: string;
   readonly interval: Interval;
   readonly items: readonly SubscriptionItem[];
@@ -116,6 +126,12 @@ export interface Vendor {
   /** Deletes a draft, voids what is open; what is void, deleted or paid already is told as it is. */
   discardInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   findInvoice(invoiceId: string): Promise<VendorResult<VendorInvoice>>;
+  /** Of all customers. */
+  listInvoices(after: string | undefined): Promise<VendorResult<VendorPage<VendorInvoice>>>;
+  /** Of all customers; those that have ended are left out. */
+  listSubscriptions(
+    after: string | undefined,
+  ): Promise<VendorResult<VendorPage<VendorSubscription>>>;
   /** By its purchase, among the customer's newest. */
   findInvoiceOfRun(customerId: string, runId: string): Promise<VendorResult<VendorInvoice | null>>;
   createSubscription(

@@ -7,7 +7,11 @@ import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator
 import { listCharges } from '@sluice/billing-vendor/simulator-controls';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
+import {
+  runProgramUnderTest,
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
@@ -228,6 +232,33 @@ test(
     expect((await call(INVOICED, '/credits/balance/builder')).body).toMatchObject({
       total_available: expect.any(Number),
       pools: [{}, {}, { pool: 'purchased', granted: 100 }],
+    });
+  },
+);
+
+test(
+  '`npm run verify` finds nothing in these books, and whatever is changed in either',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const program = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));
+    const verify = () => runProgramUnderTest(program, settings);
+    const agreed = await verify();
+    expect(agreed.output).toMatch(/ok {5}payment vendor: 5 purchases and \d+ invoices/);
+    expect(agreed.code).toBe(0);
+    const [first] = paid();
+    const invoice = simulator.state.get('invoice', first?.invoice);
+    simulator.state.save('invoice', { ...invoice!, status: 'open' });
+    const differing = await verify();
+    expect(differing.code).toBe(1);
+    expect(differing.output).toContain(`its invoice ${first?.invoice} is open`);
+    expect(differing.output).toMatch(/FAILED payment vendor/);
+    simulator.state.save('invoice', invoice!);
+    expect((await verify()).code).toBe(0);
+    expect(
+      await runProgramUnderTest(program, { ...settings, SIMULATOR_URL: 'http://127.0.0.1:9' }),
+    ).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('the payment vendor does not answer'),
     });
   },
 );

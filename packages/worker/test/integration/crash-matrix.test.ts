@@ -3,7 +3,8 @@
  * and tells its events late, twice and out of order. Whatever happens: what the vendor took and what we
  * gave are one to one, every run ends, and nothing can be collected for one that failed.
  *
- * `npm run chaos:billing -- --seed N` runs all of it; here, a part that the seed chooses.
+ * The worker is one function here, and dies by an exception, which is quick enough for all of it.
+ * `npm run chaos:billing -- --seed N` kills real processes.
  */
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
 import type { FaultKind } from '@sluice/billing-vendor/simulator-faults';
@@ -16,9 +17,7 @@ import { expect, test } from 'vitest';
 import type { CrashPoint } from '../../src/advance-run.ts';
 import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
 
-const SEED = Number(process.env['CHAOS_SEED'] ?? 1);
-const IS_WHOLE = process.env['CHAOS_SEED'] !== undefined;
-const PART_COUNT = 20;
+const SEED = 1;
 
 /** A small generator (mulberry32): the same seed is the same run. */
 function seeded(seed: number): () => number {
@@ -113,19 +112,12 @@ async function tellEvents(world: Purchases, random: () => number): Promise<void>
 }
 
 test(
-  `books match whatever breaks (seed ${SEED}, ${IS_WHOLE ? 'all' : PART_COUNT} of ${cells.length} crashes)`,
-  { timeout: 600_000 },
+  `I2: the books match whatever breaks (seed ${SEED}, ${cells.length} crashes)`,
+  { timeout: 120_000 },
   async () => {
     const random = seeded(SEED);
     const world = await startPurchases({ random });
-    const chosen = IS_WHOLE
-      ? cells
-      : cells
-          .map((cell) => ({ cell, at: random() }))
-          .toSorted((one, other) => one.at - other.at)
-          .slice(0, PART_COUNT)
-          .map(({ cell }) => cell);
-    for (const { workflow, point } of chosen) {
+    for (const { workflow, point } of cells) {
       const run = await begin(world, workflow);
       world.simulator.faults.setChaos({ probability: 0.2, kinds: FAULTS });
       if (workflow.startsWith('card')) {

@@ -96,6 +96,7 @@ export async function startPurchases(options: { readonly random?: () => number }
           } as RunContent,
           origin: { actor: { type: 'system' } },
           expiresAtMs: rail === 'card' && kind === 'inbox_previews' ? now() + 3_600_000 : null,
+          requestKey: null,
         },
         now(),
       );
