@@ -71,8 +71,9 @@ describe('one purchase in flight', () => {
   });
 
   test('I38: a call with an Idempotency-Key is one purchase for ever, also where nobody lived to answer it', async () => {
-    const key = { 'idempotency-key': 'one click' };
-    const first = (await billing.buyPack('pack_100', key)).json().run_id;
+    const key = { 'idempotency-key': 'one-click' };
+    const first: string = (await billing.buyPack('pack_100', key)).json().run_id;
+    expect(first).toMatch(/^run_/);
     await billing.endRun(first, 'success');
     // The process died before it could keep its answer, and the call's minute is over.
     await sql`update idempotency_keys set answer = null, locked_until = '-infinity'`.execute(

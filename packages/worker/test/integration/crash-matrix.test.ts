@@ -3,7 +3,7 @@
  * and tells its events late, twice and out of order. Whatever happens: what the vendor took and what we
  * gave are one to one, every run ends, and nothing can be collected for one that failed.
  *
- * The worker is one function here, and dies by an exception, which is quick enough for all of it.
+ * The worker is one function here, and dies by an exception, which is quick.
  * `npm run chaos:billing -- --seed N` kills real processes.
  */
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
@@ -18,6 +18,7 @@ import type { CrashPoint } from '../../src/advance-run.ts';
 import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
 
 const SEED = 1;
+const COUNT = 30;
 
 /** A small generator (mulberry32): the same seed is the same run. */
 function seeded(seed: number): () => number {
@@ -112,12 +113,17 @@ async function tellEvents(world: Purchases, random: () => number): Promise<void>
 }
 
 test(
-  `I2: the books match whatever breaks (seed ${SEED}, ${cells.length} crashes)`,
+  `I2: the books match whatever breaks (seed ${SEED}, ${COUNT} of ${cells.length} crashes)`,
   { timeout: 120_000 },
   async () => {
     const random = seeded(SEED);
     const world = await startPurchases({ random });
-    for (const { workflow, point } of cells) {
+    const chosen = cells
+      .map((cell) => ({ cell, at: random() }))
+      .toSorted((one, other) => one.at - other.at)
+      .slice(0, COUNT)
+      .map(({ cell }) => cell);
+    for (const { workflow, point } of chosen) {
       const run = await begin(world, workflow);
       world.simulator.faults.setChaos({ probability: 0.2, kinds: FAULTS });
       if (workflow.startsWith('card')) {
