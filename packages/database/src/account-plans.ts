@@ -2,6 +2,7 @@
 import type { CreditKind, Plan } from '@sluice/domain/catalogue';
 import type { Rail } from '@sluice/domain/run';
 import { sql, type Transaction } from 'kysely';
+import type { Address } from './accounts.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 import type { CreditAccount } from './credits.ts';
 import type { Tables } from './tables.ts';
@@ -13,14 +14,17 @@ export interface BillingAccount {
   readonly rail: Rail;
   readonly currency: string;
   readonly billingEmail: string | null;
+  readonly address: Address | null;
   readonly planId: string;
+  readonly planName: string;
   readonly planTier: string;
   readonly planStatus: string;
 }
 
 const BILLING_ACCOUNT = sql`
   account_id::int as "accountId", name, billing_rail as rail, currency,
-  billing_email as "billingEmail", plan_id as "planId", plan_tier as "planTier",
+  billing_email as "billingEmail", address, plan_id as "planId",
+  plan_name as "planName", plan_tier as "planTier",
   plan_status as "planStatus"`;
 
 /** Index: the primary key. */
@@ -43,8 +47,41 @@ export async function updateAccountPlan(
   await sql`
     update accounts
        set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
-           plan_status = 'active', trial_ends_at = null, updated_at = ${new Date(nowMs)}
+           plan_status = 'active', status = case when status = 'closed' then status else 'active' end,
+           trial_ends_at = null, updated_at = ${new Date(nowMs)}
      where account_id = ${accountId}`.execute(transaction);
+}
+
+export interface AccountStanding {
+  readonly accountStatus: string;
+  readonly planStatus: string;
+}
+
+/**
+ * What its subscription has become. A closed account stays closed.
+ *
+ * @returns what it was; undefined where that is what it was.
+ */
+export async function updateAccountStanding(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  standing: AccountStanding,
+  nowMs: number,
+): Promise<AccountStanding | undefined> {
+  const { rows } = await sql<AccountStanding>`
+    with before as (
+      select account_id, status, plan_status from accounts where account_id = ${accountId} for update
+    )
+    update accounts a
+       set status = ${standing.accountStatus}, plan_status = ${standing.planStatus},
+           updated_at = ${new Date(nowMs)}
+      from before
+     where a.account_id = before.account_id and before.status <> 'closed'
+       and (before.status, before.plan_status) <> (${standing.accountStatus}, ${standing.planStatus})
+    returning before.status as "accountStatus", before.plan_status as "planStatus"`.execute(
+    transaction,
+  );
+  return rows[0];
 }
 
 /**

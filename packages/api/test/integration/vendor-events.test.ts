@@ -56,6 +56,12 @@ describe('events of the vendor', () => {
     expect(await kept()).toEqual([]);
   });
 
+  test('of subscriptions are kept too', async () => {
+    const ended = payload.replace('invoice.paid', 'customer.subscription.deleted');
+    expect((await send(ended, sign(ended))).statusCode).toBe(200);
+    expect(await kept()).toEqual(['evt_1']);
+  });
+
   test('of types that we have no use for are answered 200, and change nothing', async () => {
     const other = payload.replace('invoice.paid', 'price.created');
     expect((await send(other, sign(other))).statusCode).toBe(200);
