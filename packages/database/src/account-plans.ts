@@ -5,6 +5,7 @@ import { sql, type Transaction } from 'kysely';
 import type { Address } from './accounts.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 import type { CreditAccount } from './credits.ts';
+import { findPendingRun } from './runs.ts';
 import type { Tables } from './tables.ts';
 
 /** What every gate of billing asks of an account. */
@@ -143,14 +144,13 @@ export async function endEssentialsTrial(
   builder: Pick<Plan, 'id' | 'name' | 'tier'> | undefined,
   nowMs: number,
 ): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
-  const { rows } = await sql<{ tier: string; status: string; isBuying: boolean }>`
-    select plan_tier as tier, plan_status as status,
-           exists (select from runs r
-                    where r.account_id = a.account_id and r.lane = 'checkout'
-                      and r.status = 'pending') as "isBuying"
-      from accounts a where account_id = ${accountId} for update`.execute(transaction);
+  const { rows } = await sql<{ tier: string; status: string }>`
+    select plan_tier as tier, plan_status as status
+      from accounts where account_id = ${accountId} for update`.execute(transaction);
   const [account] = rows;
-  if (!account || !builder || account.isBuying) return 'not-allowed';
+  // A statement of its own: it must see the checkout whose start the lock has waited for.
+  if (!account || !builder || (await findPendingRun(transaction, accountId, 'checkout')))
+    return 'not-allowed';
   if (account.tier === 'builder') return 'unchanged';
   if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
   await updateAccountPlan(transaction, accountId, builder, nowMs);

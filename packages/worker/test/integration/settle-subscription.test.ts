@@ -93,7 +93,7 @@ test('a subscription that ends unpaid ends the plan; a plan bought afterwards be
   await tellEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'active' });
   expect(await findAccount(world.database, accountId)).toMatchObject({
-    plan: { id: 'essentials_month' },
+    planId: 'essentials_month',
   });
 });
 
