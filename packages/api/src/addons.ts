@@ -16,13 +16,12 @@ import {
 } from './billing-shapes.ts';
 import { findPurchase } from './credit-purchases.ts';
 import {
+  accountFailures,
   badBody,
-  badRequest,
   commonFailures,
   forbidden,
   inFlight,
   missing,
-  unprocessable,
 } from './fields.ts';
 import type { ApiServer } from './server.ts';
 
@@ -74,13 +73,9 @@ export function registerAddons(scope: ApiServer, deps: BillingDependencies): voi
         body: addonsRequest,
         response: {
           200: purchaseStarted,
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
           ...inFlight,
           ...badBody,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },

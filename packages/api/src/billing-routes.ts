@@ -10,6 +10,7 @@ import { registerInboxPreviewPurchases } from './inbox-preview-purchases.ts';
 import { registerPaymentMethods } from './payment-methods.ts';
 import { registerPlans } from './plans.ts';
 import type { ApiServer } from './server.ts';
+import { registerUsageProfile } from './usage-profile.ts';
 
 /** Call it on a scope that `guardAccounts` was called on. */
 export function registerBilling(scope: ApiServer, deps: BillingDependencies): void {
@@ -22,4 +23,5 @@ export function registerBilling(scope: ApiServer, deps: BillingDependencies): vo
   registerBillingProfile(scope, deps);
   registerPaymentMethods(scope, deps);
   registerDowngrade(scope, deps);
+  registerUsageProfile(scope, deps);
 }

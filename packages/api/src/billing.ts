@@ -71,7 +71,7 @@ type Without<Content, Key extends string> = Content extends unknown ? Omit<Conte
 /**
  * Starts a purchase for the caller, or joins the same one.
  *
- * @throws RequestRefused 409 while another one is in flight, 422 for the key of another purchase.
+ * @throws RequestRefused 409 while another one is in flight.
  */
 export async function startPurchase(
   request: FastifyRequest,
@@ -86,15 +86,8 @@ export async function startPurchase(
     accountId: account.accountId,
     content: { ...purchase.content, contact: contactOf(account) },
     origin: originOf(request),
-    requestKey: request.heldKey?.keyHash ?? null,
   });
-  if (started.outcome === 'created' || started.outcome === 'joined') return started.run;
-  if (started.outcome === 'key-reused')
-    throw new RequestRefused({
-      code: 'idempotency_key_reused',
-      message: 'this Idempotency-Key has started another purchase',
-      meta: { run_id: started.run.runId },
-    });
+  if (started.outcome !== 'in-flight') return started.run;
   const problem: Problem = {
     code: 'purchase_in_flight',
     message: 'another purchase of this account is still running',

@@ -24,13 +24,12 @@ import {
   waitForPayment,
 } from './credit-purchases.ts';
 import {
+  accountFailures,
   badBody,
-  badRequest,
   commonFailures,
   forbidden,
   inFlight,
   missing,
-  unprocessable,
   vendorFailed,
 } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
@@ -155,11 +154,7 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         }),
         response: {
           200: z.object({ entries: z.array(ledgerEntry), next: nextToken }),
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },
@@ -200,14 +195,10 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         body: purchaseRequest,
         response: {
           200: purchaseResponse,
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
           ...inFlight,
           ...badBody,
           ...vendorFailed,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },
@@ -249,11 +240,7 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         querystring: z.object({ purchase_id: z.string().max(300) }),
         response: {
           200: purchaseStatus,
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },

@@ -19,16 +19,7 @@ import {
   startCreditPurchase,
   waitForPayment,
 } from './credit-purchases.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  forbidden,
-  inFlight,
-  missing,
-  unprocessable,
-  vendorFailed,
-} from './fields.ts';
+import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
 import { cardPurchaseStatus, invoicedStatus, invoiceIdQuery } from './inbox-preview-purchases.ts';
 import type { ApiServer } from './server.ts';
 
@@ -36,7 +27,6 @@ import type { ApiServer } from './server.ts';
 const DEPRECATED_SINCE = '@1767225600';
 
 const quantityRequest = z.strictObject({ quantity: z.int().min(1).max(1_000_000_000) });
-const failures = { ...badRequest, ...unprocessable, ...forbidden, ...missing, ...commonFailures };
 const deprecated = { tags: ['billing'], deprecated: true, params: accountParams } as const;
 
 export function registerDeprecatedPurchases(parent: ApiServer, deps: BillingDependencies): void {
@@ -71,7 +61,7 @@ function registerInvoiced(scope: ApiServer, deps: BillingDependencies): void {
         summary: 'Buy AI credits, charging the card on file',
         description: 'Replaced by `credits/purchase` with an `llm` body.',
         body: quantityRequest,
-        response: { 200: purchaseStarted, ...inFlight, ...badBody, ...failures },
+        response: { 200: purchaseStarted, ...inFlight, ...badBody, ...accountFailures },
       },
     },
     async (request, reply) => {
@@ -92,7 +82,7 @@ function registerInvoiced(scope: ApiServer, deps: BillingDependencies): void {
         summary: 'State of AI credits bought on the invoiced rail',
         description: 'Replaced by `credits/purchase_status`.',
         querystring: z.object({ run_id: runIdText }),
-        response: { 200: invoicedStatus, ...failures },
+        response: { 200: invoicedStatus, ...accountFailures },
       },
     },
     async (request, reply) => {
@@ -125,7 +115,7 @@ function registerCard(
           200: z.object({ client_secret: z.string(), invoice_id: z.string(), amount: moneyShape }),
           ...badBody,
           ...vendorFailed,
-          ...failures,
+          ...accountFailures,
         },
       },
     },
@@ -151,7 +141,7 @@ function registerCard(
         summary: `State of ${type} credits bought on the card rail`,
         description: 'Replaced by `credits/purchase_status`.',
         querystring: invoiceIdQuery,
-        response: { 200: cardPurchaseStatus, ...failures },
+        response: { 200: cardPurchaseStatus, ...accountFailures },
       },
     },
     async (request, reply) => {

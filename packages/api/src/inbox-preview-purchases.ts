@@ -14,16 +14,7 @@ import {
   startCreditPurchase,
   waitForPayment,
 } from './credit-purchases.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  forbidden,
-  inFlight,
-  missing,
-  unprocessable,
-  vendorFailed,
-} from './fields.ts';
+import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
 import type { ApiServer } from './server.ts';
 
 const tags = ['billing'];
@@ -31,8 +22,6 @@ const base = '/v1/accounts/:account_id/billing/inbox_previews';
 
 /** The server maps it to a price, so no amount is ever sent. */
 const packRequest = z.strictObject({ pack: z.string().max(100) });
-
-const failures = { ...badRequest, ...unprocessable, ...forbidden, ...missing, ...commonFailures };
 
 export const invoicedStatus = z.object({
   run_id: z.string(),
@@ -65,7 +54,7 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
           200: z.object({ run_id: z.string(), status: z.literal('pending'), pack: z.string() }),
           ...inFlight,
           ...badBody,
-          ...failures,
+          ...accountFailures,
         },
       },
     },
@@ -92,7 +81,7 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
         summary: 'State of a pack bought on the invoiced rail',
         params: accountParams,
         querystring: z.object({ run_id: runIdText }),
-        response: { 200: invoicedStatus, ...failures },
+        response: { 200: invoicedStatus, ...accountFailures },
       },
     },
     async (request, reply) => {
@@ -129,7 +118,7 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
           }),
           ...badBody,
           ...vendorFailed,
-          ...failures,
+          ...accountFailures,
         },
       },
     },
@@ -157,7 +146,7 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
         summary: 'State of a pack bought on the card rail',
         params: accountParams,
         querystring: invoiceIdQuery,
-        response: { 200: cardPurchaseStatus, ...failures },
+        response: { 200: cardPurchaseStatus, ...accountFailures },
       },
     },
     async (request, reply) => {

@@ -5,6 +5,7 @@
 import type { BillingAccount } from '@sluice/database/account-plans';
 import type { Run } from '@sluice/database/runs';
 import { findCoupon, type Plan } from '@sluice/domain/catalogue';
+import type { Money } from '@sluice/domain/money';
 import { judgeCheckout } from '@sluice/domain/run';
 import type { BoughtSubscription } from '@sluice/domain/run-content';
 import { z } from 'zod';
@@ -15,25 +16,22 @@ import {
   startPurchase,
   type BillingDependencies,
 } from './billing.ts';
-import { accountParams, moneyShape, pollAfterSeconds, runIdText } from './billing-shapes.ts';
-import { findPurchase } from './credit-purchases.ts';
 import {
-  badBody,
-  badRequest,
-  commonFailures,
-  forbidden,
-  inFlight,
-  missing,
-  paymentDeclined,
-  unprocessable,
-} from './fields.ts';
+  accountParams,
+  chargedOf,
+  expectedMoney,
+  moneyShape,
+  pollAfterSeconds,
+  runIdText,
+} from './billing-shapes.ts';
+import { findPurchase } from './credit-purchases.ts';
+import { accountFailures, badBody, inFlight, paymentDeclined } from './fields.ts';
 import { notFound } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
 import { waitForRun } from './start-run.ts';
 
 const tags = ['billing'];
-const failures = { ...badRequest, ...unprocessable, ...forbidden, ...missing, ...commonFailures };
 const planId = z.string().regex(/^[\w-]{1,100}$/, 'must be a plan');
 const couponCode = z.string().regex(/^[\w-]{1,100}$/, 'must be a coupon code');
 
@@ -69,6 +67,10 @@ const subscriptionRequest = z.strictObject({
     .regex(/^pm_\w{1,100}$/, 'must be a payment method')
     .optional(),
   quantity: z.int().min(1).max(10_000).default(1),
+  expected_amount: expectedMoney.optional().meta({
+    description:
+      'What the customer was shown. Another amount is not charged: 409 `amount_changed`.',
+  }),
 });
 
 const subscriptionShape = z.object({
@@ -93,7 +95,7 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
         summary: 'Plans that can be bought',
         params: accountParams,
         querystring: z.object({ product_type: z.string().max(100).optional() }),
-        response: { 200: z.object({ plans: z.array(planShape) }), ...failures },
+        response: { 200: z.object({ plans: z.array(planShape) }), ...accountFailures },
       },
     },
     async (request, reply) => {
@@ -124,7 +126,7 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
           ...paymentDeclined,
           ...inFlight,
           ...badBody,
-          ...failures,
+          ...accountFailures,
         },
       },
     },
@@ -132,7 +134,7 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
       const account = await billingAccountOf(request, deps);
       const plan = deps.catalogue.plans.find((each) => each.id === request.params.plan_id);
       if (!plan || plan.isRetired) throw new RequestRefused(notFound('the plan was'));
-      const { coupon_code: code = null, quantity } = request.body;
+      const { coupon_code: code = null, quantity, expected_amount: expectedAmount } = request.body;
       if (code !== null && !findCoupon(deps.catalogue, code, deps.now()))
         throw refusedField('coupon_code', 'invalid', 'is no coupon in force');
       const started = await startPurchase(request, deps, account, {
@@ -144,6 +146,7 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
           quantity,
           couponCode: code,
           paymentMethodId: request.body.payment_method_id ?? null,
+          expectedAmount: expectedAmount ?? null,
         },
         sameness: { plan: plan.id, coupon: code, quantity },
       });
@@ -154,7 +157,7 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
         ({ run }) => run.status !== 'pending',
       );
       const run = state?.run ?? started;
-      const asked = { planId: plan.id, couponCode: code };
+      const asked = { planId: plan.id, couponCode: code, expectedAmount };
       return reply.send({ subscription: answerCheckout(deps, run, asked), run_id: run.runId });
     },
   );
@@ -180,7 +183,7 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
             subscription: subscriptionShape.optional(),
             message: z.string().nullable(),
           }),
-          ...failures,
+          ...accountFailures,
         },
       },
     },
@@ -202,6 +205,7 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
 interface Asked {
   readonly planId: string;
   readonly couponCode: string | null;
+  readonly expectedAmount?: Money | undefined;
 }
 
 function judgeEnding(
@@ -214,7 +218,7 @@ function judgeEnding(
   if (run.status === 'pending') return { status: 'pending' };
   const subscription = run.result?.subscription;
   if (run.status !== 'success' || !subscription) return { status: 'failed' };
-  const judged = judgeCheckout(subscription, asked);
+  const judged = judgeCheckout({ ...subscription, charged: chargedOf(run.result) }, asked);
   return judged === 'success' ? { status: 'success', subscription } : { status: 'conflict' };
 }
 
@@ -239,6 +243,12 @@ function answerCheckout(
     throw new RequestRefused({
       code: 'checkout_conflict',
       message: 'a checkout of this account at the same time bought another plan or coupon',
+      meta,
+    });
+  if (run.result?.refusal === 'amount_changed')
+    throw new RequestRefused({
+      code: 'amount_changed',
+      message: run.message ?? 'the amount is not the one that was expected',
       meta,
     });
   throw new RequestRefused({

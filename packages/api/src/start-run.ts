@@ -3,9 +3,6 @@
  * the lane taken joins the purchase there or is refused (`domain/src/run.ts`); the database's unique
  * index decides, so it does not matter how many ask at the same moment, of which process.
  *
- * A call with an `Idempotency-Key` names its purchase for ever: it finds it again whether it still runs
- * or has ended, also where the process that started it died before it could answer.
- *
  * A wake-up that is lost is made good by the workers' sweep. After: `worker/src/advance-run.ts`.
  */
 import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
@@ -13,7 +10,6 @@ import type { Database } from '@sluice/database/connection';
 import {
   findPendingRun,
   findRun,
-  findRunOfRequest,
   insertRun,
   listRunSteps,
   type Run,
@@ -41,21 +37,17 @@ export interface RunRequest {
   /** What makes two requests the same purchase. */
   readonly sameness: Readonly<Record<string, unknown>>;
   readonly origin: ChangeOrigin;
-  /** Of the caller's `Idempotency-Key`; null where there is none. */
-  readonly requestKey: Buffer | null;
 }
 
 export type StartOutcome =
   | { readonly outcome: 'created' | 'joined'; readonly run: Run }
-  | { readonly outcome: 'in-flight'; readonly run: Run }
-  /** The key has started another purchase before. */
-  | { readonly outcome: 'key-reused'; readonly run: Run };
+  | { readonly outcome: 'in-flight'; readonly run: Run };
 
 /** The purchase in the lane may end between our insert and our look at it; then there is room for ours. */
 const TRIES_MAX = 5;
 
 export async function startRun(deps: StartRunDeps, request: RunRequest): Promise<StartOutcome> {
-  const { accountId, kind, rail, requestKey } = request;
+  const { accountId, kind, rail } = request;
   const lane = laneOf(kind, rail);
   const fingerprint = fingerprintOf(kind, request.sameness);
   for (let attempt = 1; ; attempt++) {
@@ -74,7 +66,6 @@ export async function startRun(deps: StartRunDeps, request: RunRequest): Promise
           content: request.content,
           origin: request.origin,
           expiresAtMs: lane === 'card' ? nowMs + deps.cardPaymentMs : null,
-          requestKey,
         },
         nowMs,
       );
@@ -97,12 +88,6 @@ export async function startRun(deps: StartRunDeps, request: RunRequest): Promise
       await deps.wakeRun(created).catch(() => undefined);
       return { outcome: 'created', run: created };
     }
-    const earlier = requestKey && (await findRunOfRequest(deps.database, accountId, requestKey));
-    if (earlier)
-      return {
-        outcome: earlier.fingerprint === fingerprint ? 'joined' : 'key-reused',
-        run: earlier,
-      };
     const pending = await findPendingRun(deps.database, accountId, lane);
     if (pending) {
       const judged = judgeStart(lane, pending.fingerprint, fingerprint);

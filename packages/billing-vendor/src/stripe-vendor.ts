@@ -4,9 +4,15 @@
  * say. The SDK resends once on a socket that closed; that is the same key again, which is harmless.
  */
 import { Stripe } from 'stripe';
-import { toCard, toInvoice, toSubscription } from './stripe-objects.ts';
+import { toCard, toCustomer, toInvoice, toSubscription } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { SubscriptionChange, Vendor, VendorInvoice, VendorPage } from './vendor.ts';
+import type {
+  SubscriptionChange,
+  Vendor,
+  VendorCustomer,
+  VendorInvoice,
+  VendorPage,
+} from './vendor.ts';
 
 export interface StripeOptions {
   readonly secretKey: string;
@@ -64,6 +70,18 @@ export function createStripeVendor(stripe: Stripe): Vendor {
           (customer) => customer.metadata['account_id'] === String(accountId),
         );
         return found?.id ?? null;
+      }),
+
+    readCustomer: (customerId) =>
+      callStripe(async () => {
+        const customer = await stripe.customers.retrieve(customerId);
+        return customer.deleted === true ? NO_CUSTOMER : toCustomer(customer);
+      }),
+
+    listOpenInvoices: (customerId) =>
+      callStripe(async () => {
+        const open = { customer: customerId, status: 'open', limit: LOOKUP_COUNT_MAX } as const;
+        return (await stripe.invoices.list(open)).data.map(toInvoice);
       }),
 
     createInvoice: ({ customerId, accountId, runId, currency }, key) =>
@@ -201,6 +219,7 @@ export function createStripeVendor(stripe: Stripe): Vendor {
             proration_behavior: 'always_invoice',
             proration_date: Math.floor(change.prorationAtMs / 1_000),
           },
+          ...(change.couponCode !== null && { discounts: [{ coupon: change.couponCode }] }),
         });
         return { amount: preview.total, currency: preview.currency };
       }),
@@ -214,6 +233,18 @@ export function createStripeVendor(stripe: Stripe): Vendor {
         });
         const found = data.find((subscription) => subscription.status !== 'canceled');
         return found ? toSubscription(found) : null;
+      }),
+
+    readSubscription: (subscriptionId) =>
+      callStripe(async () => {
+        try {
+          return toSubscription(
+            await stripe.subscriptions.retrieve(subscriptionId, { expand: ['latest_invoice'] }),
+          );
+        } catch (error) {
+          if (isMissing(error)) return null;
+          throw error;
+        }
       }),
 
     findDefaultCard: (customerId) =>
@@ -239,6 +270,11 @@ export function createStripeVendor(stripe: Stripe): Vendor {
       }),
   };
 }
+
+const NO_CUSTOMER: VendorCustomer = {
+  taxExempt: 'none',
+  credit: { amount: 0, currency: 'usd' },
+};
 
 const part = (after: string | undefined) => ({
   limit: LOOKUP_COUNT_MAX,

@@ -68,6 +68,14 @@ export interface VendorSubscription {
   readonly runId: string | null;
 }
 
+/** What the vendor keeps of a customer beside what we told it. */
+export interface VendorCustomer {
+  /** `none`, `exempt` or `reverse`. */
+  readonly taxExempt: string;
+  /** What the next invoices are reduced by. */
+  readonly credit: Money;
+}
+
 export interface CardOnFile {
   readonly paymentMethodId: string;
   readonly type: string;
@@ -76,6 +84,8 @@ export interface CardOnFile {
   readonly expMonth: number;
   readonly expYear: number;
   readonly funding: string;
+  /** Of the cardholder. */
+  readonly holderName: string | null;
   readonly createdAtMs: number;
 }
 
@@ -101,6 +111,7 @@ export interface Vendor {
   ): Promise<VendorResult<string>>;
   /** By what `createCustomer` wrote. */
   findCustomer(accountId: number, email: string): Promise<VendorResult<string | null>>;
+  readCustomer(customerId: string): Promise<VendorResult<VendorCustomer>>;
   createInvoice(
     invoice: {
       readonly customerId: string;
@@ -132,6 +143,8 @@ export interface Vendor {
   listSubscriptions(
     after: string | undefined,
   ): Promise<VendorResult<VendorPage<VendorSubscription>>>;
+  /** What the customer owes by now, the newest hundred invoices. */
+  listOpenInvoices(customerId: string): Promise<VendorResult<readonly VendorInvoice[]>>;
   /** By its purchase, among the customer's newest. */
   findInvoiceOfRun(customerId: string, runId: string): Promise<VendorResult<VendorInvoice | null>>;
   createSubscription(
@@ -153,6 +166,8 @@ export interface Vendor {
   previewChange(subscriptionId: string, change: SubscriptionChange): Promise<VendorResult<Money>>;
   /** The one that is in force; null where there is none. */
   findSubscription(customerId: string): Promise<VendorResult<VendorSubscription | null>>;
+  /** In whatever state; null where there never was one. */
+  readSubscription(subscriptionId: string): Promise<VendorResult<VendorSubscription | null>>;
   findDefaultCard(customerId: string): Promise<VendorResult<CardOnFile | null>>;
   /** Saves it where it is not the customer's yet, and charges it from now on. */
   setDefaultCard(customerId: string, paymentMethodId: string): Promise<VendorResult<null>>;

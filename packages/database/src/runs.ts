@@ -5,7 +5,7 @@
  * that was overtaken writes nothing. Times of leases are the database's own.
  *
  * Indexes: the primary key; `runs_in_flight` holds one pending run an account and lane;
- * `runs_by_request` the run of a call; `runs_by_time` for lists; `runs_due` for the sweep.
+ * `runs_by_time` for lists; `runs_due` for the sweep.
  */
 import type { Rail, RunEnding, RunKind, RunLane, RunStatus } from '@sluice/domain/run';
 import type { RunContent, RunResult } from '@sluice/domain/run-content';
@@ -44,8 +44,6 @@ export type NewRun = Pick<Run, 'accountId' | 'runId' | 'lane' | 'kind' | 'rail' 
   readonly content: RunContent;
   readonly origin: ChangeOrigin;
   readonly expiresAtMs: number | null;
-  /** Of the call that starts it; null where that named none. */
-  readonly requestKey: Buffer | null;
 };
 
 const RUN = sql`
@@ -54,7 +52,7 @@ const RUN = sql`
   expires_at as "expiresAt", review_reason as "reviewReason", created_at as "createdAt",
   finished_at as "finishedAt"`;
 
-/** @returns undefined where the lane is taken by a pending run, or the same call has started one before. */
+/** @returns undefined where the lane is taken by a pending run. */
 export async function insertRun(
   database: DatabaseOrTransaction,
   run: NewRun,
@@ -62,12 +60,12 @@ export async function insertRun(
 ): Promise<Run | undefined> {
   const { rows } = await sql<Run>`
     insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, expires_at,
-                      request_key, next_at, created_at)
+                      next_at, created_at)
     values (${run.accountId}, ${run.runId}, ${run.lane}, ${run.kind}, ${run.rail},
             ${run.fingerprint}, ${JSON.stringify(run.content)}, ${JSON.stringify(run.origin)},
-            ${run.expiresAtMs === null ? null : new Date(run.expiresAtMs)}, ${run.requestKey},
-            ${new Date(nowMs)}, ${new Date(nowMs)})
-    on conflict do nothing
+            ${run.expiresAtMs === null ? null : new Date(run.expiresAtMs)}, ${new Date(nowMs)},
+            ${new Date(nowMs)})
+    on conflict (account_id, lane) where status = 'pending' and lane <> 'card' do nothing
     returning ${RUN}`.execute(database);
   return rows[0];
 }
@@ -92,19 +90,6 @@ export async function findRun(
 ): Promise<Run | undefined> {
   const { rows } = await sql<Run>`
     select ${RUN} from runs where account_id = ${accountId} and run_id = ${runId}`.execute(
-    database,
-  );
-  return rows[0];
-}
-
-/** What the call that named this key has started, whether it runs or has ended. */
-export async function findRunOfRequest(
-  database: DatabaseOrTransaction,
-  accountId: number,
-  requestKey: Buffer,
-): Promise<Run | undefined> {
-  const { rows } = await sql<Run>`
-    select ${RUN} from runs where account_id = ${accountId} and request_key = ${requestKey}`.execute(
     database,
   );
   return rows[0];
@@ -322,6 +307,18 @@ export async function findVendorCustomer(
     database,
   );
   return rows[0]?.customerId;
+}
+
+/** Index: `vendor_customers_by_customer`. */
+export async function findAccountOfCustomer(
+  database: DatabaseOrTransaction,
+  customerId: string,
+): Promise<number | undefined> {
+  const { rows } = await sql<{ accountId: number }>`
+    select account_id::int as "accountId" from vendor_customers where customer_id = ${customerId}`.execute(
+    database,
+  );
+  return rows[0]?.accountId;
 }
 
 /** The first one stays: an account has one customer. */

@@ -486,7 +486,6 @@ export interface Runs {
   next_at: Generated<Timestamp>;
   origin: Json;
   rail: string;
-  request_key: Buffer | null;
   result: Json | null;
   review_reason: string | null;
   run_id: string;

@@ -4,7 +4,7 @@
  *
  * A purchase under way is allowed what it may be in the middle of. Pure; `scripts/verify.ts` reads both.
  */
-import type { Money } from './money.ts';
+import { isSameMoney, type Money } from './money.ts';
 import type { RunStatus } from './run.ts';
 
 export interface BookedPurchase {
@@ -59,7 +59,7 @@ function judgePurchase(
   const invoice = invoices.get(invoiceId ?? '');
   if (!invoice) found.push(`its invoice ${invoiceId ?? ''} is not the vendor's`);
   else if (invoice.status !== 'paid') found.push(`its invoice ${invoiceId} is ${invoice.status}`);
-  else if (!isSame(invoice.total, charged))
+  else if (!isSameMoney(invoice.total, charged))
     found.push(`${show(charged)} here, ${show(invoice.total)} on its invoice ${invoiceId}`);
   return found;
 }
@@ -119,8 +119,5 @@ export function compareSubscriptions(
 
 const nameOf = ({ accountId, runId }: BookedPurchase): string =>
   `account ${accountId}, purchase ${runId}`;
-
-const isSame = (one: Money, other: Money): boolean =>
-  one.amount === other.amount && one.currency === other.currency;
 
 const show = ({ amount, currency }: Money): string => `${amount} ${currency}`;

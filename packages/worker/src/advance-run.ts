@@ -174,7 +174,12 @@ async function recordStep(
     if (!locked || locked.status !== 'pending' || locked.fence !== run.fence) return 'overtaken';
     if (result.outcome !== 'ok' || result.value === null) {
       const state = result.outcome === 'ok' ? 'absent' : result.outcome;
-      const output = result.outcome === 'declined' ? { declineCode: result.declineCode } : {};
+      const output =
+        result.outcome === 'declined'
+          ? { declineCode: result.declineCode }
+          : result.outcome === 'refused'
+            ? { code: result.code }
+            : {};
       await updateStep(transaction, run, step, { state, output }, nowMs);
       return 'advanced';
     }

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { insertToken } from './api-under-test.ts';
@@ -53,6 +54,50 @@ describe('what is refused before anything is started', () => {
     expect(answer.json().errors[0].source.pointer).toBe(`/${field.replaceAll('.', '/')}`);
   });
 
+  test('I5: any member that a client adds is refused by name, so that none can change what is charged', async () => {
+    await billing.setAccount("billing_rail = 'card'");
+    const bodies: [string, Record<string, unknown>][] = [
+      ['/addons', { skus: { add: ['price_addon_ip_month'] } }],
+      ['/plans/premium_month', { quantity: 1 }],
+      ['/credits/purchase', { llm: { quantity: 1_000 } }],
+      ['/inbox_previews/payment_intent', { pack: 'pack_100' }],
+      ['/ai_credits/payment_intent', { quantity: 1_000 }],
+      ['/builder_credits/payment_intent', { quantity: 100 }],
+      ['/payment_method/default', { payment_method_id: 'pm_card_visa' }],
+      ['/downgrade-to-builder', {}],
+    ];
+    const name = fc.oneof(
+      fc.constantFrom(
+        'amount',
+        'price',
+        'unit_amount',
+        'discount',
+        'currency',
+        'total',
+        '__proto__',
+      ),
+      fc.string({ minLength: 1, maxLength: 20 }),
+    );
+    const body = fc.constantFrom(...bodies);
+    await fc.assert(
+      fc.asyncProperty(body, name, fc.jsonValue(), async ([path, base], key, value) => {
+        const known = [...Object.keys(base), 'coupon_code', 'payment_method_id', 'expected_amount'];
+        fc.pre(
+          !known.includes(key) &&
+            !['llm', 'builder', 'quantity', 'reason', 'feedback'].includes(key),
+        );
+        const payload = `${JSON.stringify({ ...base }).slice(0, -1)}${Object.keys(base).length > 0 ? ',' : ''}${JSON.stringify(key)}:${JSON.stringify(value)}}`;
+        const answer = await billing.call('POST', path, {
+          payload,
+          headers: { 'content-type': 'application/json' },
+        });
+        expect([400, 422]).toContain(answer.statusCode);
+        expect(await billing.countRuns()).toBe(0);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   test('the other rail', async () => {
     const onCard = { body: { skus: { add: ['price_addon_ip_month'] } } };
     expectProblem(await billing.call('POST', '/addons', onCard), 422, 'rail_not_supported');
@@ -97,7 +142,7 @@ describe('what is refused before anything is started', () => {
   });
 });
 
-test('the deprecated ways say so on every answer, and name what has replaced them', async () => {
+test('I40: the deprecated ways say so on every answer, and name what has replaced them', async () => {
   for (const [method, path] of [
     ['POST', '/ai_credits/invoiced_purchase'],
     ['GET', '/ai_credits/invoiced_purchase_status?run_id=run_none'],

@@ -39,7 +39,7 @@ describe('events of the vendor', () => {
     return rows.map((row) => row.id);
   };
 
-  test('with the vendor’s own signature are kept once', async () => {
+  test('I22: with the vendor’s own signature are kept once', async () => {
     for (let time = 0; time < 3; time++)
       expect((await send(payload, sign(payload))).statusCode).toBe(200);
     expect(await kept()).toEqual(['evt_1']);
@@ -51,12 +51,18 @@ describe('events of the vendor', () => {
     ['another secret', () => sign(payload, 'whsec_other')],
     ['a signature of eleven minutes ago', () => sign(payload, undefined, nowSeconds() - 660)],
     ['one altered byte', () => sign(payload.replace('in_1', 'in_2'))],
-  ])('with %s are refused, and nothing is stored', async (_what, signature) => {
+  ])('I22: with %s are refused, and nothing is stored', async (_what, signature) => {
     expectProblem(await send(payload, signature()), 400, 'invalid_signature');
     expect(await kept()).toEqual([]);
   });
 
-  test('of types that we have no use for are answered 200, and change nothing', async () => {
+  test('of subscriptions are kept too', async () => {
+    const ended = payload.replace('invoice.paid', 'customer.subscription.deleted');
+    expect((await send(ended, sign(ended))).statusCode).toBe(200);
+    expect(await kept()).toEqual(['evt_1']);
+  });
+
+  test('I22: of types that we have no use for are answered 200, and change nothing', async () => {
     const other = payload.replace('invoice.paid', 'price.created');
     expect((await send(other, sign(other))).statusCode).toBe(200);
     expect(await kept()).toEqual([]);

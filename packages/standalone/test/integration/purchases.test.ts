@@ -1,6 +1,8 @@
 /** Purchases through the processes that operators run, paid at the simulated vendor. */
 import { once } from 'node:events';
+import { createServer as createHttpServer, type IncomingHttpHeaders } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
@@ -13,6 +15,7 @@ import {
   type ServiceUnderTest,
 } from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { verifyDelivery } from '@sluice/verify';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 
 const WAIT = { timeout: 20_000, interval: 50 };
@@ -42,6 +45,7 @@ beforeAll(async () => {
     API_PORT: '0',
     WORKER_PORT: '0',
     WORKER_SWEEP_INTERVAL_MS: '100',
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
   };
   [api, worker] = await Promise.all([
     startServiceUnderTest(mainOf('api'), settings),
@@ -79,11 +83,11 @@ async function call(
     headers: { authorization: `Bearer ${account.token}`, 'content-type': 'application/json' },
     ...(body && { body: JSON.stringify(body) }),
   });
-  const text = await answer.text();
+  const json = await answer.text();
   return {
     status: answer.status,
     headers: answer.headers,
-    body: JSON.parse(text === '' ? '{}' : text) as Body,
+    body: JSON.parse(json === '' ? '{}' : json) as Body,
   };
 }
 
@@ -237,13 +241,62 @@ test(
 );
 
 test(
+  'the end of a purchase is told by a signed call to the webhooks of the account that chose it, and of no other',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const received: { readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
+    const receiver = createHttpServer((request, response) => {
+      void text(request).then((body) => {
+        received.push({ headers: request.headers, body });
+        response.end();
+      });
+    }).listen(0, '127.0.0.1');
+    await once(receiver, 'listening');
+    try {
+      const made = await fetch(`${api.url}/v1/reporting_webhooks`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${DEMO.appKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          name: 'Purchases',
+          endpoint: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`,
+          events: ['purchase_ended'],
+        }),
+      });
+      expect(made.status).toBe(200);
+      const elsewhere = await call(INVOICED, '/credits/purchase', { llm: { quantity: 1_000 } });
+      await untilEnded(INVOICED, elsewhere.body.run_id);
+      const refused = await call(CARD, '/addons', { skus: { add: ['price_addon_ip_2024'] } });
+      const ended = await untilEnded(CARD, refused.body.run_id);
+      await vi.waitFor(() => expect(received).toHaveLength(1), WAIT);
+      const [delivery] = received;
+      expect(verifyDelivery(delivery!.headers, delivery!.body, DEMO.signingKey)).toBe(true);
+      expect(JSON.parse(delivery!.body)).toMatchObject({
+        event_id: refused.body.run_id.slice('run_'.length),
+        object_type: 'purchase',
+        metric: 'ended',
+        data: {
+          account_id: CARD.accountId,
+          run_id: refused.body.run_id,
+          kind: 'addons',
+          status: 'refused',
+          message: ended['message'],
+          charged: null,
+        },
+      });
+    } finally {
+      receiver.close();
+    }
+  },
+);
+
+test(
   '`npm run verify` finds nothing in these books, and whatever is changed in either',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const program = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));
     const verify = () => runProgramUnderTest(program, settings);
     const agreed = await verify();
-    expect(agreed.output).toMatch(/ok {5}payment vendor: 5 purchases and \d+ invoices/);
+    expect(agreed.output).toMatch(/ok {5}payment vendor: 7 purchases and \d+ invoices/);
     expect(agreed.code).toBe(0);
     const [first] = paid();
     const invoice = simulator.state.get('invoice', first?.invoice);
