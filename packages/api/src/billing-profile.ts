@@ -18,6 +18,18 @@ import type { ApiServer } from './server.ts';
 const tags = ['billing'];
 const failures = { ...accountFailures, ...vendorFailed };
 
+const COUPON_COUNT_MAX = 20;
+const codes = z
+  .union([z.string(), z.array(z.string()).max(COUPON_COUNT_MAX)])
+  .transform((given) =>
+    [given]
+      .flat()
+      .flatMap((text) => text.split(','))
+      .filter((code) => code !== ''),
+  )
+  .pipe(z.array(z.string().max(100)).max(COUPON_COUNT_MAX))
+  .meta({ type: 'array', items: { type: 'string' }, maxItems: COUPON_COUNT_MAX });
+
 const taxIds = z.array(z.object({ type: z.string(), value: z.string() }));
 
 const infoShape = z.object({
@@ -136,9 +148,9 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
       schema: {
         tags,
         summary: 'The customer profile of an invoice-billed account',
-        description: '`coupons`: codes to try, commas between.',
+        description: '`coupons`: codes to try, commas between or each by itself.',
         params: accountParams,
-        querystring: z.object({ coupons: z.string().max(1_000).optional() }),
+        querystring: z.object({ coupons: codes.optional() }),
         response: {
           200: z.object({
             profile: z.object({
@@ -190,10 +202,7 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
           tax_ids: taxIdsOf(account),
           credit_balance: customer?.credit ?? { amount: 0, currency },
           ...(coupons !== undefined && {
-            coupons: coupons
-              .split(',')
-              .filter((code) => code !== '')
-              .map((code) => couponToWire(deps, code)),
+            coupons: coupons.map((code) => couponToWire(deps, code)),
           }),
         },
       });

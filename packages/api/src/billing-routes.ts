@@ -8,6 +8,7 @@ import { registerDeprecatedPurchases } from './deprecated-purchases.ts';
 import { registerDowngrade } from './downgrade.ts';
 import { registerInboxPreviewPurchases } from './inbox-preview-purchases.ts';
 import { registerPaymentMethods } from './payment-methods.ts';
+import { registerPlanCheckout } from './plan-checkout.ts';
 import { registerPlans } from './plans.ts';
 import type { ApiServer } from './server.ts';
 import { registerUsageProfile } from './usage-profile.ts';
@@ -20,6 +21,7 @@ export function registerBilling(scope: ApiServer, deps: BillingDependencies): vo
   registerDeprecatedPurchases(scope, deps);
   registerBillingRuns(scope, deps);
   registerPlans(scope, deps);
+  registerPlanCheckout(scope, deps);
   registerBillingProfile(scope, deps);
   registerPaymentMethods(scope, deps);
   registerDowngrade(scope, deps);

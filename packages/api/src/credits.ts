@@ -12,13 +12,13 @@ import {
   accountParams,
   balanceToWire,
   creditBalanceShape,
-  moneyShape,
   pollAfterSeconds,
 } from './billing-shapes.ts';
 import {
   balanceOf,
   cardStatusOf,
   findPurchase,
+  paymentShape,
   priceCreditsOf,
   startCreditPurchase,
   waitForPayment,
@@ -55,9 +55,7 @@ const purchaseResponse = z.object({
   quantity: z.int(),
   status: z.literal('pending'),
   run_id: z.string().nullable(),
-  payment: z
-    .object({ client_secret: z.string(), invoice_id: z.string(), amount: moneyShape })
-    .nullable(),
+  payment: paymentShape.nullable(),
   poll_after_seconds: z.int(),
 });
 
@@ -219,11 +217,7 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         quantity: wanted,
         status: 'pending' as const,
         run_id: rail === 'card' ? null : run.runId,
-        payment: payment && {
-          client_secret: payment.clientSecret,
-          invoice_id: payment.invoiceId,
-          amount: payment.amount,
-        },
+        payment,
         poll_after_seconds: pollAfterSeconds(run, deps.now()),
       });
     },

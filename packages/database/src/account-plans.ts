@@ -4,7 +4,7 @@ import type { Rail } from '@sluice/domain/run';
 import { sql, type Transaction } from 'kysely';
 import type { Address } from './accounts.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
-import type { CreditAccount } from './credits.ts';
+import type { CreditAccount } from './credit-transactions.ts';
 import { findPendingRun } from './runs.ts';
 import type { Tables } from './tables.ts';
 

@@ -181,6 +181,8 @@ test('the profile tries coupons where it is asked to, and only then', async () =
       valid: false,
     },
   ]);
+  const each = (await billing.call('GET', '/profile?coupons=FIFTY&coupons=NONE')).json().profile;
+  expect(each.coupons).toEqual(tried.coupons);
   await billing.setAccount("billing_rail = 'card'");
   for (const path of ['/profile', '/payment'])
     expectProblem(await billing.call('GET', path), 422, 'rail_not_supported');

@@ -1,5 +1,5 @@
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
-import type { FaultKind } from '@sluice/billing-vendor/simulator-faults';
+import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
 import { lockRun } from '@sluice/database/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -69,22 +69,10 @@ describe('a pack on the invoiced rail', () => {
   });
 });
 
-const FAULTS: FaultKind[] = [
-  'conflict',
-  'rate_limit',
-  'error',
-  'error_after',
-  'timeout',
-  'timeout_after',
-  'reset',
-  'reset_after',
-  'slow',
-];
-
 describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
   'whatever the vendor does (%s)',
   (card) => {
-    test.each(FAULTS)(
+    test.each(FAULT_KINDS)(
       'I18: %s on every call ends in the right status with the right charges',
       async (kind) => {
         const accountId = await world.addAccount(card);
