@@ -4,6 +4,9 @@ import { expectProblem } from '../error-shapes.ts';
 import { insertToken } from './api-under-test.ts';
 import { startBilling, type Billing } from './billing-world.ts';
 
+/** Taken out of every body as it is parsed (`body.ts`). */
+const DROPPED = ['__proto__', 'constructor'];
+
 let billing: Billing;
 beforeEach(async () => {
   billing = await startBilling();
@@ -67,15 +70,7 @@ describe('what is refused before anything is started', () => {
       ['/downgrade-to-builder', {}],
     ];
     const name = fc.oneof(
-      fc.constantFrom(
-        'amount',
-        'price',
-        'unit_amount',
-        'discount',
-        'currency',
-        'total',
-        '__proto__',
-      ),
+      fc.constantFrom('amount', 'price', 'unit_amount', 'discount', 'currency', 'total'),
       fc.string({ minLength: 1, maxLength: 20 }),
     );
     const body = fc.constantFrom(...bodies);
@@ -84,7 +79,7 @@ describe('what is refused before anything is started', () => {
         const known = [...Object.keys(base), 'coupon_code', 'payment_method_id', 'expected_amount'];
         fc.pre(
           !known.includes(key) &&
-            !['llm', 'builder', 'quantity', 'reason', 'feedback'].includes(key),
+            !['llm', 'builder', 'quantity', 'reason', 'feedback', ...DROPPED].includes(key),
         );
         const payload = `${JSON.stringify({ ...base }).slice(0, -1)}${Object.keys(base).length > 0 ? ',' : ''}${JSON.stringify(key)}:${JSON.stringify(value)}}`;
         const answer = await billing.call('POST', path, {

@@ -43,8 +43,14 @@ test('I20: a thousand polls of every kind cause no write at the vendor and none 
   ).json().run_id;
   const checkout = (await billing.call('POST', '/plans/premium_month', { body: {} })).json().meta
     .run_id;
-  // A purchase of credits on the card rail, whose invoice waits for its customer.
-  await billing.call('POST', '/credits/purchase', { body: { llm: { quantity: 1_000 } } });
+  // A purchase of credits on the card rail, whose invoice waits for its customer; no worker makes it here.
+  const card = await billing.api.app.inject({
+    method: 'POST',
+    url: `${billing.base}/credits/purchase`,
+    headers: { authorization: `Bearer ${billing.api.a.token}` },
+    payload: { llm: { quantity: 1_000 } },
+  });
+  expect(card.statusCode).toBe(503);
   await sql`update runs set invoice_id = ${invoiceId} where kind = 'credits'`.execute(
     billing.api.database,
   );
