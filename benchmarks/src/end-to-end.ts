@@ -81,7 +81,8 @@ export async function benchEndToEnd(arguments_: string[]): Promise<void> {
       );
       if (!step.isSustained) break;
     }
-    const best = steps.findLast(({ isSustained }) => isSustained) ?? (steps[0] as Step);
+    const best = steps.findLast(({ isSustained }) => isSustained);
+    if (!best) throw new Error(`${values.from} events/s pile up already; try a lower --from`);
     await publish({
       bench: 'e2e',
       ratios: {

@@ -1,31 +1,17 @@
 /** No secret and nothing of a person reaches the logs, however much is logged and whatever goes wrong. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Writable } from 'node:stream';
+import { inspect } from 'node:util';
 import { DEMO } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { createLogger, type Logger } from '@sluice/platform/logger';
+import { errorForLog } from '@sluice/platform/error-for-log';
 import { testRedisUrl } from '@sluice/platform/testing';
 import { Redis } from 'ioredis';
-import pg from 'pg';
-import { symbols } from 'pino';
+import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 import { startFleet, WAIT } from './fleet-under-test.ts';
 
-/** The line that an error becomes. */
-function lineOf(error: unknown): string {
-  const logger = createLogger('test', 'info');
-  let line = '';
-  const stream = new Writable({
-    write(chunk: Buffer, _, done) {
-      line += chunk.toString();
-      done();
-    },
-  });
-  (logger as Logger & Record<symbol, unknown>)[symbols.streamSym] = stream;
-  logger.error({ error }, 'it went wrong');
-  return line;
-}
+const lineOf = (error: unknown): string => JSON.stringify(errorForLog(error));
 
 test('the arguments of a Redis command that failed are not logged, its message and its cause are', async () => {
   const redis = new Redis(testRedisUrl());
@@ -33,32 +19,29 @@ test('the arguments of a Redis command that failed are not logged, its message a
     .call('HSET', 'events-1:42', 'data', 'ada@example.com', 'one too many')
     .catch((cause: unknown) => new Error('not added', { cause }));
   redis.disconnect();
+  expect(inspect(error, { depth: 5 })).toContain('ada@example.com');
   const line = lineOf(error);
   expect(line).not.toContain('ada@example.com');
   expect(JSON.parse(line)).toMatchObject({
-    msg: 'it went wrong',
-    error: {
-      type: 'Error',
-      message: 'not added',
-      stack: expect.stringContaining('not added') as string,
-      cause: { type: 'ReplyError', message: expect.stringContaining('HSET') as string },
-    },
+    type: 'Error',
+    message: 'not added',
+    stack: expect.stringContaining('not added') as string,
+    cause: { message: expect.stringMatching(/hset/i) as string },
   });
 });
 
 test('the row that broke a constraint in Postgres is not logged, its code is', async () => {
-  const client = new pg.Client((await createTestDatabase()).url);
-  await client.connect();
-  await client.query('create temporary table people (email text unique)');
-  const error: unknown = await client
-    .query(`insert into people values ('ada@example.com'), ('ada@example.com')`)
+  const { database } = await createTestDatabase();
+  await sql`create table addresses (email text unique)`.execute(database);
+  const error: unknown = await sql`
+    insert into addresses values ('ada@example.com'), ('ada@example.com')`
+    .execute(database)
     .catch((cause: unknown) => cause);
-  await client.end();
   expect(JSON.stringify(error)).toContain('ada@example.com');
   const line = lineOf(new AggregateError([error], 'several'));
   expect(line).not.toContain('ada@example.com');
   expect(JSON.parse(line)).toMatchObject({
-    error: { errors: [{ message: expect.stringContaining('unique') as string, code: '23505' }] },
+    errors: [{ message: expect.stringContaining('unique') as string, code: '23505' }],
   });
 });
 
