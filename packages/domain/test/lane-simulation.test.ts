@@ -111,7 +111,7 @@ test(
 );
 
 test('the histories have what the promises are about', () => {
-  const lives = Array.from({ length: 40 }, (_, seed) => live(seed));
+  const lives = Array.from({ length: 40 }, (_, number) => live(number));
   const attempts = lives.flatMap((life) => life.attempts);
   expect(attempts.filter((attempt) => attempt.verdict === 'abandoned').length).toBeGreaterThan(5);
   expect(attempts.filter((attempt) => attempt.verdict === 'retrying').length).toBeGreaterThan(
