@@ -57,7 +57,9 @@ export async function runSeed(fleet: Fleet, seed: number, lengthMs: number): Pro
     wrong = await findLosses(fleet.database, seed, load.people).catch(said);
     return wrong.length === 0;
   };
-  await whileItMoves(isDone, async () => [load.counts.calls, await countApplied(fleet.database)].join());
+  await whileItMoves(isDone, async () =>
+    [load.counts.calls, await countApplied(fleet.database)].join(),
+  );
   problems.push(...wrong);
   return {
     seed,

@@ -33,7 +33,7 @@ import {
 } from './queue.ts';
 import { connectWorker } from './redis.ts';
 import { repeat } from './repeat.ts';
-import { createShardBackend } from './shard-backend.ts';
+import { createShardBackend } from './queue-shard-backend.ts';
 import { WatchedQueue, type ProcessJob } from './watched-queue.ts';
 import { within } from './within.ts';
 

@@ -2,7 +2,7 @@
  * What stands at the head of each queue, read past BullMQ, whose own reads do not show who holds a
  * job's lock. The only file that knows how BullMQ lays a queue out in Redis and in Postgres.
  *
- * Before: nothing; reads only. After: `queue-watch.ts`, `shard-backend.ts`.
+ * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
  */
 import type { PgPool } from 'bullmq';
 import type { Redis } from 'ioredis';
