@@ -123,7 +123,7 @@ export class QueueWatch {
       for (const job of orphans) {
         if (before?.orphans.includes(orphanKey(job))) await this.#putBack(queue, job);
       }
-      await queue.backend.moveStalledJobsToWait();
+      await queue.backend?.moveStalledJobsToWait();
     } catch (error) {
       // At the next look. A worker whose own connection is broken is replaced below.
       logger.warn({ error, queue: queue.name }, 'a queue could not be mended');
@@ -138,7 +138,7 @@ export class QueueWatch {
   }
 
   async #putBack(queue: WatchedQueue, { id, token }: ActiveJob): Promise<void> {
-    if (queue.hasInHand(id)) return;
+    if (!queue.backend || queue.hasInHand(id)) return;
     await queue.backend.moveJobFromActiveToWait(id, token);
     this.#recoveredJobs++;
     this.#options.logger.warn(

@@ -33,6 +33,7 @@ export class WatchedQueue {
   readonly #inHand = new Map<string, number | undefined>();
   /** Of all workers that this process has had here: each begins the tokens of the jobs it took. */
   readonly #workerIds: string[] = [];
+  readonly #ready = new WeakMap<Worker, Promise<void>>();
   readonly #retired: Promise<void>[] = [];
   readonly #emptied: (() => void)[] = [];
   #worker: Worker;
@@ -47,9 +48,9 @@ export class WatchedQueue {
     this.#worker = this.#start();
   }
 
-  /** BullMQ's own operations on the queue. */
-  get backend(): ReturnType<Worker['getBackend']> {
-    return this.#worker.getBackend();
+  /** BullMQ's own operations on the queue; undefined once it closes, when they would never be answered. */
+  get backend(): ReturnType<Worker['getBackend']> | undefined {
+    return this.#isClosing ? undefined : this.#worker.getBackend();
   }
 
   /** True where the loop that takes jobs is over though nobody asked it to end. */
@@ -89,7 +90,7 @@ export class WatchedQueue {
     this.#hasEnded = false;
     this.#worker = this.#start();
     this.#retired.push(
-      old.close(true).catch((error: unknown) => {
+      this.#end(old, true).catch((error: unknown) => {
         this.#options.logger.warn({ error, queue: this.name }, 'a replaced worker did not close');
       }),
     );
@@ -98,13 +99,19 @@ export class WatchedQueue {
   /** Takes no new job from now on. Resolves when those in hand have ended and the broker knows. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    await Promise.all([this.#worker.close(), ...this.#retired]);
+    await Promise.all([this.#end(this.#worker, false), ...this.#retired]);
   }
 
   /** Resolves when nothing is in hand, at once where that is so. The broker may not know yet. */
   emptyHanded(): Promise<void> {
     if (this.#inHand.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#emptied.push(resolve));
+  }
+
+  /** Not before it is ready: on Postgres a connection that it was about to take would never be given back. */
+  async #end(worker: Worker, isForced: boolean): Promise<void> {
+    await this.#ready.get(worker);
+    await worker.close(isForced);
   }
 
   #start(): Worker {
@@ -125,9 +132,13 @@ export class WatchedQueue {
     this.#workerIds.push(worker.id);
     // Not before it is ready: on Postgres a worker whose first connection fails keeps the error for
     // ever, and its loop then meets it so fast that nothing else in the process ever runs again.
-    worker
-      .waitUntilReady()
-      .then(() => worker.run())
+    const ready = worker.waitUntilReady();
+    this.#ready.set(
+      worker,
+      ready.catch(() => undefined),
+    );
+    ready
+      .then(() => (this.#isClosing ? undefined : worker.run()))
       .catch((error: unknown) =>
         logger.error({ error, queue: this.name }, 'a worker’s loop failed'),
       )

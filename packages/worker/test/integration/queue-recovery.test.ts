@@ -13,6 +13,7 @@ import {
   type JobOutcome,
   type Processors,
 } from '@sluice/platform/queue-consumers';
+import { openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { sql } from 'kysely';
@@ -128,6 +129,37 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
       );
       await vi.waitFor(async () => expect(await late.envelopeCounts()).toEqual([1, 0, 0, 0]), WAIT);
     } finally {
+      await late.close();
+    }
+  });
+
+  test('lanes are woken, and tasks, by those that were opened while the broker was away', async () => {
+    proxy.cut();
+    const late = await openProducer(proxied, 500);
+    const things = { queue: 'things', keyOf: (thing: string) => thing };
+    const tasks = await openTaskQueue(proxied, things);
+    const lane = { environmentId: 1, webhookId: 2 };
+    const woken: unknown[] = [];
+    try {
+      await expect(late.wakeLane(lane)).rejects.toBeInstanceOf(Error);
+      await expect(tasks.wake('a thing')).rejects.toBeInstanceOf(Error);
+      proxy.restore();
+      await vi.waitFor(() => late.wakeLane(lane), WAIT);
+      await vi.waitFor(() => tasks.wake('a thing'), WAIT);
+      await consume(direct, {
+        wakeLane: (key) => {
+          woken.push(key);
+          return Promise.resolve(DONE);
+        },
+      });
+      const worker = startTaskWorker(direct, things, 1, (thing) => {
+        woken.push(thing);
+        return Promise.resolve();
+      });
+      await vi.waitFor(() => expect(new Set(woken)).toEqual(new Set([lane, 'a thing'])), WAIT);
+      await worker.close();
+    } finally {
+      await tasks.close();
       await late.close();
     }
   });
