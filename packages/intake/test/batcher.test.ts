@@ -96,6 +96,7 @@ describe('group commit', () => {
     // A stream adds a group whose first line is older than a call that came meanwhile.
     batcher.add([event('a', '1', 220)], 10, () => undefined);
     batcher.add([event('b', '2', 210), event('b', '3', 230)], 10, () => undefined);
+    batcher.add([event('a', '4', 225)], 10, () => undefined);
     arrival = broker.arrival();
     broker.flushes[0]?.confirm();
     await arrival;

@@ -119,9 +119,12 @@ describe('a flush', () => {
 
   test('however long its calls have waited, a broker that answers is asked and takes it', async () => {
     const committer = start();
-    await committer.commit(flush('a'), false, time - 3_600_000);
-    expect(broker.added).toEqual(['a']);
+    broker.mode = 'hanging';
+    const committed = committer.commit(flush('a'), false, time - 3_600_000);
+    setTimeout(() => broker.wake(), 10);
+    await committed;
     expect(spill.isEmpty).toBe(true);
+    expect(broker.added).toEqual(['a']);
   });
 
   test('one of unknown outcome reaches the broker before any later one, whenever it wakes', async () => {
