@@ -20,7 +20,7 @@ const WORKERS_PER_PROCESS = 4;
 const SHARD_COUNT = 2;
 const PEOPLE = ['ann', 'ben', 'cem', 'dee', 'eva', 'fay'];
 const CALLS_PER_PERSON = 25;
-const WAIT = { timeout: 40_000, interval: 20 };
+const WAIT = { timeout: 80_000, interval: 20 };
 
 const running = new Set<ServiceUnderTest>();
 afterEach(async () => {
@@ -31,7 +31,7 @@ afterEach(async () => {
 
 test.each(['postgres', 'redis'] as const)(
   'one person’s calls are applied in order under sixteen workers that come and go, on %s',
-  { timeout: 90_000 },
+  { timeout: 180_000 },
   async (kind) => {
     const { database, url } = await createTestDatabase();
     const prefix = uniquePrefix();
