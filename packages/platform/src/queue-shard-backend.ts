@@ -56,7 +56,11 @@ class ShardBackend extends PostgresQueueBackend {
   #untilFree(client: ListenClient, timeoutSeconds: number): Promise<Found> {
     return new Promise((resolve) => {
       let look: NodeJS.Timeout | undefined;
+      let isOver = false;
       const end = (found: Found): void => {
+        // A look that comes back late must not end the next wait's ways out.
+        if (isOver) return;
+        isOver = true;
         clearTimeout(timeout);
         clearTimeout(look);
         client.removeListener('notification', hear);
