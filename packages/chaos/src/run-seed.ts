@@ -24,8 +24,7 @@ export interface SeedReport {
 
 /**
  * Nothing was acknowledged and nothing applied for so long: it stands. A slow machine is no failure, so
- * there is no other limit. The longest rest that the product may take is 10 s, until it runs an envelope
- * again whose end a broken connection hid.
+ * there is no other limit. A hung try ends its process after 6 s here, and no other rest is longer.
  */
 const STUCK_AFTER_MS = 30_000;
 const POLL_INTERVAL_MS = 50;

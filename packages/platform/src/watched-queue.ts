@@ -6,6 +6,9 @@
  */
 import type { Job, Worker } from 'bullmq';
 import type { Logger } from './logger.ts';
+import { within } from './within.ts';
+
+const READY_DEADLINE_MS = 1_000;
 
 /** Tells when a processor begins and ends trying; between tries it only waits. */
 export interface Trying {
@@ -33,7 +36,6 @@ export class WatchedQueue {
   readonly #inHand = new Map<string, number | undefined>();
   /** Of all workers that this process has had here: each begins the tokens of the jobs it took. */
   readonly #workerIds: string[] = [];
-  readonly #ready = new WeakMap<Worker, Promise<void>>();
   readonly #retired: Promise<void>[] = [];
   readonly #emptied: (() => void)[] = [];
   #worker: Worker;
@@ -61,6 +63,11 @@ export class WatchedQueue {
   /** True where another job could be taken and is not. */
   get isIdle(): boolean {
     return this.#inHand.size < this.#options.concurrency;
+  }
+
+  /** True where a job is in hand. */
+  get isWorking(): boolean {
+    return this.#inHand.size > 0;
   }
 
   hasInHand(jobId: string): boolean {
@@ -108,9 +115,13 @@ export class WatchedQueue {
     return new Promise((resolve) => this.#emptied.push(resolve));
   }
 
-  /** Not before it is ready: on Postgres a connection that it was about to take would never be given back. */
+  /**
+   * A worker names its connection once it is ready. On Postgres one that is closed just before would open
+   * that connection afterwards, and nobody would ever close it.
+   */
   async #end(worker: Worker, isForced: boolean): Promise<void> {
-    await this.#ready.get(worker);
+    await within(READY_DEADLINE_MS, worker.waitUntilReady()).catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
     await worker.close(isForced);
   }
 
@@ -132,12 +143,8 @@ export class WatchedQueue {
     this.#workerIds.push(worker.id);
     // Not before it is ready: on Postgres a worker whose first connection fails keeps the error for
     // ever, and its loop then meets it so fast that nothing else in the process ever runs again.
-    const ready = worker.waitUntilReady();
-    this.#ready.set(
-      worker,
-      ready.catch(() => undefined),
-    );
-    ready
+    worker
+      .waitUntilReady()
       .then(() => (this.#isClosing ? undefined : worker.run()))
       .catch((error: unknown) =>
         logger.error({ error, queue: this.name }, 'a worker’s loop failed'),
