@@ -117,11 +117,14 @@ export class WatchedQueue {
 
   /**
    * A worker names its connection once it is ready. On Postgres one that is closed just before would open
-   * that connection afterwards, and nobody would ever close it.
+   * that connection afterwards, and nobody would ever close it. One that runs is told at once, so that it
+   * takes nothing more.
    */
   async #end(worker: Worker, isForced: boolean): Promise<void> {
-    await within(READY_DEADLINE_MS, worker.waitUntilReady()).catch(() => undefined);
-    await new Promise((resolve) => setImmediate(resolve));
+    if (!worker.isRunning()) {
+      await within(READY_DEADLINE_MS, worker.waitUntilReady()).catch(() => undefined);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
     await worker.close(isForced);
   }
 
