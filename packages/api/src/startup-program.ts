@@ -3,9 +3,11 @@
  * partners, which the operator's staff decide on (`account-conventions.md` §4.2).
  */
 import { createHash } from 'node:crypto';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { Partner } from '@sluice/database/partners';
 import { z } from 'zod';
 import { email, name, webAddress } from './account-fields.ts';
+import { accountCallerOf, originOf } from './account-guard.ts';
 import { instant } from './account-view.ts';
 import { AddressLimiter } from './address-limiter.ts';
 import { sendProblem } from './error-handling.ts';
@@ -30,8 +32,10 @@ export interface StartupProgramDependencies {
     nowMs: number,
   ) => Promise<Partner>;
   readonly decidePartner: (
+    accountId: number,
     partnerId: string,
     status: 'approved' | 'rejected',
+    origin: ChangeOrigin,
     nowMs: number,
   ) => Promise<Partner | 'decided' | undefined>;
   readonly submitStartupApplication: (
@@ -249,8 +253,10 @@ export function registerPartnerDecisions(
     async (request, reply) => {
       const status = request.body?.status ?? 'approved';
       const outcome = await dependencies.decidePartner(
+        accountCallerOf(request).accountId,
         request.params.partner_id,
         status,
+        originOf(request),
         dependencies.now(),
       );
       if (!outcome) return sendProblem(request, reply, notFound('partner application'));
