@@ -24,6 +24,7 @@ import { hashSecret } from '@sluice/platform/secrets';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { looksLikeAccessToken, readAccessToken } from './access-token.ts';
 import { sendProblem } from './error-handling.ts';
+import { heldCallOf } from './idempotency.ts';
 import type { Problem } from './problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import type { ApiServer } from './server.ts';
@@ -130,6 +131,7 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
     ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,
     requestId: request.id,
+    call: heldCallOf(request),
   };
 }
 

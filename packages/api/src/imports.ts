@@ -6,12 +6,14 @@
  * Postgres.
  */
 import { Readable } from 'node:stream';
+import type { HeldCall } from '@sluice/database/transact-once';
 import type { IncomingMessage } from 'node:http';
 import type { ImportKey, ImportRow, NewImport } from '@sluice/database/imports';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
+import { heldCallOf } from './idempotency.ts';
 import {
   badBody,
   badRequest,
@@ -30,7 +32,7 @@ import type { ApiServer } from './server.ts';
 import { whyNoUrl } from './url-field.ts';
 
 export interface ImportDependencies {
-  readonly insertImport: (made: NewImport) => Promise<ImportRow>;
+  readonly insertImport: (made: NewImport, call?: HeldCall) => Promise<ImportRow>;
   readonly deleteImport: (key: ImportKey) => Promise<void>;
   readonly findImport: (key: ImportKey) => Promise<ImportRow | undefined>;
   readonly listImports: (
@@ -152,6 +154,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
           const { data_file_url: url, ...given } = request.body.import;
           const made = await dependencies.insertImport(
             toNew(environmentOf(request), given, url, now()),
+            heldCallOf(request),
           );
           return reply.send({ import: toWire(made) });
         }

@@ -4,6 +4,7 @@
  * Each answers only what is so when it answers. None waits for a delivery: the lane is woken, and
  * its state and its deliveries tell what came of it. What does not fit the present state is 409.
  */
+import type { HeldCall } from '@sluice/database/transact-once';
 import type {
   AppendOutcome,
   HeadSkip,
@@ -19,6 +20,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf, keyNameOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
+import { heldCallOf } from './idempotency.ts';
 import { sampleBody } from './event-schemas.ts';
 import {
   badBody,
@@ -36,9 +38,22 @@ import type { ApiServer } from './server.ts';
 export interface LaneOperationDependencies {
   readonly findLaneState: (lane: LaneKey) => Promise<LaneState | undefined>;
   readonly probeNow: (lane: LaneKey, nowMs: number) => Promise<ProbeOutcome>;
-  readonly skipHead: (lane: LaneKey, skip: HeadSkip, nowMs: number) => Promise<SkipOutcome>;
-  readonly appendResend: (lane: LaneKey, sequence: number) => Promise<AppendOutcome>;
-  readonly appendTest: (lane: LaneKey, test: TestDelivery) => Promise<AppendOutcome>;
+  readonly skipHead: (
+    lane: LaneKey,
+    skip: HeadSkip,
+    nowMs: number,
+    call: HeldCall | undefined,
+  ) => Promise<SkipOutcome>;
+  readonly appendResend: (
+    lane: LaneKey,
+    sequence: number,
+    call: HeldCall | undefined,
+  ) => Promise<AppendOutcome>;
+  readonly appendTest: (
+    lane: LaneKey,
+    test: TestDelivery,
+    call: HeldCall | undefined,
+  ) => Promise<AppendOutcome>;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly newId: () => string;
   readonly now: () => number;
@@ -194,7 +209,12 @@ export function registerLaneOperations(
       const { sequence, reason } = request.body;
       const by = `skipped with the key "${keyNameOf(request)}"`;
       const note = reason ? `${by}: ${reason}` : by;
-      const outcome = await dependencies.skipHead(lane, { sequence, note }, dependencies.now());
+      const outcome = await dependencies.skipHead(
+        lane,
+        { sequence, note },
+        dependencies.now(),
+        heldCallOf(request),
+      );
       if (outcome === 'not_found') return noWebhook(request, reply);
       if (outcome !== 'skipped') return refuse(request, reply, SKIP_REFUSALS[outcome]);
       await wake(request, lane);
@@ -217,7 +237,11 @@ export function registerLaneOperations(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const appended = await dependencies.appendResend(lane, request.params.sequence);
+      const appended = await dependencies.appendResend(
+        lane,
+        request.params.sequence,
+        heldCallOf(request),
+      );
       if (appended.outcome === 'not_found') {
         return sendProblem(request, reply, notFound('the delivery was'));
       }
@@ -260,17 +284,13 @@ export function registerLaneOperations(
       const eventId = dependencies.newId();
       const occurredAtMs = dependencies.now();
       const body = sampleBody(eventType, eventId, occurredAtMs);
-      const appended = await dependencies.appendTest(lane, {
-        eventId,
-        eventType,
-        occurredAtMs,
-        body,
-      });
+      const test = { eventId, eventType, occurredAtMs, body };
+      const appended = await dependencies.appendTest(lane, test, heldCallOf(request));
       if (appended.outcome === 'not_found') return noWebhook(request, reply);
       if (appended.outcome !== 'logged')
         return refuse(request, reply, APPEND_REFUSALS[appended.outcome]);
       await wake(request, lane);
-      return reply.send({ sequence: appended.sequence, event_id: eventId });
+      return reply.send({ sequence: appended.sequence, event_id: appended.eventId });
     },
   );
 }

@@ -1,6 +1,7 @@
 /** The card that an account pays with: read from the vendor, and changed there, but not while a purchase runs. */
 import type { BillingAccount } from '@sluice/database/account-plans';
 import { recordChange } from '@sluice/database/audit-logs';
+import { transactOnce } from '@sluice/database/transact-once';
 import { findVendorCustomer, insertVendorCustomer, listPendingRuns } from '@sluice/database/runs';
 import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
 import { idempotencyKey } from '@sluice/domain/run-workflow';
@@ -103,11 +104,13 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
       const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
       if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
       answerOf(set);
-      await deps.database.transaction().execute((transaction) =>
+      const origin = originOf(request);
+      const isRecorded = (auditLogId: number | undefined): boolean => auditLogId !== undefined;
+      await transactOnce(deps.database, origin.call, isRecorded, (transaction) =>
         recordChange(
           transaction,
           account.accountId,
-          originOf(request),
+          origin,
           {
             objectType: 'payment_method',
             objectId: account.accountId,

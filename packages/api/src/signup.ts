@@ -8,6 +8,7 @@
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { CreatedAccount, NewAccount, SignupLimits } from '@sluice/database/signups';
+import type { HeldCall } from '@sluice/database/transact-once';
 import { newKey, newServiceAccountToken } from '@sluice/platform/secrets';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
@@ -23,6 +24,7 @@ import {
   unprocessable,
 } from './fields.ts';
 import type { ApiServer } from './server.ts';
+import { heldCallOf } from './idempotency.ts';
 import { CODE_LIFETIME_MS, isCode } from './signup-code.ts';
 
 export interface SignupDependencies {
@@ -30,6 +32,7 @@ export interface SignupDependencies {
     given: { readonly email: string; readonly ip: string },
     limits: SignupLimits,
     nowMs: number,
+    call: HeldCall | undefined,
   ) => Promise<'started' | 'too_many'>;
   readonly countSignupAttempt: (
     email: string,
@@ -84,6 +87,7 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
         { email: request.body.email, ip: request.ip },
         LIMITS,
         now(),
+        heldCallOf(request),
       );
       if (outcome === 'too_many') {
         return sendProblem(request, reply, {
@@ -120,14 +124,14 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
       }
       const given = request.body;
       const nowMs = now();
-      const kept = await dependencies.countSignupAttempt(given.email, nowMs);
-      if (!isCode(dependencies.secret, kept, given.email, given.code) || !kept)
-        return sendProblem(request, reply, INVALID_CODE);
+      // A call that has made its account and was not answered has used its code.
+      const signupId = request.heldCall?.isDone ? '' : await signupOf(dependencies, given, nowMs);
+      if (signupId === undefined) return sendProblem(request, reply, INVALID_CODE);
 
       const token = newServiceAccountToken(given.sandbox);
       const outcome = await dependencies.createAccount(
         {
-          signupId: kept.signupId,
+          signupId,
           email: given.email,
           companyName: given.company_name,
           firstName: given.first_name,
@@ -142,6 +146,7 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
           ipAddr: request.ip,
           userAgent: request.headers['user-agent'] ?? null,
           requestId: request.id,
+          call: heldCallOf(request),
         },
         nowMs,
       );
@@ -158,13 +163,23 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
         user_id: outcome.userId,
         service_account_id: outcome.serviceAccountId,
         token_id: outcome.tokenId,
-        token: token.text,
-        token_hint: token.hint,
+        token: outcome.token.text,
+        token_hint: outcome.token.hint,
         expires_at: null,
         data_center: given.data_center,
       });
     },
   );
+}
+
+/** The signup that the code is right for; counts the attempt. */
+async function signupOf(
+  { countSignupAttempt, secret }: SignupDependencies,
+  { email: address, code }: { readonly email: string; readonly code: string },
+  nowMs: number,
+): Promise<string | undefined> {
+  const kept = await countSignupAttempt(address, nowMs);
+  return isCode(secret, kept, address, code) ? kept?.signupId : undefined;
 }
 
 const INVALID_CODE = {

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { Partner } from '@sluice/database/partners';
+import type { HeldCall } from '@sluice/database/transact-once';
 import { z } from 'zod';
 import { email, name, webAddress } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';
@@ -22,6 +23,7 @@ import {
   tooMany,
   unprocessable,
 } from './fields.ts';
+import { heldCallOf } from './idempotency.ts';
 import { notFound, type Problem, validationFailed } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
@@ -30,6 +32,7 @@ export interface StartupProgramDependencies {
   readonly insertPartner: (
     given: Pick<Partner, 'partnerId' | 'name' | 'website' | 'logoUrl'>,
     nowMs: number,
+    call: HeldCall | undefined,
   ) => Promise<Partner>;
   readonly decidePartner: (
     accountId: number,
@@ -217,6 +220,7 @@ export function registerStartupProgram(
           logoUrl: given?.logo_url ?? null,
         },
         now(),
+        heldCallOf(request),
       );
       return reply.send(toWire(partner));
     },

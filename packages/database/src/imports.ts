@@ -15,7 +15,8 @@
  */
 import type { ImportIdentifier } from '@sluice/domain/import-file';
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import { type HeldCall, transactOnce } from './transact-once.ts';
 
 export type ImportState =
   | 'preprocessing'
@@ -97,15 +98,25 @@ const first = (rows: readonly StoredImport[]): ImportRow | undefined =>
   rows[0] && fromStored(rows[0]);
 
 export async function insertImport(
-  database: DatabaseOrTransaction,
+  database: Database,
   made: NewImport,
+  call?: HeldCall,
 ): Promise<ImportRow> {
+  return transactOnce(
+    database,
+    call,
+    () => true,
+    (transaction) => insert(transaction, made),
+  );
+}
+
+async function insert(transaction: DatabaseOrTransaction, made: NewImport): Promise<ImportRow> {
   const now = new Date(made.nowMs);
   const { rows } = await sql<StoredImport>`
     insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, created_at, updated_at)
     values (${made.environmentId}, ${made.name}, ${made.description}, ${made.identifier}, ${made.dataToProcess},
             ${made.dataFileUrl}, 'preprocessing', ${now}, ${now})
-    returning ${COLUMNS}`.execute(database);
+    returning ${COLUMNS}`.execute(transaction);
   return first(rows) as ImportRow;
 }
 

@@ -9,6 +9,7 @@ import { sql } from 'kysely';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';
+import { type HeldCall, transactOnce } from './transact-once.ts';
 
 export const STARTUP_TOPIC = 'analytics.startup_application';
 
@@ -33,15 +34,23 @@ export async function listApprovedPartners(database: DatabaseOrTransaction): Pro
 }
 
 export async function insertPartner(
-  database: DatabaseOrTransaction,
+  database: Database,
   given: Pick<Partner, 'partnerId' | 'name' | 'website' | 'logoUrl'>,
   nowMs: number,
+  call?: HeldCall,
 ): Promise<Partner> {
-  const { rows } = await sql<Partner>`
-    insert into partners (partner_id, name, website, logo_url, created_at)
-    values (${given.partnerId}, ${given.name}, ${given.website}, ${given.logoUrl}, ${new Date(nowMs)})
-    returning ${COLUMNS}`.execute(database);
-  return rows[0] as Partner;
+  return transactOnce(
+    database,
+    call,
+    () => true,
+    async (transaction) => {
+      const { rows } = await sql<Partner>`
+        insert into partners (partner_id, name, website, logo_url, created_at)
+        values (${given.partnerId}, ${given.name}, ${given.website}, ${given.logoUrl}, ${new Date(nowMs)})
+        returning ${COLUMNS}`.execute(transaction);
+      return rows[0] as Partner;
+    },
+  );
 }
 
 /**

@@ -272,6 +272,7 @@ export interface IdempotencyKeys {
   fingerprint: Buffer;
   key_hash: Buffer;
   locked_until: Timestamp | null;
+  outcome: Buffer | null;
   principal: string;
   started_at: Timestamp;
 }

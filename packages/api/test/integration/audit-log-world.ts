@@ -56,7 +56,7 @@ export async function recordEntries(api: ApiUnderTest): Promise<void> {
 }
 
 /** Records a change in the log of A, now, and gives its id. */
-export async function record(
+async function record(
   api: ApiUnderTest,
   change: Partial<RecordedChange> = {},
   origin: Partial<ChangeOrigin> = {},
