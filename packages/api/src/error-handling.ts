@@ -59,7 +59,8 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
     case 'CALL_OVERTAKEN':
       return {
         code: 'idempotency_key_in_use',
-        message: 'the same call was made anew while this one waited; nothing was changed, try again',
+        message:
+          'the same call was made anew while this one waited; nothing was changed, try again',
         retryAfterSeconds: RETRY_AFTER_SECONDS,
       };
     case 'FST_ERR_BAD_URL':

@@ -41,7 +41,11 @@ export interface ImportDependencies {
     limit: number,
   ) => Promise<ImportRow[]>;
   readonly finishUpload: (key: ImportKey, nowMs: number) => Promise<ImportRow | undefined>;
-  readonly cancelImport: (key: ImportKey, nowMs: number) => Promise<ImportRow | undefined>;
+  readonly cancelImport: (
+    key: ImportKey,
+    nowMs: number,
+    call: HeldCall | undefined,
+  ) => Promise<ImportRow | undefined>;
   readonly appendImportChunk: (
     key: ImportKey,
     fencing: number,
@@ -226,7 +230,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
     },
     async (request, reply) => {
       const key = { environmentId: environmentOf(request), importId: request.params.import_id };
-      const canceled = await dependencies.cancelImport(key, now());
+      const canceled = await dependencies.cancelImport(key, now(), heldCallOf(request));
       if (canceled) return reply.send({ import: toWire(canceled) });
       const row = await dependencies.findImport(key);
       if (!row) return sendProblem(request, reply, notFound('import'));

@@ -170,7 +170,17 @@ export async function finishUpload(
 
 /** Ends an unfinished import; what is imported stays. Undefined where it has ended, or there is none. */
 export async function cancelImport(
-  database: DatabaseOrTransaction,
+  database: Database,
+  key: ImportKey,
+  nowMs: number,
+  call?: HeldCall,
+): Promise<ImportRow | undefined> {
+  const isCanceled = (outcome: ImportRow | undefined): boolean => outcome !== undefined;
+  return transactOnce(database, call, isCanceled, (transaction) => cancel(transaction, key, nowMs));
+}
+
+async function cancel(
+  transaction: DatabaseOrTransaction,
   { environmentId, importId }: ImportKey,
   nowMs: number,
 ): Promise<ImportRow | undefined> {
@@ -183,7 +193,7 @@ export async function cancelImport(
       delete from import_chunks c using ended e
       where c.environment_id = e.environment_id and c.import_id = e.import_id
     )
-    select ${COLUMNS} from ended`.execute(database);
+    select ${COLUMNS} from ended`.execute(transaction);
   return first(rows);
 }
 

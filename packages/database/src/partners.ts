@@ -66,7 +66,9 @@ export async function decidePartner(
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<Partner | 'decided' | undefined> {
-  return database.transaction().execute(async (transaction) => {
+  const isDecided = (outcome: Partner | 'decided' | undefined): boolean =>
+    typeof outcome === 'object';
+  return transactOnce(database, origin.call, isDecided, async (transaction) => {
     const { rows } = await sql<Partner>`
       select ${COLUMNS} from partners where partner_id = ${partnerId} for update`.execute(
       transaction,
