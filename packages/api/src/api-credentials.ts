@@ -267,9 +267,9 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
   );
 }
 
-const madeToWire = ({ credential, secret }: MadeCredential) => ({
-  api_credential: credentialToWire(credential),
-  secret: secret.text,
+const madeToWire = (made: MadeCredential) => ({
+  api_credential: credentialToWire(made.credential),
+  secret: made.secret.text,
 });
 
 /** A sandbox's tokens say so. */

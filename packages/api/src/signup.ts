@@ -13,7 +13,7 @@ import { newKey, newServiceAccountToken } from '@sluice/platform/secrets';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
 import { instant } from './account-view.ts';
-import { AddressLimiter } from './address-limiter.ts';
+import { CallLimit, type CallLimitOptions } from './call-limit.ts';
 import { sendProblem } from './error-handling.ts';
 import {
   badBody,
@@ -43,6 +43,7 @@ export interface SignupDependencies {
     origin: Omit<ChangeOrigin, 'actor'>,
     nowMs: number,
   ) => Promise<CreatedAccount | 'used' | 'email_taken'>;
+  readonly takeCalls: CallLimitOptions['takeCalls'];
   readonly secret: string;
   readonly now: () => number;
 }
@@ -60,7 +61,13 @@ const failures = { ...badRequest, ...badBody, ...unprocessable, ...tooMany, ...c
 
 export function registerSignup(scope: ApiServer, dependencies: SignupDependencies): void {
   const { now } = dependencies;
-  const tries = new AddressLimiter({ countMax: TRIES_PER_HOUR_AND_IP, windowMs: HOUR_MS, now });
+  const tries = new CallLimit({
+    name: 'signup code from',
+    countMax: TRIES_PER_HOUR_AND_IP,
+    windowMs: HOUR_MS,
+    now,
+    takeCalls: dependencies.takeCalls,
+  });
 
   scope.post(
     '/v1/account_signup',
@@ -114,12 +121,12 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
       },
     },
     async (request, reply) => {
-      const retryAfterSeconds = tries.take(request.ip);
-      if (retryAfterSeconds !== undefined) {
+      const { isExceeded, resetSeconds } = await tries.take(request.ip);
+      if (isExceeded) {
         return sendProblem(request, reply, {
           code: 'too_many_attempts',
           message: 'too many codes were tried from this address; try again later',
-          retryAfterSeconds,
+          retryAfterSeconds: resetSeconds,
         });
       }
       const given = request.body;

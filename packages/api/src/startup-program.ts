@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { email, name, webAddress } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';
 import { instant } from './account-view.ts';
-import { AddressLimiter } from './address-limiter.ts';
+import { CallLimit, type CallLimitOptions } from './call-limit.ts';
 import { sendProblem } from './error-handling.ts';
 import {
   badBody,
@@ -49,6 +49,7 @@ export interface StartupProgramDependencies {
     },
     nowMs: number,
   ) => Promise<boolean>;
+  readonly takeCalls: CallLimitOptions['takeCalls'];
   readonly newId: () => string;
   readonly now: () => number;
 }
@@ -108,16 +109,18 @@ export function registerStartupProgram(
   dependencies: StartupProgramDependencies,
 ): void {
   const { now } = dependencies;
-  const applications = new AddressLimiter({
+  const applications = new CallLimit({
+    name: 'application from',
     countMax: APPLICATIONS_PER_HOUR_AND_IP,
     windowMs: HOUR_MS,
     now,
+    takeCalls: dependencies.takeCalls,
   });
-  const tooManyFrom = (ip: string): Problem | undefined => {
-    const retryAfterSeconds = applications.take(ip);
-    if (retryAfterSeconds === undefined) return undefined;
+  const tooManyFrom = async (ip: string): Promise<Problem | undefined> => {
+    const { isExceeded, resetSeconds } = await applications.take(ip);
+    if (!isExceeded) return undefined;
     const message = 'too many applications from this address; try again later';
-    return { code: 'rate_limited', message, retryAfterSeconds };
+    return { code: 'rate_limited', message, retryAfterSeconds: resetSeconds };
   };
 
   scope.post(
@@ -134,7 +137,7 @@ export function registerStartupProgram(
       },
     },
     async (request, reply) => {
-      const refusal = tooManyFrom(request.ip);
+      const refusal = await tooManyFrom(request.ip);
       if (refusal) return sendProblem(request, reply, refusal);
       const { body } = request;
       const fact = JSON.stringify([body.email.toLowerCase(), body.company_name.toLowerCase()]);
@@ -209,7 +212,7 @@ export function registerStartupProgram(
       },
     },
     async (request, reply) => {
-      const refusal = tooManyFrom(request.ip);
+      const refusal = await tooManyFrom(request.ip);
       if (refusal) return sendProblem(request, reply, refusal);
       const given = request.body?.partner;
       const partner = await dependencies.insertPartner(

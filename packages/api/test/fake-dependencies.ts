@@ -66,6 +66,7 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     revokeCredential: async () => undefined,
     findReceipt: async () => undefined,
     ratePerMinute: 0,
+    takeCalls: async (_subject, count) => count,
     trustedProxies: [],
     claimIdempotencyKey: async () => ({ outcome: 'claimed', isDone: false }),
     keepIdempotentAnswer: async (_key, answer) => answer,

@@ -24,6 +24,7 @@ import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 import { billingRuns } from './migrations/0016_billing_runs.ts';
 import { credits } from './migrations/0017_credits.ts';
 import { keptOutcomes } from './migrations/0018_kept_outcomes.ts';
+import { callCounts } from './migrations/0019_call_counts.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -49,6 +50,7 @@ const MIGRATIONS = {
   '0016_billing_runs': billingRuns,
   '0017_credits': credits,
   '0018_kept_outcomes': keptOutcomes,
+  '0019_call_counts': callCounts,
 };
 
 /**
