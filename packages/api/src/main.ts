@@ -10,6 +10,8 @@ import { clearCallCounts } from '@sluice/database/call-counts';
 import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
 import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
+import { findAccount } from '@sluice/database/accounts';
+import { findVendorCustomer } from '@sluice/database/runs';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
@@ -26,6 +28,7 @@ import { createSealedText } from '@sluice/platform/sealed-text';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
+import { tellVendorCustomer } from './tell-vendor-customer.ts';
 import { TailHub } from './tail-hub.ts';
 
 const OUTBOX_INTERVAL_MS = 500;
@@ -113,6 +116,15 @@ const outbox = repeat(
       settings.ANALYTICS_URL === undefined
         ? undefined
         : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
+    tellVendorCustomer: (entry) =>
+      tellVendorCustomer(
+        {
+          vendor,
+          findVendorCustomer: (...rest) => findVendorCustomer(database, ...rest),
+          findAccount: (...rest) => findAccount(database, ...rest),
+        },
+        entry,
+      ),
     secret,
     now,
     onFailure: ({ topic, outboxId, attempt }, error) =>

@@ -66,6 +66,25 @@ export function createStripeVendor(stripe: Stripe): Vendor {
         return found?.id ?? null;
       }),
 
+    updateCustomer: (customerId, { name, email, address }, key) =>
+      callStripe(async () => {
+        // Empty text unsets what was there; leaving it out would keep it.
+        const toStripe = (given: NonNullable<typeof address>) => ({
+          line1: given.line1,
+          line2: given.line2 ?? '',
+          city: given.city,
+          state: given.state ?? '',
+          postal_code: given.postalCode ?? '',
+          country: given.country,
+        });
+        await stripe.customers.update(
+          customerId,
+          { name, email, address: address ? toStripe(address) : '' },
+          { idempotencyKey: key },
+        );
+        return null;
+      }),
+
     createInvoice: ({ customerId, accountId, runId, currency }, key) =>
       callStripe(async () =>
         toInvoice(

@@ -9,6 +9,7 @@ import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database } from './connection.ts';
 import type { Tables } from './tables.ts';
 import { transactOnce } from './transact-once.ts';
+import { tellVendor } from './vendor-customers.ts';
 
 export interface AccountSettings {
   readonly name: string;
@@ -143,9 +144,17 @@ async function changeAccount<Refusal = never>(
       },
       nowMs,
     );
+    if (auditLogId !== undefined && isOnInvoices(before, account))
+      await tellVendor(transaction, accountId, `account ${accountId} change ${auditLogId}`, nowMs);
     return { account, isChanged: auditLogId !== undefined };
   });
 }
+
+/** Whether what changed stands on the account's invoices, which the payment vendor writes. */
+const isOnInvoices = (before: Account, after: Account): boolean =>
+  before.name !== after.name ||
+  before.billingEmail !== after.billingEmail ||
+  JSON.stringify(before.address) !== JSON.stringify(after.address);
 
 /** As the audit log keeps it. */
 export function auditedAccount(account: Account) {
