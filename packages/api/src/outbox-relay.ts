@@ -87,7 +87,9 @@ async function mailSignup(dependencies: RelayDependencies, entry: OutboxEntry): 
   const signupId = String(entry.payload['signup_id']);
   const signup = await dependencies.findSignup(signupId);
   const nowMs = dependencies.now();
-  if (!signup || nowMs - signup.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS) return;
+  // Without an address: it had its codes.
+  if (!signup || signup.email === '' || nowMs - signup.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS)
+    return;
   const to = signup.email;
   if (signup.isKnown) {
     await mailer.send({ to, subject: 'You already have an account', text: KNOWN_TEXT });

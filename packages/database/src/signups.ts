@@ -67,10 +67,9 @@ export async function startSignup(
       values (${isSilent ? '' : email}, ${ip}, ${new Date(nowMs)})
       returning signup_id as "signupId"`.execute(transaction);
     const signupId = made.rows[0]?.signupId as string;
-    if (!isSilent) {
-      const entry = { topic: SIGNUP_TOPIC, dedupeKey: signupId, payload: { signup_id: signupId } };
-      await appendToOutbox(transaction, entry, nowMs);
-    }
+    // Also where nothing will be mailed, so that the same is done for every address.
+    const entry = { topic: SIGNUP_TOPIC, dedupeKey: signupId, payload: { signup_id: signupId } };
+    await appendToOutbox(transaction, entry, nowMs);
     return 'started';
   });
 }
