@@ -322,15 +322,15 @@ export async function findAccountOfCustomer(
   return rows[0]?.accountId;
 }
 
-/** The first one stays: an account has one customer. What it does not know yet it is told. */
+/** The first one stays: an account has one customer. What it does not know yet it is told. In a transaction. */
 export async function insertVendorCustomer(
-  transaction: Transaction<Tables>,
+  database: DatabaseOrTransaction,
   accountId: number,
   customerId: string,
   nowMs: number,
 ): Promise<void> {
   const { rows } = await sql`
     insert into vendor_customers (account_id, customer_id) values (${accountId}, ${customerId})
-    on conflict (account_id) do nothing returning 1`.execute(transaction);
-  if (rows.length > 0) await tellVendor(transaction, accountId, `account ${accountId}`, nowMs);
+    on conflict (account_id) do nothing returning 1`.execute(database);
+  if (rows.length > 0) await tellVendor(database, accountId, `account ${accountId}`, nowMs);
 }
