@@ -25,6 +25,8 @@ import { billingRuns } from './migrations/0016_billing_runs.ts';
 import { credits } from './migrations/0017_credits.ts';
 import { vendorCustomers } from './migrations/0019_vendor_customers.ts';
 import { creditHolds } from './migrations/0020_credit_holds.ts';
+import { keptOutcomes } from './migrations/0021_kept_outcomes.ts';
+import { callCounts } from './migrations/0022_call_counts.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -51,6 +53,8 @@ const MIGRATIONS = {
   '0017_credits': credits,
   '0019_vendor_customers': vendorCustomers,
   '0020_credit_holds': creditHolds,
+  '0021_kept_outcomes': keptOutcomes,
+  '0022_call_counts': callCounts,
 };
 
 /**
