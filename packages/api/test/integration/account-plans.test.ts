@@ -128,6 +128,14 @@ beforeAll(async () => {
      select n, 'receipt_' || n, 'R', now(), 'A', '[]', 0, 'usd'`,
   );
   await fill(`insert into vendor_customers (account_id, customer_id) select n, 'cus_' || n`);
+  for (const [table, column] of [
+    ['accounts', 'account_id'],
+    ['environments', 'environment_id'],
+    ['users', 'user_id'],
+    ['service_accounts', 'service_account_id'],
+    ['api_credentials', 'credential_id'],
+  ])
+    await sql`select setval(pg_get_serial_sequence(${table}, ${column}), 100000)`.execute(database);
   await sql`analyze`.execute(database);
 });
 
