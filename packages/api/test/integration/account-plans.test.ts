@@ -60,7 +60,7 @@ import { listUsers } from '@sluice/database/users';
 import { CompiledQuery, sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import type { Plan } from './explain.ts';
-import { type SentStatement, statementsSentBy } from './statements-sent.ts';
+import { type SentStatement, statementsSentBy } from '@sluice/database/statements-sent';
 
 const ACCOUNT = 2_500;
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
