@@ -10,11 +10,12 @@ import { insertReceipt } from '@sluice/database/receipts';
 import type { Role } from '@sluice/domain/account';
 import { hashSecret } from '@sluice/platform/secrets';
 import { createSealedText } from '@sluice/platform/sealed-text';
-import { fastify, type InjectOptions } from 'fastify';
+import { fastify, type InjectOptions, type LightMyRequestResponse } from 'fastify';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { buildServer, type ApiDependencies } from '../../src/server.ts';
 import { statementsOn } from '../../src/statements.ts';
+import { checkAgainst } from './documented-answers.ts';
 
 export const SECRET = 'secret of the api under test, long enough';
 
@@ -92,6 +93,18 @@ export async function startApi(
     ...statementsOn(database),
     ...changes,
   });
+  const inject = app.inject.bind(app) as (
+    options: InjectOptions,
+  ) => Promise<LightMyRequestResponse>;
+  await app.ready();
+  const check = checkAgainst(app.swagger());
+  // Every answer that a test gets is held to the document.
+  app.inject = (async (options: InjectOptions | string) => {
+    const answer = await inject(typeof options === 'string' ? { url: options } : options);
+    const { method = 'GET', url = '' } = typeof options === 'string' ? { url: options } : options;
+    check(method, typeof url === 'string' ? url : (url.pathname ?? ''), answer);
+    return answer;
+  }) as typeof app.inject;
   const a = await insertTenant(database, 'key_of_a');
   const b = await insertTenant(database, 'key_of_b');
 

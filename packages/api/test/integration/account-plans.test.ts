@@ -1,0 +1,325 @@
+/**
+ * Which way Postgres takes for every statement of the account surface, in tables where each account is one
+ * of five thousand: of each transaction all statements, as they are really sent.
+ */
+import {
+  activateProduct,
+  requireTwoFactor,
+  updateAccount,
+  updateAddress,
+} from '@sluice/database/account-changes';
+import {
+  findAccountToken,
+  findAccountTokenById,
+  recordCredentialUse,
+} from '@sluice/database/account-tokens';
+import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
+import {
+  createCredential,
+  findCredential,
+  listCredentials,
+  revokeCredential,
+  rotateCredential,
+} from '@sluice/database/api-credentials';
+import {
+  findAuditLogExport,
+  findExportPart,
+  listExportsToRun,
+  orderAuditLogExport,
+  clearExpiredExport,
+} from '@sluice/database/audit-log-exports';
+import { findAuditLog, listWholeAuditLogs } from '@sluice/database/audit-log-reads';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import { clearCallCounts, takeCalls } from '@sluice/database/call-counts';
+import type { Database } from '@sluice/database/connection';
+import {
+  claimIdempotencyKey,
+  clearIdempotencyKeys,
+  keepIdempotentAnswer,
+  releaseIdempotencyKey,
+} from '@sluice/database/idempotency-keys';
+import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import {
+  decidePartner,
+  insertPartner,
+  listApprovedPartners,
+  submitStartupApplication,
+} from '@sluice/database/partners';
+import { findReceipt } from '@sluice/database/receipts';
+import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/runs';
+import {
+  countSignupAttempt,
+  createAccount,
+  findSignup,
+  keepSignupCode,
+  startSignup,
+} from '@sluice/database/signups';
+import { createTestDatabase } from '@sluice/database/testing';
+import type { HeldCall } from '@sluice/database/transact-once';
+import { listUsers } from '@sluice/database/users';
+import { CompiledQuery, sql } from 'kysely';
+import { beforeAll, expect, test } from 'vitest';
+import type { Plan } from './explain.ts';
+import { type SentStatement, statementsSentBy } from '@sluice/database/statements-sent';
+
+const ACCOUNT = 2_500;
+const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
+const COUNT = 5_000;
+
+let database: Database;
+beforeAll(async () => {
+  ({ database } = await createTestDatabase());
+  const fill = (statement: string) =>
+    sql.raw(`${statement} from generate_series(1, ${COUNT}) n`).execute(database);
+  await fill(`insert into accounts (account_id, name) select n, 'A'`);
+  await fill(
+    `insert into environments (account_id, environment_id, name, webhook_signing_key) select n, n, 'A', 'key'`,
+  );
+  await fill(
+    `insert into users (account_id, user_id, email, first_name, last_name, role, status)
+     select n, n, n || '@example.com', 'A', 'B', 'member', 'active'`,
+  );
+  await fill(`insert into memberships (account_id, user_id, environment_id) select n, n, n`);
+  await fill(
+    `insert into account_products (account_id, product, is_active) select n, 'pipelines', true`,
+  );
+  await fill(
+    `insert into service_accounts (account_id, service_account_id, name, role) select n, n, 'A', 'member'`,
+  );
+  await fill(
+    `insert into api_credentials (account_id, credential_id, service_account_id, kind, name, secret_hash, secret_hint)
+     overriding system value
+     select n, n, n, 'service_account', 'A', sha256(n::text::bytea), 'hint'`,
+  );
+  await fill(`insert into audit_chains (account_id, last_id, last_at) select n, 1, now()`);
+  await fill(
+    `insert into audit_logs (account_id, audit_log_id, occurred_at, actor_type, user_id, action, object_type, object_id, changes, previous_hash, hash)
+     select n, 1, now(), 'user', n, 'updated', 'account', n::text, '[]', sha256('a'), sha256('b')`,
+  );
+  await fill(
+    `insert into audit_log_exports (account_id, export_id, created_at, until_id, format, filter, status, expires_at)
+     select n, 'exp_' || n, now(), 1, 'csv', '{}', 'failed', timestamptz '2026-03-01Z' + n * interval '1 minute'`,
+  );
+  await fill(
+    `insert into audit_log_export_parts (account_id, export_id, part, content) select n, 'exp_' || n, 1, ''`,
+  );
+  await fill(
+    `insert into signups (email, ip, started_at, code_hmac, code_expires_at)
+     select n || '@signup.example', '10.0.0.' || n, timestamptz '2026-03-01T12:00:00Z', 'a', timestamptz '2026-03-02Z'`,
+  );
+  await fill(
+    `insert into outbox (topic, dedupe_key, payload, next_attempt_at)
+     select 'signup.mail', 'old-' || n, '{}', case when n > ${COUNT - 10} then timestamptz '2026-01-01Z' end`,
+  );
+  await fill(
+    `insert into idempotency_keys (principal, key_hash, fingerprint, started_at, locked_until)
+     select 'credential ' || n, 'a', 'b', timestamptz '2026-03-01Z' + n * interval '1 second', timestamptz '2026-01-01Z'`,
+  );
+  await fill(
+    `insert into call_counts (subject, window_started_at, taken)
+     select 'token ' || n, timestamptz '2026-03-01Z' + n * interval '1 second', 1`,
+  );
+  await fill(
+    `insert into partners (partner_id, name, status, created_at)
+     select 'partner_' || n, 'P' || n, case when n % 500 = 0 then 'approved' else 'pending' end, now()`,
+  );
+  await fill(
+    `insert into receipts (account_id, receipt_id, number, issued_at, billed_to, lines, total, currency)
+     select n, 'receipt_' || n, 'R', now(), 'A', '[]', 0, 'usd'`,
+  );
+  await fill(`insert into vendor_customers (account_id, customer_id) select n, 'cus_' || n`);
+  for (const [table, column] of [
+    ['accounts', 'account_id'],
+    ['environments', 'environment_id'],
+    ['users', 'user_id'],
+    ['service_accounts', 'service_account_id'],
+    ['api_credentials', 'credential_id'],
+  ])
+    await sql`select setval(pg_get_serial_sequence(${table}, ${column}), 100000)`.execute(database);
+  await sql`analyze`.execute(database);
+});
+
+const ORIGIN: ChangeOrigin = { actor: { type: 'system' } };
+const SECRET = { text: 'a', hash: Buffer.alloc(32, 1), hint: 'a' };
+const KEY = { principal: `credential ${ACCOUNT}`, keyHash: Buffer.from('a') };
+const CALL: HeldCall = { ...KEY, seal: (content) => content, open: (sealed) => sealed };
+const TIMES = { nowMs: NOW_MS, lockedUntilMs: NOW_MS, forgottenBeforeMs: 0 };
+const EXPORT = { accountId: ACCOUNT, exportId: `exp_${ACCOUNT}` };
+const ADDRESS = {
+  company: null,
+  line1: 'a',
+  line2: null,
+  city: 'a',
+  state: null,
+  postal_code: null,
+  country: 'DE',
+  tax_id: null,
+};
+
+test.each<[string, (database: Database) => Promise<unknown>]>([
+  ['a token by its secret', (db) => findAccountToken(db, Buffer.alloc(32, 9))],
+  ['a token by its id', (db) => findAccountTokenById(db, ACCOUNT, ACCOUNT)],
+  ['the use of a token', (db) => recordCredentialUse(db, ACCOUNT, ACCOUNT, '10.0.0.1', NOW_MS)],
+  ['calls that a token makes', (db) => takeCalls(db, `token ${ACCOUNT}`, 1, NOW_MS)],
+  ['counts to be cleared', (db) => clearCallCounts(db, NOW_MS - 43_100_000, 10)],
+  ['an account', (db) => findAccount(db, ACCOUNT)],
+  ['the account of a workspace', (db) => findAccountByEnvironment(db, ACCOUNT, ACCOUNT)],
+  [
+    'settings, with an owner',
+    (db) => updateAccount(db, ACCOUNT, { name: 'B', ownerUserId: ACCOUNT }, ORIGIN, NOW_MS),
+  ],
+  [
+    'settings, by a call with a key',
+    (db) => updateAccount(db, ACCOUNT, { name: 'C' }, { ...ORIGIN, call: CALL }, NOW_MS),
+  ],
+  ['an address', (db) => updateAddress(db, ACCOUNT, ADDRESS, ORIGIN, NOW_MS)],
+  ['two-factor authentication', (db) => requireTwoFactor(db, ACCOUNT, true, ORIGIN, NOW_MS)],
+  ['a product', (db) => activateProduct(db, ACCOUNT, 'journeys', ORIGIN, NOW_MS)],
+  ['users', (db) => listUsers(db, ACCOUNT, 100)],
+  ['credentials', (db) => listCredentials(db, ACCOUNT, undefined)],
+  ['credentials of a workspace', (db) => listCredentials(db, ACCOUNT, ACCOUNT)],
+  ['a credential', (db) => findCredential(db, ACCOUNT, ACCOUNT)],
+  [
+    'a new credential',
+    (db) =>
+      createCredential(
+        db,
+        ACCOUNT,
+        {
+          kind: 'pipelines',
+          name: 'a',
+          environmentId: ACCOUNT,
+          siteId: null,
+          role: null,
+          scopes: [],
+          ipAllowlist: [],
+          isReadOnly: false,
+          expiresAt: null,
+          secret: SECRET,
+        },
+        ORIGIN,
+        NOW_MS,
+      ),
+  ],
+  [
+    'a new secret',
+    (db) =>
+      rotateCredential(
+        db,
+        ACCOUNT,
+        ACCOUNT,
+        { ...SECRET, hash: Buffer.alloc(32, 2) },
+        ORIGIN,
+        NOW_MS,
+      ),
+  ],
+  ['a revocation', (db) => revokeCredential(db, ACCOUNT, ACCOUNT, ORIGIN, NOW_MS)],
+  ['a receipt', (db) => findReceipt(db, ACCOUNT, `receipt_${ACCOUNT}`)],
+  ['a key to be claimed', (db) => claimIdempotencyKey(db, KEY, Buffer.from('b'), TIMES)],
+  ['a key to be released', (db) => releaseIdempotencyKey(db, KEY)],
+  ['an answer to be kept', (db) => keepIdempotentAnswer(db, KEY, Buffer.from('a'))],
+  ['keys to be cleared', (db) => clearIdempotencyKeys(db, NOW_MS - 43_100_000, 10)],
+  [
+    'the start of a signup',
+    (db) =>
+      startSignup(
+        db,
+        { email: '77@signup.example', ip: '10.0.0.77' },
+        { startsPerHourAndIp: 20, codesPerHourAndEmail: 3, failuresPerDayAndEmail: 100 },
+        NOW_MS,
+      ),
+  ],
+  ['a signup', (db) => findSignup(db, '77')],
+  ['the code of a signup', (db) => keepSignupCode(db, '77', Buffer.from('a'), NOW_MS)],
+  ['a try at a code', (db) => countSignupAttempt(db, '78@signup.example', NOW_MS)],
+  [
+    'an account to be made',
+    (db) =>
+      createAccount(
+        db,
+        {
+          signupId: '79',
+          email: '79@signup.example',
+          companyName: 'A',
+          firstName: 'A',
+          lastName: 'B',
+          dataCenter: 'us',
+          isSandbox: false,
+          token: { ...SECRET, hash: Buffer.alloc(32, 3) },
+          tokenScopes: [],
+          webhookSigningKey: 'key',
+        },
+        {},
+        NOW_MS,
+      ),
+  ],
+  ['partners that are approved', (db) => listApprovedPartners(db)],
+  [
+    'a new partner',
+    (db) =>
+      insertPartner(db, { partnerId: 'new', name: null, website: null, logoUrl: null }, NOW_MS),
+  ],
+  [
+    'a decision on a partner',
+    (db) => decidePartner(db, ACCOUNT, 'partner_77', 'rejected', ORIGIN, NOW_MS),
+  ],
+  [
+    'an application with a partner',
+    (db) =>
+      submitStartupApplication(db, { key: 'a', partnerId: 'partner_500', payload: {} }, NOW_MS),
+  ],
+  ['what is due in the outbox', (db) => claimOutbox(db, ['signup.mail'], 5, NOW_MS)],
+  ['an entry of the outbox that is told', (db) => finishOutbox(db, '77')],
+  ['the customer at the vendor', (db) => findVendorCustomer(db, ACCOUNT)],
+  [
+    'a new customer at the vendor',
+    (db) =>
+      db
+        .transaction()
+        .execute((transaction) => insertVendorCustomer(transaction, ACCOUNT, 'cus_new', NOW_MS)),
+  ],
+  ['an entry of the audit log', (db) => findAuditLog(db, ACCOUNT, 1)],
+  [
+    'entries for an export',
+    (db) => listWholeAuditLogs(db, ACCOUNT, {}, { after: 0, until: 10, limit: 10 }),
+  ],
+  ['an export', (db) => findAuditLogExport(db, EXPORT)],
+  ['a part of an export', (db) => findExportPart(db, EXPORT, 1)],
+  [
+    'a new export',
+    (db) =>
+      orderAuditLogExport(
+        db,
+        { accountId: ACCOUNT, exportId: 'exp_new', format: 'csv', filter: {} },
+        ORIGIN,
+        NOW_MS,
+      ),
+  ],
+  [
+    'exports that wait',
+    (db) => listExportsToRun(db, { attemptsMax: 3, expiresAtMs: NOW_MS, limit: 10 }),
+  ],
+  [
+    'an export that has expired',
+    (db) => clearExpiredExport(db, Date.parse('2026-03-01T00:05:00Z')),
+  ],
+])('%s: every statement by index', async (_name, use) => {
+  const sent = await statementsSentBy(() => use(database));
+  expect(sent.length).toBeGreaterThan(0);
+  for (const statement of sent) {
+    const nodes = await planOf(statement);
+    const scanned = nodes.filter((node) => node['Node Type'] === 'Seq Scan');
+    expect(
+      scanned.map((node) => node['Relation Name']),
+      statement.text,
+    ).toEqual([]);
+  }
+});
+
+async function planOf({ text, values }: SentStatement): Promise<Plan[]> {
+  const { rows } = await database.executeQuery<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+    CompiledQuery.raw(`explain (format json) ${text}`, [...values]),
+  );
+  const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)];
+  return nodesOf(rows[0]!['QUERY PLAN'][0].Plan);
+}

@@ -1,0 +1,79 @@
+/**
+ * Holds answers to the OpenAPI document that the API itself serves: what its schemas say is checked again, by a
+ * validator of JSON Schema that knows nothing of ours.
+ */
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+
+interface Answer {
+  readonly statusCode: number;
+  readonly headers: { readonly 'content-type'?: string | undefined };
+  readonly body: string;
+}
+
+interface Documented {
+  readonly content?: Record<string, { readonly schema?: unknown }>;
+}
+
+interface Document {
+  readonly paths: Record<
+    string,
+    Record<string, { readonly responses: Record<string, Documented> }>
+  >;
+}
+
+/**
+ * @returns checks one answer.
+ * @throws Error (the check) where its body is not what the document says of that operation and status. An answer
+ *   of no operation is none of the document's; a status that is not documented must be a failure.
+ */
+export function checkAgainst(document: object) {
+  const { paths } = document as Document;
+  const ajv = new Ajv2020({ strict: false, allErrors: false });
+  addFormats.default(ajv);
+  ajv.addSchema(document, 'openapi');
+  const templates = Object.keys(paths)
+    // What is spelt out goes before what a parameter could be.
+    .toSorted((one, other) => (one.match(/\{/g)?.length ?? 0) - (other.match(/\{/g)?.length ?? 0))
+    .map((path) => ({
+      path,
+      pattern: new RegExp(
+        `^${path.replaceAll(/[.+?^$()|[\]\\]/g, '\\$&').replaceAll(/\{\w+\}/g, '[^/]+')}$`,
+      ),
+    }));
+
+  return (method: string, url: string, answer: Answer): void => {
+    const [pathname = ''] = url.split('?');
+    const path = templates.find(({ pattern }) => pattern.test(pathname))?.path;
+    const operation = path === undefined ? undefined : paths[path]?.[method.toLowerCase()];
+    if (path === undefined || !operation) return;
+    const status = String(answer.statusCode);
+    const documented = operation.responses[status];
+    const shown = `${method} ${path} ${status}: ${answer.body.slice(0, 500)}`;
+    if (!documented) {
+      if (answer.statusCode < 400) throw new Error(`not documented: ${shown}`);
+      return;
+    }
+    const [type = ''] = (answer.headers['content-type'] ?? '').split(';');
+    if (answer.body === '') return;
+    const content = documented.content?.[type];
+    if (!content) throw new Error(`not documented as ${type}: ${shown}`);
+    if (!type.endsWith('json')) return;
+    const pointer = [
+      'paths',
+      path,
+      method.toLowerCase(),
+      'responses',
+      status,
+      'content',
+      type,
+      'schema',
+    ]
+      .map((key) => encodeURIComponent(key.replaceAll('~', '~0').replaceAll('/', '~1')))
+      .join('/');
+    const reference = `openapi#/${pointer}`;
+    const validate = ajv.getSchema(reference) ?? ajv.compile({ $ref: reference });
+    if (!validate(JSON.parse(answer.body)))
+      throw new Error(`${ajv.errorsText(validate.errors)}: ${shown}`);
+  };
+}
