@@ -36,6 +36,7 @@ export async function crashPurchase(fleet: PurchaseFleet, cell: Cell): Promise<C
   const problems: string[] = [];
   const customer = await addCustomer(fleet, cell.workflow);
   await prepare(fleet, customer, cell.workflow);
+  const earlierCount = await countPurchases(fleet, customer.accountId);
 
   faults.setChaos(VENDOR_CHAOS);
   const giveUp = new AbortController();
@@ -60,6 +61,8 @@ export async function crashPurchase(fleet: PurchaseFleet, cell: Cell): Promise<C
   const wanted = WORKFLOWS[cell.workflow].ending;
   const status = await waitForEnd(fleet, customer.accountId, cell);
   if (status !== wanted) problems.push(`it is ${status}, not ${wanted}`);
+  const count = (await countPurchases(fleet, customer.accountId)) - earlierCount;
+  if (count !== 1) problems.push(`one click has begun ${count} purchases`);
   const recoveryMs = Math.round(performance.now() - startedAtMs);
   faults.clear();
   return { name: nameOf(cell), recoveryMs, problems };
@@ -106,6 +109,14 @@ async function endPaymentTime(fleet: PurchaseFleet, accountId: number): Promise<
                     where s.account_id = runs.account_id and s.run_id = runs.run_id
                       and s.step = 'finalize' and s.state = 'done')
        and (expires_at > now() or next_at > now())`.execute(fleet.database);
+}
+
+async function countPurchases(fleet: PurchaseFleet, accountId: number): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from runs where account_id = ${accountId}`.execute(
+    fleet.database,
+  );
+  return rows[0]?.count ?? 0;
 }
 
 /** The status of the newest purchase, once it has one, or what it was when nobody waits any more. */

@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { runCrashes } from '../../src/purchases/run-crashes.ts';
 
-const SEED = 5;
+/** Chooses moments of each kind, on both rails, of the worker and of the API. */
+const SEED = 41_283;
 const COUNT = 6;
 
 test(
