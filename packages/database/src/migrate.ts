@@ -23,6 +23,7 @@ import { auditLogs } from './migrations/0014_audit_logs.ts';
 import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 import { billingRuns } from './migrations/0016_billing_runs.ts';
 import { credits } from './migrations/0017_credits.ts';
+import { inboxPreviewUsage } from './migrations/0018_inbox_preview_usage.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -47,6 +48,7 @@ const MIGRATIONS = {
   '0015_audit_log_exports': auditLogExports,
   '0016_billing_runs': billingRuns,
   '0017_credits': credits,
+  '0018_inbox_preview_usage': inboxPreviewUsage,
 };
 
 /**

@@ -34,9 +34,9 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-/** `changes` replaces dependencies. */
-export async function startApi(changes: Partial<ApiDependencies> = {}) {
-  const { database } = await createTestDatabase();
+/** `changes` replaces dependencies; `timeZone` is that of the database's sessions. */
+export async function startApi(changes: Partial<ApiDependencies> = {}, timeZone?: string) {
+  const { database, url: databaseUrl } = await createTestDatabase(timeZone);
   const woken: LaneKey[] = [];
   const wokenRuns: RunKey[] = [];
   const wokenExports: AuditLogExportKey[] = [];
@@ -94,6 +94,7 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
   return {
     app,
     database,
+    databaseUrl,
     woken,
     wokenRuns,
     wokenExports,
@@ -138,7 +139,7 @@ const unreachableVendor = () =>
 
 export type ApiUnderTest = Awaited<ReturnType<typeof startApi>>;
 
-async function insertTenant(database: Database, key: string): Promise<Tenant> {
+export async function insertTenant(database: Database, key: string): Promise<Tenant> {
   const { rows } = await sql<{ environmentId: number; accountId: number }>`
     with account as (insert into accounts (name) values (${key}) returning account_id)
     insert into environments (account_id, name, webhook_signing_key)

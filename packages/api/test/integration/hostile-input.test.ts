@@ -19,6 +19,7 @@ import {
   WORDS_IN_PATHS,
 } from './every-operation.ts';
 import { insertExport } from './audit-log-world.ts';
+import { insertPreviewRuns } from './usage-world.ts';
 
 /** Thousands of calls: more than the usual time on a machine that others use too. */
 const SWEEP_TIMEOUT_MS = 300_000;
@@ -56,10 +57,12 @@ beforeAll(async () => {
     credit_type: 'llm',
     run_id: 'run_of_a',
     plan_id: 'premium_month',
+    preview_job_id: 'job-of-a',
     import_id: '1',
     replay_id: String(replay.json().replay.id),
   };
   await insertPendingRun(api.database, api.a.accountId, 'run_of_a');
+  await insertPreviewRuns(api, api.a, ['job-of-a']);
   await api.call('POST', '/v1/imports', { body: BODIES['POST /v1/imports'] });
   await insertEvent(api.database, api.a.environmentId, {
     personId: 1,

@@ -24,6 +24,7 @@ import {
   WORDS_IN_PATHS,
 } from './every-operation.ts';
 import { insertExport } from './audit-log-world.ts';
+import { insertPreviewRuns } from './usage-world.ts';
 
 let api: ApiUnderTest;
 /** In every text of B's rows. */
@@ -136,7 +137,9 @@ beforeAll(async () => {
     credit_type: 'llm',
     run_id: 'run_of_b',
     plan_id: 'premium_month',
+    preview_job_id: `${MARKER}-job`,
   };
+  await insertPreviewRuns(api, api.b, [`${MARKER}-job`]);
   await insertPendingRun(api.database, api.b.accountId, 'run_of_b');
 });
 afterAll(() => api.close());
@@ -193,6 +196,7 @@ async function snapshotOfB(): Promise<string> {
     'ingestion_issues',
     'imports',
     'import_problems',
+    'inbox_preview_runs',
   ];
   const texts = await Promise.all(
     tables.map(async (table) => {
