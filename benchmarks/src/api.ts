@@ -9,19 +9,15 @@
  * answer. And the page by itself, one request at a time, of a log of 10,000 entries in a database of its
  * own and of the one of 2,000,000.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { migrateQueues } from '@sluice/platform/queue';
+import type { Database } from '@sluice/database/connection';
+import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
 import { startChildServer, type ChildServer } from './child-server.ts';
 import { isWrkInstalled, loadWithWrk, type Load, type LoadResult } from './load.ts';
 import { median, publish } from './report.ts';
+import { withWorld } from './world.ts';
 
 const FEW_ENTRIES = 10_000;
 const MANY_ENTRIES = 2_000_000;
@@ -52,79 +48,45 @@ export async function benchApi(arguments_: string[]): Promise<void> {
   if (!(await isWrkInstalled()))
     throw new Error('wrk is needed for the ratios: apt-get install wrk');
 
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  // Postgres does not run as root; its own account must reach its folder.
-  await chmod(directory, 0o711);
-  const postgres = await startEmbeddedPostgres({
-    directory: join(directory, 'postgres'),
-    durability: 'none',
-    onProgress: (line) => console.log(line),
-  });
-  const openFilled = async (name: string, entries: number): Promise<Database> => {
-    await postgres.createDatabase(name);
-    const opened = createDatabase({
-      url: postgres.url(name),
-      poolMax: 2,
-      applicationName: 'bench',
-      onError: () => undefined,
+  await withWorld('none', async (world) => {
+    const small = await world.addDatabase('few');
+    await fillAuditLog(small.database, FEW_ENTRIES);
+    await fillAuditLog(world.database, entryCount);
+
+    const fastify = await startChildServer({
+      file: join(import.meta.dirname, 'api-fastify-server.ts'),
+      environment: { DATABASE_URL: world.databaseUrl, LOG_LEVEL: 'warn', PORT: '18094' },
+      url: 'http://127.0.0.1:18094',
+      readyPath: ACCOUNT_PATH,
     });
-    await migrate(opened);
-    await migrateQueues(postgres.url(name));
-    await seedDemoWorkspace(opened);
-    await fillAuditLog(opened, entries);
-    return opened;
-  };
-  const small = await openFilled('few', FEW_ENTRIES);
-  const database = await openFilled('many', entryCount);
+    world.onClose(() => fastify.stop());
+    const servers: Record<Contender, ChildServer> = {
+      fastify,
+      ours: await world.startService('api', 18_093),
+    };
+    const ofFew = await world.startService('api', 18_095, { DATABASE_URL: small.databaseUrl });
+    const load = (
+      route: Route,
+      entries: number,
+      seconds: number,
+      clients: number,
+    ): Omit<Load, 'url'> => ({
+      method: 'GET',
+      paths: route === 'account' ? [ACCOUNT_PATH] : pagePaths(entries),
+      headers: HEADERS,
+      bodies: [],
+      connections: clients,
+      durationSeconds: seconds,
+    });
+    const run = async (
+      { url }: ChildServer,
+      ...given: Parameters<typeof load>
+    ): Promise<LoadResult> => {
+      const result = await loadWithWrk({ ...load(...given), url });
+      if (result.failures > 0) throw new Error(`${url}: ${result.failures} failed requests`);
+      return result;
+    };
 
-  const environment = { DATABASE_URL: postgres.url('many'), LOG_LEVEL: 'warn' };
-  const api = join(import.meta.dirname, '../../packages/api/src/main.ts');
-  const servers: Record<Contender, ChildServer> = {
-    fastify: await startChildServer(
-      join(import.meta.dirname, 'api-fastify-server.ts'),
-      { ...environment, PORT: '18094' },
-      'http://127.0.0.1:18094',
-      ACCOUNT_PATH,
-      1,
-    ),
-    ours: await startChildServer(
-      api,
-      { ...environment, API_PORT: '18093' },
-      'http://127.0.0.1:18093',
-      '/livez',
-      1,
-    ),
-  };
-  const ofFew = await startChildServer(
-    api,
-    { ...environment, DATABASE_URL: postgres.url('few'), API_PORT: '18095' },
-    'http://127.0.0.1:18095',
-    '/livez',
-    1,
-  );
-  const load = (
-    route: Route,
-    entries: number,
-    seconds: number,
-    clients: number,
-  ): Omit<Load, 'url'> => ({
-    method: 'GET',
-    paths: route === 'account' ? [ACCOUNT_PATH] : pagePaths(entries),
-    headers: HEADERS,
-    bodies: [],
-    connections: clients,
-    durationSeconds: seconds,
-  });
-  const run = async (
-    { url }: ChildServer,
-    ...given: Parameters<typeof load>
-  ): Promise<LoadResult> => {
-    const result = await loadWithWrk({ ...load(...given), url });
-    if (result.failures > 0) throw new Error(`${url}: ${result.failures} failed requests`);
-    return result;
-  };
-
-  try {
     await checkCorrectness(servers, entryCount);
     // One client at a time, so that what is measured is the page and not a queue; warm, and in turn.
     const alone: Record<'few' | 'many', LoadResult[]> = { few: [], many: [] };
@@ -172,9 +134,6 @@ export async function benchApi(arguments_: string[]): Promise<void> {
       Object.fromEntries(
         ROUTES.flatMap((route) => CONTENDERS.flatMap((contender) => make(route, contender))),
       );
-    const { rows } = await sql<{
-      version: string;
-    }>`select current_setting('server_version') as version`.execute(database);
     await publish({
       bench: 'api',
       ratios: {
@@ -203,14 +162,9 @@ export async function benchApi(arguments_: string[]): Promise<void> {
         [`page alone p99, ${entryCount} entries`]: p99('many'),
       },
       details: { connections, page_size: PAGE_SIZE },
-      versions: { postgres: rows[0]?.version ?? 'unknown' },
+      versions: world.versions,
     });
-  } finally {
-    await Promise.all([small.destroy(), database.destroy()]);
-    for (const server of [...Object.values(servers), ofFew]) await server.stop();
-    await postgres.remove();
-    await rm(directory, { recursive: true, force: true });
-  }
+  });
 }
 
 /** Places spread over the whole log, in no order. */

@@ -9,7 +9,7 @@ import { findLaneState } from '@sluice/database/lane-states';
 import { claimLane, listLanesToWake, recordProgress, type LaneKey } from '@sluice/database/lanes';
 import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
-import { openDeliveryWorld, replaceWebhooks, type DeliveryWorld } from './delivery-world.ts';
+import { withDeliveryWorld, replaceWebhooks, type DeliveryWorld } from './delivery-world.ts';
 import { median, publish } from './report.ts';
 
 const REPETITIONS = 60;
@@ -22,8 +22,7 @@ export async function benchBacklog(arguments_: string[]): Promise<void> {
     options: { sizes: { type: 'string', default: '10000,100000,1000000' } },
   });
   const sizes = values.sizes.split(',').map(Number);
-  const world = await openDeliveryWorld();
-  try {
+  await withDeliveryWorld(async (world) => {
     const latencyMs: Record<string, number> = {};
     const redisBytes: Record<string, number> = {};
     const curve: Record<string, number>[] = [];
@@ -59,9 +58,7 @@ export async function benchBacklog(arguments_: string[]): Promise<void> {
       details: { redis_bytes: redisBytes },
       versions: world.versions,
     });
-  } finally {
-    await world.close();
-  }
+  });
 }
 
 /** A webhook whose first delivery fails, with so many behind it. */

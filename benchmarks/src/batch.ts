@@ -5,20 +5,13 @@
  * Counted is what an event costs intake in CPU, not how many come through: the load generator and
  * Redis share the machine's cores, and take the less of them the larger a request is.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createDatabase } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { migrateQueues } from '@sluice/platform/queue';
-import { startRedisServer } from '@sluice/platform/redis-server';
-import { Redis } from 'ioredis';
-import { startChildServer, type ChildServer } from './child-server.ts';
+import type { Redis } from 'ioredis';
+import type { ChildServer } from './child-server.ts';
 import { isWrkInstalled, loadWithWrk } from './load.ts';
 import { median, publish } from './report.ts';
+import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
 const BATCH_SIZE = 100;
@@ -66,48 +59,14 @@ export async function benchBatch(arguments_: string[]): Promise<void> {
   if (!(await isWrkInstalled()))
     throw new Error('wrk is needed for the ratios: apt-get install wrk');
 
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  // Postgres does not run as root; its own account must reach its folder.
-  await chmod(directory, 0o711);
-  const postgres = await startEmbeddedPostgres({
-    directory: join(directory, 'postgres'),
-    durability: 'none',
-    onProgress: (line) => console.log(line),
-  });
-  await postgres.createDatabase('sluice');
-  const databaseUrl = postgres.url('sluice');
-  const database = createDatabase({
-    url: databaseUrl,
-    poolMax: 2,
-    applicationName: 'bench',
-    onError: () => undefined,
-  });
-  await migrate(database);
-  await migrateQueues(databaseUrl);
-  await seedDemoWorkspace(database);
-  await database.destroy();
-  const redisServer = await startRedisServer({
-    directory: join(directory, 'redis'),
-    appendFsync: 'always',
-    extraArguments: ['--auto-aof-rewrite-percentage', '0'],
-  });
-  const redis = new Redis(redisServer.url);
-  const intake = await startChildServer(
-    join(import.meta.dirname, '../../packages/intake/src/main.ts'),
-    {
-      DATABASE_URL: databaseUrl,
-      REDIS_URL: redisServer.url,
+  await withWorld('none', async (world) => {
+    const { redis } = world;
+    const intake = await world.startService('intake', PORT, {
+      REDIS_URL: world.redisServer.url,
       SHARD_COUNT: String(SHARD_COUNT),
-      INTAKE_PORT: String(PORT),
-      INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
-      LOG_LEVEL: 'warn',
-    },
-    `http://127.0.0.1:${PORT}`,
-    '/livez',
-    1,
-  );
+      INTAKE_SPILL_DIRECTORY: join(world.directory, 'spill'),
+    });
 
-  try {
     for (const contender of CONTENDERS) await checkCorrectness(intake, redis, contender);
     for (const contender of CONTENDERS)
       await runRound(intake, contender, 2, Number(values.connections));
@@ -174,17 +133,9 @@ export async function benchBatch(arguments_: string[]): Promise<void> {
         shards: SHARD_COUNT,
         redis: 'appendonly yes, appendfsync always',
       },
-      versions: {
-        redis: /redis_version:(\S+)/.exec(await redis.info('server'))?.[1] ?? 'unknown',
-      },
+      versions: world.versions,
     });
-  } finally {
-    redis.disconnect();
-    await intake.stop();
-    await redisServer.stop();
-    await postgres.remove();
-    await rm(directory, { recursive: true, force: true });
-  }
+  });
 }
 
 const perSecond = (rate: number): string => `${Math.round(rate).toLocaleString('en')} events/s`;

@@ -32,15 +32,26 @@ export async function pinToCore(pid: number, core: number): Promise<void> {
   await promisify(execFile)('taskset', ['-a', '-c', '-p', String(core), String(pid)]);
 }
 
-/** Runs `file` with the pinned Node, `processCount` times, until it answers GET `readyPath` (any status). */
-export async function startChildServer(
-  file: string,
-  environment: Record<string, string>,
-  url: string,
-  readyPath: string,
-  processCount: number,
-  nodeArguments: readonly string[] = INTAKE_ARGUMENTS,
-): Promise<ChildServer> {
+export interface ChildServerOptions {
+  /** The program, run with the pinned Node. */
+  readonly file: string;
+  readonly environment: Record<string, string>;
+  readonly url: string;
+  /** It is ready when it answers GET here, with any status. */
+  readonly readyPath: string;
+  readonly processCount?: number;
+  readonly nodeArguments?: readonly string[];
+}
+
+/** Starts it and waits until it is ready, 20 s at the most. */
+export async function startChildServer({
+  file,
+  environment,
+  url,
+  readyPath,
+  processCount = 1,
+  nodeArguments = [],
+}: ChildServerOptions): Promise<ChildServer> {
   const children = Array.from({ length: processCount }, () =>
     startProcess(file, environment, nodeArguments),
   );
@@ -76,7 +87,7 @@ export async function startChildServer(
 /** For services that keep secrets: nobody's. */
 const BENCH_SEALING_KEYS = `bench:${Buffer.alloc(32, 7).toString('base64')}`;
 /** Small young generations: intake's objects die with their call, and memory is part of the bar. */
-const INTAKE_ARGUMENTS = ['--max-semi-space-size=8'];
+export const INTAKE_ARGUMENTS = ['--max-semi-space-size=8'];
 
 function startProcess(
   file: string,

@@ -18,9 +18,10 @@ import { cpuSecondsOf, startChildServer } from './child-server.ts';
 import {
   endpointOf,
   logDeliveries,
-  openDeliveryWorld,
+  withDeliveryWorld,
   release,
   replaceWebhooks,
+  startDeliveryWorker,
   unfinishedCount,
   type DeliveryWorld,
 } from './delivery-world.ts';
@@ -50,75 +51,62 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
   });
   const cases = values.webhooks.split(',').map(Number);
   const rounds = Number(values.rounds);
-  const world = await openDeliveryWorld();
-  const receiver = await startChildServer(
-    join(import.meta.dirname, 'receiver-server.ts'),
-    { PORT: String(RECEIVER_PORT) },
-    RECEIVER,
-    '/count',
-    1,
-  );
-  const worker = await startChildServer(
-    join(import.meta.dirname, '../../packages/worker/src/main.ts'),
-    {
-      DATABASE_URL: world.databaseUrl,
-      REDIS_URL: world.redisUrl,
-      SHARD_COUNT: '1',
-      WORKER_PORT: String(WORKER_PORT),
-      LOG_LEVEL: 'warn',
-      WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
-    },
-    `http://127.0.0.1:${WORKER_PORT}`,
-    '/livez',
-    1,
-    [],
-  );
-  const dispatch = fork(join(import.meta.dirname, 'deliver-dispatch-loop.ts'), {
-    env: { ...process.env, DATABASE_URL: world.databaseUrl, IN_FLIGHT: values.connections },
-  });
-  await once(dispatch, 'message');
+  await withDeliveryWorld(async (world) => {
+    const receiver = await startChildServer({
+      file: join(import.meta.dirname, 'receiver-server.ts'),
+      environment: { PORT: String(RECEIVER_PORT) },
+      url: RECEIVER,
+      readyPath: '/count',
+    });
+    world.onClose(() => receiver.stop());
+    const worker = await startDeliveryWorker(world, WORKER_PORT);
+    const dispatch = fork(join(import.meta.dirname, 'deliver-dispatch-loop.ts'), {
+      env: { ...process.env, DATABASE_URL: world.databaseUrl, IN_FLIGHT: values.connections },
+    });
+    world.onClose(() => dispatch.kill());
+    await once(dispatch, 'message');
 
-  const dispatchRound = async (): Promise<Round> => {
-    const before = await receivedCount();
-    dispatch.send('go');
-    const [report] = (await once(dispatch, 'message')) as [
-      { count: number; failures: number; seconds: number },
-    ];
-    if (report.failures > 0 || (await receivedCount()) - before !== report.count)
-      throw new Error(`dispatch: ${report.failures} failures of ${report.count}`);
-    return { perSecond: report.count / report.seconds, cpuUs: {} };
-  };
+    const dispatchRound = async (): Promise<Round> => {
+      const before = await receivedCount();
+      dispatch.send('go');
+      const [report] = (await once(dispatch, 'message')) as [
+        { count: number; failures: number; seconds: number },
+      ];
+      if (report.failures > 0 || (await receivedCount()) - before !== report.count)
+        throw new Error(`dispatch: ${report.failures} failures of ${report.count}`);
+      return { perSecond: report.count / report.seconds, cpuUs: {} };
+    };
 
-  const oursRound = async (webhookIds: readonly number[], count: number): Promise<Round> => {
-    const before = await receivedCount();
-    const cpuBefore = [await worker.cpuSeconds(), await receiver.cpuSeconds()] as const;
-    const postgresBefore = await postgresCpuSeconds(world);
-    const startedAtMs = performance.now();
-    await release(world.database, world.producer, webhookIds);
-    while ((await unfinishedCount(world.database)) > 0) {
-      if (performance.now() - startedAtMs > DEADLINE_MS) throw new Error('ours: not done in time');
-      await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
-    }
-    const seconds = (performance.now() - startedAtMs) / 1000;
-    const received = (await receivedCount()) - before;
-    const { rows } = await sql<{ kept: number }>`
+    const oursRound = async (webhookIds: readonly number[], count: number): Promise<Round> => {
+      const before = await receivedCount();
+      const cpuBefore = [await worker.cpuSeconds(), await receiver.cpuSeconds()] as const;
+      const postgresBefore = await postgresCpuSeconds(world);
+      const startedAtMs = performance.now();
+      await release(world.database, world.producer, webhookIds);
+      while ((await unfinishedCount(world.database)) > 0) {
+        if (performance.now() - startedAtMs > DEADLINE_MS)
+          throw new Error('ours: not done in time');
+        await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+      }
+      const seconds = (performance.now() - startedAtMs) / 1000;
+      const received = (await receivedCount()) - before;
+      const { rows } = await sql<{ kept: number }>`
       select count(*)::float8 as kept from delivery_attempts
        where environment_id = ${DEMO.environmentId} and outcome = 'delivered'`.execute(
-      world.database,
-    );
-    if (received !== count || rows[0]?.kept !== count)
-      throw new Error(`ours: ${count} logged, ${received} received, ${rows[0]?.kept} recorded`);
-    return {
-      perSecond: count / seconds,
-      cpuUs: {
-        worker: (((await worker.cpuSeconds()) - cpuBefore[0]) / count) * 1e6,
-        receiver: (((await receiver.cpuSeconds()) - cpuBefore[1]) / count) * 1e6,
-        postgres: (((await postgresCpuSeconds(world)) - postgresBefore) / count) * 1e6,
-      },
+        world.database,
+      );
+      if (received !== count || rows[0]?.kept !== count)
+        throw new Error(`ours: ${count} logged, ${received} received, ${rows[0]?.kept} recorded`);
+      return {
+        perSecond: count / seconds,
+        cpuUs: {
+          worker: (((await worker.cpuSeconds()) - cpuBefore[0]) / count) * 1e6,
+          receiver: (((await receiver.cpuSeconds()) - cpuBefore[1]) / count) * 1e6,
+          postgres: (((await postgresCpuSeconds(world)) - postgresBefore) / count) * 1e6,
+        },
+      };
     };
-  };
 
-  try {
     const ratios: Record<string, number> = {};
     const rates: Record<string, number> = {};
     const details: Record<string, unknown> = {};
@@ -167,12 +155,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
       },
       versions: world.versions,
     });
-  } finally {
-    dispatch.kill();
-    await worker.stop();
-    await receiver.stop();
-    await world.close();
-  }
+  });
 }
 
 async function receivedCount(): Promise<number> {

@@ -2,78 +2,41 @@
  * What the benchmarks of delivery share: a Postgres that keeps its promises, a Redis that does, a
  * workspace with many webhooks, and rows in their logs.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { migrateQueues, openProducer, type Producer } from '@sluice/platform/queue';
-import { startRedisServer } from '@sluice/platform/redis-server';
+import type { Database } from '@sluice/database/connection';
+import { DEMO } from '@sluice/database/seed-demo';
 import { createLogger } from '@sluice/platform/logger';
-import { Redis } from 'ioredis';
+import { openProducer, type Producer } from '@sluice/platform/queue';
 import { sql } from 'kysely';
+import type { ChildServer } from './child-server.ts';
+import { withWorld, type World } from './world.ts';
 
-export interface DeliveryWorld {
-  readonly database: Database;
-  readonly databaseUrl: string;
-  readonly redis: Redis;
-  readonly redisUrl: string;
+export interface DeliveryWorld extends World {
   readonly producer: Producer;
-  readonly versions: Record<string, string>;
-  close(): Promise<void>;
 }
 
-export async function openDeliveryWorld(): Promise<DeliveryWorld> {
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  // Postgres does not run as root; its own account must reach its folder.
-  await chmod(directory, 0o711);
-  const postgres = await startEmbeddedPostgres({
-    directory: join(directory, 'postgres'),
-    durability: 'full',
-    onProgress: (line) => console.log(line),
+export async function withDeliveryWorld(
+  run: (world: DeliveryWorld) => Promise<void>,
+): Promise<void> {
+  await withWorld('full', async (world) => {
+    const producer = await openProducer({
+      databaseUrl: world.databaseUrl,
+      redisUrl: world.redisServer.url,
+      prefix: 'sluice',
+      shardCount: 1,
+      logger: createLogger('bench', 'warn'),
+    });
+    world.onClose(() => producer.close());
+    await run({ ...world, producer });
   });
-  await postgres.createDatabase('sluice');
-  const databaseUrl = postgres.url('sluice');
-  const database = createDatabase({
-    url: databaseUrl,
-    poolMax: 4,
-    applicationName: 'bench',
-    onError: () => undefined,
-  });
-  await migrate(database);
-  await migrateQueues(databaseUrl);
-  await seedDemoWorkspace(database);
-  const redisServer = await startRedisServer({ directory: join(directory, 'redis') });
-  const redis = new Redis(redisServer.url);
-  const producer = await openProducer({
-    databaseUrl,
-    redisUrl: redisServer.url,
-    prefix: 'sluice',
-    shardCount: 1,
-    logger: createLogger('bench', 'warn'),
-  });
-  const { rows } = await sql<{ version: string }>`
-    select current_setting('server_version') as version`.execute(database);
-  const redisVersion = /redis_version:(\S+)/.exec(await redis.info('server'))?.[1];
-  return {
-    database,
-    databaseUrl,
-    redis,
-    redisUrl: redisServer.url,
-    producer,
-    versions: { postgres: rows[0]?.version ?? 'unknown', redis: redisVersion ?? 'unknown' },
-    async close() {
-      await producer.close();
-      redis.disconnect();
-      await redisServer.stop();
-      await database.destroy();
-      await postgres.remove();
-      await rm(directory, { recursive: true, force: true });
-    },
-  };
 }
+
+/** The worker under test; what it delivers to is this machine. */
+export const startDeliveryWorker = (world: World, port: number): Promise<ChildServer> =>
+  world.startService('worker', port, {
+    REDIS_URL: world.redisServer.url,
+    SHARD_COUNT: '1',
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+  });
 
 /** An address of its own for each webhook, as customers have: all of them are this machine. */
 export const endpointOf = (place: number, port: number): string =>

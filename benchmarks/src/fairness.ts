@@ -9,12 +9,15 @@
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { sql } from 'kysely';
-import { startChildServer } from './child-server.ts';
-import { endpointOf, openDeliveryWorld, type DeliveryWorld } from './delivery-world.ts';
+import {
+  endpointOf,
+  startDeliveryWorker,
+  withDeliveryWorld,
+  type DeliveryWorld,
+} from './delivery-world.ts';
 import { publish } from './report.ts';
 
 const RECEIVER_PORT = 18_093;
@@ -34,24 +37,13 @@ export async function benchFairness(arguments_: string[]): Promise<void> {
   });
   const seconds = Number(values.seconds);
   const rate = Number(values.rate);
-  const world = await openDeliveryWorld();
-  const receiver = await startReceiver();
-  const worker = await startChildServer(
-    join(import.meta.dirname, '../../packages/worker/src/main.ts'),
-    {
-      DATABASE_URL: world.databaseUrl,
-      REDIS_URL: world.redisUrl,
-      SHARD_COUNT: '1',
-      WORKER_PORT: String(WORKER_PORT),
-      LOG_LEVEL: 'warn',
-      WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
-    },
-    `http://127.0.0.1:${WORKER_PORT}`,
-    '/livez',
-    1,
-    [],
-  );
-  try {
+  await withDeliveryWorld(async (world) => {
+    const receiver = await startReceiver();
+    world.onClose(() => {
+      receiver.server.closeAllConnections();
+      receiver.server.close();
+    });
+    await startDeliveryWorker(world, WORKER_PORT);
     const environmentIds = await makeAccounts(world);
     const p99ByShare: number[] = [];
     const latencyMs: Record<string, number> = {};
@@ -91,12 +83,7 @@ export async function benchFairness(arguments_: string[]): Promise<void> {
       details: { webhooks: WEBHOOKS, accounts: ACCOUNTS, seconds },
       versions: world.versions,
     });
-  } finally {
-    await worker.stop();
-    receiver.server.closeAllConnections();
-    receiver.server.close();
-    await world.close();
-  }
+  });
 }
 
 /** Tells how late each event came, by the time that its id carries; or never answers. */

@@ -5,21 +5,14 @@
  * The file is made here and stored as the API stores an upload. Postgres keeps what it is told
  * (`fsync` on), as for an operator.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import type { Database } from '@sluice/database/connection';
 import { appendImportChunk } from '@sluice/database/import-chunks';
 import { findImport, finishUpload, insertImport, type ImportRow } from '@sluice/database/imports';
-import { migrate } from '@sluice/database/migrate';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { migrateQueues } from '@sluice/platform/queue';
 import { sql } from 'kysely';
-import { startChildServer } from './child-server.ts';
 import { publish } from './report.ts';
+import { withWorld } from './world.ts';
 
 const MEBIBYTE = 1_048_576;
 const PEOPLE = 1_000;
@@ -35,51 +28,16 @@ export async function benchImports(arguments_: string[]): Promise<void> {
   });
   const sizeBytes = Number(values.megabytes) * MEBIBYTE;
   const rowBytes = Number(values['row-bytes']);
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  // Postgres does not run as root; its own account must reach its folder.
-  await chmod(directory, 0o711);
-  const postgres = await startEmbeddedPostgres({
-    directory: join(directory, 'postgres'),
-    durability: 'full',
-    onProgress: (line) => console.log(line),
-  });
-  try {
-    await postgres.createDatabase('sluice');
-    const databaseUrl = postgres.url('sluice');
-    const database = createDatabase({
-      url: databaseUrl,
-      poolMax: 2,
-      applicationName: 'bench',
-      onError: () => undefined,
-    });
-    await migrate(database);
-    await migrateQueues(databaseUrl);
-    await seedDemoWorkspace(database);
+  await withWorld('full', async (world) => {
+    const { database } = world;
     const made = await storeFile(database, sizeBytes, rowBytes);
-    const worker = await startChildServer(
-      join(import.meta.dirname, '../../packages/worker/src/main.ts'),
-      {
-        DATABASE_URL: databaseUrl,
-        WORKER_PORT: '18085',
-        WORKER_SWEEP_INTERVAL_MS: '100',
-        SHARD_COUNT: '4',
-        LOG_LEVEL: 'warn',
-      },
-      'http://127.0.0.1:18085',
-      '/livez',
-      1,
-    );
-    try {
-      await finishUpload(database, made, Date.now());
-      await watch(database, made, sizeBytes, rowBytes, () => worker.residentBytes());
-    } finally {
-      await worker.stop();
-      await database.destroy();
-    }
-  } finally {
-    await postgres.remove();
-    await rm(directory, { recursive: true, force: true });
-  }
+    const worker = await world.startService('worker', 18_085, {
+      WORKER_SWEEP_INTERVAL_MS: '100',
+      SHARD_COUNT: '4',
+    });
+    await finishUpload(database, made, Date.now());
+    await watch(database, made, sizeBytes, rowBytes, () => worker.residentBytes());
+  });
 }
 
 async function storeFile(

@@ -11,18 +11,17 @@
  * machine's cores, the load generator too, as it does for whoever tries it out.
  */
 import { randomUUID } from 'node:crypto';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { cpus, tmpdir } from 'node:os';
+import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { createDatabase } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { migrateQueues } from '@sluice/platform/queue';
-import { startRedisServer } from '@sluice/platform/redis-server';
-import { Redis } from 'ioredis';
-import { cpuSecondsOf, pinToCore, startChildServer, type ChildServer } from './child-server.ts';
+import type { Redis } from 'ioredis';
+import {
+  cpuSecondsOf,
+  INTAKE_ARGUMENTS,
+  pinToCore,
+  startChildServer,
+  type ChildServer,
+} from './child-server.ts';
 import {
   isWrkInstalled,
   loadWithAutocannon,
@@ -31,6 +30,7 @@ import {
   type LoadResult,
 } from './load.ts';
 import { median, publish } from './report.ts';
+import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
 const CONTENDERS = ['floor', 'ours', 'fastify-bullmq'] as const;
@@ -63,85 +63,56 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
   if (!(await isWrkInstalled()))
     throw new Error('wrk is needed for the ratios: apt-get install wrk');
 
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  // Postgres does not run as root; its own account must reach its folder.
-  await chmod(directory, 0o711);
-  const postgres = await startEmbeddedPostgres({
-    directory: join(directory, 'postgres'),
-    durability: 'none',
-    onProgress: (line) => console.log(line),
-  });
-  await postgres.createDatabase('sluice');
-  const databaseUrl = postgres.url('sluice');
-  const database = createDatabase({
-    url: databaseUrl,
-    poolMax: 2,
-    applicationName: 'bench',
-    onError: () => undefined,
-  });
-  await migrate(database);
-  await migrateQueues(databaseUrl);
-  await seedDemoWorkspace(database);
-  await database.destroy();
-  const redisServer = await startRedisServer({
-    directory: join(directory, 'redis'),
-    appendFsync: 'always',
-    extraArguments: ['--auto-aof-rewrite-percentage', '0'],
-  });
-  const redis = new Redis(redisServer.url);
+  await withWorld('none', async (world) => {
+    const { redis, redisServer } = world;
 
-  const servers: Record<Contender, ChildServer> = {
-    floor: await startChildServer(
-      join(import.meta.dirname, 'intake-floor-server.ts'),
-      { PORT: '18081' },
-      'http://127.0.0.1:18081',
-      '/',
-      processCount,
-    ),
-    ours: await startChildServer(
-      join(import.meta.dirname, '../../packages/intake/src/main.ts'),
-      {
-        DATABASE_URL: databaseUrl,
+    const startContender = async (file: string, environment: Record<string, string>) => {
+      const server = await startChildServer({
+        file: join(import.meta.dirname, file),
+        environment,
+        url: `http://127.0.0.1:${environment.PORT}`,
+        readyPath: '/',
+        processCount,
+        nodeArguments: INTAKE_ARGUMENTS,
+      });
+      world.onClose(() => server.stop());
+      return server;
+    };
+    const servers: Record<Contender, ChildServer> = {
+      floor: await startContender('intake-floor-server.ts', { PORT: '18081' }),
+      ours: await world.startService(
+        'intake',
+        18_082,
+        { REDIS_URL: redisServer.url, SHARD_COUNT: String(SHARD_COUNT) },
+        processCount,
+      ),
+      'fastify-bullmq': await startContender('intake-fastify-server.ts', {
+        PORT: '18083',
         REDIS_URL: redisServer.url,
-        SHARD_COUNT: String(SHARD_COUNT),
-        INTAKE_PORT: '18082',
-        LOG_LEVEL: 'warn',
-      },
-      'http://127.0.0.1:18082',
-      '/livez',
-      processCount,
-    ),
-    'fastify-bullmq': await startChildServer(
-      join(import.meta.dirname, 'intake-fastify-server.ts'),
-      { PORT: '18083', REDIS_URL: redisServer.url },
-      'http://127.0.0.1:18083',
-      '/',
-      processCount,
-    ),
-  };
-  // One core for the server under test, the other for what it stands between: all contenders alike.
-  const isPinned = processCount === 1 && cpus().length === 2;
-  if (isPinned) {
-    for (const contender of CONTENDERS) {
-      for (const pid of servers[contender].pids) await pinToCore(pid, 0);
+      }),
+    };
+    // One core for the server under test, the other for what it stands between: all contenders alike.
+    const isPinned = processCount === 1 && cpus().length === 2;
+    if (isPinned) {
+      for (const contender of CONTENDERS) {
+        for (const pid of servers[contender].pids) await pinToCore(pid, 0);
+      }
+      await pinToCore(redisServer.pid, 1);
+      // The load generators inherit it.
+      await pinToCore(process.pid, 1);
     }
-    await pinToCore(redisServer.pid, 1);
-    // The load generators inherit it.
-    await pinToCore(process.pid, 1);
-  }
-  const loadOn = (contender: Contender, seconds: number): Load => ({
-    url: `${servers[contender].url}/v1/track`,
-    method: 'POST',
-    headers: {
-      'Content-Type': 'application/json',
-      Authorization: `Basic ${Buffer.from('demo_write_key:').toString('base64')}`,
-    },
-    bodies,
-    connections: Number(values.connections),
-    durationSeconds: seconds,
-  });
+    const loadOn = (contender: Contender, seconds: number): Load => ({
+      url: `${servers[contender].url}/v1/track`,
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        Authorization: `Basic ${Buffer.from('demo_write_key:').toString('base64')}`,
+      },
+      bodies,
+      connections: Number(values.connections),
+      durationSeconds: seconds,
+    });
 
-  try {
     await checkCorrectness(servers.ours.url, redis);
     for (const contender of CONTENDERS) await loadWithWrk(loadOn(contender, 4));
 
@@ -177,7 +148,6 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
 
     const rate = (contender: Contender) =>
       median(results[contender].map((result) => result.requestsPerSecond));
-    const redisVersion = /redis_version:(\S+)/.exec(await redis.info('server'))?.[1] ?? 'unknown';
     await publish({
       bench: processCount === 1 ? 'intake' : `intake-${processCount}-processes`,
       ratios: {
@@ -227,15 +197,9 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
         },
         redis: 'appendonly yes, appendfsync always',
       },
-      versions: { redis: redisVersion },
+      versions: world.versions,
     });
-  } finally {
-    redis.disconnect();
-    for (const server of Object.values(servers)) await server.stop();
-    await redisServer.stop();
-    await postgres.remove();
-    await rm(directory, { recursive: true, force: true });
-  }
+  });
 }
 
 /** What is answered 200 is in the broker, once each. */

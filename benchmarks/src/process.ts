@@ -8,24 +8,18 @@
  *
  * The worker is warm: it is stopped while a round's envelopes are queued, and then let go on.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
+import type { Database } from '@sluice/database/connection';
 import type { TrackEvent } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { createLogger } from '@sluice/platform/logger';
 import { createIdGenerator } from '@sluice/platform/new-id';
-import { migrateQueues, openProducer, type Producer } from '@sluice/platform/queue';
-import { startRedisServer } from '@sluice/platform/redis-server';
+import { openProducer, type Producer } from '@sluice/platform/queue';
 import { sql } from 'kysely';
-import { cpuSecondsOf, startChildServer, type ChildServer } from './child-server.ts';
+import { cpuSecondsOf, type ChildServer } from './child-server.ts';
 import { median, publish } from './report.ts';
+import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
 const PERSON_COUNT = 1_000;
@@ -68,82 +62,60 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
   const eventCount = Number(values.events);
   const operationCount = Number(values.operations);
 
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  // Postgres does not run as root; its own account must reach its folder.
-  await chmod(directory, 0o711);
-  const postgres = await startEmbeddedPostgres({
-    directory: join(directory, 'postgres'),
-    durability: 'full',
-    onProgress: (line) => console.log(line),
-  });
-  await postgres.createDatabase('sluice');
-  const databaseUrl = postgres.url('sluice');
-  const database = createDatabase({
-    url: databaseUrl,
-    poolMax: 2,
-    applicationName: 'bench',
-    onError: () => undefined,
-  });
-  await migrate(database);
-  await migrateQueues(databaseUrl);
-  await seedDemoWorkspace(database);
-  await makeFloorTable(database);
-  const redis = await startRedisServer({
-    directory: join(directory, 'redis'),
-    appendFsync: 'always',
-    extraArguments: ['--auto-aof-rewrite-percentage', '0'],
-  });
-  const logger = createLogger('bench', 'warn');
-  const broker = (backend: Backend) => ({
-    databaseUrl,
-    redisUrl: backend === 'redis' ? redis.url : undefined,
-    prefix: 'bench',
-    shardCount: SHARD_COUNT,
-    logger,
-  });
-  const producers: Record<Backend, Producer> = {
-    redis: await openProducer(broker('redis'), 60_000),
-    postgres: await openProducer(broker('postgres'), 60_000),
-  };
-  const startWorker = (backend: Backend, port: number): Promise<ChildServer> =>
-    startChildServer(
-      join(import.meta.dirname, '../../packages/worker/src/main.ts'),
-      {
-        DATABASE_URL: databaseUrl,
-        ...(backend === 'redis' ? { REDIS_URL: redis.url } : {}),
+  await withWorld('full', async (world) => {
+    const { database, databaseUrl, redisServer } = world;
+    await makeFloorTable(database);
+    const logger = createLogger('bench', 'warn');
+    const broker = (backend: Backend) => ({
+      databaseUrl,
+      redisUrl: backend === 'redis' ? redisServer.url : undefined,
+      prefix: 'bench',
+      shardCount: SHARD_COUNT,
+      logger,
+    });
+    const openBroker = async (backend: Backend): Promise<Producer> => {
+      const producer = await openProducer(broker(backend), 60_000);
+      world.onClose(() => producer.close());
+      return producer;
+    };
+    const producers: Record<Backend, Producer> = {
+      redis: await openBroker('redis'),
+      postgres: await openBroker('postgres'),
+    };
+    const startWorker = (backend: Backend, port: number): Promise<ChildServer> =>
+      world.startService('worker', port, {
+        ...(backend === 'redis' ? { REDIS_URL: redisServer.url } : {}),
         QUEUE_PREFIX: 'bench',
         SHARD_COUNT: String(SHARD_COUNT),
-        WORKER_PORT: String(port),
-        LOG_LEVEL: 'warn',
-      },
-      `http://127.0.0.1:${port}`,
-      '/livez',
-      1,
-    );
-  const workers: Record<Backend, ChildServer> = {
-    redis: await startWorker('redis', 18091),
-    postgres: await startWorker('postgres', 18092),
-  };
-  /** One after the other: what is stopped takes no CPU. */
-  const runOurs = async (backend: Backend, count: number): Promise<Round> => {
-    const worker = workers[backend];
-    const [pid] = worker.pids as [number];
-    await empty(database);
-    process.kill(pid, 'SIGSTOP');
-    const envelopeCount = await addEvents(producers[backend], count, operationCount);
-    const cpuBefore = await cpuSecondsOf(pid);
-    const startedAt = performance.now();
-    process.kill(pid, 'SIGCONT');
-    while ((await countOf(database, 'envelopes')) < envelopeCount) await sleep(10);
-    const seconds = (performance.now() - startedAt) / 1_000;
-    const workerCpu = ((await cpuSecondsOf(pid)) - cpuBefore) / seconds;
-    await untilQueuesAreEmpty(producers[backend]);
-    const stored = await countOf(database, 'events');
-    if (stored !== count) throw new Error(`${count} events queued, ${stored} rows`);
-    return { eventsPerSecond: count / seconds, workerCpu };
-  };
+      });
+    const workers: Record<Backend, ChildServer> = {
+      redis: await startWorker('redis', 18091),
+      postgres: await startWorker('postgres', 18092),
+    };
+    // One that is stopped could not end.
+    world.onClose(() => {
+      for (const { pids } of Object.values(workers))
+        pids.forEach((pid) => process.kill(pid, 'SIGCONT'));
+    });
+    /** One after the other: what is stopped takes no CPU. */
+    const runOurs = async (backend: Backend, count: number): Promise<Round> => {
+      const worker = workers[backend];
+      const [pid] = worker.pids as [number];
+      await empty(database);
+      process.kill(pid, 'SIGSTOP');
+      const envelopeCount = await addEvents(producers[backend], count, operationCount);
+      const cpuBefore = await cpuSecondsOf(pid);
+      const startedAt = performance.now();
+      process.kill(pid, 'SIGCONT');
+      while ((await countOf(database, 'envelopes')) < envelopeCount) await sleep(10);
+      const seconds = (performance.now() - startedAt) / 1_000;
+      const workerCpu = ((await cpuSecondsOf(pid)) - cpuBefore) / seconds;
+      await untilQueuesAreEmpty(producers[backend]);
+      const stored = await countOf(database, 'events');
+      if (stored !== count) throw new Error(`${count} events queued, ${stored} rows`);
+      return { eventsPerSecond: count / seconds, workerCpu };
+    };
 
-  try {
     // The people, and warm code on every side.
     for (const backend of BACKENDS) {
       await addEvents(producers[backend], 20_000, operationCount);
@@ -171,8 +143,6 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
 
     const ratio = (backend: Backend): number =>
       median(ours[backend].map((round, i) => round.eventsPerSecond / (floor[i] ?? NaN)));
-    const { rows } = await sql<{ version: string }>`
-      select current_setting('server_version') as version`.execute(database);
     await publish({
       bench: 'process',
       ratios: { 'ours/copy': ratio('redis'), 'ours/copy, postgres backend': ratio('postgres') },
@@ -194,19 +164,9 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
         postgres: 'fsync on, synchronous_commit on, full_page_writes on',
         redis: 'appendonly yes, appendfsync always',
       },
-      versions: { postgres: rows[0]?.version ?? 'unknown' },
+      versions: world.versions,
     });
-  } finally {
-    for (const worker of Object.values(workers)) {
-      for (const pid of worker.pids) process.kill(pid, 'SIGCONT');
-      await worker.stop();
-    }
-    for (const producer of Object.values(producers)) await producer.close();
-    await database.destroy();
-    await redis.stop();
-    await postgres.remove();
-    await rm(directory, { recursive: true, force: true });
-  }
+  });
 }
 
 /** As intake does under load: full envelopes, a shard's in order. @returns how many. */

@@ -5,26 +5,20 @@
  *
  * Redis keeps no envelopes of it: a reader removes them as they come, as workers would.
  */
-import { mkdtemp, rm, chmod } from 'node:fs/promises';
 import { request } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { createGzip } from 'node:zlib';
-import { createDatabase } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createLogger } from '@sluice/platform/logger';
-import { migrateQueues } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
-import { startRedisServer } from '@sluice/platform/redis-server';
-import { startChildServer, type ChildServer } from './child-server.ts';
+import type { ChildServer } from './child-server.ts';
 import { publish } from './report.ts';
+import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
+const PORT = 18_084;
 const PIECE_LINES = 1_000;
 const SAMPLE_INTERVAL_MS = 100;
 const PREFIX = 'bench-stream';
@@ -43,65 +37,33 @@ export async function benchStream(arguments_: string[]): Promise<void> {
     options: { lines: { type: 'string', default: '1000000' }, gzip: { type: 'boolean' } },
   });
   const lineCount = Number(values.lines);
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-bench-'));
-  // Postgres does not run as root; its own account must reach its folder.
-  await chmod(directory, 0o711);
-  const postgres = await startEmbeddedPostgres({
-    directory: join(directory, 'postgres'),
-    durability: 'none',
-    onProgress: (line) => console.log(line),
-  });
-  await postgres.createDatabase('sluice');
-  const databaseUrl = postgres.url('sluice');
-  const database = createDatabase({
-    url: databaseUrl,
-    poolMax: 2,
-    applicationName: 'bench',
-    onError: () => undefined,
-  });
-  await migrate(database);
-  await migrateQueues(databaseUrl);
-  await seedDemoWorkspace(database);
-  await database.destroy();
-  const redis = await startRedisServer({
-    directory: join(directory, 'redis'),
-    appendFsync: 'always',
-  });
-  let operationCount = 0;
-  const consumers = await startConsumers(
-    {
-      databaseUrl,
-      redisUrl: redis.url,
-      prefix: PREFIX,
-      shardCount: SHARD_COUNT,
-      logger: createLogger('bench', 'silent'),
-    },
-    {
-      processEnvelope(envelope) {
-        operationCount += envelope.operations.length;
-        return Promise.resolve({ outcome: 'done' });
+  await withWorld('none', async (world) => {
+    let operationCount = 0;
+    const consumers = await startConsumers(
+      {
+        databaseUrl: world.databaseUrl,
+        redisUrl: world.redisServer.url,
+        prefix: PREFIX,
+        shardCount: SHARD_COUNT,
+        logger: createLogger('bench', 'silent'),
       },
-      wakeLane: () => Promise.resolve({ outcome: 'done' }),
-      laneConcurrency: 1,
-      now: Date.now,
-    },
-  );
-  const intake = await startChildServer(
-    join(import.meta.dirname, '../../packages/intake/src/main.ts'),
-    {
-      DATABASE_URL: databaseUrl,
-      REDIS_URL: redis.url,
+      {
+        processEnvelope(envelope) {
+          operationCount += envelope.operations.length;
+          return Promise.resolve({ outcome: 'done' });
+        },
+        wakeLane: () => Promise.resolve({ outcome: 'done' }),
+        laneConcurrency: 1,
+        now: Date.now,
+      },
+    );
+    world.onClose(() => consumers.close());
+    const intake = await world.startService('intake', PORT, {
+      REDIS_URL: world.redisServer.url,
       QUEUE_PREFIX: PREFIX,
       SHARD_COUNT: String(SHARD_COUNT),
-      INTAKE_PORT: '18084',
-      INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
-      LOG_LEVEL: 'warn',
-    },
-    'http://127.0.0.1:18084',
-    '/livez',
-    1,
-  );
-  try {
+      INTAKE_SPILL_DIRECTORY: join(world.directory, 'spill'),
+    });
     const run = await sendLines(intake, lineCount, values.gzip === true);
     for (const deadline = Date.now() + 60_000; operationCount < lineCount;) {
       if (Date.now() > deadline)
@@ -127,13 +89,7 @@ export async function benchStream(arguments_: string[]): Promise<void> {
         redis: 'appendonly yes, appendfsync always',
       },
     });
-  } finally {
-    await intake.stop();
-    await consumers.close();
-    await redis.stop();
-    await postgres.remove();
-    await rm(directory, { recursive: true, force: true });
-  }
+  });
 }
 
 const line = (n: number): string =>

@@ -58,7 +58,10 @@ export async function receiveUpload(
         upload.catch(reject);
       });
       form.on('finish', resolve).on('error', reject);
-      payload.on('error', reject).once('close', () => reject(new Error('the sender is gone')));
+      payload.on('error', reject).once('close', () => {
+        // One that came whole is closed too, before its last part is kept.
+        if (!payload.readableEnded) reject(new Error('the sender is gone'));
+      });
       payload.pipe(form);
     });
   } catch (error) {

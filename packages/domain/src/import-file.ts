@@ -57,8 +57,8 @@ export interface RowContext {
   readonly receivedAtMs: number;
 }
 
-/** What the trace of such an event says that it came with. */
-const IMPORT_SOURCE = 'imports';
+/** What the trace of such an event, and the live tail, say that it came with. */
+export const IMPORT_SOURCE = 'imports';
 const COLUMN_COUNT_MAX = 100;
 const COLUMN_NAME_LENGTH_MAX = 150;
 

@@ -4,8 +4,9 @@
  * A tail is a view of what passes, not a log: lines may be dropped, and nothing is decided by them.
  * So a line is small, holds no attributes and no event data, and its texts are cut.
  *
- * Beside the walk: `intake/src/tell-call.ts` (after step 8) and `worker/src/lane-drain.ts` (step 13)
- * make lines, `platform/src/tail-source.ts` carries them to `api/src/tail-hub.ts`.
+ * Beside the walk: `intake/src/tell-call.ts` (after step 8), `worker/src/tell-rows.ts` (imports) and
+ * `worker/src/tell-attempt.ts` (step 13) make lines, `platform/src/tail-source.ts` carries them to
+ * `api/src/tail-hub.ts`.
  */
 import { isError, type Issue } from './issue.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
@@ -36,6 +37,13 @@ export interface TailFilter {
   readonly person?: string;
   readonly name?: string;
   readonly outcome?: string;
+}
+
+/** Where lines are told. Never waits; what there is no room for is dropped. */
+export interface TailTeller {
+  /** Asked before a line is made. */
+  readonly isWatched: (environmentId: number) => boolean;
+  readonly tell: (environmentId: number, lines: readonly TailLine[]) => void;
 }
 
 const TEXT_LENGTH_MAX = 200;
@@ -72,8 +80,13 @@ export function lineOfOperation(operation: Operation, outcome: string, source: s
   };
 }
 
-/** The lines of what was wrong in a call, or was put right. */
-export function linesOfIssues(issues: readonly Issue[], atMs: number, source: string): TailLine[] {
+/** The lines of what was wrong in a call or a row, or was put right. `place`: where that was, besides the source. */
+export function linesOfIssues(
+  issues: readonly Issue[],
+  atMs: number,
+  source: string,
+  place: JsonObject = {},
+): TailLine[] {
   return issues.slice(0, ISSUE_COUNT_MAX).map((issue) => ({
     kind: 'refused',
     at_ms: atMs,
@@ -82,6 +95,7 @@ export function linesOfIssues(issues: readonly Issue[], atMs: number, source: st
     people: [],
     details: {
       source,
+      ...place,
       code: issue.code,
       field: cutOrNull(issue.field),
       message: cut(issue.message),

@@ -11,13 +11,14 @@
  */
 import { isError, type Issue } from '@sluice/domain/issue';
 import type { Operation, RecordIssue } from '@sluice/domain/operation';
+import type { TailTeller } from '@sluice/domain/tail';
 import type { TestKey } from '@sluice/database/workspace-keys';
 import type { Workspace, Authentication, KeyRing } from './authenticate.ts';
 import type { Batcher } from './batcher.ts';
 import type { Call } from './calls.ts';
 import type { RateLimiter, RateStanding } from './rate-limit.ts';
 import type { Body } from './read-body.ts';
-import { tellingToo, WatchedCall, type TailTeller } from './tell-call.ts';
+import { tellingToo, WatchedCall } from './tell-call.ts';
 
 export interface Submission {
   readonly call: Call;

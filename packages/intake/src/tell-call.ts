@@ -6,13 +6,14 @@
  */
 import type { Issue } from '@sluice/domain/issue';
 import type { Operation } from '@sluice/domain/operation';
-import { lineOfOperation, lineOfRefusal, linesOfIssues, type TailLine } from '@sluice/domain/tail';
+import {
+  lineOfOperation,
+  lineOfRefusal,
+  linesOfIssues,
+  type TailLine,
+  type TailTeller,
+} from '@sluice/domain/tail';
 import type { AnswerCall, Outcome } from './accept.ts';
-
-export interface TailTeller {
-  readonly isWatched: (environmentId: number) => boolean;
-  readonly tell: (environmentId: number, lines: readonly TailLine[]) => void;
-}
 
 export class WatchedCall {
   readonly #source: string;

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Operation, RecordIssue } from '@sluice/domain/operation';
-import type { TailLine } from '@sluice/domain/tail';
+import type { TailLine, TailTeller } from '@sluice/domain/tail';
 import { describe, expect, test } from 'vitest';
 import { acceptCall, type Outcome, type Submission } from '../src/accept.ts';
 import { KeyRing } from '../src/authenticate.ts';
 import { Batcher } from '../src/batcher.ts';
 import { routes, type Call } from '../src/calls.ts';
 import { readBody, type Body } from '../src/read-body.ts';
-import type { TailTeller } from '../src/tell-call.ts';
 import { UnauthorizedRecorder } from '../src/unauthorized-recorder.ts';
 
 const PIPELINES = `Basic ${Buffer.from('key:').toString('base64')}`;

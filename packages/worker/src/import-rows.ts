@@ -10,7 +10,8 @@
  * Between batches other shards' envelopes go on; a person's events of the file and their calls of
  * today have no order, each is applied under the person's locks.
  *
- * Before: `run-import.ts`, `domain/src/import-file.ts`. After: `load-slice.ts`, `write-changes.ts`.
+ * Before: `run-import.ts`, `domain/src/import-file.ts`. After: `load-slice.ts`, `write-changes.ts`, and
+ * `tell-rows.ts` once it is committed.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection';
 import { claimEnvelope } from '@sluice/database/envelopes';
@@ -26,10 +27,17 @@ import { isError, type Issue } from '@sluice/domain/issue';
 import type { TrackEvent } from '@sluice/domain/operation';
 import type { IdentifierKey, IdentifierRow } from '@sluice/domain/slice';
 import { findSliceNeeds, identifierText, storedValue } from '@sluice/domain/slice-needs';
+import type { TailTeller } from '@sluice/domain/tail';
 import { loadSlice } from './load-slice.ts';
 import type { ProcessEnvelopeDeps } from './process-envelope.ts';
 import type { CsvRecord } from './read-csv.ts';
+import { tellRows, type ToldRow } from './tell-rows.ts';
 import { writeChanges } from './write-changes.ts';
+
+export interface ImportRowsDeps extends ProcessEnvelopeDeps {
+  /** Whoever watches the workspace is told of the rows. */
+  readonly tail?: TailTeller;
+}
 
 /** An import in the hands of this worker, and how far it is. */
 export interface ImportInHand {
@@ -51,18 +59,15 @@ const TRIES_MAX = 10;
 /** Rows of each severity that are kept to be looked at; all are counted. */
 const PROBLEM_ROWS_MAX = 100_000;
 
-interface JudgedRow {
-  readonly rowNumber: number;
+interface JudgedRow extends ToldRow {
   readonly cells: readonly string[];
-  event: TrackEvent | undefined;
-  issues: readonly Issue[];
 }
 
 class Lost extends Error {}
 
 /** Writes the batch, in halves where Postgres refuses a value of it; a row refused alone has failed. */
 export async function importRows(
-  deps: ProcessEnvelopeDeps,
+  deps: ImportRowsDeps,
   held: ImportInHand,
   records: readonly CsvRecord[],
 ): Promise<BatchOutcome> {
@@ -84,7 +89,7 @@ export async function importRows(
 }
 
 async function writeBatch(
-  deps: ProcessEnvelopeDeps,
+  deps: ImportRowsDeps,
   held: ImportInHand,
   records: readonly CsvRecord[],
   isRefused: boolean,
@@ -99,6 +104,7 @@ async function writeBatch(
       held.rowsRead += rows.length;
       held.rowsFailed += written.failed;
       held.rowsWarned += written.warned;
+      tellRows(deps.tail, held.row, written.present, deps.now());
       return written.lanes;
     } catch (error) {
       if (!isConflict(error) || tries === TRIES_MAX) throw error;
@@ -107,7 +113,7 @@ async function writeBatch(
 }
 
 function judgeRow(
-  deps: ProcessEnvelopeDeps,
+  deps: ImportRowsDeps,
   { row: { environmentId, importId, identifier }, columns, rowsRead }: ImportInHand,
   { cells }: CsvRecord,
   index: number,
@@ -127,7 +133,7 @@ function judgeRow(
 }
 
 async function writeOnce(
-  deps: ProcessEnvelopeDeps,
+  deps: ImportRowsDeps,
   transaction: DatabaseOrTransaction,
   held: ImportInHand,
   rows: readonly JudgedRow[],
@@ -166,7 +172,7 @@ async function writeOnce(
     nowMs: deps.now(),
   });
   if (!isHeld) throw new Lost();
-  return { lanes, nextByte, failed, warned };
+  return { lanes, nextByte, present, failed, warned };
 }
 
 /** An event of a file makes nobody: those who are not there were taken out before the fold. */

@@ -1,10 +1,10 @@
 /** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
 import type { LanePolicy } from '@sluice/domain/lane';
+import type { TailTeller } from '@sluice/domain/tail';
 import type { Logger } from '@sluice/platform/logger';
 import type { FairSlots } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
 import type { LaneStore } from './lane-store.ts';
-import type { TailTeller } from './tell-attempt.ts';
 
 export interface LaneDrainDeps {
   readonly store: Pick<LaneStore, 'load' | 'keep'>;

@@ -194,6 +194,7 @@ const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logge
     now,
     fetchFile: (address: string) => fetchFile(connector, address),
     wakeLane: (lane: LaneKey) => producer.wakeLane(lane),
+    tail,
     pause: (durationMs: number, signal: AbortSignal) => sleep(durationMs, undefined, { signal }),
     leaseMs: settings.QUEUE_STALLED_AFTER_MS,
     sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,

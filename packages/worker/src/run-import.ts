@@ -23,11 +23,10 @@ import {
 import type { LaneKey } from '@sluice/database/lanes';
 import { readColumns } from '@sluice/domain/import-file';
 import { FetchFault, SILENCE_TIMEOUT_MS } from './fetch-file.ts';
-import { importRows, type ImportInHand } from './import-rows.ts';
-import type { ProcessEnvelopeDeps } from './process-envelope.ts';
+import { importRows, type ImportInHand, type ImportRowsDeps } from './import-rows.ts';
 import { CsvFault, readCsv, type CsvRecord } from './read-csv.ts';
 
-export interface RunImportDeps extends ProcessEnvelopeDeps {
+export interface RunImportDeps extends ImportRowsDeps {
   readonly fetchFile: (address: string) => AsyncIterable<Buffer>;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly pause: (durationMs: number, signal: AbortSignal) => Promise<unknown>;

@@ -2,12 +2,7 @@
 import type { LoggedDelivery } from '@sluice/database/deliveries';
 import type { AttemptRecord, LaneKey } from '@sluice/database/lanes';
 import type { Json } from '@sluice/domain/json';
-import { lineOfAttempt, type TailLine } from '@sluice/domain/tail';
-
-export interface TailTeller {
-  readonly isWatched: (environmentId: number) => boolean;
-  readonly tell: (environmentId: number, lines: readonly TailLine[]) => void;
-}
+import { lineOfAttempt, type TailTeller } from '@sluice/domain/tail';
 
 /** Costs nothing, and reads nothing, where nobody watches. */
 export function tellAttempt(

@@ -154,8 +154,26 @@ describe('making an import', () => {
 });
 
 describe('on a socket', () => {
+  let port: number;
+  beforeAll(async () => {
+    port = await listen(api.app, '127.0.0.1', 0);
+  });
+
+  // A request is closed once its last byte was read, which may be before its file is kept.
+  test.each([0, 1, 100_000, 3_000_000])('a file of %i bytes is taken whole', async (sizeBytes) => {
+    const file = 'x'.repeat(sizeBytes);
+    const { payload, headers } = await form(FIELDS, file);
+    const answer = await fetch(`http://127.0.0.1:${port}/v1/imports`, {
+      method: 'POST',
+      headers: { ...headers, authorization: `Bearer ${api.a.key}` },
+      body: new Uint8Array(payload),
+    });
+    const made = (await answer.json()) as { import: { id: number } };
+    expect(made).toMatchObject({ import: { state: 'preprocessed' } });
+    expect((await stored(made.import.id)).toString()).toBe(file);
+  });
+
   test('a sender that vanishes in the middle of a file leaves nothing', async () => {
-    const port = await listen(api.app, '127.0.0.1', 0);
     const before = await importCount();
     const { payload, headers } = await form(FIELDS, Buffer.alloc(3_000_000, 'a'));
     const socket = connect(port, '127.0.0.1');

@@ -104,6 +104,38 @@ describe.each(['redis', 'postgres'] as const)('with the broker on %s', (broker) 
     ofAda.close();
   });
 
+  test('the rows of an import are seen as the worker takes them', async () => {
+    const tail = await openTail('');
+    await vi.waitFor(async () => {
+      await send('track', { userId: 'row-person', event: 'here' });
+      expect(tail.text()).toContain('"name":"here"');
+    }, WAIT);
+    // A file makes nobody.
+    await vi.waitFor(() => fleet.customer('row-person'), WAIT);
+    const form = new FormData();
+    for (const [field, value] of Object.entries({ name: 'rows', type: 'event', identifier: 'id' }))
+      form.set(field, value);
+    const csv = '_svc_name,_svc_customer_id\nfrom a file,row-person\nfrom a file,row-nobody\n';
+    form.set('file', new Blob([csv], { type: 'text/csv' }), 'rows.csv');
+    const made = await fetch(`${fleet.api.url}/v1/imports`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${DEMO.appKey}` },
+      body: form,
+    });
+    expect(made.status).toBe(200);
+    await vi.waitFor(() => {
+      expect(tail.lines('received')).toContainEqual(
+        expect.objectContaining({ name: 'from a file', people: [{ id: 'row-person' }] }),
+      );
+      expect(tail.lines('refused')).toContainEqual(
+        expect.objectContaining({
+          details: expect.objectContaining({ source: 'imports', row: 2, code: 'person_not_found' }),
+        }),
+      );
+    }, WAIT);
+    tail.close();
+  });
+
   test('the trace of an event leads from the call to the delivery', async () => {
     await send('identify', { userId: 'eve', traits: { email: 'eve@example.com' } });
     await send('track', { userId: 'eve', event: 'looked', messageId: 'traced' });

@@ -14,6 +14,7 @@ import {
 } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
 import { createTestDatabase } from '@sluice/database/testing';
+import type { TailLine } from '@sluice/domain/tail';
 import { identify, suppress } from '@sluice/domain/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { sql } from 'kysely';
@@ -186,6 +187,49 @@ describe('an uploaded file', () => {
       error: expect.stringContaining(reason),
     });
     expect(await chunkCount()).toBe(0);
+  });
+
+  test('is told row by row to whoever watches its workspace, and costs nothing where nobody does', async () => {
+    await people('ann');
+    const told: { environmentId: number; lines: readonly TailLine[] }[] = [];
+    const tail = {
+      isWatched: (environmentId: number) => environmentId === 1,
+      tell: (environmentId: number, lines: readonly TailLine[]) =>
+        void told.push({ environmentId, lines }),
+    };
+    const text = [
+      '_svc_name,_svc_customer_id,_svc_timestamp,secret',
+      'bought,ann,1767261600000,1',
+      'bought,nobody,,2',
+    ].join('\n');
+    const { importId } = await upload(text);
+    await upload(text, { environmentId: 2 });
+    expect(await runNextImport(depsWith({ tail }))).toBe(true);
+    expect(await runNextImport(depsWith({ tail }))).toBe(true);
+    const place = { source: 'imports', import_id: importId };
+    expect(told).toEqual([
+      {
+        environmentId: 1,
+        lines: [
+          expect.objectContaining({
+            kind: 'received',
+            outcome: 'accepted',
+            name: 'bought',
+            people: [{ id: 'ann' }],
+            details: { type: 'event.track', source: 'imports', event_id: `import:${importId}:1` },
+          }),
+          expect.objectContaining({
+            outcome: 'mended',
+            details: expect.objectContaining({ ...place, row: 1, field: '_svc_timestamp' }),
+          }),
+          expect.objectContaining({
+            kind: 'refused',
+            outcome: 'refused',
+            details: expect.objectContaining({ ...place, row: 2, code: 'person_not_found' }),
+          }),
+        ],
+      },
+    ]);
   });
 
   test('with a value that Postgres refuses loses that row and no other', async () => {

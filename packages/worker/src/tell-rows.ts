@@ -1,0 +1,32 @@
+/** Tells whoever watches a workspace of an import's rows (`GET /v1/stream` of the API). */
+import type { ImportKey } from '@sluice/database/imports';
+import { IMPORT_SOURCE } from '@sluice/domain/import-file';
+import type { Issue } from '@sluice/domain/issue';
+import type { TrackEvent } from '@sluice/domain/operation';
+import { lineOfOperation, linesOfIssues, type TailTeller } from '@sluice/domain/tail';
+
+/** One row and what became of it. */
+export interface ToldRow {
+  readonly rowNumber: number;
+  /** Absent where the row was not taken. */
+  readonly event: TrackEvent | undefined;
+  readonly issues: readonly Issue[];
+}
+
+/**
+ * Tells rows that are committed, a line for each event and each issue. A file passes faster than
+ * anybody reads: the tail drops what it has no room for, and the import does not wait for it.
+ */
+export function tellRows(
+  tail: TailTeller | undefined,
+  { environmentId, importId }: ImportKey,
+  rows: readonly ToldRow[],
+  atMs: number,
+): void {
+  if (!tail?.isWatched(environmentId)) return;
+  const lines = rows.flatMap(({ rowNumber, event, issues }) => [
+    ...(event ? [lineOfOperation(event, 'accepted', IMPORT_SOURCE)] : []),
+    ...linesOfIssues(issues, atMs, IMPORT_SOURCE, { import_id: importId, row: rowNumber }),
+  ]);
+  tail.tell(environmentId, lines);
+}
