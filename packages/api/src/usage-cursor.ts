@@ -12,7 +12,7 @@ import { z } from 'zod';
 
 const TAG_LENGTH = 22;
 /** How long a log may be read for. Long ago, more of it would have to be counted run by run. */
-export const CURSOR_VALID_MS = 86_400_000;
+const CURSOR_VALID_MS = 86_400_000;
 
 export interface UsageCursor {
   /** Of the first page. */
