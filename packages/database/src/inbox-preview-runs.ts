@@ -69,13 +69,15 @@ export async function refundPreviewRun(
     update inbox_preview_runs set refunded = refunded + ${quantity}
      where account_id = ${accountId} and preview_job_id = ${run.previewJobId}`.execute(transaction);
   if (run.day > closedThrough) return;
+  const userId = fromUserId(run.userId);
   const { numAffectedRows } = await sql`
-    update inbox_preview_days set refunded = refunded + ${quantity}
-     where account_id = ${accountId} and usage_day = ${run.day}::date
-       and environment_id = ${run.environmentId} and user_id = ${fromUserId(run.userId)}`.execute(
-    transaction,
-  );
-  if (numAffectedRows !== 1n) throw new AppError('BUG', 'a closed day lacks the sums of a run');
+    update inbox_preview_days d set refunded = d.refunded + ${quantity}
+      from (values ('workspace_user', ${run.environmentId}::int, ${userId}::int),
+                   ('workspace', ${run.environmentId}::int, 0), ('user', 0, ${userId}::int), ('day', 0, 0))
+             as g (grain, environment_id, user_id)
+     where d.account_id = ${accountId} and d.grain = g.grain and d.usage_day = ${run.day}::date
+       and d.environment_id = g.environment_id and d.user_id = g.user_id`.execute(transaction);
+  if (numAffectedRows !== 4n) throw new AppError('BUG', 'a closed day lacks the sums of a run');
 }
 
 /** Which of them are the account's; a workspace that was deleted goes on being. */

@@ -66,6 +66,9 @@ export interface UsageLogPage {
   readonly limit: number;
 }
 
+/** What of the sums is read: the coarsest that tells apart what is asked for. */
+type Grain = 'workspace_user' | 'workspace' | 'user' | 'day';
+
 const inFilter = (filter: UsageFilter) => sql`
   account_id = ${filter.accountId}
   and usage_day >= ${filter.start}::date and usage_day <= ${filter.end}::date
@@ -73,7 +76,8 @@ const inFilter = (filter: UsageFilter) => sql`
   ${filter.userId === undefined ? sql`` : sql`and user_id = ${filter.userId}`}`;
 
 /** At most one of the two is true of a day. */
-const isClosed = sql`usage_day <= (select closed_through from mark)`;
+const isClosed = (grain: Grain) =>
+  sql`grain = ${grain} and usage_day <= (select closed_through from mark)`;
 const isOpen = sql`usage_day > (select coalesce(closed_through, '-infinity') from mark)`;
 
 interface LogRow {
@@ -113,12 +117,13 @@ export async function listUsage(
       select least(max(closed_through), ${closedThrough ?? null}::date) as closed_through
         from usage_watermarks where account_id = ${filter.accountId}
     ), counted as (
-      select (select count(*) from inbox_preview_days where ${inFilter(filter)} and ${isClosed})
+      select (select count(*) from inbox_preview_days where ${inFilter(filter)} and ${isClosed('workspace_user')})
                + (select count(*) from inbox_preview_runs where ${inFilter(filter)} and ${isOpen}) as total
     ), page as (
       (select 'rollup' as source, usage_day, null::timestamptz as recorded_at, null::text as preview_job_id,
               environment_id, user_id, used as quantity, refunded
-         from inbox_preview_days where ${inFilter(filter)} and ${isClosed} and ${ofDays}
+         from inbox_preview_days
+        where ${inFilter(filter)} and ${isClosed('workspace_user')} and ${ofDays}
         order by usage_day ${direction}, environment_id ${direction}, user_id ${direction} limit ${limit})
       union all
       (select 'run', usage_day, recorded_at, preview_job_id, environment_id, user_id, quantity, refunded
@@ -175,6 +180,15 @@ export async function sumUsage(
     workspace: sql`environment_id`,
     user: sql`user_id`,
   }[groupBy];
+  const ofWorkspaces = filter.environmentId !== undefined || groupBy === 'workspace';
+  const ofUsers = filter.userId !== undefined || groupBy === 'user';
+  const grain = ofWorkspaces
+    ? ofUsers
+      ? 'workspace_user'
+      : 'workspace'
+    : ofUsers
+      ? 'user'
+      : 'day';
   const { rows } = await sql<{
     closedThrough: UtcDay | null;
     bucket: number | null;
@@ -191,7 +205,7 @@ export async function sumUsage(
              sum(runs) as runs, sum(used) as used, sum(refunded) as refunded
         from (
           select usage_day, environment_id, user_id, runs, used, refunded
-            from inbox_preview_days where ${inFilter(filter)} and ${isClosed}
+            from inbox_preview_days where ${inFilter(filter)} and ${isClosed(grain)}
           union all
           select usage_day, environment_id, user_id, 1, quantity, refunded
             from inbox_preview_runs where ${inFilter(filter)} and ${isOpen}

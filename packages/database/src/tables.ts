@@ -321,6 +321,7 @@ export interface Imports {
 export interface InboxPreviewDays {
   account_id: Int8;
   environment_id: number;
+  grain: string;
   refunded: Int8;
   runs: number;
   usage_day: Timestamp;

@@ -11,6 +11,10 @@
  * The row is the first thing that a transaction locks, so no two wait for one another in a ring. Writers
  * could share it, but they wait for one another at the account's credits anyway; and Postgres lets ever
  * new sharers in before one who waits to have the row alone, so days of a busy account would never close.
+ *
+ * A day is summed by workspace and user, which is what the log shows of it, and by less, so that a summary
+ * reads no more rows than it tells apart.
+ *
  * Indexes: the primary key; `usage_watermarks_open` for what is to be closed; a range of
  * `inbox_preview_runs_by_day` an account for the sums.
  */
@@ -80,14 +84,17 @@ export function closeUsageDays(
           from usage_watermarks where account_id = any(${accountIds}::bigint[])
       ), summed as (
         insert into inbox_preview_days
-          (account_id, usage_day, environment_id, user_id, runs, used, refunded)
-        select r.account_id, r.usage_day, r.environment_id, r.user_id, count(*), sum(r.quantity),
-               sum(r.refunded)
+          (account_id, grain, usage_day, environment_id, user_id, runs, used, refunded)
+        select r.account_id,
+               (array['workspace_user', 'workspace', 'user', 'day'])
+                 [1 + grouping(r.environment_id, r.user_id)],
+               r.usage_day, coalesce(r.environment_id, 0), coalesce(r.user_id, 0), count(*),
+               sum(r.quantity), sum(r.refunded)
           from closing c
           join inbox_preview_runs r
             on r.account_id = c.account_id
            and r.usage_day > c.closed_through and r.usage_day <= c.closes_through
-         group by r.account_id, r.usage_day, r.environment_id, r.user_id
+         group by r.account_id, r.usage_day, cube (r.environment_id, r.user_id)
       )
       update usage_watermarks w set closed_through = c.closes_through
         from closing c where w.account_id = c.account_id`.execute(transaction);

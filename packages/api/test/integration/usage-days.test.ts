@@ -27,7 +27,8 @@ const closed = async () => {
   const { rows } = await sql<{ used: number; refunded: number; runs: number }>`
     select coalesce(sum(used), 0)::int as used, coalesce(sum(refunded), 0)::int as refunded,
            coalesce(sum(runs), 0)::int as runs
-      from inbox_preview_days where account_id = ${tenant.accountId}`.execute(api.database);
+      from inbox_preview_days
+     where account_id = ${tenant.accountId} and grain = 'workspace_user'`.execute(api.database);
   return rows[0];
 };
 const closedThrough = async () => (await usage.summaries()).rollup_through;
@@ -135,8 +136,8 @@ test('a day that cannot be summed is not closed: the mark and the sums come toge
   setClock('2026-03-02T12:00:00Z');
   await usage.record('job', 2);
   await sql`
-    insert into inbox_preview_days (account_id, usage_day, environment_id, user_id, runs, used, refunded)
-    values (${tenant.accountId}, '2026-03-02', ${tenant.environmentId}, 0, 1, 9, 0)`.execute(
+    insert into inbox_preview_days (account_id, grain, usage_day, environment_id, user_id, runs, used, refunded)
+    values (${tenant.accountId}, 'workspace_user', '2026-03-02', ${tenant.environmentId}, 0, 1, 9, 0)`.execute(
     api.database,
   );
   await expect(closeUsageDays(api.database, '2026-03-02', 100)).rejects.toThrow(/duplicate key/);

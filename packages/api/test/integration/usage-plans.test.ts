@@ -8,6 +8,7 @@ import {
   type UsageFilter,
   type UsageLogPage,
 } from '@sluice/database/inbox-preview-usage-reads';
+import { closeUsageDays } from '@sluice/database/usage-watermarks';
 import { createTestDatabase } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
@@ -46,12 +47,8 @@ beforeAll(async () => {
       from generate_series(1, ${ACCOUNTS}::int) a, generate_series(0, ${DAYS - 1}::int) d,
            generate_series(0, ${RUNS_A_DAY - 1}::int) n
      where a - 1 + 1000 * (n % 5) > 0`.execute(database);
-  await sql`
-    insert into inbox_preview_days (account_id, usage_day, environment_id, user_id, runs, used, refunded)
-    select account_id, usage_day, environment_id, user_id, count(*), sum(quantity), 0
-      from inbox_preview_runs where usage_day <= '2026-03-31' group by 1, 2, 3, 4`.execute(
-    database,
-  );
+  await sql`update usage_watermarks set closed_through = '2025-12-01'`.execute(database);
+  while ((await closeUsageDays(database, '2026-03-31', 1_000)) > 0);
   await sql`vacuum analyze`.execute(database);
 });
 
@@ -95,9 +92,10 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
     COUNTED + 1,
     (db) => sumUsage(db, filter, ['2026-03-02', '2026-04-01'], 'none'),
   ],
+  ['sums by user', 30 * 2 + RUNS_A_DAY + 1, (db) => sumUsage(db, filter, ['2026-03-02'], 'user')],
   [
-    'sums by workspace',
-    COUNTED + 1,
+    'sums of one workspace',
+    30 * 5 + RUNS_A_DAY + 1,
     (db) => sumUsage(db, { ...filter, environmentId: 1001 }, ['2026-03-02'], 'workspace'),
   ],
   ['a run', 1, (db) => findPreviewRun(db, ACCOUNT, 'job-7-7')],

@@ -153,6 +153,7 @@ describe.each([
                 used: expected.net + expected.refunded,
                 runs: done.length,
               });
+              expect((await usage.summaries(query)).totals).toEqual(summaries.totals);
               expect(addUp(summaries.series)).toEqual(expected);
               expect(addUp(summaries.groups!)).toEqual(expected);
               for (const group of summaries.groups!)

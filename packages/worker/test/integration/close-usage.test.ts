@@ -48,9 +48,8 @@ const read = async (database: Database) => {
   const { rows } = await sql<{ closed: string; lagging: string; days: number; used: number }>`
     select (select to_char(max(closed_through), 'YYYY-MM-DD') from usage_watermarks) as closed,
            (select to_char(min(closed_through), 'YYYY-MM-DD') from usage_watermarks) as lagging,
-           count(*)::int as days, coalesce(sum(used), 0)::int as used from inbox_preview_days`.execute(
-    database,
-  );
+           count(*)::int as days, coalesce(sum(used), 0)::int as used
+      from inbox_preview_days where grain = 'workspace_user'`.execute(database);
   return rows[0];
 };
 
