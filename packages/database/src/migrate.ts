@@ -24,7 +24,6 @@ import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 import { billingRuns } from './migrations/0016_billing_runs.ts';
 import { credits } from './migrations/0017_credits.ts';
 import { inboxPreviewUsage } from './migrations/0018_inbox_preview_usage.ts';
-import { usageByGrain } from './migrations/0019_usage_by_grain.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -50,7 +49,6 @@ const MIGRATIONS = {
   '0016_billing_runs': billingRuns,
   '0017_credits': credits,
   '0018_inbox_preview_usage': inboxPreviewUsage,
-  '0019_usage_by_grain': usageByGrain,
 };
 
 /**

@@ -44,13 +44,16 @@ export const inboxPreviewUsage: Migration = {
     await sql`
       create table inbox_preview_days (
         account_id bigint not null references accounts,
+        -- What a row is of. Whatever it adds up over is 0.
+        grain text not null check (grain in ('workspace_user', 'workspace', 'user', 'day')),
         usage_day date not null,
         environment_id int not null,
         user_id int not null,
         runs int not null check (runs > 0),
         used bigint not null check (used > 0),
         refunded bigint not null,
-        primary key (account_id, usage_day, environment_id, user_id) include (runs, used, refunded),
+        primary key (account_id, grain, usage_day, environment_id, user_id)
+          include (runs, used, refunded),
         check (refunded between 0 and used)
       )`.execute(database);
   },
