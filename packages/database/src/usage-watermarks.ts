@@ -55,11 +55,11 @@ export async function holdUsageDays(
 const DAYS_MAX = 31;
 
 /**
- * Closes days up to `through` of at most `accountsMax` accounts, those furthest behind first, in one transaction:
- * all of it or nothing. May be run again and by several workers at once; who comes second waits and finds
- * it done.
+ * Closes days up to `through` of at most `accountsMax` accounts, in one transaction: all of it or nothing. May be
+ * run again and by several workers at once; who comes second waits and finds it done. Accounts are locked in
+ * the order of their numbers, which nobody changes, so that two workers do not wait for one another in a ring.
  *
- * @returns how many accounts went forward; below `accountsMax` none is left behind.
+ * @returns how many accounts went forward; 0 once all are closed so far.
  */
 export function closeUsageDays(
   database: Database,
@@ -70,9 +70,7 @@ export function closeUsageDays(
     const { rows } = await sql<{ accountId: string }>`
       select account_id as "accountId" from usage_watermarks
        where closed_through < ${through}::date
-       order by closed_through, account_id limit ${accountsMax} for no key update`.execute(
-      transaction,
-    );
+       order by account_id limit ${accountsMax} for no key update`.execute(transaction);
     if (rows.length === 0) return 0;
     const accountIds = rows.map((row) => row.accountId);
     // Its snapshot is taken now, after the locks: a statement that locked and added up at once would miss
