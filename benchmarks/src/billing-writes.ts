@@ -33,7 +33,7 @@ const POOL_MAX = 10;
 const FIRST_ACCOUNT = 1_001;
 /** More than either side starts or debits in a second. */
 const CALLS_A_SECOND_MAX = 2_000;
-const DEBITED_ACCOUNTS = 500;
+const DEBITED_ACCOUNTS = 100;
 const PACK = 'pack_100';
 const WARM_UP_SECONDS = 1;
 

@@ -5,7 +5,7 @@
 import { findUsageOwners, type PreviewRun } from '@sluice/database/inbox-preview-runs';
 import { INTEGER_MAX } from '@sluice/domain/identifiers';
 import { z } from 'zod';
-import { originOf } from './account-guard.ts';
+import { accountCallerOf, originOf } from './account-guard.ts';
 import { billingAccountOf, isPaidPlan, refusedField, type BillingDependencies } from './billing.ts';
 import { accountParams } from './billing-shapes.ts';
 import {
@@ -81,10 +81,12 @@ export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependen
     async (request, reply) => {
       const { preview_job_id: previewJobId, environment_id: environmentId } = request.body;
       const userId = request.body.user_id ?? null;
-      const account = await billingAccountOf(request, deps);
-      const { accountId } = account;
+      const { accountId } = accountCallerOf(request);
       const owners = { environmentId, userId: userId ?? undefined };
-      const { ownsEnvironment, hasUser } = await findUsageOwners(deps.database, accountId, owners);
+      const [account, { ownsEnvironment, hasUser }] = await Promise.all([
+        billingAccountOf(request, deps),
+        findUsageOwners(deps.database, accountId, owners),
+      ]);
       if (!ownsEnvironment) throw environmentNotOwned();
       if (userId !== null && !hasUser)
         throw refusedField('user_id', 'invalid', 'is not a user of the account');
@@ -134,9 +136,8 @@ export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependen
       },
     },
     async (request, reply) => {
-      const { accountId } = await billingAccountOf(request, deps);
       const outcome = await refundRecordedRun(deps, {
-        accountId,
+        accountId: accountCallerOf(request).accountId,
         previewJobId: request.params.preview_job_id,
         quantity: request.body?.quantity,
         origin: originOf(request),
