@@ -11,8 +11,10 @@ import { registerInboxPreviewRuns } from './inbox-preview-runs.ts';
 import { registerInboxPreviewUsageLog } from './inbox-preview-usage-log.ts';
 import { registerInboxPreviewUsageSummaries } from './inbox-preview-usage-summaries.ts';
 import { registerPaymentMethods } from './payment-methods.ts';
+import { registerPlanCheckout } from './plan-checkout.ts';
 import { registerPlans } from './plans.ts';
 import type { ApiServer } from './server.ts';
+import { registerUsageProfile } from './usage-profile.ts';
 
 /** Call it on a scope that `guardAccounts` was called on. */
 export function registerBilling(scope: ApiServer, deps: BillingDependencies): void {
@@ -25,7 +27,9 @@ export function registerBilling(scope: ApiServer, deps: BillingDependencies): vo
   registerDeprecatedPurchases(scope, deps);
   registerBillingRuns(scope, deps);
   registerPlans(scope, deps);
+  registerPlanCheckout(scope, deps);
   registerBillingProfile(scope, deps);
   registerPaymentMethods(scope, deps);
   registerDowngrade(scope, deps);
+  registerUsageProfile(scope, deps);
 }

@@ -247,7 +247,7 @@ function signal(pids: readonly number[], name: NodeJS.Signals): void {
   }
 }
 
-async function findFreePort(): Promise<number> {
+export async function findFreePort(): Promise<number> {
   const listener = createServer();
   listener.listen(0, '127.0.0.1');
   await once(listener, 'listening');

@@ -23,7 +23,9 @@ import { auditLogs } from './migrations/0014_audit_logs.ts';
 import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 import { billingRuns } from './migrations/0016_billing_runs.ts';
 import { credits } from './migrations/0017_credits.ts';
-import { inboxPreviewUsage } from './migrations/0018_inbox_preview_usage.ts';
+import { vendorCustomers } from './migrations/0019_vendor_customers.ts';
+import { creditHolds } from './migrations/0020_credit_holds.ts';
+import { inboxPreviewUsage } from './migrations/0021_inbox_preview_usage.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -48,7 +50,9 @@ const MIGRATIONS = {
   '0015_audit_log_exports': auditLogExports,
   '0016_billing_runs': billingRuns,
   '0017_credits': credits,
-  '0018_inbox_preview_usage': inboxPreviewUsage,
+  '0019_vendor_customers': vendorCustomers,
+  '0020_credit_holds': creditHolds,
+  '0021_inbox_preview_usage': inboxPreviewUsage,
 };
 
 /**

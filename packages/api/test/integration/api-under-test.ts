@@ -34,8 +34,12 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-/** `changes` replaces dependencies; `timeZone` is that of the database's sessions. */
-export async function startApi(changes: Partial<ApiDependencies> = {}, timeZone?: string) {
+/** `changes` replaces dependencies, `billing` some of billing's; `timeZone` is that of the database's sessions. */
+export async function startApi(
+  changes: Partial<ApiDependencies> = {},
+  billing: Partial<ApiDependencies['billing']> = {},
+  timeZone?: string,
+) {
   const { database, url: databaseUrl } = await createTestDatabase(timeZone);
   const woken: LaneKey[] = [];
   const wokenRuns: RunKey[] = [];
@@ -69,6 +73,7 @@ export async function startApi(changes: Partial<ApiDependencies> = {}, timeZone?
       now: () => clock.nowMs,
       cardPaymentMs: 3_600_000,
       purchaseWaitMs: 1,
+      ...billing,
     },
     importSizeBytesMax: 10_000_000,
     openTail: async () => ({ close: () => {} }),
