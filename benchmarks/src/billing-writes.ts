@@ -11,11 +11,18 @@ import { recordPreviewRun } from '@sluice/api/record-preview-run';
 import { startRun } from '@sluice/api/start-run';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createDatabase, type Database } from '@sluice/database/connection';
-import { grantCredits } from '@sluice/database/credits';
 import { pricePack } from '@sluice/domain/catalogue';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { sql } from 'kysely';
-import { describeLoad, type Findings } from './billing.ts';
+import {
+  DEBITED_ACCOUNTS,
+  FIRST_ACCOUNT,
+  grantPreviews,
+  insertAccounts,
+  tokenOf,
+  useTokens,
+} from './billing-accounts.ts';
+import { describeLoad, type Findings } from './billing-findings.ts';
 import type { ChildServer } from './child-server.ts';
 import { loadWithWrk, type Call, type LoadResult } from './load.ts';
 import { median } from './report.ts';
@@ -29,15 +36,11 @@ export interface WriteOptions {
 
 /** The default of a process (`DATABASE_POOL_MAX`). */
 const POOL_MAX = 10;
-/** Far from those of the demo. */
-const FIRST_ACCOUNT = 1_001;
 /** More than either side starts or debits in a second. */
 const CALLS_A_SECOND_MAX = 2_000;
-const DEBITED_ACCOUNTS = 100;
 const PACK = 'pack_100';
 const WARM_UP_SECONDS = 1;
 
-const tokenOf = (accountId: number): string => `sa_sandbox_bench_${accountId}`;
 const newId = createIdGenerator(Date.now);
 const ORIGIN = { actor: { type: 'system' } } as const;
 
@@ -268,25 +271,6 @@ async function callDirectly(
   };
 }
 
-async function useTokens(
-  server: ChildServer,
-  accountIds: readonly number[],
-  concurrency: number,
-): Promise<void> {
-  const left = accountIds.values();
-  await Promise.all(
-    Array.from({ length: concurrency }, async () => {
-      for (const accountId of left) {
-        const answer = await fetch(`${server.url}/v1/accounts/${accountId}`, {
-          headers: { Authorization: `Bearer ${tokenOf(accountId)}` },
-        });
-        await answer.arrayBuffer();
-        if (answer.status !== 200) throw new Error(`a token is answered ${answer.status}`);
-      }
-    }),
-  );
-}
-
 async function countRows(database: Database, work: Work): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int from ${sql.table(work === 'starts' ? 'runs' : 'inbox_preview_runs')}`.execute(
@@ -311,44 +295,4 @@ async function checkCorrectness(
   }
   const made = (await countRows(database, work)) - before;
   if (made !== 1) throw new Error(`${path} twice made ${made} rows`);
-}
-
-/** Invoiced, on a paid plan, each with a workspace and a token of its own. */
-async function insertAccounts(database: Database, count: number): Promise<void> {
-  const first = FIRST_ACCOUNT - 1;
-  const last = FIRST_ACCOUNT + count;
-  const numbers = sql`generate_series(${first}::int, ${last}::int) n`;
-  await sql`
-    insert into accounts (account_id, name, plan_id, plan_name, plan_tier, billing_rail)
-    select n, 'Bench', 'premium_month', 'Premium', 'premium', 'invoiced' from ${numbers}`.execute(
-    database,
-  );
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    select n, n, 'Bench', 'key' from ${numbers}`.execute(database);
-  await sql`
-    insert into service_accounts (account_id, service_account_id, name, role)
-    select n, n, 'Bench', 'account_admin' from ${numbers}`.execute(database);
-  await sql`
-    insert into api_credentials
-      (account_id, service_account_id, kind, name, secret_hash, secret_hint, scopes)
-    select n, n, 'service_account', 'Bench', sha256(convert_to('sa_sandbox_bench_' || n, 'UTF8')), 'hint',
-           '{usage:write}'
-      from ${numbers}`.execute(database);
-  await sql`vacuum analyze`.execute(database);
-}
-
-/** More credits than are ever taken. */
-async function grantPreviews(database: Database): Promise<void> {
-  for (let index = 0; index < DEBITED_ACCOUNTS; index++)
-    await database
-      .transaction()
-      .execute((transaction) =>
-        grantCredits(
-          transaction,
-          { accountId: FIRST_ACCOUNT + index, kind: 'inbox_previews' },
-          { pool: 'purchased', amount: 1_000_000_000, expiresAtMs: null, key: 'bench' },
-          Date.now(),
-        ),
-      );
 }

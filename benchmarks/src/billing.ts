@@ -9,17 +9,8 @@
 import { parseArgs } from 'node:util';
 import { benchSummaries } from './billing-summaries.ts';
 import { benchWrites } from './billing-writes.ts';
-import { isWrkInstalled, type LoadResult } from './load.ts';
+import { isWrkInstalled } from './load.ts';
 import { publish } from './report.ts';
-
-/** What a part of it found. */
-export interface Findings {
-  readonly ratios: Record<string, number>;
-  readonly rates: Record<string, number>;
-  readonly latencyMs: Record<string, number>;
-  readonly details: Record<string, unknown>;
-  readonly postgres: string;
-}
 
 export async function benchBilling(arguments_: string[]): Promise<void> {
   const { values } = parseArgs({
@@ -49,11 +40,4 @@ export async function benchBilling(arguments_: string[]): Promise<void> {
     details: { ...writes.details, ...summaries.details },
     versions: { postgres: writes.postgres },
   });
-}
-
-export function describeLoad(label: string, result: LoadResult): string {
-  return (
-    `${label.padEnd(34)} ${Math.round(result.requestsPerSecond).toLocaleString('en').padStart(7)}/s  ` +
-    `p50 ${result.p50Ms.toFixed(2)} ms  p99 ${result.p99Ms.toFixed(2)} ms`
-  );
 }
