@@ -1,9 +1,9 @@
-/** Ten short seeds on one fleet. */
+/** Twenty short seeds on one fleet. */
 import { expect } from 'vitest';
 import { startFleet, type Broker } from '../../src/fleet-under-test.ts';
 import { describeFault, runSeed } from '../../src/run-seed.ts';
 
-const SEEDS = Array.from({ length: 10 }, (_, n) => n + 1);
+const SEEDS = Array.from({ length: 20 }, (_, n) => n + 1);
 const LENGTH_MS = 800;
 
 export async function expectNoLoss(broker: Broker): Promise<void> {
