@@ -74,14 +74,17 @@ export async function openTaskQueue<Task>(
       );
     },
     async schedule(task, everyMs) {
-      const known = await queue.getJobScheduler(keyOf(task));
-      // Written again it would begin anew, and never come due where that happens more often.
-      if (known?.every === everyMs) return;
-      await queue.upsertJobScheduler(
-        keyOf(task),
-        { every: everyMs },
-        { name: 'task.run', data: task, opts: { removeOnComplete: true, removeOnFail: true } },
-      );
+      await queues.use(async () => {
+        const queue = queues.get(name);
+        const known = await queue.getJobScheduler(keyOf(task));
+        // Written again it would begin anew, and never come due where that happens more often.
+        if (known?.every === everyMs) return;
+        await queue.upsertJobScheduler(
+          keyOf(task),
+          { every: everyMs },
+          { name: 'task.run', data: task, opts: { removeOnComplete: true, removeOnFail: true } },
+        );
+      });
     },
     async close() {
       await queues.close();
