@@ -8,7 +8,7 @@
  * `:account_id` is compared here; what else a path names is the handler's to look for **with**
  * `accountCallerOf(request).accountId`, answering 404 (`notFound`) where it is not that account's.
  *
- * Order of the answers: 401 without a token in force; 429 over the rate (`token-rate.ts`); 404 where the path names another account,
+ * Order of the answers: 401 without a token in force; 429 over the rate (`call-limit.ts`); 404 where the path names another account,
  * without asking whether it exists, so that neither body nor time tells; 403 from an address that
  * the token does not allow, for writing with a read-only token, for too low a role, for a missing
  * scope. All before the body is read.
@@ -23,11 +23,12 @@ import { includesRole, type Role, type Scope } from '@sluice/domain/account';
 import { hashSecret } from '@sluice/platform/secrets';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { looksLikeAccessToken, readAccessToken } from './access-token.ts';
+import { CallLimit, type CallLimitOptions } from './call-limit.ts';
 import { sendProblem } from './error-handling.ts';
+import { heldCallOf } from './idempotency.ts';
 import type { Problem } from './problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import type { ApiServer } from './server.ts';
-import { TokenRate } from './token-rate.ts';
 
 /** What a route asks of its caller. */
 export interface Access {
@@ -60,8 +61,9 @@ export interface AccountGuardDependencies {
     ip: string,
     nowMs: number,
   ) => Promise<void>;
-  /** Calls that one token may make a minute; 0: as many as it likes. */
+  /** Calls that one token may make a minute, at all processes together; 0: as many as it likes. */
   readonly ratePerMinute: number;
+  readonly takeCalls: CallLimitOptions['takeCalls'];
   /** Signs access tokens, among other things (`API_SECRET`). */
   readonly secret: string;
   readonly now: () => number;
@@ -78,6 +80,7 @@ declare module 'fastify' {
   }
 }
 
+const MINUTE_MS = 60_000;
 const TOKEN_TTL_MS = 1_000;
 const TOKEN_COUNT_MAX = 10_000;
 /** The last use of a token is written so often at most. */
@@ -90,7 +93,13 @@ const BEARER = /^bearer +([\w.~+/=-]{1,1024}) *$/i;
 export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDependencies): void {
   const authenticate = createAuthenticate(dependencies);
   const noteUse = createUseRecorder(dependencies);
-  const rate = new TokenRate(dependencies.ratePerMinute, dependencies.now);
+  const rate = new CallLimit({
+    name: 'token',
+    countMax: dependencies.ratePerMinute,
+    windowMs: MINUTE_MS,
+    now: dependencies.now,
+    takeCalls: dependencies.takeCalls,
+  });
 
   scope.addHook('onRoute', (route) => {
     if (!route.config?.access) throw new Error(`${route.url} does not say who may call it`);
@@ -106,7 +115,11 @@ export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDepend
         message: 'unauthorized: the bearer token is missing or not in force',
       });
     }
-    const refusal = limit(reply, rate, caller) ?? refuse(request, caller);
+    const overRate =
+      dependencies.ratePerMinute === 0
+        ? undefined
+        : await limit(reply, rate, dependencies.ratePerMinute, caller);
+    const refusal = overRate ?? refuse(request, caller);
     if (refusal) return sendProblem(request, reply, refusal);
     request.accountCaller = caller;
     noteUse(request, caller);
@@ -130,6 +143,7 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
     ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,
     requestId: request.id,
+    call: heldCallOf(request),
   };
 }
 
@@ -176,18 +190,22 @@ function isInForce(token: AccountToken | undefined, nowMs: number): token is Acc
 }
 
 /** Counts the call and says in the headers what is left; a problem where it is one too many. */
-function limit(reply: FastifyReply, rate: TokenRate, caller: AccountCaller): Problem | undefined {
-  if (rate.perMinute === 0) return undefined;
-  const { remaining, resetSeconds, isExceeded } = rate.take(caller.credentialId);
+async function limit(
+  reply: FastifyReply,
+  rate: CallLimit,
+  perMinute: number,
+  caller: AccountCaller,
+): Promise<Problem | undefined> {
+  const { remaining, resetSeconds, isExceeded } = await rate.take(caller.credentialId);
   void reply.headers({
-    'ratelimit-limit': rate.perMinute,
+    'ratelimit-limit': perMinute,
     'ratelimit-remaining': remaining,
     'ratelimit-reset': resetSeconds,
   });
   if (!isExceeded) return undefined;
   return {
     code: 'rate_limited',
-    message: `a token may make ${rate.perMinute} calls a minute`,
+    message: `a token may make ${perMinute} calls a minute`,
     retryAfterSeconds: resetSeconds,
   };
 }

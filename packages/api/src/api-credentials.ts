@@ -8,9 +8,9 @@ import type { Account } from '@sluice/database/accounts';
 import {
   type Credential,
   type CredentialKind,
-  type CredentialOutcome,
-  type KeptSecret,
+  type MadeCredential,
   type NewCredential,
+  type ShownSecret,
 } from '@sluice/database/api-credentials';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { INTEGER_MAX } from '@sluice/domain/identifiers';
@@ -53,14 +53,14 @@ export interface CredentialDependencies {
     given: NewCredential,
     origin: ChangeOrigin,
     nowMs: number,
-  ) => Promise<Credential | undefined>;
+  ) => Promise<MadeCredential | undefined>;
   readonly rotateCredential: (
     accountId: number,
     credentialId: number,
-    secret: KeptSecret,
+    secret: ShownSecret,
     origin: ChangeOrigin,
     nowMs: number,
-  ) => Promise<CredentialOutcome>;
+  ) => Promise<MadeCredential | 'revoked' | undefined>;
   readonly revokeCredential: (
     accountId: number,
     credentialId: number,
@@ -178,7 +178,7 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
         return sendProblem(request, reply, refusedField('expires_at', 'must be in the future'));
       }
       const secret = await makeSecret(dependencies, caller.accountId, kind);
-      const row = await dependencies.createCredential(
+      const made = await dependencies.createCredential(
         caller.accountId,
         {
           kind,
@@ -195,11 +195,11 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
         originOf(request),
         nowMs,
       );
-      if (!row) {
+      if (!made) {
         const problem = refusedField('environment_id', 'must be a workspace of the account');
         return sendProblem(request, reply, problem);
       }
-      return reply.send({ api_credential: credentialToWire(row), secret: secret.text });
+      return reply.send(madeToWire(made));
     },
   );
 }
@@ -238,7 +238,7 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
           message: 'the credential is revoked; make a new one',
         });
       }
-      return reply.send({ api_credential: credentialToWire(outcome), secret: secret.text });
+      return reply.send(madeToWire(outcome));
     },
   );
 
@@ -266,6 +266,11 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
     },
   );
 }
+
+const madeToWire = (made: MadeCredential) => ({
+  api_credential: credentialToWire(made.credential),
+  secret: made.secret.text,
+});
 
 /** A sandbox's tokens say so. */
 async function makeSecret(

@@ -9,6 +9,7 @@ import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { AppKey } from '@sluice/database/credentials';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import { sendProblem } from './error-handling.ts';
+import { heldCallOf } from './idempotency.ts';
 import { RecentAnswers } from './recent-answers.ts';
 
 const KEY_TTL_MS = 1000;
@@ -93,6 +94,7 @@ export function changeOriginOf(request: FastifyRequest): ChangeOrigin {
     ipAddr: request.ip,
     userAgent: request.headers['user-agent'] ?? null,
     requestId: request.id,
+    call: heldCallOf(request),
   };
 }
 

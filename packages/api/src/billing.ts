@@ -35,7 +35,9 @@ export async function billingAccountOf(
 }
 
 /** As the vendor knows the account. The address is what a lost customer is found by, so it is one for ever. */
-export const contactOf = (account: BillingAccount): BillingContact => ({
+export const contactOf = (
+  account: Pick<BillingAccount, 'accountId' | 'name' | 'billingEmail'>,
+): BillingContact => ({
   name: account.name,
   email: account.billingEmail ?? `account-${account.accountId}@billing.invalid`,
 });

@@ -1,6 +1,7 @@
 /** The way from an Essentials trial to the Builder plan; the only change of plan that is not bought. */
 import { endEssentialsTrial } from '@sluice/database/account-plans';
 import { recordChange } from '@sluice/database/audit-logs';
+import { transactOnce } from '@sluice/database/transact-once';
 import { z } from 'zod';
 import { originOf } from './account-guard.ts';
 import { billingAccountOf, type BillingDependencies } from './billing.ts';
@@ -35,23 +36,35 @@ export function registerDowngrade(scope: ApiServer, deps: BillingDependencies): 
     async (request, reply) => {
       const account = await billingAccountOf(request, deps);
       const builder = deps.catalogue.plans.find((plan) => plan.tier === 'builder');
-      const outcome = await deps.database.transaction().execute(async (transaction) => {
-        const ended = await endEssentialsTrial(transaction, account.accountId, builder, deps.now());
-        if (ended === 'downgraded')
-          await recordChange(
+      const origin = originOf(request);
+      const isDone = (ended: string): boolean => ended === 'downgraded';
+      const outcome = await transactOnce(
+        deps.database,
+        origin.call,
+        isDone,
+        async (transaction) => {
+          const ended = await endEssentialsTrial(
             transaction,
             account.accountId,
-            originOf(request),
-            {
-              objectType: 'account',
-              objectId: account.accountId,
-              before: { plan: account.planId },
-              after: { plan: builder?.id },
-            },
+            builder,
             deps.now(),
           );
-        return ended;
-      });
+          if (ended === 'downgraded')
+            await recordChange(
+              transaction,
+              account.accountId,
+              origin,
+              {
+                objectType: 'account',
+                objectId: account.accountId,
+                before: { plan: account.planId },
+                after: { plan: builder?.id },
+              },
+              deps.now(),
+            );
+          return ended;
+        },
+      );
       if (outcome === 'not-allowed')
         throw new RequestRefused({
           code: 'plan_transition_not_allowed',

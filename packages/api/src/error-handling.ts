@@ -56,6 +56,13 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
         code: 'unsupported_media_type',
         message: 'the body must be sent with Content-Type: application/json',
       };
+    case 'CALL_OVERTAKEN':
+      return {
+        code: 'idempotency_key_in_use',
+        message:
+          'the same call was made anew while this one waited; nothing was changed, try again',
+        retryAfterSeconds: RETRY_AFTER_SECONDS,
+      };
     case 'FST_ERR_BAD_URL':
       return { code: 'invalid_request', message: 'the path is not valid percent-encoded UTF-8' };
     case 'FST_ERR_MAX_PARAM_LENGTH':

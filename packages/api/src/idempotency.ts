@@ -3,17 +3,20 @@
  * same key is answered as the first time, and has no second effect.
  *
  * Scope: who calls, method, path. Kept is what the call did: 2xx, and 402, for seven days. What was
- * refused (4xx) or failed (5xx) had no effect, so the key is free again. The same key with another
+ * refused (4xx) or failed (5xx) without a change leaves the key free again. The same key with another
  * body is 422, while the first call runs 409.
  *
  * An answer may hold a secret that is shown once. So the key itself is not kept, and the answer is
  * sealed (AES-256-GCM) under a key made from it: only who sends the key again can have it opened.
  *
- * Trade-off: the answer is written after the change is committed. Where the process dies between the
- * two, the same call runs again after a minute.
+ * The answer is written after the change is committed, but what came of the change is committed with
+ * it (`database/src/transact-once.ts`): where the process dies between the two, or what follows the
+ * change fails, the same call goes on from there. Where it dies before the commit, the same call runs
+ * once its lock is over, after a minute.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
 import type { IdempotencyKey, KeyClaim } from '@sluice/database/idempotency-keys';
+import type { HeldCall } from '@sluice/database/transact-once';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from './error-handling.ts';
 import { invalidRequest, type Problem } from './problem.ts';
@@ -29,7 +32,7 @@ export interface IdempotencyDependencies {
       readonly forgottenBeforeMs: number;
     },
   ) => Promise<KeyClaim>;
-  readonly keepIdempotentAnswer: (key: IdempotencyKey, answer: Buffer) => Promise<void>;
+  readonly keepIdempotentAnswer: (key: IdempotencyKey, answer: Buffer) => Promise<Buffer>;
   readonly releaseIdempotencyKey: (key: IdempotencyKey) => Promise<void>;
   readonly secret: string;
   readonly now: () => number;
@@ -38,13 +41,18 @@ export interface IdempotencyDependencies {
 declare module 'fastify' {
   interface FastifyRequest {
     /** The key that this call holds; null where it has none or does not run. */
-    heldKey: HeldKey | null;
+    heldCall: ClaimedCall | null;
   }
 }
 
-interface HeldKey extends IdempotencyKey {
-  readonly sealKey: Buffer;
+interface ClaimedCall extends HeldCall {
+  /** The same call has made its change before, and was not answered. */
+  readonly isDone: boolean;
 }
+
+/** For the use case that makes the change of this call. */
+export const heldCallOf = ({ heldCall }: FastifyRequest): HeldCall | undefined =>
+  heldCall ?? undefined;
 
 /** For whoever clears what is older. */
 export const IDEMPOTENCY_KEPT_MS = 7 * 86_400_000;
@@ -57,7 +65,7 @@ const KEPT_HEADERS = ['content-type', 'retry-after', 'location'] as const;
 
 /** For every route of `app`, also those declared later. */
 export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencies): void {
-  app.decorateRequest('heldKey', null);
+  app.decorateRequest('heldCall', null);
 
   app.addHook('preHandler', async (request, reply) => {
     const given = request.headers['idempotency-key'];
@@ -65,19 +73,19 @@ export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencie
       return undefined;
     if (typeof given !== 'string' || !KEY.test(given))
       return sendProblem(request, reply, invalidKey());
-    const key = holdKey(dependencies.secret, request, given);
+    const call = holdKey(dependencies.secret, request, given);
     const nowMs = dependencies.now();
-    const claim = await dependencies.claimIdempotencyKey(key, fingerprintOf(request.body), {
+    const claim = await dependencies.claimIdempotencyKey(call, fingerprintOf(request.body), {
       nowMs,
       lockedUntilMs: nowMs + LOCK_MS,
       forgottenBeforeMs: nowMs - IDEMPOTENCY_KEPT_MS,
     });
     switch (claim.outcome) {
       case 'claimed':
-        request.heldKey = key;
+        request.heldCall = { ...call, isDone: claim.isDone };
         return undefined;
       case 'answered':
-        return sendAgain(reply, open(key.sealKey, claim.answer));
+        return sendAgain(reply, openAnswer(call, claim.answer));
       case 'running':
         return sendProblem(request, reply, {
           code: 'idempotency_key_in_use',
@@ -93,15 +101,22 @@ export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencie
   });
 
   app.addHook('onSend', async (request, reply, payload) => {
-    const key = request.heldKey;
-    if (!key) return payload;
-    request.heldKey = null;
+    const call = request.heldCall;
+    if (!call) return payload;
+    request.heldCall = null;
     const isKept = (reply.statusCode >= 200 && reply.statusCode < 300) || reply.statusCode === 402;
     try {
-      if (isKept) {
-        const answer = seal(key.sealKey, toKept(reply, payload));
-        await dependencies.keepIdempotentAnswer(key, answer);
-      } else await dependencies.releaseIdempotencyKey(key);
+      if (!isKept) {
+        await dependencies.releaseIdempotencyKey(call);
+        return payload;
+      }
+      const own = call.seal(Buffer.from(JSON.stringify(toKept(reply, payload))));
+      const kept = await dependencies.keepIdempotentAnswer(call, own);
+      if (kept.equals(own)) return payload;
+      // Another process made this answer at the same time: both say the same.
+      const { status, headers, body } = openAnswer(call, kept);
+      void reply.code(status).headers({ ...headers, 'content-length': Buffer.byteLength(body) });
+      return body;
     } catch (error) {
       // The call is done; that its answer is not kept must not make it look as if it were not.
       request.log.error({ error }, 'the answer of an idempotent call was not kept');
@@ -133,19 +148,24 @@ function sendAgain(reply: FastifyReply, { status, headers, body }: KeptAnswer): 
     .send(status === 204 ? undefined : body);
 }
 
-function holdKey(secret: string, request: FastifyRequest, given: string): HeldKey {
+function holdKey(secret: string, request: FastifyRequest, given: string): HeldCall {
   const principal = principalOf(request);
   const [path] = request.url.split('?');
   const scoped = (purpose: string) =>
     createHmac('sha256', secret)
       .update(JSON.stringify([purpose, principal, request.method, path, given]))
       .digest();
+  const sealKey = scoped('idempotency answer');
   return {
     principal,
     keyHash: scoped('idempotency key'),
-    sealKey: scoped('idempotency answer'),
+    seal: (content) => seal(sealKey, content),
+    open: (sealed) => open(sealKey, sealed),
   };
 }
+
+const openAnswer = (call: HeldCall, sealed: Buffer): KeptAnswer =>
+  JSON.parse(call.open(sealed).toString('utf8')) as KeptAnswer;
 
 function fingerprintOf(body: unknown): Buffer {
   const bytes = Buffer.isBuffer(body) ? body : JSON.stringify(body ?? null);
@@ -161,20 +181,19 @@ function principalOf({ accountCaller, caller }: FastifyRequest): string {
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
 
-function seal(key: Buffer, answer: KeptAnswer): Buffer {
+function seal(key: Buffer, content: Buffer): Buffer {
   const nonce = randomBytes(NONCE_SIZE_BYTES);
   const cipher = createCipheriv('aes-256-gcm', key, nonce);
-  const sealed = [cipher.update(JSON.stringify(answer), 'utf8'), cipher.final()];
+  const sealed = [cipher.update(content), cipher.final()];
   return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]);
 }
 
 /** @throws Error where it was not sealed with this key. */
-function open(key: Buffer, sealed: Buffer): KeptAnswer {
+function open(key: Buffer, sealed: Buffer): Buffer {
   const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_SIZE_BYTES));
   const bodyAt = NONCE_SIZE_BYTES + TAG_SIZE_BYTES;
   decipher.setAuthTag(sealed.subarray(NONCE_SIZE_BYTES, bodyAt));
-  const text = Buffer.concat([decipher.update(sealed.subarray(bodyAt)), decipher.final()]);
-  return JSON.parse(text.toString('utf8')) as KeptAnswer;
+  return Buffer.concat([decipher.update(sealed.subarray(bodyAt)), decipher.final()]);
 }
 
 const invalidKey = (): Problem =>

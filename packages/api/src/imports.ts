@@ -6,12 +6,14 @@
  * Postgres.
  */
 import { Readable } from 'node:stream';
+import type { HeldCall } from '@sluice/database/transact-once';
 import type { IncomingMessage } from 'node:http';
 import type { ImportKey, ImportRow, NewImport } from '@sluice/database/imports';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
+import { heldCallOf } from './idempotency.ts';
 import {
   badBody,
   badRequest,
@@ -30,7 +32,7 @@ import type { ApiServer } from './server.ts';
 import { whyNoUrl } from './url-field.ts';
 
 export interface ImportDependencies {
-  readonly insertImport: (made: NewImport) => Promise<ImportRow>;
+  readonly insertImport: (made: NewImport, call?: HeldCall) => Promise<ImportRow>;
   readonly deleteImport: (key: ImportKey) => Promise<void>;
   readonly findImport: (key: ImportKey) => Promise<ImportRow | undefined>;
   readonly listImports: (
@@ -39,7 +41,11 @@ export interface ImportDependencies {
     limit: number,
   ) => Promise<ImportRow[]>;
   readonly finishUpload: (key: ImportKey, nowMs: number) => Promise<ImportRow | undefined>;
-  readonly cancelImport: (key: ImportKey, nowMs: number) => Promise<ImportRow | undefined>;
+  readonly cancelImport: (
+    key: ImportKey,
+    nowMs: number,
+    call: HeldCall | undefined,
+  ) => Promise<ImportRow | undefined>;
   readonly appendImportChunk: (
     key: ImportKey,
     fencing: number,
@@ -152,6 +158,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
           const { data_file_url: url, ...given } = request.body.import;
           const made = await dependencies.insertImport(
             toNew(environmentOf(request), given, url, now()),
+            heldCallOf(request),
           );
           return reply.send({ import: toWire(made) });
         }
@@ -223,7 +230,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
     },
     async (request, reply) => {
       const key = { environmentId: environmentOf(request), importId: request.params.import_id };
-      const canceled = await dependencies.cancelImport(key, now());
+      const canceled = await dependencies.cancelImport(key, now(), heldCallOf(request));
       if (canceled) return reply.send({ import: toWire(canceled) });
       const row = await dependencies.findImport(key);
       if (!row) return sendProblem(request, reply, notFound('import'));

@@ -4,6 +4,7 @@
  * Each answers only what is so when it answers. None waits for a delivery: the lane is woken, and
  * its state and its deliveries tell what came of it. What does not fit the present state is 409.
  */
+import type { HeldCall } from '@sluice/database/transact-once';
 import type {
   AppendOutcome,
   HeadSkip,
@@ -13,12 +14,12 @@ import type {
 } from '@sluice/database/lane-actions';
 import type { LaneState } from '@sluice/database/lane-states';
 import type { LaneKey } from '@sluice/database/lanes';
-import { FAILURE_CLASSES } from '@sluice/domain/delivery-failure';
 import { isSelectableEventType, SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf, keyNameOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
+import { heldCallOf } from './idempotency.ts';
 import { sampleBody } from './event-schemas.ts';
 import {
   badBody,
@@ -30,15 +31,29 @@ import {
   sequenceInPath,
   text,
 } from './fields.ts';
+import { laneState, toWire } from './lane-state-view.ts';
 import { notFound } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
 export interface LaneOperationDependencies {
   readonly findLaneState: (lane: LaneKey) => Promise<LaneState | undefined>;
   readonly probeNow: (lane: LaneKey, nowMs: number) => Promise<ProbeOutcome>;
-  readonly skipHead: (lane: LaneKey, skip: HeadSkip, nowMs: number) => Promise<SkipOutcome>;
-  readonly appendResend: (lane: LaneKey, sequence: number) => Promise<AppendOutcome>;
-  readonly appendTest: (lane: LaneKey, test: TestDelivery) => Promise<AppendOutcome>;
+  readonly skipHead: (
+    lane: LaneKey,
+    skip: HeadSkip,
+    nowMs: number,
+    call: HeldCall | undefined,
+  ) => Promise<SkipOutcome>;
+  readonly appendResend: (
+    lane: LaneKey,
+    sequence: number,
+    call: HeldCall | undefined,
+  ) => Promise<AppendOutcome>;
+  readonly appendTest: (
+    lane: LaneKey,
+    test: TestDelivery,
+    call: HeldCall | undefined,
+  ) => Promise<AppendOutcome>;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly newId: () => string;
   readonly now: () => number;
@@ -49,41 +64,6 @@ export interface LaneOperationDependencies {
 const REASON_LENGTH_MAX = 500;
 const tags = ['reporting webhooks'];
 const params = z.object({ webhook_id: idInPath });
-const seconds = z.int().nullable();
-
-const laneState = z
-  .object({
-    state: z.enum(['healthy', 'failing']).meta({
-      description:
-        '`failing`: the head is tried again and again, and all that follows waits for it.',
-    }),
-    disabled: z.boolean(),
-    sending: z.boolean().meta({ description: 'A worker is at it now.' }),
-    unfinished_count: z
-      .int()
-      .meta({ description: 'Deliveries that are neither delivered nor abandoned, with the head.' }),
-    next_probe_at: seconds.meta({ description: 'Unix seconds; null while healthy.' }),
-    head: z
-      .object({
-        sequence: z.int(),
-        event_id: z.string(),
-        event_type: z.string(),
-        attempts: z.int(),
-        first_attempt_at: seconds,
-        last_attempt_at: seconds,
-        status: z.int().nullable().meta({ description: 'Of the last attempt.' }),
-        failure: z.string().nullable().meta({ description: 'The class of the last failure.' }),
-        failure_meaning: z.string().nullable(),
-        failure_message: z.string().nullable(),
-        abandons_at: seconds.meta({
-          description: 'Unix seconds of the last attempt that it will get; null before the first.',
-        }),
-      })
-      .nullable()
-      .meta({ description: 'The first delivery that is not finished; null where none is.' }),
-  })
-  .meta({ id: 'LaneState', description: 'What the deliveries of a webhook wait for.' });
-
 const logged = z.object({
   sequence: z.int().meta({ description: 'Of the new delivery, for `…/deliveries`.' }),
   event_id: z.string().optional(),
@@ -194,7 +174,12 @@ export function registerLaneOperations(
       const { sequence, reason } = request.body;
       const by = `skipped with the key "${keyNameOf(request)}"`;
       const note = reason ? `${by}: ${reason}` : by;
-      const outcome = await dependencies.skipHead(lane, { sequence, note }, dependencies.now());
+      const outcome = await dependencies.skipHead(
+        lane,
+        { sequence, note },
+        dependencies.now(),
+        heldCallOf(request),
+      );
       if (outcome === 'not_found') return noWebhook(request, reply);
       if (outcome !== 'skipped') return refuse(request, reply, SKIP_REFUSALS[outcome]);
       await wake(request, lane);
@@ -217,7 +202,11 @@ export function registerLaneOperations(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const appended = await dependencies.appendResend(lane, request.params.sequence);
+      const appended = await dependencies.appendResend(
+        lane,
+        request.params.sequence,
+        heldCallOf(request),
+      );
       if (appended.outcome === 'not_found') {
         return sendProblem(request, reply, notFound('the delivery was'));
       }
@@ -260,51 +249,17 @@ export function registerLaneOperations(
       const eventId = dependencies.newId();
       const occurredAtMs = dependencies.now();
       const body = sampleBody(eventType, eventId, occurredAtMs);
-      const appended = await dependencies.appendTest(lane, {
-        eventId,
-        eventType,
-        occurredAtMs,
-        body,
-      });
+      const test = { eventId, eventType, occurredAtMs, body };
+      const appended = await dependencies.appendTest(lane, test, heldCallOf(request));
       if (appended.outcome === 'not_found') return noWebhook(request, reply);
       if (appended.outcome !== 'logged')
         return refuse(request, reply, APPEND_REFUSALS[appended.outcome]);
       await wake(request, lane);
-      return reply.send({ sequence: appended.sequence, event_id: eventId });
+      return reply.send({ sequence: appended.sequence, event_id: appended.eventId });
     },
   );
 }
 
 function laneOf(request: FastifyRequest, webhookId: number): LaneKey {
   return { environmentId: environmentOf(request), webhookId };
-}
-
-const toSeconds = (date: Date | null) => (date ? Math.floor(date.getTime() / 1000) : null);
-
-function toWire(lane: LaneState, giveUpAfterMs: number): z.infer<typeof laneState> {
-  const { head } = lane;
-  return {
-    state: lane.state,
-    disabled: lane.isPaused,
-    sending: lane.isHeld,
-    unfinished_count: lane.unfinishedCount,
-    next_probe_at: toSeconds(lane.nextProbeAt),
-    head: head
-      ? {
-          sequence: head.sequence,
-          event_id: head.eventId,
-          event_type: head.eventType,
-          attempts: head.attempts,
-          first_attempt_at: toSeconds(head.firstAttemptAt),
-          last_attempt_at: toSeconds(head.lastAttemptAt),
-          status: head.status,
-          failure: head.failure,
-          failure_meaning: head.failure && FAILURE_CLASSES[head.failure],
-          failure_message: head.failureMessage,
-          abandons_at:
-            head.firstAttemptAt &&
-            Math.floor((head.firstAttemptAt.getTime() + giveUpAfterMs) / 1000),
-        }
-      : null,
-  };
 }

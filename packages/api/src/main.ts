@@ -6,9 +6,12 @@ import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
+import { clearCallCounts } from '@sluice/database/call-counts';
 import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
 import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
+import { findAccount } from '@sluice/database/accounts';
+import { findVendorCustomer } from '@sluice/database/runs';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
@@ -25,11 +28,14 @@ import { createSealedText } from '@sluice/platform/sealed-text';
 import { buildServer, listen } from './server.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
+import { tellVendorCustomer } from './tell-vendor-customer.ts';
 import { TailHub } from './tail-hub.ts';
 
 const OUTBOX_INTERVAL_MS = 500;
-const KEYS_CLEARED_INTERVAL_MS = 60_000;
-const KEYS_CLEARED_MAX = 10_000;
+const CLEARED_INTERVAL_MS = 60_000;
+const CLEARED_MAX = 10_000;
+/** Longer than any window of a limit. */
+const COUNTS_KEPT_MS = 86_400_000;
 const READINESS_DEADLINE_MS = 2_000;
 /** In hex: as long as the keys that this kind of service is known for. */
 const SECRET_SIZE_BYTES = 32;
@@ -110,6 +116,15 @@ const outbox = repeat(
       settings.ANALYTICS_URL === undefined
         ? undefined
         : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
+    tellVendorCustomer: (entry) =>
+      tellVendorCustomer(
+        {
+          vendor,
+          findVendorCustomer: (...rest) => findVendorCustomer(database, ...rest),
+          findAccount: (...rest) => findAccount(database, ...rest),
+        },
+        entry,
+      ),
     secret,
     now,
     onFailure: ({ topic, outboxId, attempt }, error) =>
@@ -118,10 +133,11 @@ const outbox = repeat(
 );
 lifecycle.defer('outbox', () => outbox.stop());
 
-const keyClearing = repeat('clear idempotency keys', KEYS_CLEARED_INTERVAL_MS, logger, () =>
-  clearIdempotencyKeys(database, now() - IDEMPOTENCY_KEPT_MS, KEYS_CLEARED_MAX),
-);
-lifecycle.defer('key clearing', () => keyClearing.stop());
+const clearing = repeat('clear keys and counts', CLEARED_INTERVAL_MS, logger, async () => {
+  await clearIdempotencyKeys(database, now() - IDEMPOTENCY_KEPT_MS, CLEARED_MAX);
+  await clearCallCounts(database, now() - COUNTS_KEPT_MS, CLEARED_MAX);
+});
+lifecycle.defer('clearing', () => clearing.stop());
 
 const server = await buildServer({
   logger,

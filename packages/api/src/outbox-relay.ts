@@ -1,5 +1,6 @@
 /**
- * Tells what the outbox holds: mails of signups, and the analytics event of a startup application.
+ * Tells what the outbox holds: mails of signups, the analytics event of a startup application, and to
+ * the payment vendor what stands on an account's invoices.
  *
  * A code is drawn here, when its mail is written, so that it is in no queue and no row. The event is
  * a Pipelines `track` call whose `messageId` is the entry's key: intake takes it once, however often
@@ -7,6 +8,7 @@
  */
 import type { OutboxEntry } from '@sluice/database/outbox';
 import { STARTUP_TOPIC } from '@sluice/database/partners';
+import { CUSTOMER_TOPIC } from '@sluice/database/vendor-customers';
 import { SIGNUP_TOPIC, type StartedSignup } from '@sluice/database/signups';
 import type { Mailer } from './mailer.ts';
 import { CODE_LIFETIME_MS, hashCode, newCode } from './signup-code.ts';
@@ -33,6 +35,8 @@ export interface RelayDependencies {
   readonly mailer: Pick<Mailer, 'send'>;
   /** Absent: the events wait in the outbox. */
   readonly analytics: AnalyticsTarget | undefined;
+  /** Absent: there is no payment vendor, and what it would be told waits. */
+  readonly tellVendorCustomer?: (entry: OutboxEntry) => Promise<void>;
   readonly secret: string;
   readonly now: () => number;
   /** An entry could not be told; never with a code or an address. */
@@ -51,10 +55,11 @@ const STARTUP_EVENT = 'startup_program.application_submitted';
 
 /** Makes the step that tells what is due and returns how many entries that were. */
 export function createRelay(dependencies: RelayDependencies): () => Promise<number> {
-  const { analytics } = dependencies;
+  const { analytics, tellVendorCustomer } = dependencies;
   const tellers: Record<string, (entry: OutboxEntry) => Promise<void>> = {
     [SIGNUP_TOPIC]: (entry) => mailSignup(dependencies, entry),
     ...(analytics && { [STARTUP_TOPIC]: (entry: OutboxEntry) => track(analytics, entry) }),
+    ...(tellVendorCustomer && { [CUSTOMER_TOPIC]: tellVendorCustomer }),
   };
   return async () => {
     const entries = await dependencies.claimOutbox(
@@ -82,7 +87,9 @@ async function mailSignup(dependencies: RelayDependencies, entry: OutboxEntry): 
   const signupId = String(entry.payload['signup_id']);
   const signup = await dependencies.findSignup(signupId);
   const nowMs = dependencies.now();
-  if (!signup || nowMs - signup.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS) return;
+  // Without an address: it had its codes.
+  if (!signup || signup.email === '' || nowMs - signup.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS)
+    return;
   const to = signup.email;
   if (signup.isKnown) {
     await mailer.send({ to, subject: 'You already have an account', text: KNOWN_TEXT });

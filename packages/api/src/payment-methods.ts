@@ -2,6 +2,7 @@
 import type { BillingAccount } from '@sluice/database/account-plans';
 import type { Address } from '@sluice/database/accounts';
 import { recordChange } from '@sluice/database/audit-logs';
+import { transactOnce } from '@sluice/database/transact-once';
 import { findVendorCustomer, insertVendorCustomer, listPendingRuns } from '@sluice/database/runs';
 import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
 import { idempotencyKey } from '@sluice/domain/run-workflow';
@@ -90,11 +91,13 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
       const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
       if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
       answerOf(set);
-      await deps.database.transaction().execute((transaction) =>
+      const origin = originOf(request);
+      const isRecorded = (auditLogId: number | undefined): boolean => auditLogId !== undefined;
+      await transactOnce(deps.database, origin.call, isRecorded, (transaction) =>
         recordChange(
           transaction,
           account.accountId,
-          originOf(request),
+          origin,
           {
             objectType: 'payment_method',
             objectId: account.accountId,
@@ -128,7 +131,9 @@ async function customerOf(deps: BillingDependencies, account: BillingAccount): P
   const created = answerOf(
     await deps.vendor.createCustomer({ accountId, ...contactOf(account) }, key),
   );
-  await insertVendorCustomer(deps.database, accountId, created);
+  await deps.database
+    .transaction()
+    .execute((transaction) => insertVendorCustomer(transaction, accountId, created, deps.now()));
   return (await findVendorCustomer(deps.database, accountId)) ?? created;
 }
 

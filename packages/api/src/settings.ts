@@ -34,8 +34,8 @@ export const apiSettings = platformSettings.extend({
   API_TRUSTED_PROXIES: addressList.describe(
     'proxies in front, commas between: their X-Forwarded-For says who calls, which limits and the audit log go by',
   ),
-  API_RATE_LIMIT_PER_MINUTE: integer(0, 10_000_000, 6_000).describe(
-    'calls a minute that a token of a service account may make in one process, 429 beyond; 0: as many as it likes',
+  API_RATE_LIMIT_PER_MINUTE: integer(0, 10_000_000, 500).describe(
+    'calls a minute that a token of a service account may make, at all API processes together, 429 beyond; 0: as many as it likes',
   ),
   SMTP_URL: z
     .url({ protocol: /^smtps?$/ })

@@ -8,11 +8,12 @@
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { CreatedAccount, NewAccount, SignupLimits } from '@sluice/database/signups';
+import type { HeldCall } from '@sluice/database/transact-once';
 import { newKey, newServiceAccountToken } from '@sluice/platform/secrets';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
 import { instant } from './account-view.ts';
-import { AddressLimiter } from './address-limiter.ts';
+import { CallLimit, type CallLimitOptions } from './call-limit.ts';
 import { sendProblem } from './error-handling.ts';
 import {
   badBody,
@@ -23,6 +24,7 @@ import {
   unprocessable,
 } from './fields.ts';
 import type { ApiServer } from './server.ts';
+import { heldCallOf } from './idempotency.ts';
 import { CODE_LIFETIME_MS, isCode } from './signup-code.ts';
 
 export interface SignupDependencies {
@@ -30,6 +32,7 @@ export interface SignupDependencies {
     given: { readonly email: string; readonly ip: string },
     limits: SignupLimits,
     nowMs: number,
+    call: HeldCall | undefined,
   ) => Promise<'started' | 'too_many'>;
   readonly countSignupAttempt: (
     email: string,
@@ -40,6 +43,7 @@ export interface SignupDependencies {
     origin: Omit<ChangeOrigin, 'actor'>,
     nowMs: number,
   ) => Promise<CreatedAccount | 'used' | 'email_taken'>;
+  readonly takeCalls: CallLimitOptions['takeCalls'];
   readonly secret: string;
   readonly now: () => number;
 }
@@ -57,7 +61,13 @@ const failures = { ...badRequest, ...badBody, ...unprocessable, ...tooMany, ...c
 
 export function registerSignup(scope: ApiServer, dependencies: SignupDependencies): void {
   const { now } = dependencies;
-  const tries = new AddressLimiter({ countMax: TRIES_PER_HOUR_AND_IP, windowMs: HOUR_MS, now });
+  const tries = new CallLimit({
+    name: 'signup code from',
+    countMax: TRIES_PER_HOUR_AND_IP,
+    windowMs: HOUR_MS,
+    now,
+    takeCalls: dependencies.takeCalls,
+  });
 
   scope.post(
     '/v1/account_signup',
@@ -84,6 +94,7 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
         { email: request.body.email, ip: request.ip },
         LIMITS,
         now(),
+        heldCallOf(request),
       );
       if (outcome === 'too_many') {
         return sendProblem(request, reply, {
@@ -110,24 +121,24 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
       },
     },
     async (request, reply) => {
-      const retryAfterSeconds = tries.take(request.ip);
-      if (retryAfterSeconds !== undefined) {
+      const { isExceeded, resetSeconds } = await tries.take(request.ip);
+      if (isExceeded) {
         return sendProblem(request, reply, {
           code: 'too_many_attempts',
           message: 'too many codes were tried from this address; try again later',
-          retryAfterSeconds,
+          retryAfterSeconds: resetSeconds,
         });
       }
       const given = request.body;
       const nowMs = now();
-      const kept = await dependencies.countSignupAttempt(given.email, nowMs);
-      if (!isCode(dependencies.secret, kept, given.email, given.code) || !kept)
-        return sendProblem(request, reply, INVALID_CODE);
+      // A call that has made its account and was not answered has used its code.
+      const signupId = request.heldCall?.isDone ? '' : await signupOf(dependencies, given, nowMs);
+      if (signupId === undefined) return sendProblem(request, reply, INVALID_CODE);
 
       const token = newServiceAccountToken(given.sandbox);
       const outcome = await dependencies.createAccount(
         {
-          signupId: kept.signupId,
+          signupId,
           email: given.email,
           companyName: given.company_name,
           firstName: given.first_name,
@@ -142,6 +153,7 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
           ipAddr: request.ip,
           userAgent: request.headers['user-agent'] ?? null,
           requestId: request.id,
+          call: heldCallOf(request),
         },
         nowMs,
       );
@@ -158,13 +170,23 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
         user_id: outcome.userId,
         service_account_id: outcome.serviceAccountId,
         token_id: outcome.tokenId,
-        token: token.text,
-        token_hint: token.hint,
+        token: outcome.token.text,
+        token_hint: outcome.token.hint,
         expires_at: null,
         data_center: given.data_center,
       });
     },
   );
+}
+
+/** The signup that the code is right for; counts the attempt. */
+async function signupOf(
+  { countSignupAttempt, secret }: SignupDependencies,
+  { email: address, code }: { readonly email: string; readonly code: string },
+  nowMs: number,
+): Promise<string | undefined> {
+  const kept = await countSignupAttempt(address, nowMs);
+  return isCode(secret, kept, address, code) ? kept?.signupId : undefined;
 }
 
 const INVALID_CODE = {

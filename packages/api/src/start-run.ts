@@ -16,8 +16,11 @@ import {
   type RunKey,
   type RunStep,
 } from '@sluice/database/runs';
+import type { Tables } from '@sluice/database/tables';
+import { transactOnce } from '@sluice/database/transact-once';
 import { fingerprintOf, judgeStart, laneOf, type Rail, type RunKind } from '@sluice/domain/run';
 import type { RunContent } from '@sluice/domain/run-content';
+import type { Transaction } from 'kysely';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface StartRunDeps {
@@ -46,55 +49,66 @@ export type StartOutcome =
 /** The purchase in the lane may end between our insert and our look at it; then there is room for ours. */
 const TRIES_MAX = 5;
 
+/** The same call with an Idempotency-Key gets the same run, also once that has ended. */
 export async function startRun(deps: StartRunDeps, request: RunRequest): Promise<StartOutcome> {
-  const { accountId, kind, rail } = request;
+  const { call, ...origin } = request.origin;
+  const isStarted = (started: StartOutcome | undefined): boolean =>
+    started !== undefined && started.outcome !== 'in-flight';
+  for (let attempt = 1; attempt <= TRIES_MAX; attempt++) {
+    const started = await transactOnce(deps.database, call, isStarted, (transaction) =>
+      createOrJoin(transaction, deps, { ...request, origin }),
+    );
+    if (started?.outcome === 'created') await deps.wakeRun(started.run).catch(() => undefined);
+    if (started) return started;
+  }
+  throw new Error(`the lane ${laneOf(request.kind, request.rail)} of an account is never free`);
+}
+
+/** Undefined where the purchase that had the lane has ended meanwhile. */
+async function createOrJoin(
+  transaction: Transaction<Tables>,
+  deps: StartRunDeps,
+  request: RunRequest,
+): Promise<StartOutcome | undefined> {
+  const { accountId, kind, rail, origin } = request;
   const lane = laneOf(kind, rail);
   const fingerprint = fingerprintOf(kind, request.sameness);
-  for (let attempt = 1; ; attempt++) {
-    const nowMs = deps.now();
-    const runId = `run_${deps.newId()}`;
-    const created = await deps.database.transaction().execute(async (transaction) => {
-      const run = await insertRun(
-        transaction,
-        {
-          accountId,
-          runId,
-          lane,
-          kind,
-          rail,
-          fingerprint,
-          content: request.content,
-          origin: request.origin,
-          expiresAtMs: lane === 'card' ? nowMs + deps.cardPaymentMs : null,
-        },
-        nowMs,
-      );
-      if (!run) return undefined;
-      await recordChange(
-        transaction,
-        accountId,
-        { ...request.origin, runId },
-        {
-          objectType: 'purchase',
-          objectId: runId,
-          before: null,
-          after: { kind, rail, status: 'pending', content: request.sameness },
-        },
-        nowMs,
-      );
-      return run;
-    });
-    if (created) {
-      await deps.wakeRun(created).catch(() => undefined);
-      return { outcome: 'created', run: created };
-    }
-    const pending = await findPendingRun(deps.database, accountId, lane);
-    if (pending) {
-      const judged = judgeStart(lane, pending.fingerprint, fingerprint);
-      return { outcome: judged === 'join' ? 'joined' : 'in-flight', run: pending };
-    }
-    if (attempt === TRIES_MAX) throw new Error(`the lane ${lane} of an account is never free`);
+  const nowMs = deps.now();
+  const runId = `run_${deps.newId()}`;
+  const run = await insertRun(
+    transaction,
+    {
+      accountId,
+      runId,
+      lane,
+      kind,
+      rail,
+      fingerprint,
+      content: request.content,
+      origin,
+      expiresAtMs: lane === 'card' ? nowMs + deps.cardPaymentMs : null,
+    },
+    nowMs,
+  );
+  if (!run) {
+    const pending = await findPendingRun(transaction, accountId, lane);
+    if (!pending) return undefined;
+    const judged = judgeStart(lane, pending.fingerprint, fingerprint);
+    return { outcome: judged === 'join' ? 'joined' : 'in-flight', run: pending };
   }
+  await recordChange(
+    transaction,
+    accountId,
+    { ...origin, runId },
+    {
+      objectType: 'purchase',
+      objectId: runId,
+      before: null,
+      after: { kind, rail, status: 'pending', content: request.sameness },
+    },
+    nowMs,
+  );
+  return { outcome: 'created', run };
 }
 
 const WAIT_MS_MIN = 20;

@@ -3,11 +3,14 @@
  * partners, which the operator's staff decide on (`account-conventions.md` §4.2).
  */
 import { createHash } from 'node:crypto';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { Partner } from '@sluice/database/partners';
+import type { HeldCall } from '@sluice/database/transact-once';
 import { z } from 'zod';
 import { email, name, webAddress } from './account-fields.ts';
+import { accountCallerOf, originOf } from './account-guard.ts';
 import { instant } from './account-view.ts';
-import { AddressLimiter } from './address-limiter.ts';
+import { CallLimit, type CallLimitOptions } from './call-limit.ts';
 import { sendProblem } from './error-handling.ts';
 import {
   badBody,
@@ -20,6 +23,7 @@ import {
   tooMany,
   unprocessable,
 } from './fields.ts';
+import { heldCallOf } from './idempotency.ts';
 import { notFound, type Problem, validationFailed } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
@@ -28,10 +32,13 @@ export interface StartupProgramDependencies {
   readonly insertPartner: (
     given: Pick<Partner, 'partnerId' | 'name' | 'website' | 'logoUrl'>,
     nowMs: number,
+    call: HeldCall | undefined,
   ) => Promise<Partner>;
   readonly decidePartner: (
+    accountId: number,
     partnerId: string,
     status: 'approved' | 'rejected',
+    origin: ChangeOrigin,
     nowMs: number,
   ) => Promise<Partner | 'decided' | undefined>;
   readonly submitStartupApplication: (
@@ -42,6 +49,7 @@ export interface StartupProgramDependencies {
     },
     nowMs: number,
   ) => Promise<boolean>;
+  readonly takeCalls: CallLimitOptions['takeCalls'];
   readonly newId: () => string;
   readonly now: () => number;
 }
@@ -101,16 +109,18 @@ export function registerStartupProgram(
   dependencies: StartupProgramDependencies,
 ): void {
   const { now } = dependencies;
-  const applications = new AddressLimiter({
+  const applications = new CallLimit({
+    name: 'application from',
     countMax: APPLICATIONS_PER_HOUR_AND_IP,
     windowMs: HOUR_MS,
     now,
+    takeCalls: dependencies.takeCalls,
   });
-  const tooManyFrom = (ip: string): Problem | undefined => {
-    const retryAfterSeconds = applications.take(ip);
-    if (retryAfterSeconds === undefined) return undefined;
+  const tooManyFrom = async (ip: string): Promise<Problem | undefined> => {
+    const { isExceeded, resetSeconds } = await applications.take(ip);
+    if (!isExceeded) return undefined;
     const message = 'too many applications from this address; try again later';
-    return { code: 'rate_limited', message, retryAfterSeconds };
+    return { code: 'rate_limited', message, retryAfterSeconds: resetSeconds };
   };
 
   scope.post(
@@ -127,7 +137,7 @@ export function registerStartupProgram(
       },
     },
     async (request, reply) => {
-      const refusal = tooManyFrom(request.ip);
+      const refusal = await tooManyFrom(request.ip);
       if (refusal) return sendProblem(request, reply, refusal);
       const { body } = request;
       const fact = JSON.stringify([body.email.toLowerCase(), body.company_name.toLowerCase()]);
@@ -202,7 +212,7 @@ export function registerStartupProgram(
       },
     },
     async (request, reply) => {
-      const refusal = tooManyFrom(request.ip);
+      const refusal = await tooManyFrom(request.ip);
       if (refusal) return sendProblem(request, reply, refusal);
       const given = request.body?.partner;
       const partner = await dependencies.insertPartner(
@@ -213,6 +223,7 @@ export function registerStartupProgram(
           logoUrl: given?.logo_url ?? null,
         },
         now(),
+        heldCallOf(request),
       );
       return reply.send(toWire(partner));
     },
@@ -249,8 +260,10 @@ export function registerPartnerDecisions(
     async (request, reply) => {
       const status = request.body?.status ?? 'approved';
       const outcome = await dependencies.decidePartner(
+        accountCallerOf(request).accountId,
         request.params.partner_id,
         status,
+        originOf(request),
         dependencies.now(),
       );
       if (!outcome) return sendProblem(request, reply, notFound('partner application'));

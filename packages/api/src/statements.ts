@@ -25,6 +25,7 @@ import {
 } from '@sluice/database/audit-log-exports';
 import { findAuditLog, listAuditLogs } from '@sluice/database/audit-log-reads';
 import { listActivities } from '@sluice/database/activity-reads';
+import { takeCalls } from '@sluice/database/call-counts';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
 import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
@@ -96,6 +97,7 @@ const STATEMENTS = {
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,
+  takeCalls,
   findAccount,
   findAccountByEnvironment,
   updateAccount,

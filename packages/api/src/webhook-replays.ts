@@ -5,6 +5,7 @@
  * deliveries of the replay keep their order, and a failure is waited out as always. It reaches what
  * was delivered or abandoned when it was asked for; what is still held back is sent anyway.
  */
+import type { HeldCall } from '@sluice/database/transact-once';
 import type { AttemptRecord, LaneKey } from '@sluice/database/lanes';
 import type { ReplayCriteria, ReplayKey } from '@sluice/database/replay-log';
 import type { Replay, ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/database/replays';
@@ -13,6 +14,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf, keyNameOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
+import { heldCallOf } from './idempotency.ts';
 import { badBody, badRequest, commonFailures, conflicting, idInPath, missing } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { notFound } from './problem.ts';
@@ -26,6 +28,7 @@ export interface WebhookReplayDependencies {
     lane: LaneKey,
     request: ReplayRequest,
     nowMs: number,
+    call: HeldCall | undefined,
   ) => Promise<ReplayStart>;
   readonly listReplays: (lane: LaneKey, limit: number) => Promise<Replay[]>;
   readonly findReplay: (replay: ReplayKey) => Promise<Replay | undefined>;
@@ -104,6 +107,7 @@ export function registerWebhookReplays(
           createdBy: keyNameOf(call),
         },
         dependencies.now(),
+        heldCallOf(call),
       );
       switch (started.outcome) {
         case 'not_found':

@@ -189,9 +189,12 @@ export function registerWebhookSecrets(
           reply,
           'a rotation is under way; promote its secret, or take it back, first',
         );
+      // As it is kept: the same call before may have drawn another one.
+      const kept = changed.keys.next?.signingKey ?? changed.keys.signingKey;
+      const shown = dependencies.sealedText.open(kept, secretContext(lane.environmentId));
       return reply.send({
-        secret: made,
-        standard_webhooks_secret: standardForm(made, toBase64),
+        secret: shown,
+        standard_webhooks_secret: standardForm(shown, toBase64),
         secrets: list(lane, changed.keys),
       });
     },

@@ -11,6 +11,7 @@ import {
 import { attachPaymentMethod } from './simulator-payments.ts';
 import {
   flagOf,
+  type FormValue,
   formOf,
   integerOf,
   invalid,
@@ -95,12 +96,22 @@ function saveCustomer(call: VendorCall, existing: VendorObject | undefined): Ven
     email: textOf(body['email']) ?? existing?.['email'] ?? null,
     name: textOf(body['name']) ?? existing?.['name'] ?? null,
     metadata: { ...(existing?.['metadata'] as object), ...metadataOf(body['metadata']) },
+    address: addressOf(body['address'], existing?.['address'] ?? null),
     ...(paymentMethod !== undefined && {
       invoice_settings: { default_payment_method: paymentMethod },
     }),
   });
   emit(state, existing ? 'customer.updated' : 'customer.created', customer);
   return customer;
+}
+
+/** As it is sent: what is empty is null, and an empty address is none. */
+function addressOf(given: FormValue | undefined, existing: unknown): unknown {
+  if (given === undefined) return existing;
+  if (given === '') return null;
+  const fields = ['line1', 'line2', 'city', 'state', 'postal_code', 'country'];
+  const form = formOf(given);
+  return Object.fromEntries(fields.map((field) => [field, textOf(form[field]) || null]));
 }
 
 function invoiceOf(call: VendorCall): VendorObject {

@@ -3,11 +3,16 @@ import type { Stripe } from 'stripe';
 import { LOOKUP_COUNT_MAX } from './stripe-lists.ts';
 import { toCard, toCustomer } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { Vendor, VendorCustomer } from './vendor.ts';
+import type { CustomerDetails, Vendor, VendorCustomer } from './vendor.ts';
 
 type Customers = Pick<
   Vendor,
-  'createCustomer' | 'findCustomer' | 'readCustomer' | 'findDefaultCard' | 'setDefaultCard'
+  | 'createCustomer'
+  | 'findCustomer'
+  | 'updateCustomer'
+  | 'readCustomer'
+  | 'findDefaultCard'
+  | 'setDefaultCard'
 >;
 
 export function createStripeCustomers(stripe: Stripe): Customers {
@@ -29,6 +34,16 @@ export function createStripeCustomers(stripe: Stripe): Customers {
           (customer) => customer.metadata['account_id'] === String(accountId),
         );
         return found?.id ?? null;
+      }),
+
+    updateCustomer: (customerId, { name, email, address }, key) =>
+      callStripe(async () => {
+        await stripe.customers.update(
+          customerId,
+          { name, email, address: address ? addressToStripe(address) : '' },
+          { idempotencyKey: key },
+        );
+        return null;
       }),
 
     readCustomer: (customerId) =>
@@ -65,3 +80,13 @@ const NO_CUSTOMER: VendorCustomer = {
   taxExempt: 'none',
   credit: { amount: 0, currency: 'usd' },
 };
+
+/** Empty text unsets what was there; leaving it out would keep it. */
+const addressToStripe = (address: NonNullable<CustomerDetails['address']>) => ({
+  line1: address.line1,
+  line2: address.line2 ?? '',
+  city: address.city,
+  state: address.state ?? '',
+  postal_code: address.postalCode ?? '',
+  country: address.country,
+});

@@ -89,6 +89,22 @@ export interface CardOnFile {
   readonly createdAtMs: number;
 }
 
+/** What stands on a customer's invoices. */
+export interface CustomerDetails {
+  readonly name: string;
+  readonly email: string;
+  /** Null: none. */
+  readonly address: {
+    readonly line1: string;
+    readonly line2: string | null;
+    readonly city: string;
+    readonly state: string | null;
+    readonly postalCode: string | null;
+    /** ISO 3166-1 alpha-2. */
+    readonly country: string;
+  } | null;
+}
+
 export interface SubscriptionChange {
   /** `itemId`: this item takes the price. Absent: a new item. */
   readonly items: readonly {
@@ -111,6 +127,12 @@ export interface Vendor {
   ): Promise<VendorResult<string>>;
   /** By what `createCustomer` wrote. */
   findCustomer(accountId: number, email: string): Promise<VendorResult<string | null>>;
+  /** Puts these in place of what the vendor has. */
+  updateCustomer(
+    customerId: string,
+    details: CustomerDetails,
+    key: string,
+  ): Promise<VendorResult<null>>;
   readCustomer(customerId: string): Promise<VendorResult<VendorCustomer>>;
   createInvoice(
     invoice: {

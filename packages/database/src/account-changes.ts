@@ -8,6 +8,8 @@ import { type Account, type Address, findAccount } from './accounts.ts';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database } from './connection.ts';
 import type { Tables } from './tables.ts';
+import { transactOnce } from './transact-once.ts';
+import { tellVendor } from './vendor-customers.ts';
 
 export interface AccountSettings {
   readonly name: string;
@@ -25,7 +27,7 @@ export async function updateAccount(
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<Account | 'no_such_owner' | undefined> {
-  return changeAccount(database, accountId, origin, nowMs, async (transaction) => {
+  const changed = await changeAccount(database, accountId, origin, nowMs, async (transaction) => {
     if (settings.ownerUserId !== undefined) {
       const { rows } = await sql`
         select from users
@@ -45,6 +47,7 @@ export async function updateAccount(
        where account_id = ${accountId}`.execute(transaction);
     return undefined;
   });
+  return changed === 'no_such_owner' ? changed : changed?.account;
 }
 
 /** Puts a whole address in place of the one before. */
@@ -55,12 +58,13 @@ export async function updateAddress(
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<Account | undefined> {
-  return changeAccount(database, accountId, origin, nowMs, async (transaction) => {
+  const changed = await changeAccount(database, accountId, origin, nowMs, async (transaction) => {
     await sql`
       update accounts set address = ${JSON.stringify(address)}::jsonb, updated_at = ${new Date(nowMs)}
        where account_id = ${accountId}`.execute(transaction);
     return undefined;
   });
+  return changed?.account;
 }
 
 /** Asking for what is so already changes nothing and records nothing. */
@@ -71,7 +75,7 @@ export async function requireTwoFactor(
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<Account | undefined> {
-  return changeAccount(database, accountId, origin, nowMs, async (transaction) => {
+  const changed = await changeAccount(database, accountId, origin, nowMs, async (transaction) => {
     await sql`
       update accounts set is_two_factor_required = ${isRequired}, updated_at = ${new Date(nowMs)}
        where account_id = ${accountId} and is_two_factor_required <> ${isRequired}`.execute(
@@ -79,6 +83,7 @@ export async function requireTwoFactor(
     );
     return undefined;
   });
+  return changed?.account;
 }
 
 /** Switches a product on; `wasActivated` is false where it was on already. */
@@ -89,19 +94,22 @@ export async function activateProduct(
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<{ readonly account: Account; readonly wasActivated: boolean } | undefined> {
-  let wasActivated = false;
-  const account = await changeAccount(database, accountId, origin, nowMs, async (transaction) => {
-    const { rows } = await sql`
+  const changed = await changeAccount(database, accountId, origin, nowMs, async (transaction) => {
+    await sql`
       insert into account_products (account_id, product, is_active, activated_at)
       values (${accountId}, ${product}, true, ${new Date(nowMs)})
       on conflict (account_id, product) do update
         set is_active = true, activated_at = excluded.activated_at
-        where not account_products.is_active
-      returning 1`.execute(transaction);
-    wasActivated = rows.length > 0;
+        where not account_products.is_active`.execute(transaction);
     return undefined;
   });
-  return account && { account, wasActivated };
+  return changed && { account: changed.account, wasActivated: changed.isChanged };
+}
+
+interface ChangedAccount {
+  readonly account: Account;
+  /** False: it was so already. */
+  readonly isChanged: boolean;
 }
 
 /** What `change` returns is a refusal, and nothing is changed. Undefined where there is no such account. */
@@ -111,32 +119,42 @@ async function changeAccount<Refusal = never>(
   origin: ChangeOrigin,
   nowMs: number,
   change: (transaction: Transaction<Tables>) => Promise<Refusal | undefined>,
-): Promise<Account | Refusal | undefined> {
-  return database.transaction().execute(async (transaction) => {
+): Promise<ChangedAccount | Refusal | undefined> {
+  const isChange = (outcome: ChangedAccount | Refusal | undefined): boolean =>
+    typeof outcome === 'object';
+  return transactOnce(database, origin.call, isChange, async (transaction) => {
     const { rows } = await sql`
       select from accounts where account_id = ${accountId} for no key update`.execute(transaction);
     if (rows.length === 0) return undefined;
     const before = await findAccount(transaction, accountId);
     const refusal = await change(transaction);
     if (refusal !== undefined) return refusal;
-    const after = await findAccount(transaction, accountId);
-    if (!before || !after) return undefined;
-    await recordChange(
+    const account = await findAccount(transaction, accountId);
+    if (!before || !account) return undefined;
+    const auditLogId = await recordChange(
       transaction,
       accountId,
       origin,
       {
         objectType: 'account',
         objectId: accountId,
-        objectName: after.name,
+        objectName: account.name,
         before: auditedAccount(before),
-        after: auditedAccount(after),
+        after: auditedAccount(account),
       },
       nowMs,
     );
-    return after;
+    if (auditLogId !== undefined && isOnInvoices(before, account))
+      await tellVendor(transaction, accountId, `account ${accountId} change ${auditLogId}`, nowMs);
+    return { account, isChanged: auditLogId !== undefined };
   });
 }
+
+/** Whether what changed stands on the account's invoices, which the payment vendor writes. */
+const isOnInvoices = (before: Account, after: Account): boolean =>
+  before.name !== after.name ||
+  before.billingEmail !== after.billingEmail ||
+  JSON.stringify(before.address) !== JSON.stringify(after.address);
 
 /** As the audit log keeps it. */
 export function auditedAccount(account: Account) {

@@ -11,6 +11,7 @@ import { sql, type Transaction } from 'kysely';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import type { Tables } from './tables.ts';
+import { transactOnce } from './transact-once.ts';
 
 export type CredentialKind = 'track' | 'pipelines' | 'app' | 'service_account';
 
@@ -43,6 +44,16 @@ export interface KeptSecret {
   readonly hint: string;
 }
 
+/** A secret as it is shown to whoever made it, once. */
+export interface ShownSecret extends KeptSecret {
+  readonly text: string;
+}
+
+export interface MadeCredential {
+  readonly credential: Credential;
+  readonly secret: ShownSecret;
+}
+
 export interface NewCredential {
   readonly kind: CredentialKind;
   readonly name: string;
@@ -55,7 +66,7 @@ export interface NewCredential {
   readonly ipAllowlist: readonly string[];
   readonly isReadOnly: boolean;
   readonly expiresAt: Date | null;
-  readonly secret: KeptSecret;
+  readonly secret: ShownSecret;
 }
 
 const COLUMNS = sql`
@@ -97,8 +108,8 @@ export async function createCredential(
   given: NewCredential,
   origin: ChangeOrigin,
   nowMs: number,
-): Promise<Credential | undefined> {
-  return database.transaction().execute(async (transaction) => {
+): Promise<MadeCredential | undefined> {
+  return transactOnce(database, origin.call, isMade, async (transaction) => {
     if (given.environmentId !== null) {
       const { rows } = await sql`
         select from environments
@@ -110,9 +121,20 @@ export async function createCredential(
       given.role === null
         ? null
         : await createServiceAccount(transaction, accountId, given.name, given.role, origin, nowMs);
-    return insertCredential(transaction, accountId, given, serviceAccountId, origin, nowMs);
+    const credential = await insertCredential(
+      transaction,
+      accountId,
+      given,
+      serviceAccountId,
+      origin,
+      nowMs,
+    );
+    return { credential, secret: given.secret };
   });
 }
+
+const isMade = (outcome: MadeCredential | string | undefined): boolean =>
+  typeof outcome === 'object';
 
 /** Makes the row and its audit entry; for transactions that make more. */
 export async function insertCredential(
@@ -167,27 +189,26 @@ export async function createServiceAccount(
   return serviceAccountId;
 }
 
-export type CredentialOutcome = Credential | 'revoked' | undefined;
-
 /** Puts a new secret in place of the old one, which ends with it. `revoked`: it has none any more. */
 export async function rotateCredential(
   database: Database,
   accountId: number,
   credentialId: number,
-  secret: KeptSecret,
+  secret: ShownSecret,
   origin: ChangeOrigin,
   nowMs: number,
-): Promise<CredentialOutcome> {
-  return changeCredential(database, accountId, credentialId, async (transaction, before) => {
-    if (before.revokedAt !== null) return 'revoked';
+): Promise<MadeCredential | 'revoked' | undefined> {
+  return transactOnce(database, origin.call, isMade, async (transaction) => {
+    const before = await lockCredential(transaction, accountId, credentialId);
+    if (!before || before.revokedAt !== null) return before && 'revoked';
     const { rows } = await sql<Credential>`
       update api_credentials set secret_hash = ${secret.hash}, secret_hint = ${secret.hint}
        where account_id = ${accountId} and credential_id = ${credentialId}
       returning ${COLUMNS}`.execute(transaction);
-    const after = rows[0] as Credential;
-    const states = [audited(before, '1'), audited(after, '2')] as const;
-    await record(transaction, accountId, origin, nowMs, after, ...states);
-    return after;
+    const credential = rows[0] as Credential;
+    const states = [audited(before, '1'), audited(credential, '2')] as const;
+    await record(transaction, accountId, origin, nowMs, credential, ...states);
+    return { credential, secret };
   });
 }
 
@@ -199,39 +220,31 @@ export async function revokeCredential(
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<Credential | undefined> {
-  const outcome = await changeCredential(
-    database,
-    accountId,
-    credentialId,
-    async (transaction, before) => {
-      if (before.revokedAt !== null) return before;
-      const { rows } = await sql<Credential>`
-        update api_credentials set revoked_at = ${new Date(nowMs)}
-         where account_id = ${accountId} and credential_id = ${credentialId}
-        returning ${COLUMNS}`.execute(transaction);
-      const after = rows[0] as Credential;
-      const states = [audited(before, '1'), audited(after, '1')] as const;
-      await record(transaction, accountId, origin, nowMs, after, ...states);
-      return after;
-    },
-  );
-  return outcome === 'revoked' ? undefined : outcome;
+  return database.transaction().execute(async (transaction) => {
+    const before = await lockCredential(transaction, accountId, credentialId);
+    if (!before || before.revokedAt !== null) return before;
+    const { rows } = await sql<Credential>`
+      update api_credentials set revoked_at = ${new Date(nowMs)}
+       where account_id = ${accountId} and credential_id = ${credentialId}
+      returning ${COLUMNS}`.execute(transaction);
+    const after = rows[0] as Credential;
+    const states = [audited(before, '1'), audited(after, '1')] as const;
+    await record(transaction, accountId, origin, nowMs, after, ...states);
+    return after;
+  });
 }
 
-async function changeCredential(
-  database: Database,
+async function lockCredential(
+  transaction: Transaction<Tables>,
   accountId: number,
   credentialId: number,
-  change: (transaction: Transaction<Tables>, before: Credential) => Promise<CredentialOutcome>,
-): Promise<CredentialOutcome> {
-  return database.transaction().execute(async (transaction) => {
-    const { rows } = await sql<Credential>`
-      select ${COLUMNS} from api_credentials
-       where account_id = ${accountId} and credential_id = ${credentialId} for update`.execute(
-      transaction,
-    );
-    return rows[0] && change(transaction, rows[0]);
-  });
+): Promise<Credential | undefined> {
+  const { rows } = await sql<Credential>`
+    select ${COLUMNS} from api_credentials
+     where account_id = ${accountId} and credential_id = ${credentialId} for update`.execute(
+    transaction,
+  );
+  return rows[0];
 }
 
 const record = (

@@ -13,6 +13,7 @@ import { sql } from 'kysely';
 import type { AuditLogFilter } from './audit-log-reads.ts';
 import { recordChange, type ChangeOrigin } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
+import { transactOnce } from './transact-once.ts';
 
 export interface AuditLogExportKey {
   readonly accountId: number;
@@ -62,9 +63,11 @@ export async function orderAuditLogExport(
 ): Promise<AuditLogExport | undefined> {
   const { accountId, exportId, format, filter } = order;
   const { actor } = origin;
-  return database
-    .transaction()
-    .execute(async (transaction) => {
+  return transactOnce(
+    database,
+    origin.call,
+    () => true,
+    async (transaction) => {
       // Counted under the lock of the account's chain, so that orders at the same time are counted too.
       const untilId = await recordChange(
         transaction,
@@ -90,11 +93,11 @@ export async function orderAuditLogExport(
       returning ${COLUMNS}`.execute(transaction);
       if (!rows[0]) throw new TooManyExports();
       return rows[0];
-    })
-    .catch((error: unknown) => {
-      if (error instanceof TooManyExports) return undefined;
-      throw error;
-    });
+    },
+  ).catch((error: unknown) => {
+    if (error instanceof TooManyExports) return undefined;
+    throw error;
+  });
 }
 
 /** Undoes the order's transaction. */

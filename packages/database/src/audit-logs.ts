@@ -25,6 +25,7 @@ import { AppError } from '@sluice/domain/errors';
 import { toStorableText } from '@sluice/domain/storable-text';
 import { sql, type Transaction } from 'kysely';
 import type { Tables } from './tables.ts';
+import type { HeldCall } from './transact-once.ts';
 
 /** Who changed something, and by which call. */
 export interface ChangeOrigin {
@@ -39,6 +40,8 @@ export interface ChangeOrigin {
   readonly ipAddr?: string | null;
   readonly userAgent?: string | null;
   readonly requestId?: string | null;
+  /** Where it is made with an Idempotency-Key: the change is made once (`transact-once.ts`). */
+  readonly call?: HeldCall | undefined;
   /** The purchase that it belongs to. */
   readonly runId?: string | null;
 }

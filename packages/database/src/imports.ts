@@ -15,7 +15,8 @@
  */
 import type { ImportIdentifier } from '@sluice/domain/import-file';
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import { type HeldCall, transactOnce } from './transact-once.ts';
 
 export type ImportState =
   | 'preprocessing'
@@ -97,15 +98,25 @@ const first = (rows: readonly StoredImport[]): ImportRow | undefined =>
   rows[0] && fromStored(rows[0]);
 
 export async function insertImport(
-  database: DatabaseOrTransaction,
+  database: Database,
   made: NewImport,
+  call?: HeldCall,
 ): Promise<ImportRow> {
+  return transactOnce(
+    database,
+    call,
+    () => true,
+    (transaction) => insert(transaction, made),
+  );
+}
+
+async function insert(transaction: DatabaseOrTransaction, made: NewImport): Promise<ImportRow> {
   const now = new Date(made.nowMs);
   const { rows } = await sql<StoredImport>`
     insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, created_at, updated_at)
     values (${made.environmentId}, ${made.name}, ${made.description}, ${made.identifier}, ${made.dataToProcess},
             ${made.dataFileUrl}, 'preprocessing', ${now}, ${now})
-    returning ${COLUMNS}`.execute(database);
+    returning ${COLUMNS}`.execute(transaction);
   return first(rows) as ImportRow;
 }
 
@@ -159,7 +170,17 @@ export async function finishUpload(
 
 /** Ends an unfinished import; what is imported stays. Undefined where it has ended, or there is none. */
 export async function cancelImport(
-  database: DatabaseOrTransaction,
+  database: Database,
+  key: ImportKey,
+  nowMs: number,
+  call?: HeldCall,
+): Promise<ImportRow | undefined> {
+  const isCanceled = (outcome: ImportRow | undefined): boolean => outcome !== undefined;
+  return transactOnce(database, call, isCanceled, (transaction) => cancel(transaction, key, nowMs));
+}
+
+async function cancel(
+  transaction: DatabaseOrTransaction,
   { environmentId, importId }: ImportKey,
   nowMs: number,
 ): Promise<ImportRow | undefined> {
@@ -172,7 +193,7 @@ export async function cancelImport(
       delete from import_chunks c using ended e
       where c.environment_id = e.environment_id and c.import_id = e.import_id
     )
-    select ${COLUMNS} from ended`.execute(database);
+    select ${COLUMNS} from ended`.execute(transaction);
   return first(rows);
 }
 

@@ -16,6 +16,7 @@
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import type { LaneKey } from './lanes.ts';
+import { type HeldCall, transactOnce } from './transact-once.ts';
 
 export type ProbeOutcome =
   /** The probe is due: wake the lane. */
@@ -72,8 +73,10 @@ export async function skipHead(
   lane: LaneKey,
   skip: HeadSkip,
   nowMs: number,
+  call?: HeldCall,
 ): Promise<SkipOutcome> {
-  return database.transaction().execute(async (transaction): Promise<SkipOutcome> => {
+  const isSkipped = (outcome: SkipOutcome): boolean => outcome === 'skipped';
+  return transactOnce(database, call, isSkipped, async (transaction): Promise<SkipOutcome> => {
     const { rows } = await sql<{ head: string; state: string; isHeld: boolean }>`
       select cursor_sequence + 1 as head, state, coalesce(lease_until > clock_timestamp(), false) as "isHeld"
         from lanes
@@ -108,7 +111,7 @@ export async function skipHead(
 
 export type AppendOutcome =
   /** Logged as `sequence`: wake the lane. */
-  | { readonly outcome: 'logged'; readonly sequence: number }
+  | { readonly outcome: 'logged'; readonly sequence: number; readonly eventId: string }
   | { readonly outcome: 'disabled' | 'not_found' }
   /** It is not delivered or abandoned yet, so it will be sent anyway. */
   | { readonly outcome: 'not_finished' };
@@ -118,8 +121,9 @@ export async function appendResend(
   database: Database,
   lane: LaneKey,
   sequence: number,
+  call?: HeldCall,
 ): Promise<AppendOutcome> {
-  return database.transaction().execute(async (transaction): Promise<AppendOutcome> => {
+  return transactOnce(database, call, isLogged, async (transaction) => {
     const refusal = await lockForAppend(transaction, lane);
     if (refusal) return refusal;
     const { rows } = await sql<{ isFinished: boolean }>`
@@ -156,8 +160,9 @@ export async function appendTest(
   database: Database,
   lane: LaneKey,
   test: TestDelivery,
+  call?: HeldCall,
 ): Promise<AppendOutcome> {
-  return database.transaction().execute(async (transaction): Promise<AppendOutcome> => {
+  return transactOnce(database, call, isLogged, async (transaction) => {
     const refusal = await lockForAppend(transaction, lane);
     if (refusal) return refusal;
     return append(
@@ -169,6 +174,8 @@ export async function appendTest(
     );
   });
 }
+
+const isLogged = ({ outcome }: AppendOutcome): boolean => outcome === 'logged';
 
 /** A disabled webhook is sent nothing, and must not find it waiting when it is enabled. */
 async function lockForAppend(
@@ -190,7 +197,7 @@ async function append(
   lane: LaneKey,
   delivery: ReturnType<typeof sql>,
 ): Promise<AppendOutcome> {
-  const { rows } = await sql<{ sequence: string }>`
+  const { rows } = await sql<{ sequence: string; eventId: string }>`
     with advanced as (
       update lanes set last_sequence = last_sequence + 1
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
@@ -199,6 +206,7 @@ async function append(
     insert into delivery_log
       (environment_id, webhook_id, sequence, origin, resend_of, event_id, event_type, occurred_at, body)
     select environment_id, webhook_id, last_sequence, d.* from advanced, (${delivery}) d
-    returning sequence`.execute(transaction);
-  return { outcome: 'logged', sequence: Number(rows[0]?.sequence) };
+    returning sequence, event_id as "eventId"`.execute(transaction);
+  const { sequence, eventId } = rows[0] as (typeof rows)[number];
+  return { outcome: 'logged', sequence: Number(sequence), eventId };
 }

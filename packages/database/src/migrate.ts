@@ -25,7 +25,9 @@ import { billingRuns } from './migrations/0016_billing_runs.ts';
 import { credits } from './migrations/0017_credits.ts';
 import { vendorCustomers } from './migrations/0019_vendor_customers.ts';
 import { creditHolds } from './migrations/0020_credit_holds.ts';
-import { inboxPreviewUsage } from './migrations/0021_inbox_preview_usage.ts';
+import { keptOutcomes } from './migrations/0021_kept_outcomes.ts';
+import { callCounts } from './migrations/0022_call_counts.ts';
+import { inboxPreviewUsage } from './migrations/0023_inbox_preview_usage.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -52,7 +54,9 @@ const MIGRATIONS = {
   '0017_credits': credits,
   '0019_vendor_customers': vendorCustomers,
   '0020_credit_holds': creditHolds,
-  '0021_inbox_preview_usage': inboxPreviewUsage,
+  '0021_kept_outcomes': keptOutcomes,
+  '0022_call_counts': callCounts,
+  '0023_inbox_preview_usage': inboxPreviewUsage,
 };
 
 /**

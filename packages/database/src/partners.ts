@@ -1,7 +1,15 @@
-/** Partners of the startup program: they apply, the operator's staff decide, the approved are shown. No tenant's data. */
+/**
+ * Partners of the startup program: they apply, the operator's staff decide, the approved are shown.
+ *
+ * No tenant's data. A decision stands in the audit log of the account that it was made with; who
+ * applies has no account, so an application has no entry.
+ */
+import type { AuditState } from '@sluice/domain/audit-registry';
 import { sql } from 'kysely';
+import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';
+import { type HeldCall, transactOnce } from './transact-once.ts';
 
 export const STARTUP_TOPIC = 'analytics.startup_application';
 
@@ -26,25 +34,41 @@ export async function listApprovedPartners(database: DatabaseOrTransaction): Pro
 }
 
 export async function insertPartner(
-  database: DatabaseOrTransaction,
+  database: Database,
   given: Pick<Partner, 'partnerId' | 'name' | 'website' | 'logoUrl'>,
   nowMs: number,
+  call?: HeldCall,
 ): Promise<Partner> {
-  const { rows } = await sql<Partner>`
-    insert into partners (partner_id, name, website, logo_url, created_at)
-    values (${given.partnerId}, ${given.name}, ${given.website}, ${given.logoUrl}, ${new Date(nowMs)})
-    returning ${COLUMNS}`.execute(database);
-  return rows[0] as Partner;
+  return transactOnce(
+    database,
+    call,
+    () => true,
+    async (transaction) => {
+      const { rows } = await sql<Partner>`
+        insert into partners (partner_id, name, website, logo_url, created_at)
+        values (${given.partnerId}, ${given.name}, ${given.website}, ${given.logoUrl}, ${new Date(nowMs)})
+        returning ${COLUMNS}`.execute(transaction);
+      return rows[0] as Partner;
+    },
+  );
 }
 
-/** Decides once; the same decision again is the same answer, another one is `decided`. */
+/**
+ * Decides once; the same decision again is the same answer, another one is `decided`.
+ *
+ * @param accountId - of whoever decides.
+ */
 export async function decidePartner(
   database: Database,
+  accountId: number,
   partnerId: string,
   status: 'approved' | 'rejected',
+  origin: ChangeOrigin,
   nowMs: number,
 ): Promise<Partner | 'decided' | undefined> {
-  return database.transaction().execute(async (transaction) => {
+  const isDecided = (outcome: Partner | 'decided' | undefined): boolean =>
+    typeof outcome === 'object';
+  return transactOnce(database, origin.call, isDecided, async (transaction) => {
     const { rows } = await sql<Partner>`
       select ${COLUMNS} from partners where partner_id = ${partnerId} for update`.execute(
       transaction,
@@ -55,9 +79,30 @@ export async function decidePartner(
     const changed = await sql<Partner>`
       update partners set status = ${status}, decided_at = ${new Date(nowMs)}
        where partner_id = ${partnerId} returning ${COLUMNS}`.execute(transaction);
-    return changed.rows[0];
+    const after = changed.rows[0] as Partner;
+    await recordChange(
+      transaction,
+      accountId,
+      origin,
+      {
+        objectType: 'partner_application',
+        objectId: partnerId,
+        objectName: after.name,
+        before: auditState(partner),
+        after: auditState(after),
+      },
+      nowMs,
+    );
+    return after;
   });
 }
+
+const auditState = (partner: Partner): AuditState<'partner_application'> => ({
+  name: partner.name,
+  website: partner.website,
+  logo_url: partner.logoUrl,
+  status: partner.status,
+});
 
 /** Tells of an application once, by its key. False where `partnerId` is not an approved partner; nothing is told then. */
 export async function submitStartupApplication(

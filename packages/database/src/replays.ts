@@ -8,6 +8,7 @@
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import type { AttemptRecord, LaneKey } from './lanes.ts';
+import { type HeldCall, transactOnce } from './transact-once.ts';
 import {
   countMatching,
   findSequenceBefore,
@@ -71,8 +72,21 @@ export async function startReplay(
   lane: LaneKey,
   request: ReplayRequest,
   nowMs: number,
+  call?: HeldCall,
 ): Promise<ReplayStart> {
-  const plan = await measure(database, lane, request.criteria);
+  const isStarted = ({ outcome }: ReplayStart): boolean => outcome === 'started';
+  return transactOnce(database, call, isStarted, (transaction) =>
+    start(transaction, lane, request, nowMs),
+  );
+}
+
+async function start(
+  transaction: DatabaseOrTransaction,
+  lane: LaneKey,
+  request: ReplayRequest,
+  nowMs: number,
+): Promise<ReplayStart> {
+  const plan = await measure(transaction, lane, request.criteria);
   if (!plan) return { outcome: 'not_found' };
   const { rows } = await sql<Replay>`
     with made as (
@@ -87,7 +101,7 @@ export async function startReplay(
       on conflict (environment_id, webhook_id) where state = 'running' do nothing
       returning *
     )
-    select ${COLUMNS} from made r`.execute(database);
+    select ${COLUMNS} from made r`.execute(transaction);
   const [replay] = rows;
   return replay ? { outcome: 'started', replay, count: plan.count } : { outcome: 'running' };
 }

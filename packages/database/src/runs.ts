@@ -14,6 +14,7 @@ import { sql, type Transaction } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 import type { Tables } from './tables.ts';
+import { tellVendor } from './vendor-customers.ts';
 
 export interface RunKey {
   readonly accountId: number;
@@ -321,13 +322,15 @@ export async function findAccountOfCustomer(
   return rows[0]?.accountId;
 }
 
-/** The first one stays: an account has one customer. */
+/** The first one stays: an account has one customer. What it does not know yet it is told. In a transaction. */
 export async function insertVendorCustomer(
   database: DatabaseOrTransaction,
   accountId: number,
   customerId: string,
+  nowMs: number,
 ): Promise<void> {
-  await sql`
+  const { rows } = await sql`
     insert into vendor_customers (account_id, customer_id) values (${accountId}, ${customerId})
-    on conflict (account_id) do nothing`.execute(database);
+    on conflict (account_id) do nothing returning 1`.execute(database);
+  if (rows.length > 0) await tellVendor(database, accountId, `account ${accountId}`, nowMs);
 }

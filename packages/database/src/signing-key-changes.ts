@@ -18,6 +18,7 @@ import {
   type KeyRotation,
   type SigningKeys,
 } from './signing-keys.ts';
+import { transactOnce } from './transact-once.ts';
 import { lockWebhook } from './webhooks.ts';
 
 /** Adds the next key; `not_now` while a rotation is under way. */
@@ -65,7 +66,8 @@ async function record(
   change: (transaction: DatabaseOrTransaction) => Promise<KeyChange>,
 ): Promise<KeyChange> {
   const { environmentId, webhookId } = lane;
-  return database.transaction().execute(async (transaction) => {
+  const isChange = ({ outcome }: KeyChange): boolean => outcome === 'changed';
+  return transactOnce(database, origin.call, isChange, async (transaction) => {
     const accountId = await findAccountOf(transaction, environmentId);
     const webhook = await lockWebhook(transaction, environmentId, webhookId);
     const before = await findSigningKeys(transaction, lane, nowMs);

@@ -12,12 +12,13 @@
 import { type Transaction, sql } from 'kysely';
 import { auditedAccount } from './account-changes.ts';
 import { findAccount } from './accounts.ts';
-import { createServiceAccount, insertCredential, type KeptSecret } from './api-credentials.ts';
+import { createServiceAccount, insertCredential, type ShownSecret } from './api-credentials.ts';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';
 import { isConflict } from './statement-failure.ts';
 import type { Tables } from './tables.ts';
+import { type HeldCall, transactOnce } from './transact-once.ts';
 
 export const SIGNUP_TOPIC = 'signup.mail';
 
@@ -40,9 +41,11 @@ export async function startSignup(
   { email, ip }: { readonly email: string; readonly ip: string },
   limits: SignupLimits,
   nowMs: number,
+  call?: HeldCall,
 ): Promise<'started' | 'too_many'> {
   const since = (durationMs: number) => new Date(nowMs - durationMs);
-  return database.transaction().execute(async (transaction) => {
+  const isStarted = (outcome: 'started' | 'too_many'): boolean => outcome === 'started';
+  return transactOnce(database, call, isStarted, async (transaction) => {
     // One start an IP address at a time, then one a mail address: the counts are exact.
     await sql`select pg_advisory_xact_lock(hashtextextended(${ip}, 1))`.execute(transaction);
     await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), 2))`.execute(
@@ -64,10 +67,9 @@ export async function startSignup(
       values (${isSilent ? '' : email}, ${ip}, ${new Date(nowMs)})
       returning signup_id as "signupId"`.execute(transaction);
     const signupId = made.rows[0]?.signupId as string;
-    if (!isSilent) {
-      const entry = { topic: SIGNUP_TOPIC, dedupeKey: signupId, payload: { signup_id: signupId } };
-      await appendToOutbox(transaction, entry, nowMs);
-    }
+    // Also where nothing will be mailed, so that the same is done for every address.
+    const entry = { topic: SIGNUP_TOPIC, dedupeKey: signupId, payload: { signup_id: signupId } };
+    await appendToOutbox(transaction, entry, nowMs);
     return 'started';
   });
 }
@@ -126,7 +128,7 @@ export interface NewAccount {
   readonly lastName: string;
   readonly dataCenter: 'us' | 'eu';
   readonly isSandbox: boolean;
-  readonly token: KeptSecret;
+  readonly token: ShownSecret;
   readonly tokenScopes: readonly string[];
   readonly webhookSigningKey: string;
 }
@@ -137,6 +139,7 @@ export interface CreatedAccount {
   readonly userId: number;
   readonly serviceAccountId: number;
   readonly tokenId: number;
+  readonly token: ShownSecret;
 }
 
 /**
@@ -149,8 +152,9 @@ export async function createAccount(
   origin: Omit<ChangeOrigin, 'actor'>,
   nowMs: number,
 ): Promise<CreatedAccount | 'used' | 'email_taken'> {
+  const isMade = (outcome: CreatedAccount | 'used'): boolean => outcome !== 'used';
   try {
-    return await database.transaction().execute(async (transaction) => {
+    return await transactOnce(database, origin.call, isMade, async (transaction) => {
       const { rows } = await sql`
         update signups set used_at = ${new Date(nowMs)}
          where signup_id = ${given.signupId} and used_at is null returning 1`.execute(transaction);
@@ -259,5 +263,6 @@ async function insertAccount(
     origin,
     nowMs,
   );
-  return { accountId, environmentId, userId, serviceAccountId, tokenId: credential.credentialId };
+  const { credentialId: tokenId } = credential;
+  return { accountId, environmentId, userId, serviceAccountId, tokenId, token: given.token };
 }

@@ -135,6 +135,12 @@ export interface AuditLogs {
   user_id: number | null;
 }
 
+export interface CallCounts {
+  subject: string;
+  taken: Int8;
+  window_started_at: Timestamp;
+}
+
 export interface CreditAccounts {
   account_id: Int8;
   kind: string;
@@ -282,6 +288,7 @@ export interface IdempotencyKeys {
   fingerprint: Buffer;
   key_hash: Buffer;
   locked_until: Timestamp | null;
+  outcome: Buffer | null;
   principal: string;
   started_at: Timestamp;
 }
@@ -659,6 +666,7 @@ export interface Tables {
   audit_log_export_parts: AuditLogExportParts;
   audit_log_exports: AuditLogExports;
   audit_logs: AuditLogs;
+  call_counts: CallCounts;
   credit_accounts: CreditAccounts;
   credit_entries: CreditEntries;
   credit_grants: CreditGrants;

@@ -9,6 +9,7 @@ import type { ChangeOrigin } from './audit-logs.ts';
 import { recordChange } from './audit-logs.ts';
 import type { Database } from './connection.ts';
 import { findAccountOf } from './environments.ts';
+import { transactOnce } from './transact-once.ts';
 import {
   deleteWebhook,
   insertWebhook,
@@ -27,7 +28,7 @@ export async function makeWebhook(
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<Webhook | undefined> {
-  return database.transaction().execute(async (transaction) => {
+  return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await findAccountOf(transaction, environmentId);
     const made = await insertWebhook(transaction, environmentId, settings);
     if (accountId === undefined || !made) return undefined;
@@ -51,7 +52,7 @@ export async function changeWebhook(
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined> {
-  return database.transaction().execute(async (transaction) => {
+  return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await findAccountOf(transaction, environmentId);
     const before = await lockWebhook(transaction, environmentId, webhookId);
     if (accountId === undefined || !before) return undefined;
@@ -95,6 +96,8 @@ export async function removeWebhook(
     return true;
   });
 }
+
+const isFound = (outcome: object | undefined): boolean => outcome !== undefined;
 
 const nameOf = (environmentId: number, webhook: Webhook) =>
   ({

@@ -100,6 +100,10 @@ export const AUDIT_OBJECTS = {
     fields: { user_id: 'shown', quantity: 'shown', refunded: 'shown' },
   },
   payment_method: { label: 'Payment method', fields: { default: 'shown' } },
+  partner_application: {
+    label: 'Partner application',
+    fields: { name: 'shown', website: 'shown', logo_url: 'shown', status: 'shown' },
+  },
   audit_log_export: {
     label: 'Audit log export',
     fields: { format: 'shown', filters: 'shown' },

@@ -22,6 +22,8 @@ export const ERRORS = {
     'A file of calls kept while the broker was away is damaged. Move it aside as the message says; it may hold acknowledged calls.',
   SECRET_UNREADABLE:
     'A secret in the database does not open with the keys of SEALING_KEYS. Start with the keys that sealed it.',
+  CALL_OVERTAKEN:
+    'A call with an Idempotency-Key took more than a minute, and the same call was made anew meanwhile. Nothing was changed by the slow one.',
   COMMAND_FAILED: 'A command of `sluice` could not do what was asked; its line says why.',
   BUG: 'Something that cannot happen did. Please report it with the log.',
 } as const;

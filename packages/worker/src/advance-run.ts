@@ -187,7 +187,7 @@ async function recordStep(
     const output = result.value;
     await updateStep(transaction, run, step, { state: 'done', output }, nowMs);
     if (step.step === 'customer' && output.customerId !== undefined)
-      await insertVendorCustomer(transaction, run.accountId, output.customerId);
+      await insertVendorCustomer(transaction, run.accountId, output.customerId, nowMs);
     if (step.step === 'invoice' && output.invoiceId !== undefined)
       await updateRunInvoice(transaction, run, output.invoiceId);
     if (step.step === 'pay' || step.step === 'void') {

@@ -19,8 +19,44 @@ export const CHANGE: RecordedChange<'account'> = {
   after: { name: 'B' },
 };
 
+export const START_MS = Date.parse('2026-03-01T12:00:00.000Z');
+
+/** What {@link recordEntries} records, a second apart; entry n is ENTRIES[n - 1]. */
+export const ENTRIES = [
+  { change: {}, origin: {} },
+  { change: { after: { website: 'a' } }, origin: { ipAddr: '::ffff:10.0.11.2' } },
+  {
+    change: { objectType: 'user', objectId: '1', before: null, after: { email: 'a' } },
+    origin: {},
+  },
+  {
+    change: { objectType: 'user', objectId: '1', before: { email: 'a' }, after: null },
+    origin: { actor: { type: 'user', userId: 8 } },
+  },
+  {
+    change: { objectType: 'user', objectId: '10', before: { role: 'member' }, after: {} },
+    origin: { ipAddr: '2001:DB8::1' },
+  },
+  {
+    change: { objectType: 'environment', objectId: '1', after: { webhook_signing_key: 'secret' } },
+    origin: { actor: { type: 'service_account', serviceAccountId: 99 }, ipAddr: null },
+  },
+  {
+    change: { after: { name: '50%' } },
+    origin: { actor: { type: 'system' }, ipAddr: '100.1.1.1' },
+  },
+] as const;
+
+/** Fills the log of A with {@link ENTRIES}. */
+export async function recordEntries(api: ApiUnderTest): Promise<void> {
+  for (const { change, origin } of ENTRIES) {
+    await record(api, change, origin);
+    api.clock.nowMs += 1_000;
+  }
+}
+
 /** Records a change in the log of A, now, and gives its id. */
-export async function record(
+async function record(
   api: ApiUnderTest,
   change: Partial<RecordedChange> = {},
   origin: Partial<ChangeOrigin> = {},

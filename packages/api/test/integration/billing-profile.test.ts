@@ -45,7 +45,7 @@ async function subscribe(): Promise<{ customerId: string; subscriptionId: string
   const { accountId } = billing.api.a;
   const contact = { accountId, name: 'Acme', email: 'billing@example.com' };
   const customerId = await ok(vendor.createCustomer(contact, 'customer'));
-  await insertVendorCustomer(billing.api.database, accountId, customerId);
+  await insertVendorCustomer(billing.api.database, accountId, customerId, billing.api.clock.nowMs);
   await ok(vendor.setDefaultCard(customerId, 'pm_card_visa'));
   const { subscriptionId } = await ok(
     vendor.createSubscription(

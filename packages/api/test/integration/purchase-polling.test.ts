@@ -29,7 +29,7 @@ test('I20: a thousand polls of every kind cause no write at the vendor and none 
   const { accountId } = billing.api.a;
   const made = await vendor.createCustomer({ accountId, name: 'a', email: 'a@example.com' }, 'a');
   const customerId = made.outcome === 'ok' ? made.value : '';
-  await insertVendorCustomer(billing.api.database, accountId, customerId);
+  await insertVendorCustomer(billing.api.database, accountId, customerId, billing.api.clock.nowMs);
   const invoice = await vendor.createInvoice(
     { customerId, accountId, runId: 'run_card', currency: 'usd' },
     'invoice',

@@ -169,6 +169,26 @@ test('partners apply, are decided on once by staff, and only the approved are sh
   expectProblem(refused, 422, 'validation_failed');
 });
 
+test('a decision stands in the audit log of the account that decided, once', async () => {
+  const id = (await partnerApply({ partner: { name: 'Mae' } })).json().partner_application.id;
+  await decide(id);
+  await decide(id);
+  await decide(id, { status: 'rejected' });
+  const answer = await api.call(
+    'GET',
+    `/v1/accounts/${api.a.accountId}/audit_logs?object_type=partner_application&object_id=${id}`,
+    { key: api.a.token },
+  );
+  const [entry, ...more] = answer.json().audit_logs;
+  expect(more).toEqual([]);
+  expect(entry).toMatchObject({
+    action: 'updated',
+    object_name: 'Mae',
+    changed_attributes: ['status'],
+    actor: { type: 'service_account' },
+  });
+});
+
 // Security: an account's own admin is not the operator's staff.
 test('only a token with the scope decides', async () => {
   const id = (await partnerApply()).json().partner_application.id;

@@ -1,164 +1,29 @@
 /** Security: with the key of workspace A nothing of workspace B can be read, changed, or told to exist. */
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { insertImportProblems } from '@sluice/database/import-problems';
-import { insertImport } from '@sluice/database/imports';
-import { claimLane, recordProgress } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
+import { startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
 import {
-  insertEvent,
-  insertPendingRun,
-  insertPerson,
-  insertTestReceipt,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from './api-under-test.ts';
-import {
-  BODIES,
   fillPath,
   keyOf,
   listOperations,
   type Operation,
   WORDS_IN_PATHS,
 } from './every-operation.ts';
-import { insertExport } from './audit-log-world.ts';
-import { insertPreviewRuns } from './usage-world.ts';
+import { insertOwned, OBJECT_SEARCH, ownedBody } from './tenant-world.ts';
 
 let api: ApiUnderTest;
 /** In every text of B's rows. */
 const MARKER = 'belongs-to-b';
-let ownedByB: Record<string, string>;
+let ownedByB: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
   api = await startApi();
-  const { environmentId } = api.b;
-  await insertPerson(api.database, environmentId, {
-    personId: 41,
-    id: MARKER,
-    email: `${MARKER}@example.com`,
-    attributes: { a: MARKER },
-  });
-  await insertEvent(api.database, environmentId, {
-    personId: 41,
-    eventId: `${MARKER}-event`,
-    occurredAt: '2026-02-28T10:00:00Z',
-  });
-  await sql`
-    insert into objects (environment_id, object_number, object_type_id, object_id, attributes, created_at, updated_at)
-    values (${environmentId}, 51, 1, ${MARKER}, '{}', now(), now())`.execute(api.database);
-  await sql`
-    insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
-    values (${environmentId}, 41, 51, '{}', now(), now())`.execute(api.database);
-  await sql`
-    insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message)
-    values (${environmentId}, '2026-02-28', 'invalid', ${MARKER}, '', 1, now(), now(), 'x')`.execute(
-    api.database,
-  );
-  const made = await api.call('POST', '/v1/reporting_webhooks', {
-    key: api.b.key,
-    body: bodyFor(),
-  });
-  await appendDeliveries(
-    api.database,
-    [MARKER, `${MARKER}-2`].map((eventId) => ({
-      environmentId,
-      eventType: 'email_sent',
-      eventId,
-      objectType: 'email',
-      metric: 'sent',
-      occurredAtMs: 0,
-      data: {},
-    })),
-  );
-  // The first is delivered and can be resent, the second has failed and can be skipped.
-  const lane = { environmentId, webhookId: Number(made.json().id) };
-  const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
-  const nextProbeAtMs = api.clock.nowMs + 3_600_000;
-  const attempt = { attempt: 1, startedAtMs: 0, durationMs: 1, failureMessage: null };
-  const response = { status: 200, responseHead: MARKER, responseBody: MARKER };
-  const progress = {
-    snapshot: { state: 'failing', cursor: 1, attemptedThrough: 2, nextProbeAtMs, window: 1 },
-    attempts: [
-      { ...attempt, ...response, sequence: 1, outcome: 'delivered', failure: null },
-      { ...attempt, ...response, sequence: 2, outcome: 'retrying', failure: 'timeout' },
-    ],
-    endpoint: bodyFor().endpoint,
-    isLast: true,
-  } as const;
-  await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);
-  const replay = await api.call('POST', `/v1/reporting_webhooks/${lane.webhookId}/replays`, {
-    key: api.b.key,
-    body: { since: 0 },
-  });
-  await sql`
-    insert into replay_attempts (environment_id, webhook_id, replay_id, sequence, attempt, duration_ms, started_at, outcome, response_body)
-    values (${environmentId}, ${lane.webhookId}, ${replay.json().replay.id}, 1, 1, 1, now(), 'delivered', ${MARKER})`.execute(
-    api.database,
-  );
-  await insertTestReceipt(api.database, api.b.accountId, String(api.b.spareCredentialId));
-  const imported = await insertImport(api.database, {
-    environmentId,
-    name: MARKER,
-    description: null,
-    identifier: 'id',
-    dataToProcess: 'all',
-    dataFileUrl: `https://${MARKER}.example/a.csv`,
-    nowMs: api.clock.nowMs,
-  });
-  await insertImportProblems(api.database, imported, [
-    {
-      severity: 'error',
-      rowNumber: 1,
-      position: 0,
-      column: '',
-      code: 'invalid',
-      message: MARKER,
-      record: [MARKER],
-    },
-  ]);
-  ownedByB = {
-    import_id: String(imported.importId),
-    webhook_id: String(lane.webhookId),
-    identifier: MARKER,
-    sequence: '1',
-    object_type_id: '1',
-    object_id: MARKER,
-    ...WORDS_IN_PATHS,
-    account_id: String(api.b.accountId),
-    id: String(api.b.spareCredentialId),
-    // Made with the webhook; A has none.
-    audit_log_id: '1',
-    ...(await insertExport(api, api.b)),
-    environment_id: String(environmentId),
-    event_id: `${MARKER}-event`,
-    replay_id: String(replay.json().replay.id),
-    credit_type: 'llm',
-    run_id: 'run_of_b',
-    plan_id: 'premium_month',
-    preview_job_id: `${MARKER}-job`,
-  };
-  await insertPreviewRuns(api, api.b, [`${MARKER}-job`]);
-  await insertPendingRun(api.database, api.b.accountId, 'run_of_b');
+  ownedByB = await insertOwned(api, api.b, MARKER);
 });
 afterAll(() => api.close());
 
-const bodyFor = () => ({
-  name: MARKER,
-  endpoint: `https://${MARKER}.example`,
-  events: ['email_sent'],
-  event_type: 'email_sent',
-  sequence: 2,
-});
-
-const OBJECT_SEARCH = {
-  object_type_id: 1,
-  filter: { or: [{ object_attribute: { field: 'object_id', operator: 'exists' } }] },
-};
-
-const goodBody = ({ method, path }: Operation): object =>
-  path === '/v1/objects' ? OBJECT_SEARCH : (BODIES[`${method} ${path}`] ?? bodyFor());
+const goodBody = (operation: Operation): object => ownedBody(operation, MARKER);
 
 /** Without those that need no credentials and those of the operator's staff, which belong to no tenant. */
 const operationsOfTenants = () =>

@@ -1,0 +1,70 @@
+/** What the deliveries of a webhook wait for, as `GET …/state` shows it. */
+import type { LaneState } from '@sluice/database/lane-states';
+import { FAILURE_CLASSES } from '@sluice/domain/delivery-failure';
+import { z } from 'zod';
+
+const seconds = z.int().nullable();
+
+export const laneState = z
+  .object({
+    state: z.enum(['healthy', 'failing']).meta({
+      description:
+        '`failing`: the head is tried again and again, and all that follows waits for it.',
+    }),
+    disabled: z.boolean(),
+    sending: z.boolean().meta({ description: 'A worker is at it now.' }),
+    unfinished_count: z
+      .int()
+      .meta({ description: 'Deliveries that are neither delivered nor abandoned, with the head.' }),
+    next_probe_at: seconds.meta({ description: 'Unix seconds; null while healthy.' }),
+    head: z
+      .object({
+        sequence: z.int(),
+        event_id: z.string(),
+        event_type: z.string(),
+        attempts: z.int(),
+        first_attempt_at: seconds,
+        last_attempt_at: seconds,
+        status: z.int().nullable().meta({ description: 'Of the last attempt.' }),
+        failure: z.string().nullable().meta({ description: 'The class of the last failure.' }),
+        failure_meaning: z.string().nullable(),
+        failure_message: z.string().nullable(),
+        abandons_at: seconds.meta({
+          description: 'Unix seconds of the last attempt that it will get; null before the first.',
+        }),
+      })
+      .nullable()
+      .meta({ description: 'The first delivery that is not finished; null where none is.' }),
+  })
+  .meta({ id: 'LaneState', description: 'What the deliveries of a webhook wait for.' });
+
+const toSeconds = (date: Date | null) => (date ? Math.floor(date.getTime() / 1000) : null);
+
+/** @param giveUpAfterMs - after its first attempt a delivery is abandoned so long. */
+export function toWire(lane: LaneState, giveUpAfterMs: number): z.infer<typeof laneState> {
+  const { head } = lane;
+  return {
+    state: lane.state,
+    disabled: lane.isPaused,
+    sending: lane.isHeld,
+    unfinished_count: lane.unfinishedCount,
+    next_probe_at: toSeconds(lane.nextProbeAt),
+    head: head
+      ? {
+          sequence: head.sequence,
+          event_id: head.eventId,
+          event_type: head.eventType,
+          attempts: head.attempts,
+          first_attempt_at: toSeconds(head.firstAttemptAt),
+          last_attempt_at: toSeconds(head.lastAttemptAt),
+          status: head.status,
+          failure: head.failure,
+          failure_meaning: head.failure && FAILURE_CLASSES[head.failure],
+          failure_message: head.failureMessage,
+          abandons_at:
+            head.firstAttemptAt &&
+            Math.floor((head.firstAttemptAt.getTime() + giveUpAfterMs) / 1000),
+        }
+      : null,
+  };
+}

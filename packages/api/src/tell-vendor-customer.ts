@@ -1,0 +1,58 @@
+/**
+ * Tells the payment vendor what stands on an account's invoices: name, address and where they are mailed
+ * to (`account-conventions.md` §4.1). One entry of the outbox a change; each tells what is so now.
+ *
+ * Two entries may be told at once, by two processes, and the older words may reach the vendor last. So
+ * after telling the account is read again, and told again while it has changed: whoever writes last has
+ * looked after their writing.
+ */
+import type { CustomerDetails, Vendor } from '@sluice/billing-vendor/vendor';
+import type { Account } from '@sluice/database/accounts';
+import type { OutboxEntry } from '@sluice/database/outbox';
+import { contactOf } from './billing.ts';
+
+export interface TellCustomerDependencies {
+  readonly findVendorCustomer: (accountId: number) => Promise<string | undefined>;
+  readonly findAccount: (accountId: number) => Promise<Account | undefined>;
+  readonly vendor: Pick<Vendor, 'updateCustomer'>;
+}
+
+/** @throws Error where the vendor did not take it; the entry is told again later. */
+export async function tellVendorCustomer(
+  { findVendorCustomer, findAccount, vendor }: TellCustomerDependencies,
+  entry: Pick<OutboxEntry, 'outboxId' | 'attempt' | 'payload'>,
+): Promise<void> {
+  const accountId = Number(entry.payload['account_id']);
+  const customerId = await findVendorCustomer(accountId);
+  // It is told when the vendor has one.
+  if (customerId === undefined) return;
+  let told = '';
+  for (let round = 1; ; round += 1) {
+    const account = await findAccount(accountId);
+    if (!account) return;
+    const details = detailsOf(account);
+    const text = JSON.stringify(details);
+    if (text === told) return;
+    // The words differ each time, so the key does.
+    const key = `outbox_${entry.outboxId}_${entry.attempt}_${round}`;
+    const result = await vendor.updateCustomer(customerId, details, key);
+    if (result.outcome !== 'ok') throw new Error(`the payment vendor: ${result.outcome}`);
+    told = text;
+  }
+}
+
+function detailsOf(account: Account): CustomerDetails {
+  const { address } = account;
+  return {
+    name: address?.company ?? account.name,
+    email: contactOf(account).email,
+    address: address && {
+      line1: address.line1,
+      line2: address.line2,
+      city: address.city,
+      state: address.state,
+      postalCode: address.postal_code,
+      country: address.country,
+    },
+  };
+}

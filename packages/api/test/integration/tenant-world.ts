@@ -1,0 +1,156 @@
+/** A tenant that has one of everything that a path of the API can name. */
+import { appendDeliveries } from '@sluice/database/deliveries';
+import { insertImportProblems } from '@sluice/database/import-problems';
+import { insertImport } from '@sluice/database/imports';
+import { claimLane, recordProgress } from '@sluice/database/lanes';
+import { sql } from 'kysely';
+import {
+  insertEvent,
+  insertPendingRun,
+  insertPerson,
+  insertTestReceipt,
+  type ApiUnderTest,
+  type Tenant,
+} from './api-under-test.ts';
+import { BODIES, type Operation, WORDS_IN_PATHS } from './every-operation.ts';
+import { insertExport } from './audit-log-world.ts';
+import { insertPreviewRuns } from './usage-world.ts';
+
+const webhookBody = (marker: string) => ({
+  name: marker,
+  endpoint: `https://${marker}.example`,
+  events: ['email_sent'],
+  event_type: 'email_sent',
+  sequence: 2,
+});
+
+export const OBJECT_SEARCH = {
+  object_type_id: 1,
+  filter: { or: [{ object_attribute: { field: 'object_id', operator: 'exists' } }] },
+};
+
+/** A body that the operation takes from a tenant of {@link insertOwned}. */
+export const ownedBody = ({ method, path }: Operation, marker: string): object =>
+  path === '/v1/objects' ? OBJECT_SEARCH : (BODIES[`${method} ${path}`] ?? webhookBody(marker));
+
+/**
+ * Inserts it. @param marker - in every text of its rows.
+ *
+ * @returns by path parameter, what names the tenant's own.
+ */
+export async function insertOwned(
+  api: ApiUnderTest,
+  tenant: Tenant,
+  marker: string,
+): Promise<Readonly<Record<string, string>>> {
+  const { environmentId } = tenant;
+  const runId = `run_of_${marker}`;
+  await insertPerson(api.database, environmentId, {
+    personId: 41,
+    id: marker,
+    email: `${marker}@example.com`,
+    attributes: { a: marker },
+  });
+  await insertEvent(api.database, environmentId, {
+    personId: 41,
+    eventId: `${marker}-event`,
+    occurredAt: '2026-02-28T10:00:00Z',
+  });
+  await sql`
+    insert into objects (environment_id, object_number, object_type_id, object_id, attributes, created_at, updated_at)
+    values (${environmentId}, 51, 1, ${marker}, '{}', now(), now())`.execute(api.database);
+  await sql`
+    insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
+    values (${environmentId}, 41, 51, '{}', now(), now())`.execute(api.database);
+  await sql`
+    insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message)
+    values (${environmentId}, '2026-02-28', 'invalid', ${marker}, '', 1, now(), now(), 'x')`.execute(
+    api.database,
+  );
+  const made = await api.call('POST', '/v1/reporting_webhooks', {
+    key: tenant.key,
+    body: webhookBody(marker),
+  });
+  await appendDeliveries(
+    api.database,
+    [marker, `${marker}-2`].map((eventId) => ({
+      environmentId,
+      eventType: 'email_sent',
+      eventId,
+      objectType: 'email',
+      metric: 'sent',
+      occurredAtMs: 0,
+      data: {},
+    })),
+  );
+  // The first is delivered and can be resent, the second has failed and can be skipped.
+  const lane = { environmentId, webhookId: Number(made.json().id) };
+  const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
+  const nextProbeAtMs = api.clock.nowMs + 3_600_000;
+  const attempt = { attempt: 1, startedAtMs: 0, durationMs: 1, failureMessage: null };
+  const response = { status: 200, responseHead: marker, responseBody: marker };
+  const progress = {
+    snapshot: { state: 'failing', cursor: 1, attemptedThrough: 2, nextProbeAtMs, window: 1 },
+    attempts: [
+      { ...attempt, ...response, sequence: 1, outcome: 'delivered', failure: null },
+      { ...attempt, ...response, sequence: 2, outcome: 'retrying', failure: 'timeout' },
+    ],
+    endpoint: webhookBody(marker).endpoint,
+    isLast: true,
+  } as const;
+  await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);
+  const replay = await api.call('POST', `/v1/reporting_webhooks/${lane.webhookId}/replays`, {
+    key: tenant.key,
+    body: { since: 0 },
+  });
+  await sql`
+    insert into replay_attempts (environment_id, webhook_id, replay_id, sequence, attempt, duration_ms, started_at, outcome, response_body)
+    values (${environmentId}, ${lane.webhookId}, ${replay.json().replay.id}, 1, 1, 1, now(), 'delivered', ${marker})`.execute(
+    api.database,
+  );
+  await insertTestReceipt(api.database, tenant.accountId, String(tenant.spareCredentialId));
+  const imported = await insertImport(api.database, {
+    environmentId,
+    name: marker,
+    description: null,
+    identifier: 'id',
+    dataToProcess: 'all',
+    dataFileUrl: `https://${marker}.example/a.csv`,
+    nowMs: api.clock.nowMs,
+  });
+  await insertImportProblems(api.database, imported, [
+    {
+      severity: 'error',
+      rowNumber: 1,
+      position: 0,
+      column: '',
+      code: 'invalid',
+      message: marker,
+      record: [marker],
+    },
+  ]);
+  const owned: Record<string, string> = {
+    import_id: String(imported.importId),
+    webhook_id: String(lane.webhookId),
+    identifier: marker,
+    sequence: '1',
+    object_type_id: '1',
+    object_id: marker,
+    ...WORDS_IN_PATHS,
+    account_id: String(tenant.accountId),
+    id: String(tenant.spareCredentialId),
+    // Made with the webhook; A has none.
+    audit_log_id: '1',
+    ...(await insertExport(api, tenant)),
+    environment_id: String(environmentId),
+    event_id: `${marker}-event`,
+    replay_id: String(replay.json().replay.id),
+    credit_type: 'llm',
+    run_id: runId,
+    plan_id: 'premium_month',
+    preview_job_id: `${marker}-job`,
+  };
+  await insertPreviewRuns(api, tenant, [`${marker}-job`]);
+  await insertPendingRun(api.database, tenant.accountId, runId);
+  return owned;
+}
