@@ -6,6 +6,7 @@ import { benchIdle } from './idle.ts';
 import { benchImports } from './imports.ts';
 import { benchBacklog } from './backlog.ts';
 import { benchDeliver } from './deliver.ts';
+import { benchEndToEnd } from './end-to-end.ts';
 import { benchFairness } from './fairness.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
@@ -57,6 +58,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
       run: benchProcess,
+    },
+    e2e: {
+      about: 'request → signed delivery received: the rate at which nothing piles up, and how late',
+      run: benchEndToEnd,
     },
     idle: {
       about: 'CPU, broker commands and transactions of a fleet that has nothing to do',

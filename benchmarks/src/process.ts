@@ -10,14 +10,19 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import type { Database } from '@sluice/database/connection';
 import type { TrackEvent } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { createLogger } from '@sluice/platform/logger';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer, type Producer } from '@sluice/platform/queue';
-import { sql } from 'kysely';
 import { cpuSecondsOf, type ChildServer } from './child-server.ts';
+import {
+  copyRowsPerSecond,
+  countOf,
+  emptyEvents,
+  makeCopyTable,
+  writeEventRows,
+} from './copy-floor.ts';
 import { median, publish } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -64,7 +69,7 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
 
   await withWorld('full', async (world) => {
     const { database, databaseUrl, redisServer } = world;
-    await makeFloorTable(database);
+    await makeCopyTable(database);
     const logger = createLogger('bench', 'warn');
     const broker = (backend: Backend) => ({
       databaseUrl,
@@ -101,7 +106,7 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
     const runOurs = async (backend: Backend, count: number): Promise<Round> => {
       const worker = workers[backend];
       const [pid] = worker.pids as [number];
-      await empty(database);
+      await emptyEvents(database);
       process.kill(pid, 'SIGSTOP');
       const envelopeCount = await addEvents(producers[backend], count, operationCount);
       const cpuBefore = await cpuSecondsOf(pid);
@@ -121,8 +126,8 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
       await addEvents(producers[backend], 20_000, operationCount);
       await untilQueuesAreEmpty(producers[backend]);
     }
-    const file = await writeRows(database);
-    await runFloor(database, file);
+    const file = await writeEventRows(database);
+    await copyRowsPerSecond(database, file);
 
     const ours: Record<Backend, Round[]> = { redis: [], postgres: [] };
     const floor: number[] = [];
@@ -131,8 +136,8 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
         const result = await runOurs(backend, eventCount);
         ours[backend].push(result);
         if (backend === 'redis') {
-          await writeRows(database);
-          floor.push(await runFloor(database, file));
+          await writeEventRows(database);
+          floor.push(await copyRowsPerSecond(database, file));
         }
         console.log(
           `${round}/${rounds} ${backend.padEnd(9)} ${Math.round(result.eventsPerSecond)} events/s, ` +
@@ -197,43 +202,4 @@ async function addEvents(
 
 async function untilQueuesAreEmpty(producer: Producer): Promise<void> {
   while ((await producer.envelopeCounts()).some((count) => count > 0)) await sleep(20);
-}
-
-async function countOf(database: Database, table: string): Promise<number> {
-  const { rows } = await sql<{ count: string }>`
-    select count(*) as count from ${sql.table(table)}`.execute(database);
-  return Number(rows[0]?.count);
-}
-
-/** One table with the indexes of a month's partition. */
-async function makeFloorTable(database: Database): Promise<void> {
-  const { rows } = await sql<{ name: string }>`
-    select to_char(now() at time zone 'UTC', '"events_"YYYY_MM') as name`.execute(database);
-  await sql`create table events_copied (like ${sql.table(rows[0]?.name ?? '')} including all)`.execute(
-    database,
-  );
-}
-
-/** Each round begins with as much as the others, and no checkpoint falls into it. */
-async function empty(database: Database): Promise<void> {
-  await sql`truncate events, event_ids, envelopes, events_copied`.execute(database);
-  await sql`vacuum analyze people`.execute(database);
-  await sql`checkpoint`.execute(database);
-}
-
-/** The very rows that ours wrote, in a file that the server reads itself: `COPY` at its best. */
-async function writeRows(database: Database): Promise<string> {
-  const { rows } = await sql<{ file: string }>`
-    select current_setting('data_directory') || '/events.copy' as file`.execute(database);
-  const file = rows[0]?.file ?? '';
-  await sql`copy (select * from events) to ${sql.lit(file)}`.execute(database);
-  return file;
-}
-
-async function runFloor(database: Database, file: string): Promise<number> {
-  await empty(database);
-  const startedAt = performance.now();
-  await sql`copy events_copied from ${sql.lit(file)}`.execute(database);
-  const seconds = (performance.now() - startedAt) / 1_000;
-  return (await countOf(database, 'events_copied')) / seconds;
 }

@@ -1,5 +1,6 @@
 /** JSON logs by pino, with what must never be logged taken out. */
 import { pino, type Logger } from 'pino';
+import { errorForLog } from './error-for-log.ts';
 
 export type { Logger };
 
@@ -9,7 +10,7 @@ export function createLogger(service: string, level: string): Logger {
     level,
     base: { service },
     timestamp: pino.stdTimeFunctions.isoTime,
-    serializers: { error: pino.stdSerializers.errWithCause },
+    serializers: { error: (error: unknown) => errorForLog(error) },
     redact: [
       'authorization',
       '*.authorization',

@@ -46,7 +46,10 @@ export interface Fleet {
 }
 
 /** `postgres`: the queues too. */
-export async function startFleet(broker: 'redis' | 'postgres' = 'redis'): Promise<Fleet> {
+export async function startFleet(
+  broker: 'redis' | 'postgres' = 'redis',
+  more: Readonly<Record<string, string>> = {},
+): Promise<Fleet> {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
   const settings = {
@@ -55,6 +58,7 @@ export async function startFleet(broker: 'redis' | 'postgres' = 'redis'): Promis
     QUEUE_PREFIX: uniquePrefix(),
     SHARD_COUNT: '2',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+    ...more,
   };
   const [intake, api, worker] = await Promise.all([
     startServiceUnderTest(mainOf('intake'), { ...settings, INTAKE_PORT: '0' }),

@@ -1,0 +1,27 @@
+/** Errors as they are logged: beside `logger.ts`, which has every error pass through here. */
+
+const CAUSE_DEPTH_MAX = 5;
+
+/**
+ * What is logged of an error: its kind, message, code, stack and causes, and nothing else that a library
+ * hung on it. ioredis hangs the command with its arguments on it, which may be a whole envelope; pg the
+ * row that broke a constraint (`detail`) and a statement's values (`where`).
+ */
+export function errorForLog(error: unknown, depth = 0): unknown {
+  if (!(error instanceof Error)) return error;
+  const { name, message, stack, cause } = error;
+  const code = 'code' in error ? error.code : undefined;
+  const errors = error instanceof AggregateError ? (error.errors as unknown[]) : undefined;
+  const isDeep = depth >= CAUSE_DEPTH_MAX;
+  return {
+    type: error.constructor.name,
+    ...(name === error.constructor.name ? {} : { name }),
+    message,
+    ...(code === undefined ? {} : { code }),
+    stack,
+    ...(cause === undefined || isDeep ? {} : { cause: errorForLog(cause, depth + 1) }),
+    ...(errors === undefined || isDeep
+      ? {}
+      : { errors: errors.map((each) => errorForLog(each, depth + 1)) }),
+  };
+}
