@@ -10,12 +10,21 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { cpuSecondsOf } from './child-server.ts';
 
+/** A call with headers of its own. */
+export interface Call {
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
 export interface Load {
   readonly url: string;
   readonly method: 'GET' | 'POST' | 'PUT';
   readonly headers: Readonly<Record<string, string>>;
   /** Asked for in turn, instead of the URL's own path, where there is no body. wrk only. */
   readonly paths?: readonly string[];
+  /** Made in turn, instead of `paths` and `bodies` and without `headers`. wrk only. */
+  readonly calls?: readonly Call[];
   /** Sent in turn, so that no server sees one body only. */
   readonly bodies: readonly string[];
   readonly connections: number;
@@ -23,6 +32,8 @@ export interface Load {
 }
 
 export interface LoadResult {
+  /** Answered, whatever with. */
+  readonly requests: number;
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -44,18 +55,19 @@ export async function isWrkInstalled(): Promise<boolean> {
 export async function loadWithWrk(load: Load): Promise<LoadResult> {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-wrk-'));
   const script = join(directory, 'load.lua');
-  const quoted = (load.paths ?? load.bodies).map((text) => `[==[${text}]==]`).join(',\n');
-  const format = load.paths ? 'nil, text' : 'nil, nil, nil, text';
-  const headers = Object.entries(load.headers).map(
-    ([name, value]) => `wrk.headers[${JSON.stringify(name)}] = [==[${value}]==]`,
-  );
+  const requests = join(directory, 'requests');
+  await writeFile(requests, requestsOf(load).map(framed).join(''));
   await writeFile(
     script,
-    `wrk.method = "${load.method}"
-${headers.join('\n')}
-local texts = {${quoted}}
-local requests, turn = {}, 0
-init = function() for i, text in ipairs(texts) do requests[i] = wrk.format(${format}) end end
+    `local requests, turn = {}, 0
+init = function()
+  local file = io.open([==[${requests}]==], 'rb')
+  for size in function() return file:read('*n') end do
+    file:read(1)
+    requests[#requests + 1] = file:read(size)
+  end
+  file:close()
+end
 request = function() turn = turn % #requests + 1; return requests[turn] end
 done = function(summary, latency)
   local e = summary.errors
@@ -78,6 +90,7 @@ end`,
     number
   >;
   return {
+    requests: found.requests,
     requestsPerSecond: found.requests / (found.us / 1e6),
     p50Ms: found.p50 / 1000,
     p99Ms: found.p99 / 1000,
@@ -86,6 +99,23 @@ end`,
     clientCpu: await clientCpu,
   };
 }
+
+/** As they go over the wire: wrk sends what its script gives it. */
+function requestsOf({ url, method, headers, paths, bodies, calls }: Load): string[] {
+  const { host, pathname } = new URL(url);
+  const all: readonly Call[] =
+    calls ??
+    paths?.map((path) => ({ path, headers })) ??
+    bodies.map((body) => ({ path: pathname, headers, body }));
+  return all.map((call) => {
+    const lines = [`${method} ${call.path} HTTP/1.1`, `Host: ${host}`];
+    for (const [name, value] of Object.entries(call.headers)) lines.push(`${name}: ${value}`);
+    if (call.body !== undefined) lines.push(`Content-Length: ${Buffer.byteLength(call.body)}`);
+    return `${lines.join('\r\n')}\r\n\r\n${call.body ?? ''}`;
+  });
+}
+
+const framed = (text: string): string => `${Buffer.byteLength(text)}\n${text}`;
 
 /** autocannon's own command, in its own process. */
 export async function loadWithAutocannon(load: Load): Promise<LoadResult> {
@@ -117,6 +147,7 @@ export async function loadWithAutocannon(load: Load): Promise<LoadResult> {
     errors: number;
   };
   return {
+    requests: found.requests.total,
     requestsPerSecond: found.requests.total / found.duration,
     p50Ms: found.latency.p50,
     p99Ms: found.latency.p99,

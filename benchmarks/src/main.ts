@@ -1,5 +1,6 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchApi } from './api.ts';
+import { benchBilling } from './billing.ts';
 import { benchBatch } from './batch.ts';
 import { benchIdle } from './idle.ts';
 import { benchImports } from './imports.ts';
@@ -48,6 +49,11 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
       about:
         'an account and a page of its audit log, against a bare Fastify route with the same statement',
       run: benchApi,
+    },
+    billing: {
+      about:
+        'run starts and debits over HTTP against the same SQL called directly; a summary of two years of usage',
+      run: benchBilling,
     },
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',

@@ -27,21 +27,21 @@ export const purchaseStarted = z.object({ run_id: z.string(), status: z.literal(
 export const runIdText = z.string().regex(/^run_[\w-]{1,60}$/, 'must be a run_id');
 export const runIdInPath = z.string().regex(/^[\w-]{1,64}$/);
 
+export const poolShape = z.object({
+  pool: z.enum(['monthly_allowance', 'goodwill', 'purchased']),
+  granted: z.int(),
+  used: z.int(),
+  remaining: z.int(),
+  resets_at: z.string().nullable(),
+  next_expiry: z.object({ amount: z.int(), expires_at: z.string() }).nullable(),
+});
+
 export const creditBalanceShape = z
   .object({
     credit_type: z.enum(['llm', 'builder']),
     total_available: z.int(),
     reserved: z.int(),
-    pools: z.array(
-      z.object({
-        pool: z.enum(['monthly_allowance', 'goodwill', 'purchased']),
-        granted: z.int(),
-        used: z.int(),
-        remaining: z.int(),
-        resets_at: z.string().nullable(),
-        next_expiry: z.object({ amount: z.int(), expires_at: z.string() }).nullable(),
-      }),
-    ),
+    pools: z.array(poolShape),
     as_of: z.string(),
   })
   .meta({ id: 'CreditBalance' });
@@ -49,7 +49,7 @@ export const creditBalanceShape = z
 const time = (atMs: number | null): string | null =>
   atMs === null ? null : new Date(atMs).toISOString();
 
-function poolsToWire(grants: readonly Grant[], nowMs: number, hasAllowance: boolean) {
+export function poolsToWire(grants: readonly Grant[], nowMs: number, hasAllowance: boolean) {
   return viewBalance(grants, nowMs, hasAllowance).pools.map((pool) => ({
     pool: pool.pool,
     granted: pool.granted,

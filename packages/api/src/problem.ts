@@ -69,6 +69,11 @@ export const PROBLEMS = {
     status: 409,
     meaning: 'It does not fit the present state; the message says why. Look at the state again.',
   },
+  insufficient_credits: {
+    status: 409,
+    meaning:
+      'The pools hold less than is to be taken; `meta.available` says how much. Nothing was taken: buy more, or take less.',
+  },
   purchase_in_flight: {
     status: 409,
     meaning:
@@ -116,6 +121,10 @@ export const PROBLEMS = {
   invalid_code: {
     status: 422,
     meaning: 'The code is wrong, expired, used, or was tried too often. Start the signup again.',
+  },
+  cursor_mismatch: {
+    status: 422,
+    meaning: 'The cursor was given for other filters. Ask again as for the page before it.',
   },
   validation_failed: {
     status: 422,

@@ -27,6 +27,7 @@ import { vendorCustomers } from './migrations/0019_vendor_customers.ts';
 import { creditHolds } from './migrations/0020_credit_holds.ts';
 import { keptOutcomes } from './migrations/0021_kept_outcomes.ts';
 import { callCounts } from './migrations/0022_call_counts.ts';
+import { inboxPreviewUsage } from './migrations/0023_inbox_preview_usage.ts';
 
 /** In order of name; a landed one is never edited, renamed or removed. */
 const MIGRATIONS = {
@@ -55,6 +56,7 @@ const MIGRATIONS = {
   '0020_credit_holds': creditHolds,
   '0021_kept_outcomes': keptOutcomes,
   '0022_call_counts': callCounts,
+  '0023_inbox_preview_usage': inboxPreviewUsage,
 };
 
 /**

@@ -335,6 +335,28 @@ export interface Imports {
   updated_at: Timestamp;
 }
 
+export interface InboxPreviewDays {
+  account_id: Int8;
+  environment_id: number;
+  grain: string;
+  refunded: Int8;
+  runs: number;
+  usage_day: Timestamp;
+  used: Int8;
+  user_id: number;
+}
+
+export interface InboxPreviewRuns {
+  account_id: Int8;
+  environment_id: number;
+  preview_job_id: string;
+  quantity: number;
+  recorded_at: Timestamp;
+  refunded: Generated<number>;
+  usage_day: Timestamp;
+  user_id: number;
+}
+
 export interface IngestionIssues {
   code: string;
   count: Int8;
@@ -550,6 +572,11 @@ export interface Signups {
   used_at: Timestamp | null;
 }
 
+export interface UsageWatermarks {
+  account_id: Int8;
+  closed_through: Timestamp;
+}
+
 export interface Users {
   account_id: Int8;
   created_at: Generated<Timestamp>;
@@ -657,6 +684,8 @@ export interface Tables {
   import_chunks: ImportChunks;
   import_problems: ImportProblems;
   imports: Imports;
+  inbox_preview_days: InboxPreviewDays;
+  inbox_preview_runs: InboxPreviewRuns;
   ingestion_issues: IngestionIssues;
   installation: Installation;
   lanes: Lanes;
@@ -676,6 +705,7 @@ export interface Tables {
   segment_members: SegmentMembers;
   service_accounts: ServiceAccounts;
   signups: Signups;
+  usage_watermarks: UsageWatermarks;
   users: Users;
   vendor_customers: VendorCustomers;
   vendor_events: VendorEvents;

@@ -34,12 +34,18 @@ const POLL_INTERVAL_MS = 20;
 
 const created = new Set<TestDatabase>();
 
-/** A migrated, empty database of this file's own; about 50 ms. */
-export async function createTestDatabase(): Promise<TestDatabase> {
+/**
+ * A migrated, empty database of this file's own; about 50 ms.
+ *
+ * @param timeZone - of its sessions; the server's where it is left out.
+ */
+export async function createTestDatabase(timeZone?: string): Promise<TestDatabase> {
   const name = `test_${randomBytes(8).toString('hex')}`;
-  await onServer((client) =>
-    client.query(`create database ${name} template ${inject('testTemplateName')}`),
-  );
+  await onServer(async (client) => {
+    await client.query(`create database ${name} template ${inject('testTemplateName')}`);
+    if (timeZone !== undefined)
+      await client.query(`alter database ${name} set timezone = '${timeZone}'`);
+  });
   const url = new URL(inject('testServerUrl'));
   url.pathname = `/${name}`;
   const unexpected: Error[] = [];

@@ -95,6 +95,10 @@ export const AUDIT_OBJECTS = {
     label: 'Purchase',
     fields: { kind: 'shown', rail: 'shown', status: 'shown', content: 'shown' },
   },
+  inbox_preview_run: {
+    label: 'Inbox preview run',
+    fields: { user_id: 'shown', quantity: 'shown', refunded: 'shown' },
+  },
   payment_method: { label: 'Payment method', fields: { default: 'shown' } },
   partner_application: {
     label: 'Partner application',

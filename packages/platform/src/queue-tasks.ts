@@ -3,7 +3,7 @@
  *
  * As with lanes, the queue only says *now*: what is to be done, how far it is and who is at it stand in
  * Postgres, so a job that is lost costs the wait until the next sweep, and one that runs twice finds the
- * lease taken. At most one job a key waits.
+ * lease taken. At most one job a key waits. What is due by the clock has a BullMQ job scheduler.
  *
  * Beside `queue.ts`, whose broker, prefix and pool it uses.
  */
@@ -25,11 +25,23 @@ export const EXPORT_TASKS: TaskKind<{ readonly accountId: number; readonly expor
   keyOf: ({ accountId, exportId }) => `export-${accountId}-${exportId}`,
 };
 
+/** Closing days of usage: `worker/src/close-usage.ts`. One task, of all accounts. */
+export const USAGE_TASKS: TaskKind<Record<string, never>> = {
+  queue: 'usage',
+  keyOf: () => 'close-days',
+};
+
 type TaskBroker = Omit<BrokerOptions, 'shardCount'>;
 
 export interface TaskQueue<Task> {
   /** Wakes whoever does it. Adding the same one again while it waits adds nothing. */
   wake(task: Task): Promise<void>;
+  /**
+   * Has it done now and every `everyMs` from then on, by one worker each time, whoever else asks for the same.
+   * The schedule is the broker's: it stays when processes end, and is gone with a broker that lost its
+   * memory, so ask again now and then. Asking again changes nothing.
+   */
+  schedule(task: Task, everyMs: number): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -61,6 +73,19 @@ export async function openTaskQueue<Task>(
         }),
       );
     },
+    async schedule(task, everyMs) {
+      await queues.use(async () => {
+        const queue = queues.get(name);
+        const known = await queue.getJobScheduler(keyOf(task));
+        // Written again it would begin anew, and never come due where that happens more often.
+        if (known?.every === everyMs) return;
+        await queue.upsertJobScheduler(
+          keyOf(task),
+          { every: everyMs },
+          { name: 'task.run', data: task, opts: { removeOnComplete: true, removeOnFail: true } },
+        );
+      });
+    },
     async close() {
       await queues.close();
       redis?.disconnect();
@@ -69,7 +94,7 @@ export async function openTaskQueue<Task>(
   };
 }
 
-/** Takes tasks of one kind, `concurrency` at a time. A task that throws is logged; its sweep wakes it again. */
+/** Takes tasks of one kind, `concurrency` at a time. A task that throws is logged; its sweep or its schedule wakes it again. */
 export function startTaskWorker<Task>(
   options: TaskBroker,
   { queue: name }: TaskKind<Task>,
@@ -97,7 +122,7 @@ export function startTaskWorker<Task>(
     worker.on('failed', (job, error) =>
       logger.error(
         { error, queue: name, task: job?.data },
-        'a task failed; its sweep wakes it again',
+        'a task failed; its sweep or schedule wakes it again',
       ),
     );
     return worker;

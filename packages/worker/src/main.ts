@@ -14,7 +14,6 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
-import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { repeat } from '@sluice/platform/repeat';
 import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
@@ -25,7 +24,7 @@ import { forgetOldRecords } from './forget-old-records.ts';
 import { runNextImport } from './run-import.ts';
 import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
-import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
+import { startExportTasks } from './export-tasks.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient, outcomeOf, type HttpPost } from './http-client.ts';
 import { LaneRoom } from './lane-room.ts';
@@ -38,6 +37,7 @@ import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
 import { SpareTime } from './spare-time.ts';
 import { startWebhookTasks } from './webhook-tasks.ts';
+import { startUsageTasks } from './usage-tasks.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
 /** A request that takes more of our spare time says that its endpoint is far away or does not answer. */
@@ -46,11 +46,6 @@ const SLOW_AFTER_MS = 25;
 const PARTITIONS_AHEAD_MONTHS = 3;
 const FORGETTING_INTERVAL_MS = 3_600_000;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
-
-const EXPORT_CONCURRENCY = 2;
-const EXPORT_LEASE_MS = 10_000;
-const EXPORT_ROWS_PER_PART = 2_000;
-const EXPORT_SWEEP_INTERVAL_MS = 2_000;
 
 const settings = parseSettings(workerSettings, process.env);
 const logger = createLogger('worker', settings.LOG_LEVEL);
@@ -242,30 +237,15 @@ const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () 
 );
 lifecycle.defer('partitions', () => partitions.stop());
 
-let isStopping = false;
-const exportQueue = await openTaskQueue(broker, EXPORT_TASKS);
-lifecycle.defer('export queue', () => exportQueue.close());
-const exportWorker = startTaskWorker(broker, EXPORT_TASKS, EXPORT_CONCURRENCY, async (key) => {
-  const outcome = await exportAuditLogs(
-    {
-      database,
-      now,
-      leaseMs: EXPORT_LEASE_MS,
-      rowsPerPart: EXPORT_ROWS_PER_PART,
-      isStopping: () => isStopping,
-    },
-    key,
-  );
-  logger.info({ ...key, outcome }, 'export of an audit log');
+await startExportTasks({ broker, database, now, logger, lifecycle });
+await startUsageTasks({
+  broker,
+  database,
+  dayClosedAfterMs: settings.USAGE_DAY_CLOSED_AFTER_MS,
+  now,
+  logger,
+  lifecycle,
 });
-lifecycle.defer('export worker', () => {
-  isStopping = true;
-  return exportWorker.close();
-});
-const exportSweep = repeat('sweep exports', EXPORT_SWEEP_INTERVAL_MS, logger, () =>
-  sweepExports({ database, wake: (key) => exportQueue.wake(key), now }),
-);
-lifecycle.defer('export sweep', () => exportSweep.stop());
 
 const metrics = createMetrics('worker');
 metrics.counter('sluice_worker_envelopes_total', 'Envelopes applied', () => appliedCount);

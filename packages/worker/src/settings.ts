@@ -28,6 +28,9 @@ export const workerSettings = platformSettings.extend({
   WORKER_PURCHASE_CONCURRENCY: integer(1, 1_000, 16).describe(
     'purchases worked on at the same time by one process',
   ),
+  USAGE_DAY_CLOSED_AFTER_MS: integer(0, 31_622_400_000, 86_400_000).describe(
+    'how long after its end a UTC day of usage is summed up; until then its runs are listed one by one',
+  ),
   INGESTION_ISSUES_KEPT_DAYS: integer(1, 36_500, 90).describe(
     'how long a day of the issues log is kept',
   ),

@@ -35,12 +35,13 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-/** `changes` replaces dependencies, `billing` some of billing's. */
+/** `changes` replaces dependencies, `billing` some of billing's; `timeZone` is that of the database's sessions. */
 export async function startApi(
   changes: Partial<ApiDependencies> = {},
   billing: Partial<ApiDependencies['billing']> = {},
+  timeZone?: string,
 ) {
-  const { database } = await createTestDatabase();
+  const { database, url: databaseUrl } = await createTestDatabase(timeZone);
   const woken: LaneKey[] = [];
   const wokenRuns: RunKey[] = [];
   const wokenExports: AuditLogExportKey[] = [];
@@ -111,6 +112,7 @@ export async function startApi(
   return {
     app,
     database,
+    databaseUrl,
     woken,
     wokenRuns,
     wokenExports,
@@ -155,7 +157,7 @@ const unreachableVendor = () =>
 
 export type ApiUnderTest = Awaited<ReturnType<typeof startApi>>;
 
-async function insertTenant(database: Database, key: string): Promise<Tenant> {
+export async function insertTenant(database: Database, key: string): Promise<Tenant> {
   const { rows } = await sql<{ environmentId: number; accountId: number }>`
     with account as (insert into accounts (name) values (${key}) returning account_id)
     insert into environments (account_id, name, webhook_signing_key)

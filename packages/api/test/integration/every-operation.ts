@@ -127,6 +127,15 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
   'POST /v1/account_signup/partner_application': { partner: { name: 'P' } },
   'PUT /v1/account_signup/partner_application/{partner_id}/status': { status: 'approved' },
   'POST /v1/accounts/{account_id}/activate_product': { product: 'journeys' },
+  'POST /v1/accounts/{account_id}/billing/inbox_previews/runs': {
+    preview_job_id: 'job',
+    environment_id: 1,
+    user_id: null,
+    quantity: 1,
+  },
+  'POST /v1/accounts/{account_id}/billing/inbox_previews/runs/{preview_job_id}/refund': {
+    quantity: 1,
+  },
   'POST /v1/accounts/{account_id}/api_credentials': {
     name: 'Reports',
     type: 'service_account',

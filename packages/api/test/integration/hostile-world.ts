@@ -11,6 +11,7 @@ import {
   type ApiUnderTest,
 } from './api-under-test.ts';
 import { insertExport } from './audit-log-world.ts';
+import { insertPreviewRuns } from './usage-world.ts';
 import {
   BODIES,
   keyOf,
@@ -156,10 +157,12 @@ export async function startHostileWorld() {
     credit_type: 'llm',
     run_id: 'run_of_a',
     plan_id: 'premium_month',
+    preview_job_id: 'job-of-a',
     import_id: '1',
     replay_id: String(replay.json().replay.id),
   };
   await insertPendingRun(api.database, api.a.accountId, 'run_of_a');
+  await insertPreviewRuns(api, api.a, ['job-of-a']);
   await api.call('POST', '/v1/imports', { body: BODIES['POST /v1/imports'] });
   await insertEvent(api.database, api.a.environmentId, {
     personId: 1,

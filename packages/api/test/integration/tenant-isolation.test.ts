@@ -61,6 +61,7 @@ async function snapshotOfB(): Promise<string> {
     'ingestion_issues',
     'imports',
     'import_problems',
+    'inbox_preview_runs',
   ];
   const texts = await Promise.all(
     tables.map(async (table) => {

@@ -14,6 +14,7 @@ import {
 } from './api-under-test.ts';
 import { BODIES, type Operation, WORDS_IN_PATHS } from './every-operation.ts';
 import { insertExport } from './audit-log-world.ts';
+import { insertPreviewRuns } from './usage-world.ts';
 
 const webhookBody = (marker: string) => ({
   name: marker,
@@ -147,7 +148,9 @@ export async function insertOwned(
     credit_type: 'llm',
     run_id: runId,
     plan_id: 'premium_month',
+    preview_job_id: `${marker}-job`,
   };
+  await insertPreviewRuns(api, tenant, [`${marker}-job`]);
   await insertPendingRun(api.database, tenant.accountId, runId);
   return owned;
 }

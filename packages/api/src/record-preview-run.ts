@@ -1,0 +1,132 @@
+/**
+ * Charges runs of inbox previews to the credit pools, and gives back what was charged: each in one
+ * transaction with the run's row, the days that it counts to and the audit entry.
+ *
+ * A job is charged once and refunded once, however often and at the same time it is asked for: the
+ * fact's key in the ledger decides. The same call again is answered as the first time; one that says
+ * something else of the same job is a conflict.
+ *
+ * Locks in this order: the account's watermark, its credits, its audit chain.
+ */
+import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
+import type { Database } from '@sluice/database/connection';
+import { debitCredits, refundCredits } from '@sluice/database/credits';
+import {
+  findPreviewRun,
+  insertPreviewRun,
+  refundPreviewRun,
+  type PreviewRun,
+} from '@sluice/database/inbox-preview-runs';
+import { holdUsageDays } from '@sluice/database/usage-watermarks';
+import { AppError } from '@sluice/domain/errors';
+import { addDays, utcDayOf } from '@sluice/domain/utc-day';
+
+export interface RecordPreviewRunDeps {
+  readonly database: Database;
+  readonly now: () => number;
+}
+
+export interface PreviewRunRequest extends Pick<
+  PreviewRun,
+  'previewJobId' | 'environmentId' | 'userId' | 'quantity'
+> {
+  readonly accountId: number;
+  /** Whether the plan's monthly allowance may be spent. */
+  readonly hasAllowance: boolean;
+  readonly origin: ChangeOrigin;
+}
+
+export type RecordOutcome =
+  | { readonly outcome: 'recorded' | 'repeated'; readonly run: PreviewRun }
+  /** The job was recorded with another workspace, user or quantity. */
+  | { readonly outcome: 'conflict'; readonly run: PreviewRun }
+  | { readonly outcome: 'insufficient'; readonly available: number };
+
+/** The name of the debit in the ledger. Encoded, for what follows a colon there is ours. */
+const debitKeyOf = (previewJobId: string): string => `preview:${encodeURIComponent(previewJobId)}`;
+
+/** Takes the run's quantity out of the account's credits, or nothing. */
+export function recordPreviewRun(
+  { database, now }: RecordPreviewRunDeps,
+  request: PreviewRunRequest,
+): Promise<RecordOutcome> {
+  const { accountId, previewJobId, environmentId, userId, quantity, hasAllowance } = request;
+  const account = { accountId, kind: 'inbox_previews' } as const;
+  return database.transaction().execute(async (transaction) => {
+    const closedThrough = await holdUsageDays(transaction, accountId, addDays(utcDayOf(now()), -1));
+    // Not before: the day must be read while nobody can close it.
+    const nowMs = now();
+    const debit = { amount: quantity, key: debitKeyOf(previewJobId), hasAllowance };
+    const debited = await debitCredits(transaction, account, debit, nowMs);
+    if (debited.outcome === 'insufficient') return debited;
+    if (debited.outcome === 'repeated') {
+      const run = await findPreviewRun(transaction, accountId, previewJobId);
+      if (!run) throw new AppError('BUG', 'a debit of a preview run has no run');
+      const isSame =
+        run.environmentId === environmentId && run.userId === userId && run.quantity === quantity;
+      return { outcome: isSame ? 'repeated' : 'conflict', run };
+    }
+    const today = utcDayOf(nowMs);
+    const run: PreviewRun = {
+      previewJobId,
+      // A clock that is late must not write into a day that is closed.
+      day: today > closedThrough ? today : addDays(closedThrough, 1),
+      environmentId,
+      userId,
+      quantity,
+      refunded: 0,
+      recordedAt: new Date(nowMs),
+    };
+    await insertPreviewRun(transaction, accountId, run);
+    const after = { user_id: userId, quantity, refunded: 0 };
+    const change = { ...audited(run), before: null, after };
+    await recordChange(transaction, accountId, request.origin, change, nowMs);
+    return { outcome: 'recorded', run };
+  });
+}
+
+export interface PreviewRefundRequest {
+  readonly accountId: number;
+  readonly previewJobId: string;
+  /** Undefined: all of it. */
+  readonly quantity: number | undefined;
+  readonly origin: ChangeOrigin;
+}
+
+export type RefundOutcome =
+  | { readonly outcome: 'refunded' | 'repeated'; readonly run: PreviewRun }
+  /** The job was refunded with another quantity. */
+  | { readonly outcome: 'conflict'; readonly run: PreviewRun }
+  | { readonly outcome: 'too-much'; readonly left: number }
+  | { readonly outcome: 'missing' };
+
+/** Gives back what a run took, or a part of it, to the grants that it came from. */
+export function refundRecordedRun(
+  { database, now }: RecordPreviewRunDeps,
+  { accountId, previewJobId, quantity, origin }: PreviewRefundRequest,
+): Promise<RefundOutcome> {
+  const account = { accountId, kind: 'inbox_previews' } as const;
+  return database.transaction().execute(async (transaction) => {
+    const closedThrough = await holdUsageDays(transaction, accountId, addDays(utcDayOf(now()), -1));
+    const nowMs = now();
+    const run = await findPreviewRun(transaction, accountId, previewJobId);
+    if (!run) return { outcome: 'missing' };
+    const amount = quantity ?? run.quantity;
+    const debitKey = debitKeyOf(previewJobId);
+    const refund = { amount, debitKey, key: `${debitKey}:refund:1` };
+    const refunded = await refundCredits(transaction, account, refund, nowMs);
+    if (refunded.outcome === 'too-much') return refunded;
+    if (refunded.outcome === 'repeated')
+      return { outcome: run.refunded === amount ? 'repeated' : 'conflict', run };
+    await refundPreviewRun(transaction, accountId, run, amount, closedThrough);
+    const change = { ...audited(run), before: { refunded: 0 }, after: { refunded: amount } };
+    await recordChange(transaction, accountId, origin, change, nowMs);
+    return { outcome: 'refunded', run: { ...run, refunded: amount } };
+  });
+}
+
+const audited = (run: PreviewRun) => ({
+  objectType: 'inbox_preview_run' as const,
+  objectId: run.previewJobId,
+  environmentId: run.environmentId,
+});

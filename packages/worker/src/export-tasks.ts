@@ -1,0 +1,49 @@
+/** Has exports of the audit log made: those that the queue brings, and those that it has lost. */
+import type { Database } from '@sluice/database/connection';
+import type { Lifecycle } from '@sluice/platform/lifecycle';
+import type { Logger } from '@sluice/platform/logger';
+import type { BrokerOptions } from '@sluice/platform/queue';
+import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
+import { repeat } from '@sluice/platform/repeat';
+import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
+
+export interface ExportTasksDeps {
+  readonly broker: BrokerOptions;
+  readonly database: Database;
+  readonly now: () => number;
+  readonly logger: Logger;
+  readonly lifecycle: Lifecycle;
+}
+
+const CONCURRENCY = 2;
+const LEASE_MS = 10_000;
+const ROWS_PER_PART = 2_000;
+const SWEEP_INTERVAL_MS = 2_000;
+
+export async function startExportTasks(deps: ExportTasksDeps): Promise<void> {
+  const { broker, database, now, logger, lifecycle } = deps;
+  let isStopping = false;
+  const queue = await openTaskQueue(broker, EXPORT_TASKS);
+  lifecycle.defer('export queue', () => queue.close());
+  const worker = startTaskWorker(broker, EXPORT_TASKS, CONCURRENCY, async (key) => {
+    const outcome = await exportAuditLogs(
+      {
+        database,
+        now,
+        leaseMs: LEASE_MS,
+        rowsPerPart: ROWS_PER_PART,
+        isStopping: () => isStopping,
+      },
+      key,
+    );
+    logger.info({ ...key, outcome }, 'export of an audit log');
+  });
+  lifecycle.defer('export worker', () => {
+    isStopping = true;
+    return worker.close();
+  });
+  const sweep = repeat('sweep exports', SWEEP_INTERVAL_MS, logger, () =>
+    sweepExports({ database, wake: (key) => queue.wake(key), now }),
+  );
+  lifecycle.defer('export sweep', () => sweep.stop());
+}

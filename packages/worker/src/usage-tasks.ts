@@ -1,0 +1,43 @@
+/**
+ * Has the days of usage closed, by a BullMQ job scheduler: one job at a time for all workers together. It
+ * comes more often than once a day, so that a day is closed soon after its time also where every worker
+ * was away at that moment.
+ */
+import type { Database } from '@sluice/database/connection';
+import type { Lifecycle } from '@sluice/platform/lifecycle';
+import type { Logger } from '@sluice/platform/logger';
+import type { BrokerOptions } from '@sluice/platform/queue';
+import { openTaskQueue, startTaskWorker, USAGE_TASKS } from '@sluice/platform/queue-tasks';
+import { repeat } from '@sluice/platform/repeat';
+import { closeUsage } from './close-usage.ts';
+
+export interface UsageTasksDeps {
+  readonly broker: BrokerOptions;
+  readonly database: Database;
+  readonly dayClosedAfterMs: number;
+  readonly now: () => number;
+  readonly logger: Logger;
+  readonly lifecycle: Lifecycle;
+}
+
+const CLOSE_INTERVAL_MS = 600_000;
+/** A broker that lost its memory knows of no schedule. */
+const SCHEDULE_CHECK_INTERVAL_MS = 60_000;
+
+export async function startUsageTasks(deps: UsageTasksDeps): Promise<void> {
+  const { broker, lifecycle, logger } = deps;
+  let isStopping = false;
+  const queue = await openTaskQueue(broker, USAGE_TASKS);
+  lifecycle.defer('usage queue', () => queue.close());
+  const worker = startTaskWorker(broker, USAGE_TASKS, 1, () =>
+    closeUsage({ ...deps, isStopping: () => isStopping }),
+  );
+  lifecycle.defer('usage worker', () => {
+    isStopping = true;
+    return worker.close();
+  });
+  const scheduling = repeat('schedule usage', SCHEDULE_CHECK_INTERVAL_MS, logger, () =>
+    queue.schedule({}, CLOSE_INTERVAL_MS),
+  );
+  lifecycle.defer('usage schedule', () => scheduling.stop());
+}
