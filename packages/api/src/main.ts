@@ -8,6 +8,7 @@ import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
 import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
 import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import { checkSchema } from '@sluice/database/migrate';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
@@ -48,6 +49,7 @@ const database = createDatabase({
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
+await checkSchema(database);
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,

@@ -3,9 +3,7 @@
  * processes, with a TCP way between each kind of service and each server.
  */
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,6 +13,7 @@ import { createDatabase, type Database } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { findFreePort } from '@sluice/platform/free-port';
 import { migrateQueues } from '@sluice/platform/queue';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
@@ -245,14 +244,4 @@ function signal(pids: readonly number[], name: NodeJS.Signals): void {
       // It has ended meanwhile.
     }
   }
-}
-
-async function findFreePort(): Promise<number> {
-  const listener = createServer();
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  await once(listener, 'close');
-  return port;
 }
