@@ -117,4 +117,4 @@ test('every intake and every worker is replaced under load, and no call is refus
     expect(stored.size).toBe(clients.acknowledged.length);
   }, WAIT);
   await Promise.all([...intakes, ...workers].map((service) => service.kill('SIGKILL')));
-}, 120_000);
+}, 180_000);

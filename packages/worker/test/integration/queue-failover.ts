@@ -106,8 +106,9 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       await addUntilConfirmed('first');
       const masters = await fleet.masters();
       const replicas = (await Promise.all(masters.map((each) => fleet.replicasOf(each)))).flat();
-      // They hang: a master can write, and nobody hears of it.
+      // They hang and their connections end: a master can write, and nobody hears of it.
       for (const { pid } of replicas) process.kill(pid, 'SIGSTOP');
+      await Promise.all(masters.map((each) => each.command('CLIENT', 'KILL', 'TYPE', 'replica')));
       await expect(producer.addEnvelopes(flush('second'), true)).rejects.toMatchObject({
         code: 'BROKER_UNAVAILABLE',
       });
