@@ -1,6 +1,7 @@
 /** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
 import { benchApi } from './api.ts';
 import { benchBatch } from './batch.ts';
+import { benchIdle } from './idle.ts';
 import { benchImports } from './imports.ts';
 import { benchBacklog } from './backlog.ts';
 import { benchDeliver } from './deliver.ts';
@@ -50,6 +51,10 @@ const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) =>
     process: {
       about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
       run: benchProcess,
+    },
+    idle: {
+      about: 'CPU, broker commands and transactions of a fleet that has nothing to do',
+      run: benchIdle,
     },
     tail: {
       about: 'what the live tail costs intake for each call, while it is read and while it is not',

@@ -1,21 +1,14 @@
-/** Events, anonymous ids, merges, devices, objects, messages: ingestion-conventions.md §1.4 to §1.6 and §2. */
+/** Events, anonymous ids, merges: ingestion-conventions.md §1.4 to §1.6. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { Operation } from '../src/operation.ts';
 import type { SliceChanges } from '../src/slice.ts';
-import { DAY_MS, MemoryStore } from './memory-store.ts';
+import { DAY_MS, MemoryStore, WAYS } from './memory-store.ts';
 import {
   addDevice,
-  deleteDevice,
-  deleteObject,
-  form,
   identify,
-  identifyObject,
   merge,
   metric,
   NOW_MS,
   relate,
-  relateObject,
-  remove,
   segment,
   suppress,
   track,
@@ -32,16 +25,6 @@ const named = (name: string) => store.events.find((event) => event.name === name
 const personIdOf = (id: string): number | undefined =>
   store.people.find((row) => row.id === id)?.personId;
 
-/** Both ways of sending must end the same: in one envelope, and each in its own. */
-function applyEach(isTogether: boolean, ...operations: Operation[]): void {
-  if (isTogether) store.apply(...operations);
-  else for (const operation of operations) store.apply(operation);
-}
-const WAYS = [
-  ['in one envelope', true],
-  ['in envelopes of their own', false],
-] as const;
-
 describe('events', () => {
   it('creates the person that an event names by id or email', () => {
     store.apply(track('id:1', 'a'), track('email:b@x', 'b'));
@@ -51,7 +34,7 @@ describe('events', () => {
 
   it.each(WAYS)('counts an event id once, %s, and once in each workspace', (_, isTogether) => {
     const event = track('id:1', 'first', { eventId: 'x' });
-    applyEach(
+    store.applyEach(
       isTogether,
       event,
       { ...event, name: 'second' },
@@ -87,7 +70,7 @@ describe('events', () => {
 
 describe('anonymous ids', () => {
   it.each(WAYS)('attaches the events of 30 days when the id is identified, %s', (_, isTogether) => {
-    applyEach(
+    store.applyEach(
       isTogether,
       track('anonymous_id:z', 'old', { occurredAtMs: NOW_MS - 31 * DAY_MS }),
       track('anonymous_id:z', 'recent', { occurredAtMs: NOW_MS - 29 * DAY_MS }),
@@ -103,7 +86,7 @@ describe('anonymous ids', () => {
   });
 
   it.each(WAYS)('attaches them when an event names both, %s', (_, isTogether) => {
-    applyEach(
+    store.applyEach(
       isTogether,
       track('anonymous_id:z', 'before'),
       track('id:1', 'both', { anonymousId: 'z' }),
@@ -157,7 +140,7 @@ describe('merging', () => {
   it.each(WAYS)(
     'fills what the primary lacks and moves what the secondary has, %s',
     (_, isTogether) => {
-      applyEach(
+      store.applyEach(
         isTogether,
         identify('id:1', { plan: 'pro', both: 'primary' }),
         identify(
@@ -237,166 +220,5 @@ describe('merging', () => {
     store.apply(track('anonymous_id:z', 'before'), identify('id:1'));
     store.apply(merge('id:1', 'anonymous_id:z'));
     expect(named('before')?.personId).toBe(1);
-  });
-});
-
-describe('devices', () => {
-  it.each(WAYS)('lays a device over itself and deletes it, %s', (_, isTogether) => {
-    applyEach(
-      isTogether,
-      addDevice('id:1', 't', { os: '17', locale: 'de' }),
-      addDevice('id:1', 't', { os: '18', locale: null }),
-      addDevice('id:1', 'u'),
-    );
-    expect(store.devices).toMatchObject([{ token: 't', attributes: { os: '18' } }, { token: 'u' }]);
-    store.apply(deleteDevice('id:1', 't'));
-    expect(store.devices).toMatchObject([{ token: 'u' }]);
-    store.apply(remove('id:1'));
-    expect(store.devices).toEqual([]);
-  });
-});
-
-describe('objects and relationships', () => {
-  it.each(WAYS)('relates from both sides, creating what is not there, %s', (_, isTogether) => {
-    applyEach(
-      isTogether,
-      relate('id:1', 'acme', { role: 'boss' }),
-      relateObject('acme', 'email:b@x', { role: 'clerk' }),
-      identifyObject(
-        'acme',
-        { size: 3 },
-        { relationships: [{ person: { kind: 'id', value: '1' }, attributes: { since: 2020 } }] },
-      ),
-    );
-    expect(store.objects).toMatchObject([
-      { objectTypeId: 1, objectId: 'acme', attributes: { size: 3 } },
-    ]);
-    expect(store.people).toHaveLength(2);
-    expect(store.relationships).toMatchObject([
-      { attributes: { role: 'boss', since: 2020 } },
-      { attributes: { role: 'clerk' } },
-    ]);
-    expect(store.events.filter((row) => row.kind === 'add_relationship')).toHaveLength(2);
-  });
-
-  it.each(WAYS)(
-    'forgets the attributes of a relationship that was deleted and made again, %s',
-    (_, isTogether) => {
-      applyEach(
-        isTogether,
-        relate('id:1', 'acme', { a: 1 }),
-        relate('id:1', 'acme', {}, 'delete'),
-        relateObject('acme', 'id:1', { b: 1 }),
-      );
-      expect(store.relationships).toMatchObject([{ attributes: { b: 1 } }]);
-    },
-  );
-
-  it('deletes an object with its relationships, also of people whom nobody names', () => {
-    store.apply(relate('id:1', 'acme'), relate('id:2', 'acme'), relate('id:2', 'other'));
-    store.apply(deleteObject('acme'));
-    expect(store.objects).toMatchObject([{ objectId: 'other' }]);
-    expect(store.relationships).toHaveLength(1);
-    store.apply(deleteObject('other'), relate('id:2', 'other'));
-    expect(store.relationships).toHaveLength(1);
-  });
-
-  it('does nothing for a svc object id that nothing has, nor for one of another workspace', () => {
-    store.apply(identifyObject('acme'));
-    const object = { svcObjectId: 'ob000001' };
-    store.apply({ ...identifyObject('', { a: 1 }), object });
-    expect(store.objects).toMatchObject([{ attributes: { a: 1 } }]);
-    expect(
-      codes(store.apply({ ...identifyObject('', { a: 2 }), object, environmentId: 2 })),
-    ).toEqual(['object_not_found']);
-    expect(
-      codes(store.apply({ ...identifyObject('', { a: 2 }), object: { svcObjectId: 'ob0000ff' } })),
-    ).toEqual(['object_not_found']);
-  });
-
-  it("relates nobody to an object under an anonymous id that is nobody's", () => {
-    expect(codes(store.apply(relateObject('acme', 'anonymous_id:z')))).toEqual([
-      'person_not_found',
-    ]);
-    expect(store.relationships).toEqual([]);
-  });
-
-  it('skips object attributes that are older than the stored ones', () => {
-    store.apply(identifyObject('acme', { a: 1 }, { attributesAtMs: 2000 }));
-    expect(codes(store.apply(identifyObject('acme', { a: 2 }, { attributesAtMs: 1999 })))).toEqual([
-      'skipped_update',
-    ]);
-    expect(store.objects).toMatchObject([{ attributes: { a: 1 } }]);
-  });
-});
-
-describe('segments and forms', () => {
-  it.each(WAYS)(
-    'adds and removes members, skipping identifiers that match nobody, %s',
-    (_, isTogether) => {
-      applyEach(
-        isTogether,
-        identify('id:1'),
-        identify('id:2'),
-        segment('add', 7, 'id:1', 'id:2', 'id:3'),
-        segment('remove', 7, 'id:1'),
-        segment('add', 7, 'id:2'),
-      );
-      expect(store.segmentMembers).toMatchObject([{ segmentId: 7, personId: 2 }]);
-      expect(store.people).toHaveLength(2);
-    },
-  );
-
-  it('makes a person of a form and notes it', () => {
-    store.apply(form('email:a@x', 'contact', { name: 'Ann' }));
-    expect(store.people).toMatchObject([{ email: 'a@x', attributes: { name: 'Ann' } }]);
-    expect(store.events).toMatchObject([
-      { kind: 'profile_create' },
-      { kind: 'form', name: 'contact', data: { name: 'Ann' } },
-    ]);
-  });
-});
-
-describe('messages', () => {
-  it('reports a metric of the channel of the delivery, else of the call, else email', () => {
-    const type = (operation: Operation) => store.apply(operation).reports[0]?.eventType;
-    expect(type(metric('d1', 'opened'))).toBe('email_opened');
-    expect(type(metric('d2', 'delivered', { channel: 'push' }))).toBe('push_delivered');
-    expect(type(metric('d2', 'opened', { channel: 'sms' }))).toBe('push_opened');
-  });
-
-  it('tells who and what, as far as it is known', () => {
-    store.apply(identify('id:1', { email: 'a@x' }));
-    const [report] = store.apply(
-      metric('d1', 'bounced', { recipient: 'A@x', reason: 'full' }),
-    ).reports;
-    expect(report).toMatchObject({
-      objectType: 'email',
-      metric: 'bounced',
-      data: {
-        delivery_id: 'd1',
-        customer_id: '1',
-        identifiers: { email: 'a@x' },
-        recipient: 'A@x',
-        failure_message: 'full',
-      },
-    });
-  });
-
-  it('reports a metric once and refuses one that the channel does not have', () => {
-    const operation = metric('d1', 'opened');
-    expect(store.apply(operation, operation).reports).toHaveLength(1);
-    expect(codes(store.apply(metric('d1', 'replied')))).toEqual(['unsupported']);
-  });
-
-  it('unsubscribes the person behind a message, for the channel that it came by', () => {
-    store.apply(identify('id:1', { email: 'a@x' }), metric('d1', 'sent', { recipient: 'a@x' }));
-    expect(store.apply(unsubscribeDelivery('d1')).reports).toMatchObject([
-      { eventType: 'customer_unsubscribed', objectType: 'email' },
-    ]);
-    expect(store.apply(unsubscribeDelivery('d1')).reports).toEqual([]);
-    expect(codes(store.apply(unsubscribeDelivery('d2')))).toEqual(['person_not_found']);
-    store.apply(remove('id:1'));
-    expect(codes(store.apply(unsubscribeDelivery('d1')))).toEqual(['person_not_found']);
   });
 });

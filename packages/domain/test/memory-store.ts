@@ -23,6 +23,12 @@ import { eventText, findSliceNeeds, identifierText, type SliceNeeds } from '../s
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 
+/** Both ways of sending must end the same: for `it.each`, with `applyEach`. */
+export const WAYS = [
+  ['in one envelope', true],
+  ['in envelopes of their own', false],
+] as const;
+
 export class MemoryStore {
   identifiers: IdentifierRow[] = [];
   people: PersonRow[] = [];
@@ -46,6 +52,12 @@ export class MemoryStore {
     });
     this.#write(changes);
     return changes;
+  }
+
+  /** Folds them as one envelope, or each in its own. */
+  applyEach(isTogether: boolean, ...operations: Operation[]): void {
+    if (isTogether) this.apply(...operations);
+    else for (const operation of operations) this.apply(operation);
   }
 
   #load(needs: SliceNeeds): Slice {

@@ -47,6 +47,8 @@ const PUT_BACK_DEADLINE_MS = 2_000;
 const LEAVE_DEADLINE_MS = 3_000;
 const FAILED_RETRY_INTERVAL_MS = 10_000;
 const FAILED_RETRY_COUNT_MAX = 100;
+/** Where no job has failed here: they are looked for each sixth time, for those of processes that are gone. */
+const QUIET_RETRY_ROUNDS = 6;
 /** How the reason of a job begins that must not run again. */
 const DISCARDED = 'discarded';
 
@@ -111,6 +113,7 @@ export async function startConsumers(
         Math.max(STATEMENT_DEADLINE_MS_MIN, Math.round(stalledAfterMs / 2)),
       );
   const closing = new AbortController();
+  let roundsToRetry = 0;
 
   const connectionOf = (name: string) =>
     redis
@@ -144,13 +147,16 @@ export async function startConsumers(
           skipStalledCheck: true,
           // BullMQ's 15 s would be a shard's rest after each broken statement.
           runRetryDelay: Math.round(stalledAfterMs / 15),
-          // A look at the queue where the sign of a new job got lost.
-          drainDelay: stalledAfterMs / 3_000,
+          // How long an idle worker waits for the sign of a new job before it looks for itself. Where the
+          // sign got lost, the watch replaces the worker in a quarter of that. On Postgres a worker that
+          // is closed at the wrong moment waits it out.
+          drainDelay: redis ? (stalledAfterMs * 4) / 1_000 : stalledAfterMs / 3_000,
         });
         worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
-        worker.on('failed', (job, error) =>
-          logger.error({ error, queue: name, jobId: job?.id }, 'job failed'),
-        );
+        worker.on('failed', (job, error) => {
+          roundsToRetry = 0;
+          logger.error({ error, queue: name, jobId: job?.id }, 'job failed');
+        });
         return worker;
       },
     });
@@ -216,6 +222,7 @@ export async function startConsumers(
     onHung: (queue, jobId) => processors.onHung?.(queue, jobId),
     logger,
   });
+  redis?.on('close', () => watch.rouse());
   const looks = repeat(
     'look at the queues',
     Math.min(LOOK_INTERVAL_MS_MAX, stalledAfterMs / 15),
@@ -226,7 +233,14 @@ export async function startConsumers(
     'run failed envelopes again',
     options.failedRetryIntervalMs ?? FAILED_RETRY_INTERVAL_MS,
     logger,
-    () => within(stalledAfterMs, Promise.all(shardQueues.map(retryFailed))),
+    async () => {
+      if (roundsToRetry-- > 0) return;
+      roundsToRetry = QUIET_RETRY_ROUNDS;
+      await within(stalledAfterMs, Promise.all(shardQueues.map(retryFailed))).catch((error) => {
+        roundsToRetry = 0;
+        throw error;
+      });
+    },
   );
 
   let closed: Promise<void> | undefined;

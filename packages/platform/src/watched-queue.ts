@@ -6,6 +6,9 @@
  */
 import type { Job, Worker } from 'bullmq';
 import type { Logger } from './logger.ts';
+import { within } from './within.ts';
+
+const READY_DEADLINE_MS = 1_000;
 
 /** Tells when a processor begins and ends trying; between tries it only waits. */
 export interface Trying {
@@ -62,6 +65,11 @@ export class WatchedQueue {
     return this.#inHand.size < this.#options.concurrency;
   }
 
+  /** True where a job is in hand. */
+  get isWorking(): boolean {
+    return this.#inHand.size > 0;
+  }
+
   hasInHand(jobId: string): boolean {
     return this.#inHand.has(jobId);
   }
@@ -98,13 +106,23 @@ export class WatchedQueue {
   /** Takes no new job from now on. Resolves when those in hand have ended and the broker knows. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    await Promise.all([this.#worker.close(), ...this.#retired]);
+    await Promise.all([this.#closeWorker(), ...this.#retired]);
   }
 
   /** Resolves when nothing is in hand, at once where that is so. The broker may not know yet. */
   emptyHanded(): Promise<void> {
     if (this.#inHand.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#emptied.push(resolve));
+  }
+
+  /**
+   * A worker names its connection once it is ready. On Postgres one that is closed just before would open
+   * that connection afterwards, and nobody would ever close it.
+   */
+  async #closeWorker(): Promise<void> {
+    await within(READY_DEADLINE_MS, this.#worker.waitUntilReady()).catch(() => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+    await this.#worker.close();
   }
 
   #start(): Worker {

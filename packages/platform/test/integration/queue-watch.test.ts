@@ -116,6 +116,29 @@ test('a worker that takes nothing though jobs wait is replaced after the stall t
   await vi.waitFor(() => expect(processed).toEqual(['envelope-a']), WAIT);
 });
 
+test('nothing queued, nothing in hand: one look in two thirds of the stall time, until something happens', async () => {
+  let nowMs = 1_000_000;
+  const { watch } = watchOne(() => nowMs, 'hangs');
+  const readHeads = vi.spyOn(redis, 'lindex');
+  const looksIn = async (seconds: number): Promise<number> => {
+    readHeads.mockClear();
+    for (let second = 0; second < seconds; second++) {
+      nowMs += 1_000;
+      await watch.look();
+    }
+    return readHeads.mock.calls.length;
+  };
+  expect(await looksIn(14)).toBe(14);
+  await looksIn(1);
+  expect(await looksIn(60)).toBe(6);
+  watch.rouse();
+  expect(await looksIn(14)).toBe(14);
+  await looksIn(60);
+  await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  await looksIn(10);
+  expect(await looksIn(5)).toBe(5);
+});
+
 test('a queue that stands is named until it moves', async () => {
   let nowMs = 1_000_000;
   const { watch } = watchOne(() => nowMs, 'hangs');
