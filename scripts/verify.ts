@@ -1,12 +1,24 @@
 /**
- * `npm run verify`: checks that the books of `DATABASE_URL` are what was recorded, prints what differs
+ * `npm run verify`: checks that the books of `DATABASE_URL` are what was recorded, and what the payment
+ * vendor's books say (`STRIPE_SECRET_KEY`, or the simulator at `SIMULATOR_URL`); prints what differs
  * and ends with 1 where anything does. Reads only, and may run while everything is in use.
  *
  * A further check is a line in `CHECKS`.
  */
+import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
+import { billingSettings } from '@sluice/billing-vendor/settings';
+import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
+import type { VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify-credits';
 import { listAuditedAccounts, verifyAuditChain } from '@sluice/database/verify-audit-chains';
+import {
+  hasVendorCustomers,
+  listBookedPurchases,
+  listBookedSubscribers,
+} from '@sluice/database/verify-purchases';
+import { comparePurchases, compareSubscriptions } from '@sluice/domain/compare-purchases';
+import { parseSettings } from '@sluice/platform/config';
 
 interface Check {
   readonly name: string;
@@ -17,6 +29,7 @@ interface Check {
 const CHECKS: readonly Check[] = [
   { name: 'audit log', run: verifyAuditLogs },
   { name: 'credit pools', run: verifyCreditPools },
+  { name: 'payment vendor', run: verifyVendor },
 ];
 
 /** Of one check; what is beyond is counted. */
@@ -79,4 +92,53 @@ async function verifyCreditPools(
       `account ${accountId}, ${kind}, grant ${grantId}: ${kept} kept, ${recomputed} by the ledger`,
     );
   return `${await countCreditGrants(opened)} grants made again from their moves`;
+}
+
+async function verifyVendor(opened: Database, report: (message: string) => void): Promise<string> {
+  if (!(await hasVendorCustomers(opened))) return 'nobody of ours is its customer';
+  const first = await compareWithVendor(opened);
+  // What was only under way between the two reads is gone when both are read again.
+  const again = first.found.length === 0 ? first : await compareWithVendor(opened);
+  for (const message of again.found) if (first.found.includes(message)) report(message);
+  return again.summary;
+}
+
+async function compareWithVendor(
+  opened: Database,
+): Promise<{ readonly found: readonly string[]; readonly summary: string }> {
+  const vendor = createStripeVendor(openVendorClient(parseSettings(billingSettings, process.env)));
+  const invoices = await readAll((after) => vendor.listInvoices(after));
+  const subscriptions = await readAll((after) => vendor.listSubscriptions(after));
+  const purchases = await listBookedPurchases(opened);
+  const subscribers = await listBookedSubscribers(opened);
+  return {
+    found: [
+      ...comparePurchases(purchases, invoices),
+      ...compareSubscriptions(
+        subscribers,
+        subscriptions.map((each) => ({
+          ...each,
+          priceIds: each.items.map((item) => item.priceId),
+        })),
+      ),
+    ],
+    summary: `${purchases.length} purchases and ${invoices.length} invoices, ${subscribers.length} subscribers and ${subscriptions.length} subscriptions`,
+  };
+}
+
+async function readAll<Item>(
+  list: (after: string | undefined) => Promise<VendorResult<VendorPage<Item>>>,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  let after: string | undefined;
+  do {
+    const page = await list(after);
+    if (page.outcome !== 'ok')
+      throw new Error(
+        `the payment vendor does not answer: ${'reason' in page ? page.reason : page.outcome}`,
+      );
+    items.push(...page.value.items);
+    after = page.value.next;
+  } while (after !== undefined);
+  return items;
 }

@@ -5,7 +5,7 @@ import { z } from 'zod';
 /** RFC 3339, UTC, milliseconds. */
 export const instant = z.string().meta({ format: 'date-time' });
 
-const address = z
+export const addressShape = z
   .object({
     company: z.string().nullable(),
     line1: z.string(),
@@ -45,7 +45,7 @@ const account = z
     billing_email: z.string().nullable(),
     two_factor_required: z.boolean(),
     products: z.array(productState),
-    address: address.nullable(),
+    address: addressShape.nullable(),
     environments: z
       .array(z.object({ id: z.int(), name: z.string(), deleted_at: instant.nullable() }))
       .meta({ description: 'With those that are deleted.' }),

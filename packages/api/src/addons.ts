@@ -1,9 +1,7 @@
 /** `/v1/accounts/{account_id}/billing/addons`: recurring add-ons onto the subscription, card rail only. */
 import { z } from 'zod';
-import { originOf } from './account-guard.ts';
 import {
   billingAccountOf,
-  contactOf,
   requireRail,
   setPollHeader,
   startPurchase,
@@ -18,13 +16,12 @@ import {
 } from './billing-shapes.ts';
 import { findPurchase } from './credit-purchases.ts';
 import {
+  accountFailures,
   badBody,
-  badRequest,
   commonFailures,
   forbidden,
   inFlight,
   missing,
-  unprocessable,
 } from './fields.ts';
 import type { ApiServer } from './server.ts';
 
@@ -76,13 +73,9 @@ export function registerAddons(scope: ApiServer, deps: BillingDependencies): voi
         body: addonsRequest,
         response: {
           200: purchaseStarted,
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
           ...inFlight,
           ...badBody,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },
@@ -90,13 +83,11 @@ export function registerAddons(scope: ApiServer, deps: BillingDependencies): voi
       const account = await billingAccountOf(request, deps);
       requireRail(account, 'card');
       const skus = request.body.skus.add;
-      const run = await startPurchase(deps, {
-        accountId: account.accountId,
+      const run = await startPurchase(request, deps, account, {
         kind: 'addons',
         rail: account.rail,
-        content: { type: 'addons', skus, contact: contactOf(account) },
+        content: { type: 'addons', skus },
         sameness: { skus },
-        origin: originOf(request),
       });
       setPollHeader(reply, run, deps.now());
       return reply.send({ run_id: run.runId, status: 'pending' as const });

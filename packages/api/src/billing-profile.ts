@@ -3,35 +3,46 @@
  * now.
  */
 import { findVendorCustomer, listPendingRuns } from '@sluice/database/runs';
+import type { BillingAccount } from '@sluice/database/account-plans';
 import { findCoupon } from '@sluice/domain/catalogue';
+import type { Money } from '@sluice/domain/money';
+import type { VendorSubscription } from '@sluice/billing-vendor/vendor';
 import { z } from 'zod';
+import { addressShape } from './account-view.ts';
 import { billingAccountOf, contactOf, requireRail, type BillingDependencies } from './billing.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
-import {
-  badRequest,
-  commonFailures,
-  forbidden,
-  missing,
-  unprocessable,
-  vendorFailed,
-} from './fields.ts';
+import { accountFailures, vendorFailed } from './fields.ts';
 import { answerOf, cardOf, paymentMethodShape } from './payment-methods.ts';
 import type { ApiServer } from './server.ts';
 
 const tags = ['billing'];
-const failures = {
-  ...badRequest,
-  ...unprocessable,
-  ...forbidden,
-  ...missing,
-  ...vendorFailed,
-  ...commonFailures,
-};
+const failures = { ...accountFailures, ...vendorFailed };
+
+const COUPON_COUNT_MAX = 20;
+const codes = z
+  .union([z.string(), z.array(z.string()).max(COUPON_COUNT_MAX)])
+  .transform((given) =>
+    [given]
+      .flat()
+      .flatMap((text) => text.split(','))
+      .filter((code) => code !== ''),
+  )
+  .pipe(z.array(z.string().max(100)).max(COUPON_COUNT_MAX))
+  .meta({ type: 'array', items: { type: 'string' }, maxItems: COUPON_COUNT_MAX });
+
+const taxIds = z.array(z.object({ type: z.string(), value: z.string() }));
 
 const infoShape = z.object({
   billing: z.object({
     rail: z.enum(['card', 'invoiced']),
-    plan: z.object({ id: z.string(), tier: z.string(), status: z.string() }),
+    plan: z.object({
+      id: z.string(),
+      name: z.string(),
+      tier: z.string(),
+      status: z.string(),
+      interval: z.enum(['month', 'year']).nullable(),
+      amount: moneyShape.nullable(),
+    }),
     subscription: z
       .object({
         id: z.string(),
@@ -44,8 +55,16 @@ const infoShape = z.object({
     addons: z.array(
       z.object({ sku: z.string(), name: z.string(), quantity: z.int(), amount: moneyShape }),
     ),
+    balance_due: moneyShape.meta({ description: 'Of subscription invoices that are open.' }),
+    next_invoice: z
+      .object({
+        date: z.string(),
+        estimated: moneyShape.meta({ description: 'By the catalogue, before taxes and coupons.' }),
+      })
+      .nullable(),
     payment_method: paymentMethodShape,
     billing_email: z.string().nullable(),
+    tax_ids: taxIds,
     in_flight: z.array(z.object({ run_id: z.string(), kind: z.string(), started_at: z.string() })),
   }),
 });
@@ -69,11 +88,24 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
         customerId === undefined ? null : answerOf(await deps.vendor.findSubscription(customerId));
       const held = new Map(subscription?.items.map((item) => [item.priceId, item.quantity]));
       const { currency } = deps.catalogue;
+      const plan = deps.catalogue.plans.find((each) => each.id === account.planId);
       const pending = await listPendingRuns(deps.database, account.accountId);
+      const open =
+        customerId === undefined ? [] : answerOf(await deps.vendor.listOpenInvoices(customerId));
+      const due = open
+        .filter((invoice) => invoice.subscriptionId !== null)
+        .reduce((sum, invoice) => sum + invoice.total.amount, 0);
       return reply.send({
         billing: {
           rail: account.rail,
-          plan: { id: account.planId, tier: account.planTier, status: account.planStatus },
+          plan: {
+            id: account.planId,
+            name: account.planName,
+            tier: account.planTier,
+            status: account.planStatus,
+            interval: plan?.interval ?? null,
+            amount: plan ? { amount: plan.amount, currency } : null,
+          },
           subscription: subscription && {
             id: subscription.subscriptionId,
             status: subscription.status,
@@ -94,8 +126,11 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
                   },
                 ];
           }),
-          payment_method: await cardOf(deps, customerId),
+          balance_due: { amount: due, currency },
+          next_invoice: nextInvoice(deps, subscription),
+          payment_method: await cardOf(deps, account, customerId),
           billing_email: account.billingEmail,
+          tax_ids: taxIdsOf(account),
           in_flight: pending.map((run) => ({
             run_id: run.runId,
             kind: run.kind,
@@ -113,16 +148,23 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
       schema: {
         tags,
         summary: 'The customer profile of an invoice-billed account',
-        description: '`coupons`: codes to try, commas between.',
+        description: '`coupons`: codes to try, commas between or each by itself.',
         params: accountParams,
-        querystring: z.object({ coupons: z.string().max(1_000).optional() }),
+        querystring: z.object({ coupons: codes.optional() }),
         response: {
           200: z.object({
             profile: z.object({
               customer_id: z.string().nullable(),
               name: z.string(),
               email: z.string(),
+              address: addressShape.nullable(),
               currency: z.string(),
+              net_terms_days: z
+                .int()
+                .meta({ description: '0: the card on file is charged at once.' }),
+              tax_exempt: z.string().meta({ description: 'none, exempt or reverse.' }),
+              tax_ids: taxIds,
+              credit_balance: moneyShape,
               coupons: z
                 .array(
                   z.object({
@@ -146,21 +188,48 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
       requireRail(account, 'invoiced');
       const customerId = await findVendorCustomer(deps.database, account.accountId);
       const { coupons } = request.query;
+      const { currency } = account;
+      const customer =
+        customerId === undefined ? null : answerOf(await deps.vendor.readCustomer(customerId));
       return reply.send({
         profile: {
           customer_id: customerId ?? null,
           ...contactOf(account),
-          currency: account.currency,
+          address: account.address,
+          currency,
+          net_terms_days: 0,
+          tax_exempt: customer?.taxExempt ?? 'none',
+          tax_ids: taxIdsOf(account),
+          credit_balance: customer?.credit ?? { amount: 0, currency },
           ...(coupons !== undefined && {
-            coupons: coupons
-              .split(',')
-              .filter((code) => code !== '')
-              .map((code) => couponToWire(deps, code)),
+            coupons: coupons.map((code) => couponToWire(deps, code)),
           }),
         },
       });
     },
   );
+}
+
+const taxIdsOf = ({ address }: BillingAccount) => (address?.tax_id ? [address.tax_id] : []);
+
+/** What the subscription's items cost a period; null where none comes. */
+function nextInvoice(
+  { catalogue }: BillingDependencies,
+  subscription: VendorSubscription | null,
+): { readonly date: string; readonly estimated: Money } | null {
+  if (!subscription || subscription.isEndingAtPeriodEnd) return null;
+  const prices = new Map([
+    ...catalogue.plans.map((plan) => [plan.priceId, plan.amount] as const),
+    ...catalogue.addons.map((addon) => [addon.sku, addon.amount] as const),
+  ]);
+  const amount = subscription.items.reduce(
+    (sum, item) => sum + (prices.get(item.priceId) ?? 0) * item.quantity,
+    0,
+  );
+  return {
+    date: new Date(subscription.currentPeriodEndMs).toISOString().slice(0, 10),
+    estimated: { amount, currency: catalogue.currency },
+  };
 }
 
 function couponToWire({ catalogue, now }: BillingDependencies, code: string) {

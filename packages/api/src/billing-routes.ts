@@ -8,8 +8,10 @@ import { registerDeprecatedPurchases } from './deprecated-purchases.ts';
 import { registerDowngrade } from './downgrade.ts';
 import { registerInboxPreviewPurchases } from './inbox-preview-purchases.ts';
 import { registerPaymentMethods } from './payment-methods.ts';
+import { registerPlanCheckout } from './plan-checkout.ts';
 import { registerPlans } from './plans.ts';
 import type { ApiServer } from './server.ts';
+import { registerUsageProfile } from './usage-profile.ts';
 
 /** Call it on a scope that `guardAccounts` was called on. */
 export function registerBilling(scope: ApiServer, deps: BillingDependencies): void {
@@ -19,7 +21,9 @@ export function registerBilling(scope: ApiServer, deps: BillingDependencies): vo
   registerDeprecatedPurchases(scope, deps);
   registerBillingRuns(scope, deps);
   registerPlans(scope, deps);
+  registerPlanCheckout(scope, deps);
   registerBillingProfile(scope, deps);
   registerPaymentMethods(scope, deps);
   registerDowngrade(scope, deps);
+  registerUsageProfile(scope, deps);
 }

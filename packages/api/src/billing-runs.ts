@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import { setPollHeader, type BillingDependencies } from './billing.ts';
 import { accountParams, runIdInPath, runShape, runToWire } from './billing-shapes.ts';
-import { badRequest, commonFailures, forbidden, missing, unprocessable } from './fields.ts';
+import { accountFailures } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { notFound } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
@@ -37,11 +37,7 @@ export function registerBillingRuns(scope: ApiServer, deps: BillingDependencies)
         querystring: z.object(pageQuery(100, 20)),
         response: {
           200: z.object({ runs: z.array(runShape), next: nextToken }),
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },
@@ -76,11 +72,7 @@ export function registerBillingRuns(scope: ApiServer, deps: BillingDependencies)
         }),
         response: {
           200: runDetail,
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },

@@ -12,6 +12,12 @@ export const moneyShape = z
   .object({ amount: z.int(), currency: z.string() })
   .meta({ id: 'Money', description: 'Whole minor units of a currency: 12000 usd is $120.00.' });
 
+/** What a client says that it was shown. */
+export const expectedMoney = z.strictObject({
+  amount: z.int().min(0),
+  currency: z.string().regex(/^[a-z]{3}$/, 'must be three lower-case letters'),
+});
+
 const runStatus = z.enum(['pending', 'success', 'declined', 'refused', 'failed']);
 
 /** What starting a purchase answers. */

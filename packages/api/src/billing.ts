@@ -3,9 +3,9 @@ import type { BillingAccount } from '@sluice/database/account-plans';
 import { findBillingAccount } from '@sluice/database/account-plans';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import type { Catalogue } from '@sluice/domain/catalogue';
-import type { BillingContact } from '@sluice/domain/run-content';
+import type { BillingContact, RunContent } from '@sluice/domain/run-content';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { accountCallerOf } from './account-guard.ts';
+import { accountCallerOf, originOf } from './account-guard.ts';
 import { notFound, type Problem, validationFailed } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 import type { Run } from '@sluice/database/runs';
@@ -66,9 +66,27 @@ export const refusedField = (field: string, reason: string, message: string): Re
     ]),
   );
 
-/** Starts a purchase or joins the same one. @throws RequestRefused 409 while another one is in flight. */
-export async function startPurchase(deps: BillingDependencies, request: RunRequest): Promise<Run> {
-  const started = await startRun(deps, request);
+type Without<Content, Key extends string> = Content extends unknown ? Omit<Content, Key> : never;
+
+/**
+ * Starts a purchase for the caller, or joins the same one.
+ *
+ * @throws RequestRefused 409 while another one is in flight.
+ */
+export async function startPurchase(
+  request: FastifyRequest,
+  deps: BillingDependencies,
+  account: BillingAccount,
+  purchase: Pick<RunRequest, 'kind' | 'rail' | 'sameness'> & {
+    readonly content: Without<RunContent, 'contact'>;
+  },
+): Promise<Run> {
+  const started = await startRun(deps, {
+    ...purchase,
+    accountId: account.accountId,
+    content: { ...purchase.content, contact: contactOf(account) },
+    origin: originOf(request),
+  });
   if (started.outcome !== 'in-flight') return started.run;
   const problem: Problem = {
     code: 'purchase_in_flight',

@@ -15,16 +15,16 @@ import {
 import type { Money } from '@sluice/domain/money';
 import type { Rail } from '@sluice/domain/run';
 import type { FastifyRequest } from 'fastify';
-import { accountCallerOf, originOf } from './account-guard.ts';
+import { z } from 'zod';
+import { accountCallerOf } from './account-guard.ts';
 import {
   billingAccountOf,
-  contactOf,
   isPaidPlan,
   refusedField,
   startPurchase,
   type BillingDependencies,
 } from './billing.ts';
-import { balanceToWire } from './billing-shapes.ts';
+import { balanceToWire, moneyShape } from './billing-shapes.ts';
 import { notFound } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 import { waitForRun } from './start-run.ts';
@@ -75,26 +75,28 @@ export async function startCreditPurchase(
   rail: Rail,
 ): Promise<Run> {
   const isPack = purchase.kind === 'inbox_previews';
-  return startPurchase(deps, {
-    accountId: account.accountId,
+  return startPurchase(request, deps, account, {
     kind: isPack ? 'inbox_previews' : 'credits',
     rail,
-    content: { type: 'purchase', purchase, contact: contactOf(account) },
+    content: { type: 'purchase', purchase },
     sameness: isPack
       ? { pack: purchase.packId }
       : { type: purchase.kind, quantity: purchase.quantity },
-    origin: originOf(request),
   });
 }
 
-export interface Payment {
-  readonly clientSecret: string;
-  readonly invoiceId: string;
-  readonly amount: Money;
-}
+/** What the customer pays with. */
+export const paymentShape = z.object({
+  client_secret: z.string(),
+  invoice_id: z.string(),
+  amount: moneyShape,
+});
 
 /** Card rail: waits until the workers have made the invoice. @throws RequestRefused 503, 502 */
-export async function waitForPayment(deps: BillingDependencies, run: Run): Promise<Payment> {
+export async function waitForPayment(
+  deps: BillingDependencies,
+  run: Run,
+): Promise<z.infer<typeof paymentShape>> {
   const state = await waitForRun(
     deps,
     run,
@@ -107,8 +109,8 @@ export async function waitForPayment(deps: BillingDependencies, run: Run): Promi
     ?.output as { clientSecret?: string; invoiceId?: string; total?: Money } | undefined;
   if (output?.clientSecret && output.invoiceId !== undefined && output.total)
     return {
-      clientSecret: output.clientSecret,
-      invoiceId: output.invoiceId,
+      client_secret: output.clientSecret,
+      invoice_id: output.invoiceId,
       amount: output.total,
     };
   throw new RequestRefused(
@@ -137,7 +139,8 @@ export async function findPurchase(
   return run;
 }
 
-export type CardStatus = 'granted' | 'draft' | 'open' | 'paid' | 'uncollectible' | 'void';
+export const CARD_STATUSES = ['granted', 'draft', 'open', 'paid', 'uncollectible', 'void'] as const;
+type CardStatus = (typeof CARD_STATUSES)[number];
 
 /** `granted` once the credits are there, otherwise what the invoice says of itself. Only reads. */
 export async function cardStatusOf(deps: BillingDependencies, run: Run): Promise<CardStatus> {

@@ -12,25 +12,24 @@ import {
   accountParams,
   balanceToWire,
   creditBalanceShape,
-  moneyShape,
   pollAfterSeconds,
 } from './billing-shapes.ts';
 import {
   balanceOf,
   cardStatusOf,
   findPurchase,
+  paymentShape,
   priceCreditsOf,
   startCreditPurchase,
   waitForPayment,
 } from './credit-purchases.ts';
 import {
+  accountFailures,
   badBody,
-  badRequest,
   commonFailures,
   forbidden,
   inFlight,
   missing,
-  unprocessable,
   vendorFailed,
 } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
@@ -56,9 +55,7 @@ const purchaseResponse = z.object({
   quantity: z.int(),
   status: z.literal('pending'),
   run_id: z.string().nullable(),
-  payment: z
-    .object({ client_secret: z.string(), invoice_id: z.string(), amount: moneyShape })
-    .nullable(),
+  payment: paymentShape.nullable(),
   poll_after_seconds: z.int(),
 });
 
@@ -155,11 +152,7 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         }),
         response: {
           200: z.object({ entries: z.array(ledgerEntry), next: nextToken }),
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },
@@ -200,14 +193,10 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         body: purchaseRequest,
         response: {
           200: purchaseResponse,
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
           ...inFlight,
           ...badBody,
           ...vendorFailed,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },
@@ -228,11 +217,7 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         quantity: wanted,
         status: 'pending' as const,
         run_id: rail === 'card' ? null : run.runId,
-        payment: payment && {
-          client_secret: payment.clientSecret,
-          invoice_id: payment.invoiceId,
-          amount: payment.amount,
-        },
+        payment,
         poll_after_seconds: pollAfterSeconds(run, deps.now()),
       });
     },
@@ -249,11 +234,7 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         querystring: z.object({ purchase_id: z.string().max(300) }),
         response: {
           200: purchaseStatus,
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },

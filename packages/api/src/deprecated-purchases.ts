@@ -11,32 +11,21 @@ import {
   setPollHeader,
   type BillingDependencies,
 } from './billing.ts';
-import { accountParams, moneyShape, purchaseStarted, runIdText } from './billing-shapes.ts';
+import { accountParams, purchaseStarted } from './billing-shapes.ts';
 import {
-  cardStatusOf,
-  findPurchase,
+  paymentShape,
   priceCreditsOf,
   startCreditPurchase,
   waitForPayment,
 } from './credit-purchases.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  forbidden,
-  inFlight,
-  missing,
-  unprocessable,
-  vendorFailed,
-} from './fields.ts';
-import { cardPurchaseStatus, invoicedStatus, invoiceIdQuery } from './inbox-preview-purchases.ts';
+import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
+import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
 import type { ApiServer } from './server.ts';
 
 /** RFC 9745: since when, in Unix seconds (2026-01-01). */
 const DEPRECATED_SINCE = '@1767225600';
 
 const quantityRequest = z.strictObject({ quantity: z.int().min(1).max(1_000_000_000) });
-const failures = { ...badRequest, ...unprocessable, ...forbidden, ...missing, ...commonFailures };
 const deprecated = { tags: ['billing'], deprecated: true, params: accountParams } as const;
 
 export function registerDeprecatedPurchases(parent: ApiServer, deps: BillingDependencies): void {
@@ -57,8 +46,10 @@ export function registerDeprecatedPurchases(parent: ApiServer, deps: BillingDepe
   });
 }
 
-const isOf = (type: CreditType, rail: Run['rail']) => (run: Run) =>
-  run.rail === rail && run.content.type === 'purchase' && run.content.purchase.kind === type;
+const statusReplaced = { deprecated: true, description: 'Replaced by `credits/purchase_status`.' };
+
+const isOf = (type: CreditType) => (run: Run) =>
+  run.content.type === 'purchase' && run.content.purchase.kind === type;
 
 function registerInvoiced(scope: ApiServer, deps: BillingDependencies): void {
   const base = '/v1/accounts/:account_id/billing/ai_credits';
@@ -71,7 +62,7 @@ function registerInvoiced(scope: ApiServer, deps: BillingDependencies): void {
         summary: 'Buy AI credits, charging the card on file',
         description: 'Replaced by `credits/purchase` with an `llm` body.',
         body: quantityRequest,
-        response: { 200: purchaseStarted, ...inFlight, ...badBody, ...failures },
+        response: { 200: purchaseStarted, ...inFlight, ...badBody, ...accountFailures },
       },
     },
     async (request, reply) => {
@@ -83,26 +74,12 @@ function registerInvoiced(scope: ApiServer, deps: BillingDependencies): void {
       return reply.send({ run_id: run.runId, status: 'pending' as const });
     },
   );
-  scope.get(
-    `${base}/invoiced_purchase_status`,
-    {
-      config: { access: { role: 'member' } },
-      schema: {
-        ...deprecated,
-        summary: 'State of AI credits bought on the invoiced rail',
-        description: 'Replaced by `credits/purchase_status`.',
-        querystring: z.object({ run_id: runIdText }),
-        response: { 200: invoicedStatus, ...failures },
-      },
-    },
-    async (request, reply) => {
-      const named = { runId: request.query.run_id };
-      const run = await findPurchase(request, deps, named, isOf('llm', 'invoiced'));
-      setPollHeader(reply, run, deps.now());
-      const status = run.status === 'refused' ? 'failed' : run.status;
-      return reply.send({ run_id: run.runId, status, message: run.message });
-    },
-  );
+  registerInvoicedStatus(scope, deps, {
+    path: `${base}/invoiced_purchase_status`,
+    summary: 'State of AI credits bought on the invoiced rail',
+    ...statusReplaced,
+    isWanted: isOf('llm'),
+  });
 }
 
 function registerCard(
@@ -122,10 +99,10 @@ function registerCard(
         description: `Replaced by \`credits/purchase\` with a \`${type}\` body.`,
         body: quantityRequest,
         response: {
-          200: z.object({ client_secret: z.string(), invoice_id: z.string(), amount: moneyShape }),
+          200: paymentShape,
           ...badBody,
           ...vendorFailed,
-          ...failures,
+          ...accountFailures,
         },
       },
     },
@@ -135,33 +112,13 @@ function registerCard(
       const purchase = priceCreditsOf(deps, type, request.body.quantity, 'quantity');
       const run = await startCreditPurchase(request, deps, account, purchase, 'card');
       const payment = await waitForPayment(deps, run);
-      return reply.send({
-        client_secret: payment.clientSecret,
-        invoice_id: payment.invoiceId,
-        amount: payment.amount,
-      });
+      return reply.send(payment);
     },
   );
-  scope.get(
-    `${base}/purchase_status`,
-    {
-      config: { access: { role: 'member' } },
-      schema: {
-        ...deprecated,
-        summary: `State of ${type} credits bought on the card rail`,
-        description: 'Replaced by `credits/purchase_status`.',
-        querystring: invoiceIdQuery,
-        response: { 200: cardPurchaseStatus, ...failures },
-      },
-    },
-    async (request, reply) => {
-      const named = { invoiceId: request.query.invoice_id };
-      const run = await findPurchase(request, deps, named, isOf(type, 'card'));
-      setPollHeader(reply, run, deps.now());
-      return reply.send({
-        invoice_id: request.query.invoice_id,
-        status: await cardStatusOf(deps, run),
-      });
-    },
-  );
+  registerCardStatus(scope, deps, {
+    path: `${base}/purchase_status`,
+    summary: `State of ${type} credits bought on the card rail`,
+    ...statusReplaced,
+    isWanted: isOf(type),
+  });
 }

@@ -5,20 +5,11 @@ import { z } from 'zod';
 import { originOf } from './account-guard.ts';
 import { billingAccountOf, type BillingDependencies } from './billing.ts';
 import { accountParams } from './billing-shapes.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  forbidden,
-  inFlight,
-  missing,
-  unprocessable,
-} from './fields.ts';
+import { accountFailures, badBody, inFlight } from './fields.ts';
 import { RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
 
 const tags = ['billing'];
-const failures = { ...badRequest, ...unprocessable, ...forbidden, ...missing, ...commonFailures };
 
 export function registerDowngrade(scope: ApiServer, deps: BillingDependencies): void {
   scope.post(
@@ -37,7 +28,7 @@ export function registerDowngrade(scope: ApiServer, deps: BillingDependencies): 
           200: z.undefined().meta({ description: 'The account is on the Builder plan.' }),
           ...inFlight,
           ...badBody,
-          ...failures,
+          ...accountFailures,
         },
       },
     },

@@ -1,5 +1,5 @@
 /**
- * What each of the 72 reporting event types, and each of our own alerts, puts on the wire (`ingestion-conventions.md` §4.2–4.4):
+ * What each of the 72 reporting event types, and each of our own, puts on the wire (`ingestion-conventions.md` §4.2–4.4):
  * a schema, and a sample that fits it.
  *
  * The schemas describe, they do not check: what is sent was made from types. A test holds every
@@ -9,11 +9,13 @@
  *
  * Used by `openapi.ts` (the document's `webhooks`) and by `lane-operations.ts` (test events).
  */
-import { alertMetric, isAlertEventType } from '@sluice/domain/lane-alert';
 import {
+  isOwnEventType,
   SELECTABLE_EVENT_TYPES,
-  type AlertEventType,
+  splitOwnEventType,
+  type OwnEventType,
   type ReportingEventType,
+  type SelectableEventType,
 } from '@sluice/domain/reporting-event';
 import { z } from 'zod';
 
@@ -110,8 +112,8 @@ const MEMBERS_BY_TYPE: Partial<Record<ReportingEventType, readonly Member[]>> = 
 
 const PREFERENCES = 'customer_subscription_preferences_changed';
 
-/** What is said of a webhook that cannot be sent to, with a sample. */
-const ALERT_DATA = {
+/** What types of our own say, with a sample. */
+const OWN_DATA = {
   reporting_webhook_failing: [
     z.looseObject({
       reporting_webhook_id: z.int(),
@@ -159,15 +161,40 @@ const ALERT_DATA = {
       },
     },
   ],
-} as const satisfies Record<AlertEventType, readonly [z.ZodType, object]>;
+  purchase_ended: [
+    z.looseObject({
+      account_id: z.int(),
+      run_id: z.string(),
+      kind: z.enum(['addons', 'credits', 'inbox_previews', 'checkout']),
+      rail: z.enum(['card', 'invoiced']),
+      status: z.enum(['success', 'declined', 'refused', 'failed']),
+      message: z.string().nullable().meta({ description: 'Safe to show the customer.' }),
+      invoice_id: z.string().nullable(),
+      charged: z
+        .looseObject({ amount: z.int(), currency: z.string() })
+        .nullable()
+        .meta({ description: 'Whole minor units; null: nothing was charged.' }),
+    }),
+    {
+      account_id: 1,
+      run_id: 'run_01J0000000000000000000SAMP',
+      kind: 'credits',
+      rail: 'invoiced',
+      status: 'success',
+      message: null,
+      invoice_id: 'in_sample',
+      charged: { amount: 2_000, currency: 'usd' },
+    },
+  ],
+} as const satisfies Record<OwnEventType, readonly [z.ZodType, object]>;
 
 function channelOf(type: ReportingEventType): Channel | undefined {
   return CHANNELS.find((channel) => type.startsWith(`${channel}_`));
 }
 
 /** The value of `metric`, which is the type without its family, but for one. */
-export function metricOf(type: ReportingEventType | AlertEventType): string {
-  if (isAlertEventType(type)) return alertMetric(type);
+export function metricOf(type: SelectableEventType): string {
+  if (isOwnEventType(type)) return splitOwnEventType(type).metric;
   if (type === PREFERENCES) return 'svc_subscription_preferences_changed';
   return type.slice((channelOf(type) ?? 'customer').length + 1);
 }
@@ -180,9 +207,9 @@ function membersOf(type: ReportingEventType, channel: Channel): Member[] {
   return members;
 }
 
-function schemaOf(type: ReportingEventType | AlertEventType) {
-  if (isAlertEventType(type))
-    return bodyOf(z.literal('reporting_webhook'), type, ALERT_DATA[type][0]);
+function schemaOf(type: SelectableEventType) {
+  if (isOwnEventType(type))
+    return bodyOf(z.literal(splitOwnEventType(type).family), type, OWN_DATA[type][0]);
   const channel = channelOf(type);
   const data = channel
     ? messageData.extend(
@@ -201,11 +228,7 @@ function schemaOf(type: ReportingEventType | AlertEventType) {
   return bodyOf(channel ? z.literal(channel) : z.enum(['customer', ...CHANNELS]), type, data);
 }
 
-function bodyOf(
-  objectType: z.ZodType<string>,
-  type: ReportingEventType | AlertEventType,
-  data: z.ZodObject,
-) {
+function bodyOf(objectType: z.ZodType<string>, type: SelectableEventType, data: z.ZodObject) {
   return z.looseObject({
     event_id: z.string().meta({ description: 'A ULID, the same in every attempt and resend.' }),
     object_type: objectType,
@@ -217,19 +240,14 @@ function bodyOf(
 }
 
 /** The body of a delivery, by event type. */
-export const EVENT_SCHEMAS: ReadonlyMap<
-  ReportingEventType | AlertEventType,
-  ReturnType<typeof schemaOf>
-> = new Map(SELECTABLE_EVENT_TYPES.map((type) => [type, schemaOf(type)]));
+export const EVENT_SCHEMAS: ReadonlyMap<SelectableEventType, ReturnType<typeof schemaOf>> = new Map(
+  SELECTABLE_EVENT_TYPES.map((type) => [type, schemaOf(type)]),
+);
 
 /** The body of a test event: as if it had happened to a person who does not exist. */
-export function sampleBody(
-  type: ReportingEventType | AlertEventType,
-  eventId: string,
-  nowMs: number,
-): string {
-  const [objectType, data] = isAlertEventType(type)
-    ? ['reporting_webhook', ALERT_DATA[type][1]]
+export function sampleBody(type: SelectableEventType, eventId: string, nowMs: number): string {
+  const [objectType, data] = isOwnEventType(type)
+    ? [splitOwnEventType(type).family, OWN_DATA[type][1]]
     : sampleOf(type);
   return JSON.stringify({
     event_id: eventId,

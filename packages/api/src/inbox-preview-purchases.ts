@@ -1,4 +1,5 @@
 /** Buying packs of inbox previews, on either rail, and the state of such a purchase. */
+import type { Run } from '@sluice/database/runs';
 import { z } from 'zod';
 import {
   billingAccountOf,
@@ -6,24 +7,15 @@ import {
   setPollHeader,
   type BillingDependencies,
 } from './billing.ts';
-import { accountParams, moneyShape, runIdText } from './billing-shapes.ts';
+import { accountParams } from './billing-shapes.ts';
 import {
-  cardStatusOf,
-  findPurchase,
+  paymentShape,
   pricePackOf,
   startCreditPurchase,
   waitForPayment,
 } from './credit-purchases.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  forbidden,
-  inFlight,
-  missing,
-  unprocessable,
-  vendorFailed,
-} from './fields.ts';
+import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
+import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
 import type { ApiServer } from './server.ts';
 
 const tags = ['billing'];
@@ -31,23 +23,6 @@ const base = '/v1/accounts/:account_id/billing/inbox_previews';
 
 /** The server maps it to a price, so no amount is ever sent. */
 const packRequest = z.strictObject({ pack: z.string().max(100) });
-
-const failures = { ...badRequest, ...unprocessable, ...forbidden, ...missing, ...commonFailures };
-
-export const invoicedStatus = z.object({
-  run_id: z.string(),
-  status: z.enum(['pending', 'success', 'declined', 'failed']),
-  message: z.string().nullable(),
-});
-
-export const cardPurchaseStatus = z.object({
-  invoice_id: z.string(),
-  status: z.enum(['granted', 'draft', 'open', 'paid', 'uncollectible', 'void']),
-});
-
-export const invoiceIdQuery = z.object({
-  invoice_id: z.string().regex(/^[\w-]{1,100}$/, 'must be an invoice_id'),
-});
 
 export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDependencies): void {
   scope.post(
@@ -65,7 +40,7 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
           200: z.object({ run_id: z.string(), status: z.literal('pending'), pack: z.string() }),
           ...inFlight,
           ...badBody,
-          ...failures,
+          ...accountFailures,
         },
       },
     },
@@ -83,32 +58,6 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
     },
   );
 
-  scope.get(
-    `${base}/invoiced_purchase_status`,
-    {
-      config: { access: { role: 'member' } },
-      schema: {
-        tags,
-        summary: 'State of a pack bought on the invoiced rail',
-        params: accountParams,
-        querystring: z.object({ run_id: runIdText }),
-        response: { 200: invoicedStatus, ...failures },
-      },
-    },
-    async (request, reply) => {
-      const named = { runId: request.query.run_id };
-      const run = await findPurchase(
-        request,
-        deps,
-        named,
-        (each) => each.kind === 'inbox_previews' && each.rail === 'invoiced',
-      );
-      setPollHeader(reply, run, deps.now());
-      const status = run.status === 'refused' ? 'failed' : run.status;
-      return reply.send({ run_id: run.runId, status, message: run.message });
-    },
-  );
-
   scope.post(
     `${base}/payment_intent`,
     {
@@ -121,15 +70,10 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
         params: accountParams,
         body: packRequest,
         response: {
-          200: z.object({
-            client_secret: z.string(),
-            invoice_id: z.string(),
-            pack: z.string(),
-            amount: moneyShape,
-          }),
+          200: paymentShape.extend({ pack: z.string() }),
           ...badBody,
           ...vendorFailed,
-          ...failures,
+          ...accountFailures,
         },
       },
     },
@@ -139,40 +83,19 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
       const purchase = pricePackOf(deps, account, request.body.pack);
       const run = await startCreditPurchase(request, deps, account, purchase, 'card');
       const payment = await waitForPayment(deps, run);
-      return reply.send({
-        client_secret: payment.clientSecret,
-        invoice_id: payment.invoiceId,
-        pack: request.body.pack,
-        amount: payment.amount,
-      });
+      return reply.send({ ...payment, pack: request.body.pack });
     },
   );
 
-  scope.get(
-    `${base}/purchase_status`,
-    {
-      config: { access: { role: 'member' } },
-      schema: {
-        tags,
-        summary: 'State of a pack bought on the card rail',
-        params: accountParams,
-        querystring: invoiceIdQuery,
-        response: { 200: cardPurchaseStatus, ...failures },
-      },
-    },
-    async (request, reply) => {
-      const named = { invoiceId: request.query.invoice_id };
-      const run = await findPurchase(
-        request,
-        deps,
-        named,
-        (each) => each.kind === 'inbox_previews' && each.rail === 'card',
-      );
-      setPollHeader(reply, run, deps.now());
-      return reply.send({
-        invoice_id: request.query.invoice_id,
-        status: await cardStatusOf(deps, run),
-      });
-    },
-  );
+  const isWanted = (run: Run): boolean => run.kind === 'inbox_previews';
+  registerInvoicedStatus(scope, deps, {
+    path: `${base}/invoiced_purchase_status`,
+    summary: 'State of a pack bought on the invoiced rail',
+    isWanted,
+  });
+  registerCardStatus(scope, deps, {
+    path: `${base}/purchase_status`,
+    summary: 'State of a pack bought on the card rail',
+    isWanted,
+  });
 }

@@ -1,36 +1,22 @@
 /** The card that an account pays with: read from the vendor, and changed there, but not while a purchase runs. */
 import type { BillingAccount } from '@sluice/database/account-plans';
+import type { Address } from '@sluice/database/accounts';
 import { recordChange } from '@sluice/database/audit-logs';
 import { findVendorCustomer, insertVendorCustomer, listPendingRuns } from '@sluice/database/runs';
 import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
 import { idempotencyKey } from '@sluice/domain/run-workflow';
 import { z } from 'zod';
 import { originOf } from './account-guard.ts';
+import { addressShape } from './account-view.ts';
 import { billingAccountOf, contactOf, requireRail, type BillingDependencies } from './billing.ts';
 import { accountParams } from './billing-shapes.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  forbidden,
-  inFlight,
-  missing,
-  unprocessable,
-  vendorFailed,
-} from './fields.ts';
+import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
 import { notFound } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
 
 const tags = ['billing'];
-const failures = {
-  ...badRequest,
-  ...unprocessable,
-  ...forbidden,
-  ...missing,
-  ...vendorFailed,
-  ...commonFailures,
-};
+const failures = { ...accountFailures, ...vendorFailed };
 
 /** Null where there is none. */
 export const paymentMethodShape = z
@@ -46,6 +32,7 @@ export const paymentMethodShape = z
       funding: z.string(),
       expired: z.boolean(),
     }),
+    billing_details: z.object({ name: z.string().nullable(), address: addressShape.nullable() }),
     created_at: z.string(),
   })
   .nullable();
@@ -66,7 +53,7 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
       const account = await billingAccountOf(request, deps);
       requireRail(account, 'invoiced');
       const customerId = await findVendorCustomer(deps.database, account.accountId);
-      return reply.send({ payment_method: await cardOf(deps, customerId) });
+      return reply.send({ payment_method: await cardOf(deps, account, customerId) });
     },
   );
 
@@ -148,14 +135,15 @@ async function customerOf(deps: BillingDependencies, account: BillingAccount): P
 /** What is charged now. */
 export async function cardOf(
   deps: BillingDependencies,
+  account: BillingAccount,
   customerId: string | undefined,
 ): Promise<z.infer<typeof paymentMethodShape>> {
   if (customerId === undefined) return null;
   const card = answerOf(await deps.vendor.findDefaultCard(customerId));
-  return card && cardToWire(card, deps.now());
+  return card && cardToWire(card, account.address, deps.now());
 }
 
-const cardToWire = (card: CardOnFile, nowMs: number) => ({
+const cardToWire = (card: CardOnFile, address: Address | null, nowMs: number) => ({
   id: card.paymentMethodId,
   type: card.type,
   is_default: true as const,
@@ -168,5 +156,6 @@ const cardToWire = (card: CardOnFile, nowMs: number) => ({
     // Good until the last day of its month.
     expired: Date.UTC(card.expYear, card.expMonth, 1) <= nowMs,
   },
+  billing_details: { name: card.holderName, address },
   created_at: new Date(card.createdAtMs).toISOString(),
 });

@@ -84,6 +84,11 @@ export const PROBLEMS = {
     meaning:
       'A checkout of the account that ran at the same time bought something else. Look at the subscription before you try again.',
   },
+  amount_changed: {
+    status: 409,
+    meaning:
+      'The purchase would cost another amount than was expected; nothing was charged. Show the new one.',
+  },
   plan_transition_not_allowed: {
     status: 409,
     meaning: "The account's plan does not lead there.",

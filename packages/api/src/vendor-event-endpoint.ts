@@ -12,6 +12,8 @@ import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures } from './fields.ts';
 import type { ApiServer } from './server.ts';
 
+/** What happens to invoices and subscriptions. */
+const USED_TYPES = /^(invoice|customer\.subscription)\./;
 /** Of the vendor's largest objects: an invoice with many lines. */
 const BODY_SIZE_BYTES_MAX = 1024 * 1024;
 
@@ -48,7 +50,7 @@ export function registerVendorEvents(scope: ApiServer, deps: BillingDependencies
           code: 'invalid_signature',
           message: 'the signature is missing, wrong or too old',
         });
-      if (event.type.startsWith('invoice.') && event.objectId !== '') {
+      if (USED_TYPES.test(event.type) && event.objectId !== '') {
         const isNew = await insertVendorEvent(deps.database, event, deps.now());
         if (isNew) await deps.wakeVendorEvents().catch(() => undefined);
       }

@@ -5,6 +5,7 @@ import type { catalogueFile } from './read-catalogue.ts';
 export const DEFAULT_CATALOGUE: z.input<typeof catalogueFile> = {
   version: 1,
   currency: 'usd',
+  profile_amount_decimal: '0.9',
   plans: [
     {
       id: 'builder',
@@ -14,6 +15,7 @@ export const DEFAULT_CATALOGUE: z.input<typeof catalogueFile> = {
       amount: 0,
       price_id: 'price_builder_month',
       included: {},
+      profiles: 500,
       features: ['1 workspace'],
     },
     {
@@ -24,6 +26,7 @@ export const DEFAULT_CATALOGUE: z.input<typeof catalogueFile> = {
       amount: 10_000,
       price_id: 'price_essentials_month',
       included: { llm: 1_000, builder: 100, inbox_previews: 20 },
+      profiles: 5_000,
       features: ['5 workspaces', 'Inbox previews'],
     },
     {
@@ -34,6 +37,7 @@ export const DEFAULT_CATALOGUE: z.input<typeof catalogueFile> = {
       amount: 100_000,
       price_id: 'price_premium_month',
       included: { llm: 10_000, builder: 1_000, inbox_previews: 200 },
+      profiles: 50_000,
       features: ['Any number of workspaces', 'Inbox previews', 'Single sign-on'],
     },
     {
@@ -44,6 +48,7 @@ export const DEFAULT_CATALOGUE: z.input<typeof catalogueFile> = {
       amount: 1_080_000,
       price_id: 'price_premium_year',
       included: { llm: 10_000, builder: 1_000, inbox_previews: 200 },
+      profiles: 50_000,
       features: ['Any number of workspaces', 'Inbox previews', 'Single sign-on'],
     },
   ],

@@ -29,6 +29,8 @@ const plan = z.strictObject({
     builder: count.default(0),
     inbox_previews: count.default(0),
   }),
+  /** Of people that it includes. */
+  profiles: count.default(0),
   features: z.array(name).default([]),
   retired: z.boolean().default(false),
 });
@@ -79,6 +81,11 @@ export const catalogueFile = z
     packs: z.array(pack).min(1),
     credits: z.strictObject({ llm: offer, builder: offer }),
     coupons: z.array(coupon).default([]),
+    /** Minor units a month for one beyond those that the plan includes. */
+    profile_amount_decimal: z
+      .string()
+      .regex(/^\d{1,9}(\.\d{1,12})?$/, 'must be digits, such as 0.04')
+      .default('0'),
   })
   .superRefine((file, context) => {
     const once = (what: string, values: readonly string[]): void => {
@@ -118,6 +125,7 @@ export const catalogueFile = z
   .transform((file): Catalogue => ({
     version: file.version,
     currency: file.currency,
+    profileAmountDecimal: file.profile_amount_decimal,
     plans: file.plans.map(({ product_type: productType, price_id: priceId, retired, ...rest }) => ({
       ...rest,
       productType,

@@ -4,6 +4,7 @@ import type { Answer } from './simulator-answers.ts';
 import type { EventTreatment } from './simulator-events.ts';
 import { FAULT_KINDS, type FaultPlan } from './simulator-faults.ts';
 import { payInvoice } from './simulator-invoices.ts';
+import { renewSubscriptions } from './simulator-renewals.ts';
 import { VendorRefusal } from './simulator-request.ts';
 import type { SimulatorState, VendorObject } from './simulator-state.ts';
 
@@ -61,6 +62,7 @@ export function answerControl(
       return ok({});
     case 'POST /simulator/clock':
       state.advanceClock(read(clock).advance_ms);
+      renewSubscriptions(state);
       return ok({ now: new Date(state.now()).toISOString() });
     case 'POST /simulator/events': {
       const given = read(events);

@@ -34,6 +34,7 @@ export interface Fault {
   count: number;
   /** Of `slow`. */
   readonly delayMs?: number;
+  readonly onMet?: () => void;
 }
 
 /** Faults at random, for a whole run of tests. */
@@ -41,6 +42,8 @@ export interface Chaos {
   /** Of each changing request. */
   readonly probability: number;
   readonly kinds: readonly FaultKind[];
+  /** Of `slow`. */
+  readonly delayMs?: number;
 }
 
 export class FaultPlan {
@@ -55,6 +58,14 @@ export class FaultPlan {
 
   add(fault: Fault): void {
     this.#faults.push(fault);
+  }
+
+  /**
+   * Resolves when a request meets it: with the effect, where the kind has one, and before any answer.
+   * Nothing else meets it.
+   */
+  meet(fault: Omit<Fault, 'count'>): Promise<void> {
+    return new Promise((resolve) => this.#faults.push({ ...fault, count: 1, onMet: resolve }));
   }
 
   setChaos(chaos: Chaos | undefined): void {
@@ -76,11 +87,12 @@ export class FaultPlan {
     );
     if (fault) {
       fault.count -= 1;
+      fault.onMet?.();
       return fault;
     }
     const chaos = this.#chaos;
     if (!chaos || method === 'GET' || this.#random() >= chaos.probability) return undefined;
     const kind = chaos.kinds[Math.floor(this.#random() * chaos.kinds.length)];
-    return kind && { kind, delayMs: 50 };
+    return kind && { kind, delayMs: chaos.delayMs ?? 50 };
   }
 }

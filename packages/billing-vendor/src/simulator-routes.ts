@@ -150,7 +150,12 @@ const ROUTES: Readonly<Record<string, Handler>> = {
     );
   },
   'POST /v1/invoices/create_preview': (call) => previewInvoice(call.state, call.body),
-  'GET /v1/invoices': (call) => list(call, 'invoice', ofCustomer(call), showInvoice(call)),
+  'GET /v1/invoices': (call) => {
+    const status = textOf(call.body['status']);
+    const isWanted = (invoice: VendorObject) =>
+      ofCustomer(call)(invoice) && (status === undefined || invoice['status'] === status);
+    return list(call, 'invoice', isWanted, showInvoice(call));
+  },
   'GET /v1/invoices/:id': (call) => showInvoice(call)(invoiceOf(call)),
   'POST /v1/invoices/:id/finalize': (call) =>
     showInvoice(call)(finalizeInvoice(call.state, invoiceOf(call))),

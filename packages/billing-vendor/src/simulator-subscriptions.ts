@@ -5,6 +5,7 @@
 import { discountedAmount, proratedAmount } from '@sluice/domain/money';
 import { emit } from './simulator-events.ts';
 import { addLine, createInvoice, finalizeInvoice, payInvoice } from './simulator-invoices.ts';
+import { periodEnd } from './simulator-periods.ts';
 import {
   flagOf,
   formsOf,
@@ -20,7 +21,7 @@ import {
 } from './simulator-request.ts';
 import type { SimulatorState, VendorObject } from './simulator-state.ts';
 
-interface Item {
+export interface Item {
   readonly id: string;
   readonly price: VendorObject;
   readonly quantity: number;
@@ -37,9 +38,11 @@ interface Change {
     description: string;
     metadata: Record<string, string>;
   }[];
+  /** Where a new cycle begins with it. */
+  readonly anchor?: number;
 }
 
-const itemsOf = (subscription: VendorObject): Item[] =>
+export const itemsOf = (subscription: VendorObject): Item[] =>
   (subscription['items'] as { data: Item[] }).data;
 
 function priceOf(state: SimulatorState, id: string): VendorObject {
@@ -48,20 +51,13 @@ function priceOf(state: SimulatorState, id: string): VendorObject {
   return price;
 }
 
-const currencyOf = (items: readonly Item[]): string => {
+export const currencyOf = (items: readonly Item[]): string => {
   const currency = items[0]?.price['currency'];
   return typeof currency === 'string' ? currency : 'usd';
 };
 
-const intervalOf = (price: VendorObject): string =>
+export const intervalOf = (price: VendorObject): string =>
   (price['recurring'] as { interval: string }).interval;
-
-function periodEnd(startSeconds: number, interval: string): number {
-  const end = new Date(startSeconds * 1_000);
-  if (interval === 'year') end.setUTCFullYear(end.getUTCFullYear() + 1);
-  else end.setUTCMonth(end.getUTCMonth() + 1);
-  return Math.floor(end.getTime() / 1_000);
-}
 
 function couponOf(state: SimulatorState, discounts: FormValue | undefined) {
   const id = textOf(formsOf(discounts)[0]?.['coupon']);
@@ -93,7 +89,7 @@ export function createSubscription(state: SimulatorState, body: Form): VendorObj
       quantity: integerOf(each['quantity'], 'quantity') ?? 1,
       metadata: metadataOf(each['metadata']),
       current_period_start: start,
-      current_period_end: periodEnd(start, intervalOf(price)),
+      current_period_end: periodEnd(start, start, intervalOf(price)),
     };
   });
   const id = state.newId('sub');
@@ -119,6 +115,7 @@ export function createSubscription(state: SimulatorState, body: Form): VendorObj
     metadata,
     currency: items[0]?.price['currency'] ?? 'usd',
     discounts: coupon ? [coupon.id] : [],
+    billing_cycle_anchor: start,
     default_payment_method: textOf(body['default_payment_method']) ?? null,
     cancel_at_period_end: false,
     latest_invoice: invoice.id,
@@ -159,6 +156,7 @@ export function updateSubscription(
     ...subscription,
     items: { object: 'list', data: change.items, has_more: false },
     metadata,
+    ...(change.anchor !== undefined && { billing_cycle_anchor: change.anchor }),
     ...(coupon && { discounts: [coupon.id] }),
     ...(invoice && { latest_invoice: invoice.id }),
     ...(body['cancel_at_period_end'] !== undefined && {
@@ -184,9 +182,12 @@ export function previewInvoice(state: SimulatorState, body: Form): VendorObject 
   const subscription = state.get('subscription', id);
   if (!subscription) throw noSuch('subscription', id);
   const { lines } = changeItems(state, subscription, body['subscription_details'] as Form);
-  const total = Math.max(
-    0,
-    lines.reduce((sum, line) => sum + line.amount, 0),
+  const total = reduced(
+    Math.max(
+      0,
+      lines.reduce((sum, line) => sum + line.amount, 0),
+    ),
+    couponOf(state, body['discounts']),
   );
   return {
     id: 'upcoming_in',
@@ -209,6 +210,7 @@ function changeItems(state: SimulatorState, subscription: VendorObject, body: Fo
     proratedAmount(Number(price['unit_amount']) * quantity, end - at, end - start);
 
   let items = [...existing];
+  let anchor: number | undefined;
   const lines: { amount: number; description: string; metadata: Record<string, string> }[] = [];
   for (const each of formsOf(body['items'])) {
     const id = textOf(each['id']);
@@ -226,6 +228,7 @@ function changeItems(state: SimulatorState, subscription: VendorObject, body: Fo
     if (items.some((item) => item.price.id === price.id))
       throw invalid(`A subscription item for price ${price.id} already exists.`);
     const isNewCycle = intervalOf(price) !== intervalOf(first.price);
+    if (isNewCycle) anchor = at;
     const quantity = integerOf(each['quantity'], 'quantity') ?? old?.quantity ?? 1;
     items.push({
       id: old?.id ?? state.newId('si'),
@@ -233,7 +236,7 @@ function changeItems(state: SimulatorState, subscription: VendorObject, body: Fo
       quantity,
       metadata,
       current_period_start: isNewCycle ? at : start,
-      current_period_end: isNewCycle ? periodEnd(at, intervalOf(price)) : end,
+      current_period_end: isNewCycle ? periodEnd(at, at, intervalOf(price)) : end,
     });
     lines.push({
       amount: isNewCycle ? Number(price['unit_amount']) * quantity : share(price, quantity),
@@ -241,7 +244,7 @@ function changeItems(state: SimulatorState, subscription: VendorObject, body: Fo
       metadata,
     });
   }
-  return { items, lines };
+  return { items, lines, ...(anchor !== undefined && { anchor }) };
 }
 
 interface ImmediatePayment {

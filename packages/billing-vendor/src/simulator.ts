@@ -15,6 +15,7 @@ import { AnswerStore, type Answer } from './simulator-answers.ts';
 import { answerControl, type SimulatorControls } from './simulator-controls.ts';
 import { startEventPump, type EventTreatment } from './simulator-events.ts';
 import { FaultPlan } from './simulator-faults.ts';
+import { renewSubscriptions } from './simulator-renewals.ts';
 import { formOf, parseForm, VendorRefusal } from './simulator-request.ts';
 import { findRoute } from './simulator-routes.ts';
 import { SimulatorState } from './simulator-state.ts';
@@ -40,6 +41,7 @@ export interface Simulator extends SimulatorControls {
 }
 
 const BODY_SIZE_BYTES_MAX = 1024 * 1024;
+const RENEWAL_INTERVAL_MS = 1_000;
 
 /** @throws AppError PORT_TAKEN */
 export async function startSimulator(options: SimulatorOptions): Promise<Simulator> {
@@ -156,11 +158,13 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     );
     server.listen(options.port, options.host, resolve);
   });
+  const renewals = setInterval(() => renewSubscriptions(state), RENEWAL_INTERVAL_MS);
   const address = server.address();
   return {
     ...controls,
     port: typeof address === 'object' && address !== null ? address.port : options.port,
     async close() {
+      clearInterval(renewals);
       server.close();
       server.closeAllConnections();
       await pump.stop();

@@ -4,6 +4,7 @@ import type {
   CardOnFile,
   InvoiceStatus,
   SubscriptionItem,
+  VendorCustomer,
   VendorInvoice,
   VendorSubscription,
 } from './vendor.ts';
@@ -17,6 +18,7 @@ export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
   accountId: accountIdOf(invoice.metadata?.['account_id']),
   lineCount: invoice.lines.data.length,
   clientSecret: invoice.confirmation_secret?.client_secret ?? null,
+  subscriptionId: idOf(invoice.parent?.subscription_details?.subscription),
 });
 
 export function toSubscription(subscription: Stripe.Subscription): VendorSubscription {
@@ -24,6 +26,7 @@ export function toSubscription(subscription: Stripe.Subscription): VendorSubscri
   const latest = subscription.latest_invoice;
   return {
     subscriptionId: subscription.id,
+    customerId: idOf(subscription.customer) ?? '',
     status: subscription.status,
     interval: first?.price.recurring?.interval === 'year' ? 'year' : 'month',
     items: subscription.items.data.map((item): SubscriptionItem => ({
@@ -44,6 +47,12 @@ export function toSubscription(subscription: Stripe.Subscription): VendorSubscri
   };
 }
 
+/** The vendor's balance is what is owed: what a customer has is below nothing. */
+export const toCustomer = (customer: Stripe.Customer): VendorCustomer => ({
+  taxExempt: customer.tax_exempt ?? 'none',
+  credit: { amount: Math.max(0, -customer.balance), currency: customer.currency ?? 'usd' },
+});
+
 export const toCard = (method: Stripe.PaymentMethod): CardOnFile => ({
   paymentMethodId: method.id,
   type: method.type,
@@ -52,6 +61,7 @@ export const toCard = (method: Stripe.PaymentMethod): CardOnFile => ({
   expMonth: method.card?.exp_month ?? 0,
   expYear: method.card?.exp_year ?? 0,
   funding: method.card?.funding ?? 'unknown',
+  holderName: method.billing_details.name,
   createdAtMs: method.created * 1_000,
 });
 

@@ -4,9 +4,15 @@
  * say. The SDK resends once on a socket that closed; that is the same key again, which is harmless.
  */
 import { Stripe } from 'stripe';
-import { toCard, toInvoice, toSubscription } from './stripe-objects.ts';
+import { toCard, toCustomer, toInvoice, toSubscription } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { SubscriptionChange, Vendor, VendorInvoice } from './vendor.ts';
+import type {
+  SubscriptionChange,
+  Vendor,
+  VendorCustomer,
+  VendorInvoice,
+  VendorPage,
+} from './vendor.ts';
 
 export interface StripeOptions {
   readonly secretKey: string;
@@ -64,6 +70,18 @@ export function createStripeVendor(stripe: Stripe): Vendor {
           (customer) => customer.metadata['account_id'] === String(accountId),
         );
         return found?.id ?? null;
+      }),
+
+    readCustomer: (customerId) =>
+      callStripe(async () => {
+        const customer = await stripe.customers.retrieve(customerId);
+        return customer.deleted === true ? NO_CUSTOMER : toCustomer(customer);
+      }),
+
+    listOpenInvoices: (customerId) =>
+      callStripe(async () => {
+        const open = { customer: customerId, status: 'open', limit: LOOKUP_COUNT_MAX } as const;
+        return (await stripe.invoices.list(open)).data.map(toInvoice);
       }),
 
     createInvoice: ({ customerId, accountId, runId, currency }, key) =>
@@ -132,6 +150,17 @@ export function createStripeVendor(stripe: Stripe): Vendor {
       );
     },
 
+    listInvoices: (after) =>
+      callStripe(async () => pageOf(await stripe.invoices.list(part(after)), toInvoice)),
+
+    listSubscriptions: (after) =>
+      callStripe(async () =>
+        pageOf(
+          await stripe.subscriptions.list({ ...part(after), expand: ['data.latest_invoice'] }),
+          toSubscription,
+        ),
+      ),
+
     findInvoiceOfRun: (customerId, runId) =>
       callStripe(async () => {
         // Listing by customer is consistent at once; the vendor's search lags.
@@ -190,6 +219,7 @@ export function createStripeVendor(stripe: Stripe): Vendor {
             proration_behavior: 'always_invoice',
             proration_date: Math.floor(change.prorationAtMs / 1_000),
           },
+          ...(change.couponCode !== null && { discounts: [{ coupon: change.couponCode }] }),
         });
         return { amount: preview.total, currency: preview.currency };
       }),
@@ -203,6 +233,18 @@ export function createStripeVendor(stripe: Stripe): Vendor {
         });
         const found = data.find((subscription) => subscription.status !== 'canceled');
         return found ? toSubscription(found) : null;
+      }),
+
+    readSubscription: (subscriptionId) =>
+      callStripe(async () => {
+        try {
+          return toSubscription(
+            await stripe.subscriptions.retrieve(subscriptionId, { expand: ['latest_invoice'] }),
+          );
+        } catch (error) {
+          if (isMissing(error)) return null;
+          throw error;
+        }
       }),
 
     findDefaultCard: (customerId) =>
@@ -229,6 +271,24 @@ export function createStripeVendor(stripe: Stripe): Vendor {
   };
 }
 
+const NO_CUSTOMER: VendorCustomer = {
+  taxExempt: 'none',
+  credit: { amount: 0, currency: 'usd' },
+};
+
+const part = (after: string | undefined) => ({
+  limit: LOOKUP_COUNT_MAX,
+  ...(after !== undefined && { starting_after: after }),
+});
+
+function pageOf<Wire extends { id?: string }, Item>(
+  list: { readonly data: readonly Wire[]; readonly has_more: boolean },
+  toItem: (wire: Wire) => Item,
+): VendorPage<Item> {
+  const next = list.has_more ? list.data.at(-1)?.id : undefined;
+  return { items: list.data.map((each) => toItem(each)), ...(next !== undefined && { next }) };
+}
+
 const itemsOf = (change: SubscriptionChange) =>
   change.items.map(({ priceId, itemId, quantity }) => ({
     ...(itemId !== undefined && { id: itemId }),
@@ -249,4 +309,5 @@ const deletedInvoice = (invoiceId: string): VendorInvoice => ({
   accountId: null,
   lineCount: 0,
   clientSecret: null,
+  subscriptionId: null,
 });

@@ -34,6 +34,15 @@ export interface VendorInvoice {
   readonly lineCount: number;
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
+  /** The subscription that it is for; null where it is for one purchase. */
+  readonly subscriptionId: string | null;
+}
+
+/** Part of a list, newest first. */
+export interface VendorPage<Item> {
+  readonly items: readonly Item[];
+  /** Where the next part begins; absent at the end. */
+  readonly next?: string;
 }
 
 export interface SubscriptionItem {
@@ -46,6 +55,7 @@ export interface SubscriptionItem {
 
 export interface VendorSubscription {
   readonly subscriptionId: string;
+  readonly customerId: string;
   readonly status: string;
   readonly interval: Interval;
   readonly items: readonly SubscriptionItem[];
@@ -58,6 +68,14 @@ export interface VendorSubscription {
   readonly runId: string | null;
 }
 
+/** What the vendor keeps of a customer beside what we told it. */
+export interface VendorCustomer {
+  /** `none`, `exempt` or `reverse`. */
+  readonly taxExempt: string;
+  /** What the next invoices are reduced by. */
+  readonly credit: Money;
+}
+
 export interface CardOnFile {
   readonly paymentMethodId: string;
   readonly type: string;
@@ -66,6 +84,8 @@ export interface CardOnFile {
   readonly expMonth: number;
   readonly expYear: number;
   readonly funding: string;
+  /** Of the cardholder. */
+  readonly holderName: string | null;
   readonly createdAtMs: number;
 }
 
@@ -91,6 +111,7 @@ export interface Vendor {
   ): Promise<VendorResult<string>>;
   /** By what `createCustomer` wrote. */
   findCustomer(accountId: number, email: string): Promise<VendorResult<string | null>>;
+  readCustomer(customerId: string): Promise<VendorResult<VendorCustomer>>;
   createInvoice(
     invoice: {
       readonly customerId: string;
@@ -116,6 +137,14 @@ export interface Vendor {
   /** Deletes a draft, voids what is open; what is void, deleted or paid already is told as it is. */
   discardInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   findInvoice(invoiceId: string): Promise<VendorResult<VendorInvoice>>;
+  /** Of all customers. */
+  listInvoices(after: string | undefined): Promise<VendorResult<VendorPage<VendorInvoice>>>;
+  /** Of all customers; those that have ended are left out. */
+  listSubscriptions(
+    after: string | undefined,
+  ): Promise<VendorResult<VendorPage<VendorSubscription>>>;
+  /** What the customer owes by now, the newest hundred invoices. */
+  listOpenInvoices(customerId: string): Promise<VendorResult<readonly VendorInvoice[]>>;
   /** By its purchase, among the customer's newest. */
   findInvoiceOfRun(customerId: string, runId: string): Promise<VendorResult<VendorInvoice | null>>;
   createSubscription(
@@ -137,6 +166,8 @@ export interface Vendor {
   previewChange(subscriptionId: string, change: SubscriptionChange): Promise<VendorResult<Money>>;
   /** The one that is in force; null where there is none. */
   findSubscription(customerId: string): Promise<VendorResult<VendorSubscription | null>>;
+  /** In whatever state; null where there never was one. */
+  readSubscription(subscriptionId: string): Promise<VendorResult<VendorSubscription | null>>;
   findDefaultCard(customerId: string): Promise<VendorResult<CardOnFile | null>>;
   /** Saves it where it is not the customer's yet, and charges it from now on. */
   setDefaultCard(customerId: string, paymentMethodId: string): Promise<VendorResult<null>>;

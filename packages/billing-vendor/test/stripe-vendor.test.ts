@@ -222,7 +222,7 @@ describe('a subscription', () => {
     expect(collectEverything(simulator.state)).toEqual([]);
   });
 
-  test('takes an add-on for exactly what its preview said, at the same moment', async () => {
+  test('I6: takes an add-on for exactly what its preview said, at the same moment', async () => {
     const { create, vendor, simulator } = await start();
     const subscription = await ok(create());
     simulator.state.advanceClock(11 * 24 * 3_600_000 + 12_345_678);

@@ -2,8 +2,10 @@
 import type { CreditKind, Plan } from '@sluice/domain/catalogue';
 import type { Rail } from '@sluice/domain/run';
 import { sql, type Transaction } from 'kysely';
+import type { Address } from './accounts.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
-import type { CreditAccount } from './credits.ts';
+import type { CreditAccount } from './credit-transactions.ts';
+import { findPendingRun } from './runs.ts';
 import type { Tables } from './tables.ts';
 
 /** What every gate of billing asks of an account. */
@@ -13,14 +15,17 @@ export interface BillingAccount {
   readonly rail: Rail;
   readonly currency: string;
   readonly billingEmail: string | null;
+  readonly address: Address | null;
   readonly planId: string;
+  readonly planName: string;
   readonly planTier: string;
   readonly planStatus: string;
 }
 
 const BILLING_ACCOUNT = sql`
   account_id::int as "accountId", name, billing_rail as rail, currency,
-  billing_email as "billingEmail", plan_id as "planId", plan_tier as "planTier",
+  billing_email as "billingEmail", address, plan_id as "planId",
+  plan_name as "planName", plan_tier as "planTier",
   plan_status as "planStatus"`;
 
 /** Index: the primary key. */
@@ -43,8 +48,41 @@ export async function updateAccountPlan(
   await sql`
     update accounts
        set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
-           plan_status = 'active', trial_ends_at = null, updated_at = ${new Date(nowMs)}
+           plan_status = 'active', status = case when status = 'closed' then status else 'active' end,
+           trial_ends_at = null, updated_at = ${new Date(nowMs)}
      where account_id = ${accountId}`.execute(transaction);
+}
+
+export interface AccountStanding {
+  readonly accountStatus: string;
+  readonly planStatus: string;
+}
+
+/**
+ * What its subscription has become. A closed account stays closed.
+ *
+ * @returns what it was; undefined where that is what it was.
+ */
+export async function updateAccountStanding(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  standing: AccountStanding,
+  nowMs: number,
+): Promise<AccountStanding | undefined> {
+  const { rows } = await sql<AccountStanding>`
+    with before as (
+      select account_id, status, plan_status from accounts where account_id = ${accountId} for update
+    )
+    update accounts a
+       set status = ${standing.accountStatus}, plan_status = ${standing.planStatus},
+           updated_at = ${new Date(nowMs)}
+      from before
+     where a.account_id = before.account_id and before.status <> 'closed'
+       and (before.status, before.plan_status) <> (${standing.accountStatus}, ${standing.planStatus})
+    returning before.status as "accountStatus", before.plan_status as "planStatus"`.execute(
+    transaction,
+  );
+  return rows[0];
 }
 
 /**
@@ -106,14 +144,13 @@ export async function endEssentialsTrial(
   builder: Pick<Plan, 'id' | 'name' | 'tier'> | undefined,
   nowMs: number,
 ): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
-  const { rows } = await sql<{ tier: string; status: string; isBuying: boolean }>`
-    select plan_tier as tier, plan_status as status,
-           exists (select from runs r
-                    where r.account_id = a.account_id and r.lane = 'checkout'
-                      and r.status = 'pending') as "isBuying"
-      from accounts a where account_id = ${accountId} for update`.execute(transaction);
+  const { rows } = await sql<{ tier: string; status: string }>`
+    select plan_tier as tier, plan_status as status
+      from accounts where account_id = ${accountId} for update`.execute(transaction);
   const [account] = rows;
-  if (!account || !builder || account.isBuying) return 'not-allowed';
+  // A statement of its own: it must see the checkout whose start the lock has waited for.
+  if (!account || !builder || (await findPendingRun(transaction, accountId, 'checkout')))
+    return 'not-allowed';
   if (account.tier === 'builder') return 'unchanged';
   if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
   await updateAccountPlan(transaction, accountId, builder, nowMs);

@@ -23,6 +23,19 @@ export async function findAccountOf(
   return rows[0] && Number(rows[0].accountId);
 }
 
+/** The account's workspaces that are in use. Index: the primary key. */
+export async function listEnvironmentIds(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<number[]> {
+  const { rows } = await sql<{ environmentId: number }>`
+    select environment_id as "environmentId" from environments
+     where account_id = ${accountId} and deleted_at is null order by environment_id`.execute(
+    database,
+  );
+  return rows.map((row) => row.environmentId);
+}
+
 /**
  * One workspace with what it holds, counted now. Indexes: `environments_by_id`; the primary key of
  * `people` and the unique key of `objects` as index-only ranges. Costs about 0.1 s a million rows, so

@@ -23,7 +23,9 @@ import { auditLogs } from './migrations/0014_audit_logs.ts';
 import { auditLogExports } from './migrations/0015_audit_log_exports.ts';
 import { billingRuns } from './migrations/0016_billing_runs.ts';
 import { credits } from './migrations/0017_credits.ts';
-import { schemaRequirements } from './migrations/0018_schema_requirements.ts';
+import { vendorCustomers } from './migrations/0019_vendor_customers.ts';
+import { creditHolds } from './migrations/0020_credit_holds.ts';
+import { schemaRequirements } from './migrations/0021_schema_requirements.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -57,7 +59,9 @@ export const MIGRATIONS: SchemaSteps = {
   '0015_audit_log_exports': auditLogExports,
   '0016_billing_runs': billingRuns,
   '0017_credits': credits,
-  '0018_schema_requirements': schemaRequirements,
+  '0019_vendor_customers': vendorCustomers,
+  '0020_credit_holds': creditHolds,
+  '0021_schema_requirements': schemaRequirements,
 };
 
 /**

@@ -309,6 +309,18 @@ export async function findVendorCustomer(
   return rows[0]?.customerId;
 }
 
+/** Index: `vendor_customers_by_customer`. */
+export async function findAccountOfCustomer(
+  database: DatabaseOrTransaction,
+  customerId: string,
+): Promise<number | undefined> {
+  const { rows } = await sql<{ accountId: number }>`
+    select account_id::int as "accountId" from vendor_customers where customer_id = ${customerId}`.execute(
+    database,
+  );
+  return rows[0]?.accountId;
+}
+
 /** The first one stays: an account has one customer. */
 export async function insertVendorCustomer(
   database: DatabaseOrTransaction,

@@ -169,6 +169,16 @@ export interface CreditGrants {
   used: Int8;
 }
 
+export interface CreditHolds {
+  account_id: Int8;
+  amount: Int8;
+  captured: Int8 | null;
+  ended_at: Timestamp | null;
+  expires_at: Timestamp;
+  hold_key: string;
+  kind: string;
+}
+
 export interface CreditTransactions {
   account_id: Int8;
   created_at: Timestamp;
@@ -630,6 +640,7 @@ export interface Tables {
   credit_accounts: CreditAccounts;
   credit_entries: CreditEntries;
   credit_grants: CreditGrants;
+  credit_holds: CreditHolds;
   credit_transactions: CreditTransactions;
   delivery_attempts: DeliveryAttempts;
   delivery_log: DeliveryLog;

@@ -24,6 +24,8 @@ export interface Plan {
   readonly priceId: string;
   /** Monthly allowance of each kind of credit. */
   readonly included: Readonly<Record<CreditKind, number>>;
+  /** Profiles of people that it includes. */
+  readonly profiles: number;
   readonly features: readonly string[];
   readonly isRetired: boolean;
 }
@@ -73,6 +75,8 @@ export interface Catalogue {
   readonly packs: readonly Pack[];
   readonly credits: Readonly<Record<CreditType, CreditOffer>>;
   readonly coupons: readonly Coupon[];
+  /** Of a profile beyond those that are included: minor units a month, as decimal digits such as `0.04`. */
+  readonly profileAmountDecimal: string;
 }
 
 /** What one purchase of credits is: how many, of what, for how much. */

@@ -7,7 +7,7 @@
  * (`database/src/lanes.ts` does not count it as given up).
  */
 import type { JsonObject } from './json.ts';
-import { ALERT_EVENT_TYPES, type AlertEventType, type ReportingEvent } from './reporting-event.ts';
+import { splitOwnEventType, type AlertEventType, type ReportingEvent } from './reporting-event.ts';
 
 export interface LaneAlert {
   readonly environmentId: number;
@@ -16,27 +16,17 @@ export interface LaneAlert {
   readonly data: JsonObject;
 }
 
-const FAMILY = 'reporting_webhook';
-
 /** The alert as it is logged to the other webhooks that chose it. */
 export function alertEvent(alert: LaneAlert, eventId: string, nowMs: number): ReportingEvent {
+  const { family, metric } = splitOwnEventType(alert.type);
   return {
     environmentId: alert.environmentId,
     eventId,
     eventType: alert.type,
-    objectType: FAMILY,
-    metric: alertMetric(alert.type),
+    objectType: family,
+    metric,
     occurredAtMs: nowMs,
     exceptWebhookId: alert.webhookId,
     data: { reporting_webhook_id: alert.webhookId, ...alert.data },
   };
-}
-
-/** `failing` or `abandoned`. */
-export function alertMetric(type: AlertEventType): string {
-  return type.slice(FAMILY.length + 1);
-}
-
-export function isAlertEventType(type: string): type is AlertEventType {
-  return (ALERT_EVENT_TYPES as readonly string[]).includes(type);
 }

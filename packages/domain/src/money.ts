@@ -18,6 +18,10 @@ export function money(amount: number, currency: string): Money {
   return { amount, currency };
 }
 
+/** @param other - null: nothing. */
+export const isSameMoney = (one: Money, other: Money | null): boolean =>
+  one.amount === (other?.amount ?? 0) && (other === null || one.currency === other.currency);
+
 /**
  * The part of `amount` that `share` of `whole` is, rounded half up.
  *

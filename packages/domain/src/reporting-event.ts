@@ -99,17 +99,43 @@ export const ALERT_EVENT_TYPES = [
 
 export type AlertEventType = (typeof ALERT_EVENT_TYPES)[number];
 
+/** What every workspace of an account may hear of the account; ours too. */
+const ACCOUNT_EVENT_TYPES = ['purchase_ended'] as const;
+
+/** Of our own, beside the registry. */
+export type OwnEventType = AlertEventType | (typeof ACCOUNT_EVENT_TYPES)[number];
+
+const OWN_EVENT_TYPES: readonly OwnEventType[] = [...ALERT_EVENT_TYPES, ...ACCOUNT_EVENT_TYPES];
+
+export type SelectableEventType = ReportingEventType | OwnEventType;
+
 /** All that a webhook may select. */
-export const SELECTABLE_EVENT_TYPES: readonly (ReportingEventType | AlertEventType)[] = [
+export const SELECTABLE_EVENT_TYPES: readonly SelectableEventType[] = [
   ...REPORTING_EVENT_TYPES,
-  ...ALERT_EVENT_TYPES,
+  ...OWN_EVENT_TYPES,
 ];
 
 const SELECTABLE: ReadonlySet<string> = new Set(SELECTABLE_EVENT_TYPES);
 
 /** True for a type that a webhook may select. */
-export function isSelectableEventType(type: string): type is ReportingEventType | AlertEventType {
+export function isSelectableEventType(type: string): type is SelectableEventType {
   return SELECTABLE.has(type);
+}
+
+/** The first part of a type of our own: what it is about. */
+export type OwnFamily = 'reporting_webhook' | 'purchase';
+
+export function isOwnEventType(type: string): type is OwnEventType {
+  return (OWN_EVENT_TYPES as readonly string[]).includes(type);
+}
+
+/** `purchase_ended` → `purchase`, `ended`. */
+export function splitOwnEventType(type: OwnEventType): {
+  readonly family: OwnFamily;
+  readonly metric: string;
+} {
+  const family = type === 'purchase_ended' ? 'purchase' : 'reporting_webhook';
+  return { family, metric: type.slice(family.length + 1) };
 }
 
 /** What carries a message, and so what a delivery's `object_type` can be besides `customer`. */
@@ -130,11 +156,11 @@ export interface ReportingEvent {
   readonly environmentId: number;
   /** ULID, the same in every delivery of it. */
   readonly eventId: string;
-  readonly eventType: ReportingEventType | AlertEventType;
+  readonly eventType: SelectableEventType;
   /** The client's event that it reports; absent where that has no id. */
   readonly causeEventId?: string;
   /** The channel that caused it, or `customer` where that is not known. */
-  readonly objectType: MessageChannel | 'customer' | 'reporting_webhook';
+  readonly objectType: MessageChannel | 'customer' | OwnFamily;
   /** The type's suffix, but for `svc_subscription_preferences_changed`. */
   readonly metric: string;
   readonly occurredAtMs: number;

@@ -19,6 +19,8 @@ export type RunContent = { readonly contact: BillingContact } & (
       readonly couponCode: string | null;
       /** Becomes the card on file first. */
       readonly paymentMethodId: string | null;
+      /** What the customer was shown: nothing else is charged. Null or absent: whatever it costs. */
+      readonly expectedAmount?: Money | null;
     }
 );
 
@@ -42,4 +44,6 @@ export interface RunResult {
   readonly items?: readonly AddonItem[];
   /** Checkout. */
   readonly subscription?: BoughtSubscription;
+  /** Why nothing was bought, where no card was declined: the vendor's code, or ours. */
+  readonly refusal?: string;
 }

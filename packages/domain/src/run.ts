@@ -8,6 +8,8 @@
  * and exclude nobody.
  */
 
+import { isSameMoney, type Money } from './money.ts';
+
 const RUN_STATUSES = ['pending', 'success', 'declined', 'refused', 'failed'] as const;
 export type RunStatus = (typeof RUN_STATUSES)[number];
 export type RunEnding = Exclude<RunStatus, 'pending'>;
@@ -56,12 +58,22 @@ export function judgeStart(
   return pendingFingerprint === fingerprint ? 'join' : 'in-flight';
 }
 
-/** What a caller who asked for this plan and coupon learns of a checkout that bought something. */
+/** What a caller who asked for this plan and coupon, at this amount, learns of a checkout that bought something. */
 export function judgeCheckout(
-  bought: { readonly planId: string; readonly couponCode: string | null },
-  asked: { readonly planId: string; readonly couponCode: string | null },
+  bought: {
+    readonly planId: string;
+    readonly couponCode: string | null;
+    readonly charged: Money | null;
+  },
+  asked: {
+    readonly planId: string;
+    readonly couponCode: string | null;
+    readonly expectedAmount?: Money | undefined;
+  },
 ): 'success' | 'conflict' {
   if (bought.planId !== asked.planId) return 'conflict';
+  const { expectedAmount } = asked;
+  if (expectedAmount && !isSameMoney(expectedAmount, bought.charged)) return 'conflict';
   return asked.couponCode !== null && asked.couponCode !== bought.couponCode
     ? 'conflict'
     : 'success';

@@ -5,6 +5,7 @@ const offer = { multiple: 100, quantityMax: 1_000, amountPerMultiple: 250, expir
 const catalogue: Catalogue = {
   version: 3,
   currency: 'eur',
+  profileAmountDecimal: '0',
   plans: [],
   addons: [],
   packs: [{ id: 'pack_100', quantity: 100, amount: 2_000, expiresAfterDays: 30 }],

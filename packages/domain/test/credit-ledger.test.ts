@@ -97,7 +97,7 @@ function play(start: Grant[], actions: readonly Action[], hasAllowance: boolean)
   return { state, ledger };
 }
 
-test('whatever is done, no place falls below nothing and no credit is made or lost', () => {
+test('I8: whatever is done, no place falls below nothing and no credit is made or lost', () => {
   fc.assert(
     fc.property(grants, fc.array(action, { maxLength: 60 }), fc.boolean(), (start, actions, on) => {
       play(start, actions, on);
@@ -105,7 +105,7 @@ test('whatever is done, no place falls below nothing and no credit is made or lo
   );
 });
 
-test('the pools are the sum of the ledger, at any moment', () => {
+test('I7: the pools are the sum of the ledger, at any moment', () => {
   fc.assert(
     fc.property(grants, fc.array(action, { maxLength: 40 }), (start, actions) => {
       const { state, ledger } = play(start, actions, true);
@@ -121,7 +121,7 @@ test('the pools are the sum of the ledger, at any moment', () => {
   );
 });
 
-test('without an allowance the pool reads 0 of 0, is not spent, and the others are unaffected', () => {
+test('I34: without an allowance the pool reads 0 of 0, is not spent, and the others are unaffected', () => {
   fc.assert(
     fc.property(grants, fc.array(action, { maxLength: 40 }), (start, actions) => {
       const { state } = play(start, actions, false);

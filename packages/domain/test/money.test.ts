@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { discountedAmount, money, proratedAmount } from '../src/money.ts';
 
-test('the parts of a whole differ from it by rounding only, and the whole is exact', () => {
+test('I6: the parts of a whole differ from it by rounding only, and the whole is exact', () => {
   fc.assert(
     fc.property(
       fc.nat(2 ** 40),

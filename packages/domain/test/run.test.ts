@@ -34,13 +34,26 @@ describe('what a start meets in its lane', () => {
   });
 
   test('a checkout answers only who asked for its plan, and its coupon where one was named', () => {
-    const bought = { planId: 'p', couponCode: null };
+    const charged = { amount: 100, currency: 'usd' };
+    const bought = { planId: 'p', couponCode: null, charged };
     expect(judgeCheckout(bought, { planId: 'p', couponCode: null })).toBe('success');
     expect(judgeCheckout(bought, { planId: 'q', couponCode: null })).toBe('conflict');
     expect(judgeCheckout(bought, { planId: 'p', couponCode: 'C' })).toBe('conflict');
-    expect(judgeCheckout({ planId: 'p', couponCode: 'C' }, { planId: 'p', couponCode: null })).toBe(
+    expect(judgeCheckout({ ...bought, couponCode: 'C' }, { planId: 'p', couponCode: null })).toBe(
       'success',
     );
+    for (const [amount, currency, judged] of [
+      [100, 'usd', 'success'],
+      [101, 'usd', 'conflict'],
+      [100, 'eur', 'conflict'],
+    ] as const)
+      expect(
+        judgeCheckout(bought, {
+          planId: 'p',
+          couponCode: null,
+          expectedAmount: { amount, currency },
+        }),
+      ).toBe(judged);
   });
 });
 

@@ -37,13 +37,7 @@ export async function startServiceUnderTest(
   const directory = await mkdtemp(join(tmpdir(), 'sluice-service-'));
   const child = spawn(process.execPath, [mainFile], {
     cwd: directory,
-    // No setting of the test run's own environment may leak in.
-    env: {
-      PATH: process.env['PATH'],
-      LOG_LEVEL: 'info',
-      SEALING_KEYS: TEST_SEALING_KEYS,
-      ...settings,
-    },
+    env: { LOG_LEVEL: 'info', SEALING_KEYS: TEST_SEALING_KEYS, ...environmentOf(settings) },
     // The channel ends with the test, however it ends, and the service with the channel.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
@@ -93,3 +87,25 @@ export async function startServiceUnderTest(
     },
   };
 }
+
+/** Runs a program that ends by itself. @returns its exit code, and what it said. */
+export async function runProgramUnderTest(
+  mainFile: string,
+  settings: Readonly<Record<string, string>>,
+): Promise<{ readonly code: number | null; readonly output: string }> {
+  const child = spawn(process.execPath, [mainFile], {
+    env: environmentOf(settings),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => void (output += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => void (output += chunk.toString()));
+  const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  return { code, output };
+}
+
+/** No setting of the test run's own environment may leak in. */
+const environmentOf = (settings: Readonly<Record<string, string>>) => ({
+  PATH: process.env['PATH'],
+  ...settings,
+});

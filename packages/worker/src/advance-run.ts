@@ -66,8 +66,9 @@ export type AdvanceOutcome =
 const PAYMENT_CHECK_MS = 60_000;
 
 export async function advanceRun(deps: AdvanceRunDeps, key: RunKey): Promise<AdvanceOutcome> {
-  const run = await claimRun(deps.database, key, deps.leaseMs);
-  if (!run) return 'overtaken';
+  const claimed = await claimRun(deps.database, key, deps.leaseMs);
+  if (!claimed) return 'overtaken';
+  let run = claimed;
   for (;;) {
     const steps = await listRunSteps(deps.database, run);
     const nowMs = deps.now();
@@ -85,6 +86,8 @@ export async function advanceRun(deps: AdvanceRunDeps, key: RunKey): Promise<Adv
       case 'do': {
         const outcome = await doStep(deps, run, steps, next.step, next.attempt);
         if (outcome !== 'advanced') return outcome;
+        // The vendor answers again, so the waits begin anew.
+        run = { ...run, waitCount: 0 };
       }
     }
   }
@@ -171,7 +174,12 @@ async function recordStep(
     if (!locked || locked.status !== 'pending' || locked.fence !== run.fence) return 'overtaken';
     if (result.outcome !== 'ok' || result.value === null) {
       const state = result.outcome === 'ok' ? 'absent' : result.outcome;
-      const output = result.outcome === 'declined' ? { declineCode: result.declineCode } : {};
+      const output =
+        result.outcome === 'declined'
+          ? { declineCode: result.declineCode }
+          : result.outcome === 'refused'
+            ? { code: result.code }
+            : {};
       await updateStep(transaction, run, step, { state, output }, nowMs);
       return 'advanced';
     }

@@ -1,7 +1,7 @@
 /** The endings of runs that are not an invoice's fate: refused, declined, failed, and bought subscriptions. */
 import type { Database } from '@sluice/database/connection';
 import { updateAccountPlan } from '@sluice/database/account-plans';
-import { finishRun, lockRun, type Run, type RunStep } from '@sluice/database/runs';
+import { lockRun, type Run, type RunStep } from '@sluice/database/runs';
 import type { Tables } from '@sluice/database/tables';
 import { explainRefusal } from '@sluice/domain/addon-decision';
 import { declineMessage, FAILURE_MESSAGES } from '@sluice/domain/decline-message';
@@ -9,7 +9,7 @@ import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
 import type { StepName } from '@sluice/domain/run-workflow';
 import type { Transaction } from 'kysely';
-import { checkoutOf, type StepOutput } from './purchase-steps.ts';
+import { AMOUNT_CHANGED, checkoutOf, type StepOutput } from './purchase-steps.ts';
 import { recordEnding } from './record-ending.ts';
 
 interface EndRunDeps {
@@ -26,17 +26,23 @@ export async function endRun(
 ): Promise<'ended' | 'overtaken'> {
   const declined = steps.findLast((step) => step.state === 'declined');
   const code = (declined?.output as { declineCode?: string | null } | undefined)?.declineCode;
-  const isRefused = steps.some((step) => step.state === 'refused');
+  const refused = steps.findLast((step) => step.state === 'refused');
+  const refusal = (refused?.output as { code?: string } | undefined)?.code;
   const message = declined
     ? declineMessage(code ?? null)
-    : isRefused
-      ? FAILURE_MESSAGES.refused
+    : refused
+      ? FAILURE_MESSAGES[refusal === AMOUNT_CHANGED ? 'amountChanged' : 'refused']
       : FAILURE_MESSAGES.expired;
-  const result = { charged: null, invoiceId: run.invoiceId };
+  const result = {
+    charged: null,
+    invoiceId: run.invoiceId,
+    ...(refusal !== undefined && { refusal }),
+  };
   return deps.database.transaction().execute(async (transaction) => {
     const locked = await lockRun(transaction, run);
     if (!locked || locked.fence !== run.fence) return 'overtaken';
-    return end(transaction, locked, status, message, result, deps.now());
+    await recordEnding(transaction, locked, { status, message, result }, deps.now());
+    return 'ended';
   });
 }
 
@@ -53,17 +59,23 @@ export async function endRunByStep(
   nowMs: number,
 ): Promise<'ended' | 'advanced'> {
   const nothing: RunResult = { charged: null, invoiceId: null };
+  const end = async (
+    status: RunEnding,
+    message: string | null,
+    result: RunResult,
+  ): Promise<'ended'> => {
+    await recordEnding(transaction, run, { status, message, result }, nowMs);
+    return 'ended';
+  };
   if (step === 'inspect') {
     const { decision } = known;
-    if (!decision)
-      return end(transaction, run, 'refused', FAILURE_MESSAGES.noSubscription, nothing, nowMs);
+    if (!decision) return end('refused', FAILURE_MESSAGES.noSubscription, nothing);
     const result = { ...nothing, items: decision.items };
     if (decision.outcome === 'refused') {
       const message = explainRefusal(decision.items);
-      return end(transaction, run, 'refused', message, result, nowMs);
+      return end('refused', message, result);
     }
-    if (decision.outcome === 'nothing-to-do')
-      return end(transaction, run, 'success', null, result, nowMs);
+    if (decision.outcome === 'nothing-to-do') return end('success', null, result);
   }
   if (step === 'apply') {
     const result = {
@@ -71,7 +83,7 @@ export async function endRunByStep(
       invoiceId: known.invoiceId ?? null,
       items: known.decision?.items ?? [],
     };
-    return end(transaction, run, 'success', null, result, nowMs);
+    return end('success', null, result);
   }
   if (step === 'subscribe' && known.subscription) {
     const { plan } = checkoutOf(run.content);
@@ -82,21 +94,7 @@ export async function endRunByStep(
       invoiceId: subscription.latestInvoiceId,
       subscription,
     };
-    return end(transaction, run, 'success', null, result, nowMs);
+    return end('success', null, result);
   }
   return 'advanced';
-}
-
-/** The run's ending and its entry in the audit log. */
-async function end(
-  transaction: Transaction<Tables>,
-  run: Run,
-  status: RunEnding,
-  message: string | null,
-  result: RunResult,
-  nowMs: number,
-): Promise<'ended'> {
-  if (await finishRun(transaction, run, { status, message, result }, nowMs))
-    await recordEnding(transaction, run, status, nowMs);
-  return 'ended';
 }

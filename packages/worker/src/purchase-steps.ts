@@ -6,9 +6,9 @@
  * `lookUp` answers null only where the step provably had no effect.
  */
 import { decideAddons, type AddonDecision } from '@sluice/domain/addon-decision';
-import type { Catalogue } from '@sluice/domain/catalogue';
+import { findCoupon, type Catalogue } from '@sluice/domain/catalogue';
 import { AppError } from '@sluice/domain/errors';
-import type { Money } from '@sluice/domain/money';
+import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/money';
 import type { BoughtSubscription, RunContent } from '@sluice/domain/run-content';
 import type { StepName } from '@sluice/domain/run-workflow';
 import type { Run } from '@sluice/database/runs';
@@ -39,6 +39,8 @@ export interface StepInput {
   readonly prorationAtMs?: number;
   readonly subscriptionId?: string | null;
   readonly itemId?: string | null;
+  /** What a checkout will charge, where its customer was shown an amount. */
+  readonly amount?: Money;
 }
 
 export interface StepContext {
@@ -54,6 +56,9 @@ export interface StepContext {
   readonly existingCustomerId: string | undefined;
   readonly nowMs: number;
 }
+
+/** Why a checkout is refused: our word beside the vendor's codes. */
+export const AMOUNT_CHANGED = 'amount_changed';
 
 interface Step {
   readonly prepare?: (context: Omit<StepContext, 'input'>) => Promise<VendorResult<StepInput>>;
@@ -174,20 +179,26 @@ export const STEPS: Readonly<Record<StepName, Step>> = {
   },
 
   subscribe: {
-    async prepare({ vendor, catalogue, known, nowMs }) {
+    async prepare({ vendor, catalogue, run, known, nowMs }) {
       const found = await vendor.findSubscription(customerOf(known));
-      return map(found, (subscription) => {
-        const prices = new Set(catalogue.plans.map((plan) => plan.priceId));
-        const item = subscription?.items.find((each) => prices.has(each.priceId));
-        return {
-          subscriptionId: subscription?.subscriptionId ?? null,
-          itemId: item?.itemId ?? null,
-          prorationAtMs: nowMs,
-        };
-      });
+      if (found.outcome !== 'ok') return found;
+      const prices = new Set(catalogue.plans.map((plan) => plan.priceId));
+      const item = found.value?.items.find((each) => prices.has(each.priceId));
+      const input = {
+        subscriptionId: found.value?.subscriptionId ?? null,
+        itemId: item?.itemId ?? null,
+        prorationAtMs: nowMs,
+      };
+      if (!checkoutOf(run.content).expectedAmount) return ok(input);
+      const amount = await amountOf({ vendor, catalogue, run }, input, nowMs);
+      return map(amount, (value) => ({ ...input, amount: value }));
     },
     async perform({ vendor, run, known, input, key }) {
-      const { plan, quantity, couponCode, paymentMethodId } = checkoutOf(run.content);
+      const { plan, quantity, couponCode, paymentMethodId, expectedAmount } = checkoutOf(
+        run.content,
+      );
+      if (expectedAmount && !isSameMoney(expectedAmount, input.amount ?? null))
+        return { outcome: 'refused', code: AMOUNT_CHANGED };
       const customerId = customerOf(known);
       if (paymentMethodId !== null) {
         const set = await vendor.setDefaultCard(customerId, paymentMethodId);
@@ -234,6 +245,20 @@ function planChange({ content, runId }: Run, input: StepInput): SubscriptionChan
     runId,
     isPlanChange: true,
   };
+}
+
+/** What a checkout would charge now. */
+async function amountOf(
+  { vendor, catalogue, run }: Pick<StepContext, 'vendor' | 'catalogue' | 'run'>,
+  input: StepInput,
+  nowMs: number,
+): Promise<VendorResult<Money>> {
+  const { plan, quantity, couponCode } = checkoutOf(run.content);
+  if (input.subscriptionId != null)
+    return vendor.previewChange(input.subscriptionId, planChange(run, input));
+  const coupon = couponCode === null ? null : (findCoupon(catalogue, couponCode, nowMs) ?? null);
+  const amount = discountedAmount(plan.amount * quantity, coupon);
+  return ok({ amount, currency: catalogue.currency });
 }
 
 function lookUpInvoice(isDone: (invoice: VendorInvoice) => boolean): Step['lookUp'] {

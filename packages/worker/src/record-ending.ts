@@ -1,17 +1,45 @@
-/** The end of a run in the account's audit log, in the transaction that ends it. */
+/**
+ * Ends a run, in one transaction with everything that says so: the run itself, the event for the
+ * account's webhooks (`domain/src/purchase-event.ts`) and the entry in its audit log.
+ */
 import { recordChange } from '@sluice/database/audit-logs';
-import type { Run } from '@sluice/database/runs';
+import { appendDeliveries } from '@sluice/database/deliveries';
+import { listEnvironmentIds } from '@sluice/database/environments';
+import { finishRun, type Run } from '@sluice/database/runs';
 import type { Tables } from '@sluice/database/tables';
+import { purchaseEndedEvent } from '@sluice/domain/purchase-event';
 import type { RunEnding } from '@sluice/domain/run';
+import type { RunResult } from '@sluice/domain/run-content';
 import type { Transaction } from 'kysely';
 
-/** Call last: the audit log's lock is the last to be taken. */
+export interface Ending {
+  readonly status: RunEnding;
+  /** Safe to show the customer. */
+  readonly message: string | null;
+  readonly result: RunResult;
+}
+
+/**
+ * Call with the run locked, and last: webhooks' lanes and the audit log are the last to be locked. An
+ * ending is for ever, so nothing happens where the run has one.
+ *
+ * The lanes are woken by the sweep of lanes, within a second.
+ */
 export async function recordEnding(
   transaction: Transaction<Tables>,
   run: Run,
-  status: RunEnding,
+  ending: Ending,
   nowMs: number,
 ): Promise<void> {
+  if (!(await finishRun(transaction, run, ending, nowMs))) return;
+  const environmentIds = await listEnvironmentIds(transaction, run.accountId);
+  await appendDeliveries(
+    transaction,
+    environmentIds.map((environmentId) =>
+      purchaseEndedEvent({ ...run, ...ending }, environmentId, nowMs),
+    ),
+  );
+  const purchase = { kind: run.kind, rail: run.rail };
   await recordChange(
     transaction,
     run.accountId,
@@ -19,8 +47,8 @@ export async function recordEnding(
     {
       objectType: 'purchase',
       objectId: run.runId,
-      before: { kind: run.kind, rail: run.rail, status: run.status },
-      after: { kind: run.kind, rail: run.rail, status },
+      before: { ...purchase, status: run.status },
+      after: { ...purchase, status: ending.status },
     },
     nowMs,
   );

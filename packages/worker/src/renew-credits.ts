@@ -1,6 +1,7 @@
 /**
- * What time does to credits: the month's allowance of every paid plan, and the end of grants whose time
- * is over. Both change only what is theirs: a reset never touches what was bought or given.
+ * What time does to credits: the month's allowance of every paid plan, the end of holds that nobody ended,
+ * and the end of grants whose time is over. Each changes only what is its own: a reset never touches what
+ * was bought or given.
  *
  * An allowance is a grant that ends with its month (UTC). Its fact is month and plan, so it comes once
  * however often and on however many workers this runs; after an upgrade the difference comes.
@@ -11,6 +12,7 @@ import {
   sumAllowance,
 } from '@sluice/database/account-plans';
 import type { Database } from '@sluice/database/connection';
+import { endHold, listOverdueHolds } from '@sluice/database/credit-holds';
 import { expireAccountCredits, grantCredits } from '@sluice/database/credits';
 import type { Catalogue, CreditKind } from '@sluice/domain/catalogue';
 
@@ -50,6 +52,11 @@ export async function renewCredits(deps: RenewCreditsDeps): Promise<void> {
         });
       }
     }
+  }
+  for (const { holdKey, ...account } of await listOverdueHolds(database, nowMs, ACCOUNTS_MAX)) {
+    await database
+      .transaction()
+      .execute((transaction) => endHold(transaction, account, holdKey, 0, nowMs));
   }
   for (const account of await listEndedCredits(database, nowMs, ACCOUNTS_MAX)) {
     await database

@@ -5,7 +5,7 @@
  * is set aside for a person instead of being applied.
  */
 import { grantCredits } from '@sluice/database/credits';
-import { finishRun, parkRun, type Run } from '@sluice/database/runs';
+import { parkRun, type Run } from '@sluice/database/runs';
 import type { Tables } from '@sluice/database/tables';
 import type { InvoiceStatus } from '@sluice/billing-vendor/vendor';
 import { FAILURE_MESSAGES } from '@sluice/domain/decline-message';
@@ -55,8 +55,7 @@ export async function settleInvoice(
       nowMs,
     );
     const result = { charged: invoice.total, invoiceId: invoice.invoiceId };
-    await finishRun(transaction, run, { status: 'success', message: null, result }, nowMs);
-    await recordEnding(transaction, run, 'success', nowMs);
+    await recordEnding(transaction, run, { status: 'success', message: null, result }, nowMs);
     return 'succeeded';
   }
   const isGone = invoice.status === 'void' || invoice.status === 'deleted';
@@ -66,7 +65,6 @@ export async function settleInvoice(
   if (run.status !== 'pending' || run.rail !== 'card') return 'unchanged';
   const result = { charged: null, invoiceId: invoice.invoiceId };
   const end = { status: 'failed', message: FAILURE_MESSAGES.expired, result } as const;
-  await finishRun(transaction, run, end, nowMs);
-  await recordEnding(transaction, run, 'failed', nowMs);
+  await recordEnding(transaction, run, end, nowMs);
   return 'failed';
 }

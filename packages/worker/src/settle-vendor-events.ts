@@ -1,6 +1,7 @@
 /**
  * Works off what the vendor has told us. An event only says where to look: the invoice is fetched as it
- * is now, and `settle-invoice.ts` does with it what every other path does. So events may come twice, late
+ * is now, and `settle-invoice.ts` does with it what every other path does; a subscription goes to
+ * `settle-subscription.ts`. So events may come twice, late
  * and in any order.
  *
  * Before: `api/src/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
@@ -15,6 +16,7 @@ import {
 } from '@sluice/database/vendor-events';
 import type { Logger } from '@sluice/platform/logger';
 import { settleInvoice } from './settle-invoice.ts';
+import { settleSubscription } from './settle-subscription.ts';
 
 export interface SettleVendorEventsDeps {
   readonly database: Database;
@@ -43,6 +45,8 @@ export async function settleVendorEvents(deps: SettleVendorEventsDeps): Promise<
 
 /** @returns false where it has to be looked at again. */
 async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise<boolean> {
+  if (event.type.startsWith('customer.subscription.'))
+    return settleSubscription(deps, event.objectId);
   // What else the vendor tells us is read when it is asked for.
   if (!event.type.startsWith('invoice.')) return true;
   const found = await deps.vendor.findInvoice(event.objectId);

@@ -34,8 +34,11 @@ type CallOptions = Pick<InjectOptions, 'headers' | 'payload' | 'query'> & {
   readonly key?: string;
 };
 
-/** `changes` replaces dependencies. */
-export async function startApi(changes: Partial<ApiDependencies> = {}) {
+/** `changes` replaces dependencies, `billing` some of billing's. */
+export async function startApi(
+  changes: Partial<ApiDependencies> = {},
+  billing: Partial<ApiDependencies['billing']> = {},
+) {
   const { database } = await createTestDatabase();
   const woken: LaneKey[] = [];
   const wokenRuns: RunKey[] = [];
@@ -69,6 +72,7 @@ export async function startApi(changes: Partial<ApiDependencies> = {}) {
       now: () => clock.nowMs,
       cardPaymentMs: 3_600_000,
       purchaseWaitMs: 1,
+      ...billing,
     },
     importSizeBytesMax: 10_000_000,
     openTail: async () => ({ close: () => {} }),

@@ -1,7 +1,7 @@
 import { finishRun, lockRun } from '@sluice/database/runs';
 import type { RunResult } from '@sluice/domain/run-content';
 import { sql } from 'kysely';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
 
@@ -54,7 +54,7 @@ const status = async (runId: string, query: string) =>
   (await call('GET', `/plans/checkout_status?run_id=${runId}&${query}`)).json();
 
 describe('a checkout', () => {
-  test('that outlives its wait goes on, and is told when it has ended', async () => {
+  test('I24: that outlives its wait goes on, and is told when it has ended', async () => {
     const runId = await startCheckout('premium_month');
     expect(await status(runId, 'plan_id=premium_month')).toEqual({
       run_id: runId,
@@ -68,7 +68,7 @@ describe('a checkout', () => {
     });
   });
 
-  test('at the same time for another plan joins the run and never answers with what it bought', async () => {
+  test('I25: at the same time for another plan joins the run and never answers with what it bought', async () => {
     const runIds = await Promise.all([
       startCheckout('premium_month'),
       startCheckout('essentials_month'),
@@ -85,7 +85,7 @@ describe('a checkout', () => {
     expect(await status(runId, 'plan_id=essentials_month')).toMatchObject({ status: 'success' });
   });
 
-  test('that applied a coupon answers who named none', async () => {
+  test('I26: that applied a coupon answers who named none', async () => {
     const runId = await startCheckout('premium_month', { coupon_code: 'FIFTY' });
     await endRun(runId, 'success', subscriptionTo('premium_month', 'FIFTY'));
     expect(await status(runId, 'plan_id=premium_month')).toMatchObject({
@@ -104,7 +104,7 @@ describe('a checkout', () => {
     });
   });
 
-  test('is asked for by run and plan, each named where it is missing, and only by its account', async () => {
+  test('I27: is asked for by run and plan, each named where it is missing, and only by its account', async () => {
     const runId = await startCheckout('premium_month');
     for (const [query, missing] of [
       ['plan_id=premium_month', 'run_id'],
@@ -174,7 +174,35 @@ describe('the way to the Builder plan', () => {
     expect(rows).toEqual([{ plan: 'builder', entries: 1 }]);
   });
 
-  test('is closed while a checkout runs', async () => {
+  test('I28: and a checkout that starts at the same moment cannot both win', async () => {
+    await put('essentials', 'trialing');
+    const { accountId } = api.a;
+    const started = Promise.withResolvers<void>();
+    const committed = Promise.withResolvers<void>();
+    // A checkout whose start is written and not yet committed.
+    const starting = api.database.transaction().execute(async (transaction) => {
+      await sql`
+        insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, created_at)
+        values (${accountId}, 'run_1', 'checkout', 'checkout', 'card', '', '{}', '{}', now())`.execute(
+        transaction,
+      );
+      started.resolve();
+      await committed.promise;
+    });
+    await started.promise;
+    const downgrading = downgrade();
+    await vi.waitFor(async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'`.execute(api.database);
+      expect(rows).toHaveLength(1);
+    });
+    committed.resolve();
+    await starting;
+    expectProblem(await downgrading, 409, 'plan_transition_not_allowed');
+  });
+
+  test('I28: is closed while a checkout runs', async () => {
     await put('essentials', 'trialing');
     await startCheckout('premium_month');
     expectProblem(await downgrade(), 409, 'plan_transition_not_allowed');

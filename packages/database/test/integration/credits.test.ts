@@ -56,7 +56,7 @@ async function expectLedgerToAgree(): Promise<void> {
   expect(await listCreditDifferences(database)).toEqual([]);
 }
 
-test('of 80 debits of 3 against 100 at the same time, 33 are made and 1 credit is left', async () => {
+test('I8: of 80 debits of 3 against 100 at the same time, 33 are made and 1 credit is left', async () => {
   await grant({ amount: 60, key: 'a' });
   await grant({ amount: 40, key: 'b', pool: 'goodwill' });
   const outcomes = await Promise.all(
@@ -68,7 +68,7 @@ test('of 80 debits of 3 against 100 at the same time, 33 are made and 1 credit i
   await expectLedgerToAgree();
 });
 
-test('one fact grants once and debits once, however often and at the same time', async () => {
+test('I3: one fact grants once and debits once, however often and at the same time', async () => {
   const granted = await Promise.all(
     Array.from({ length: 60 }, () => grant({ amount: 10, key: 'grant:invoice:in_1' })),
   );
@@ -79,7 +79,7 @@ test('one fact grants once and debits once, however often and at the same time',
   await expectLedgerToAgree();
 });
 
-test('a debit is refunded up to what it took, once a fact, to the grants it came from', async () => {
+test('I10: a debit is refunded up to what it took, once a fact, to the grants it came from', async () => {
   await grant({ amount: 5, key: 'a', pool: 'goodwill', expiresAtMs: NOW_MS + 1_000 });
   await grant({ amount: 5, key: 'b' });
   await debit(8, 'preview:1');
@@ -100,7 +100,7 @@ test('a debit is refunded up to what it took, once a fact, to the grants it came
   await expectLedgerToAgree();
 });
 
-test('what ends is written down once, and never what was bought', async () => {
+test('I9: what ends is written down once, and never what was bought', async () => {
   await grant({ amount: 5, key: 'month', pool: 'monthly_allowance', expiresAtMs: NOW_MS });
   await grant({ amount: 7, key: 'bought' });
   const expire = () =>

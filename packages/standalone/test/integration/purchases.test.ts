@@ -1,113 +1,51 @@
 /** Purchases through the processes that operators run, paid at the simulated vendor. */
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
-import { listCharges } from '@sluice/billing-vendor/simulator-controls';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { DEMO } from '@sluice/database/seed-demo';
+import { runProgramUnderTest } from '@sluice/platform/service-under-test';
+import { testRedisUrl } from '@sluice/platform/testing';
+import { verifyDelivery } from '@sluice/verify';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import {
+  CARD,
+  INVOICED,
+  startPurchaseServices,
+  WAIT,
+  type PurchaseServices,
+} from './purchase-services.ts';
 
-const WAIT = { timeout: 20_000, interval: 50 };
 const TEST_TIMEOUT_MS = 60_000;
-const mainOf = (service: string) =>
-  fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
-let settings: Record<string, string>;
-let api: ServiceUnderTest;
-let worker: ServiceUnderTest;
-let simulator: Simulator;
-
+let services: PurchaseServices;
 beforeAll(async () => {
-  const { database, url } = await createTestDatabase();
-  await seedDemoWorkspace(database);
-  const listener = createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  settings = {
-    DATABASE_URL: url,
-    REDIS_URL: testRedisUrl(),
-    QUEUE_PREFIX: uniquePrefix(),
-    SHARD_COUNT: '1',
-    SIMULATOR_URL: `http://127.0.0.1:${port}`,
-    STRIPE_WEBHOOK_SECRET: 'whsec_of_this_test',
-    API_PORT: '0',
-    WORKER_PORT: '0',
-    WORKER_SWEEP_INTERVAL_MS: '100',
-  };
-  [api, worker] = await Promise.all([
-    startServiceUnderTest(mainOf('api'), settings),
-    startServiceUnderTest(mainOf('worker'), settings),
-  ]);
-  simulator = await startSimulator({
-    host: '127.0.0.1',
-    port,
-    webhookUrl: `${api.url}/v1/vendor_events`,
-    webhookSecret: 'whsec_of_this_test',
-    catalogue: readCatalogue(undefined),
-    now: Date.now,
-    random: Math.random,
-  });
+  services = await startPurchaseServices(testRedisUrl());
 }, TEST_TIMEOUT_MS);
-
-afterAll(async () => {
-  await Promise.all([api.kill('SIGKILL'), worker.kill('SIGKILL')]);
-  await simulator.close();
-});
-
-const CARD = { accountId: DEMO.accountId, token: DEMO.accountToken };
-const INVOICED = { accountId: DEMO.invoicedAccountId, token: DEMO.invoicedAccountToken };
-
-/** What an answer may hold that is looked at by name. */
-type Body = Record<string, unknown> & { run_id: string };
-
-async function call(
-  account: typeof CARD | typeof INVOICED,
-  path: string,
-  body?: object,
-): Promise<{ status: number; headers: Headers; body: Body }> {
-  const answer = await fetch(`${api.url}/v1/accounts/${account.accountId}/billing${path}`, {
-    method: body ? 'POST' : 'GET',
-    headers: { authorization: `Bearer ${account.token}`, 'content-type': 'application/json' },
-    ...(body && { body: JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  return {
-    status: answer.status,
-    headers: answer.headers,
-    body: JSON.parse(text === '' ? '{}' : text) as Body,
-  };
-}
-
-const paid = () => listCharges(simulator.state).filter((charge) => charge.status === 'succeeded');
-
-const untilEnded = (account: typeof CARD | typeof INVOICED, runId: string) =>
-  vi.waitFor(async () => {
-    const { body } = await call(account, `/runs/${runId}?wait=5`);
-    expect(body).not.toMatchObject({ status: 'pending' });
-    return body;
-  }, WAIT);
+afterAll(() => services.close());
 
 test(
   'invoiced: 200 starts at once of two packs are one charge of the card on file',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    const set = await call(INVOICED, '/payment_method/default', {
+    const set = await services.call(INVOICED, '/payment_method/default', {
       payment_method_id: 'pm_card_visa',
     });
     expect(set.status).toBe(204);
-    expect((await call(INVOICED, '/payment')).body).toMatchObject({
+    expect((await services.call(INVOICED, '/payment')).body).toMatchObject({
       payment_method: { card: { brand: 'visa', last4: '4242', expired: false } },
     });
     // Nothing may end before all have asked.
-    simulator.faults.add({ kind: 'conflict', method: 'POST', path: '/v1/invoices', count: 4 });
+    services.simulator.faults.add({
+      kind: 'conflict',
+      method: 'POST',
+      path: '/v1/invoices',
+      count: 4,
+    });
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, index) =>
-        call(INVOICED, '/inbox_previews/invoiced_purchase', {
+        services.call(INVOICED, '/inbox_previews/invoiced_purchase', {
           pack: index % 2 ? 'pack_100' : 'pack_500',
         }),
       ),
@@ -119,9 +57,12 @@ test(
     );
     expect(ids.size).toBe(1);
     const [runId = ''] = ids;
-    expect(await untilEnded(INVOICED, runId)).toMatchObject({ status: 'success' });
-    expect(paid()).toMatchObject([{ runId, status: 'succeeded' }]);
-    const status = await call(INVOICED, `/inbox_previews/invoiced_purchase_status?run_id=${runId}`);
+    expect(await services.untilEnded(INVOICED, runId)).toMatchObject({ status: 'success' });
+    expect(services.paid()).toMatchObject([{ runId, status: 'succeeded' }]);
+    const status = await services.call(
+      INVOICED,
+      `/inbox_previews/invoiced_purchase_status?run_id=${runId}`,
+    );
     expect(status.body).toEqual({ run_id: runId, status: 'success', message: null });
   },
 );
@@ -130,7 +71,7 @@ test(
   'card: the customer pays the invoice, the vendor tells us, the credits are granted',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    const bought = await call(CARD, '/credits/purchase', { llm: { quantity: 2_000 } });
+    const bought = await services.call(CARD, '/credits/purchase', { llm: { quantity: 2_000 } });
     expect(bought.body).toMatchObject({
       rail: 'card',
       run_id: null,
@@ -140,10 +81,10 @@ test(
       purchase_id: string;
       payment: { client_secret: string; invoice_id: string };
     };
-    const status = () => call(CARD, `/credits/purchase_status?purchase_id=${handle}`);
+    const status = () => services.call(CARD, `/credits/purchase_status?purchase_id=${handle}`);
     expect((await status()).body).toMatchObject({ status: 'open', state: 'pending' });
     const intent = payment.client_secret.split('_secret_')[0];
-    await fetch(`${settings['SIMULATOR_URL']}/v1/payment_intents/${intent}/confirm`, {
+    await fetch(`${services.settings['SIMULATOR_URL']}/v1/payment_intents/${intent}/confirm`, {
       method: 'POST',
       headers: { authorization: 'Bearer pk_test' },
       body: new URLSearchParams({
@@ -160,7 +101,10 @@ test(
         }),
       WAIT,
     );
-    const old = await call(CARD, `/ai_credits/purchase_status?invoice_id=${payment.invoice_id}`);
+    const old = await services.call(
+      CARD,
+      `/ai_credits/purchase_status?invoice_id=${payment.invoice_id}`,
+    );
     expect(old.body).toEqual({ invoice_id: payment.invoice_id, status: 'granted' });
     expect(old.headers.get('deprecation')).toBe('@1767225600');
   },
@@ -170,8 +114,10 @@ test(
   'a plan is answered with its subscription, then takes an add-on',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    await call(CARD, '/payment_method/default', { payment_method_id: 'pm_card_visa' });
-    const bought = await call(CARD, '/plans/essentials_month', { coupon_code: 'WELCOME20' });
+    await services.call(CARD, '/payment_method/default', { payment_method_id: 'pm_card_visa' });
+    const bought = await services.call(CARD, '/plans/essentials_month', {
+      coupon_code: 'WELCOME20',
+    });
     expect(bought).toMatchObject({
       status: 200,
       body: {
@@ -185,18 +131,18 @@ test(
     });
     const runId = bought.body.run_id;
     const checkout = (query: string) =>
-      call(CARD, `/plans/checkout_status?run_id=${runId}&${query}`);
+      services.call(CARD, `/plans/checkout_status?run_id=${runId}&${query}`);
     expect((await checkout('plan_id=essentials_month')).body).toMatchObject({ status: 'success' });
     for (const other of ['plan_id=premium_month', 'plan_id=essentials_month&coupon_code=FIFTY']) {
       const { body } = await checkout(other);
       expect(body).toMatchObject({ status: 'conflict' });
       expect(body).not.toHaveProperty('subscription');
     }
-    const added = await call(CARD, '/addons', { skus: { add: ['price_addon_ip_month'] } });
-    expect(await untilEnded(CARD, added.body.run_id)).toMatchObject({
+    const added = await services.call(CARD, '/addons', { skus: { add: ['price_addon_ip_month'] } });
+    expect(await services.untilEnded(CARD, added.body.run_id)).toMatchObject({
       status: 'success',
     });
-    expect((await call(CARD, '/info')).body).toMatchObject({
+    expect((await services.call(CARD, '/info')).body).toMatchObject({
       billing: {
         plan: { id: 'essentials_month', tier: 'essentials', status: 'active' },
         subscription: { status: 'active' },
@@ -212,22 +158,103 @@ test(
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     // The vendor takes the money and its answer does not arrive.
-    simulator.faults.add({ kind: 'timeout_after', path: '/pay', count: 1 });
-    const before = paid().length;
-    const bought = await call(INVOICED, '/credits/purchase', { builder: { quantity: 100 } });
-    await vi.waitFor(() => expect(paid()).toHaveLength(before + 1), WAIT);
-    await worker.kill('SIGKILL');
-    worker = await startServiceUnderTest(mainOf('worker'), {
-      ...settings,
-      VENDOR_TIMEOUT_MS: '1000',
+    services.simulator.faults.add({ kind: 'timeout_after', path: '/pay', count: 1 });
+    const before = services.paid().length;
+    const bought = await services.call(INVOICED, '/credits/purchase', {
+      builder: { quantity: 100 },
     });
+    await vi.waitFor(() => expect(services.paid()).toHaveLength(before + 1), WAIT);
+    await services.replaceWorker({ VENDOR_TIMEOUT_MS: '1000' });
     // The vendor's own event settles it, long before the lease of the dead worker ends.
     const runId = bought.body.run_id;
-    expect(await untilEnded(INVOICED, runId)).toMatchObject({ status: 'success' });
-    expect(paid().filter((charge) => charge.runId === runId)).toHaveLength(1);
-    expect((await call(INVOICED, '/credits/balance/builder')).body).toMatchObject({
+    expect(await services.untilEnded(INVOICED, runId)).toMatchObject({ status: 'success' });
+    expect(services.paid().filter((charge) => charge.runId === runId)).toHaveLength(1);
+    expect((await services.call(INVOICED, '/credits/balance/builder')).body).toMatchObject({
       total_available: expect.any(Number),
       pools: [{}, {}, { pool: 'purchased', granted: 100 }],
+    });
+  },
+);
+
+test(
+  'the end of a purchase is told by a signed call to the webhooks of the account that chose it, and of no other',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const received: { readonly headers: IncomingHttpHeaders; readonly body: string }[] = [];
+    const receiver = createServer((request, response) => {
+      void text(request).then((body) => {
+        received.push({ headers: request.headers, body });
+        response.end();
+      });
+    }).listen(0, '127.0.0.1');
+    await once(receiver, 'listening');
+    try {
+      const made = await fetch(`${services.api.url}/v1/reporting_webhooks`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${DEMO.appKey}`, 'content-type': 'application/json' },
+        body: JSON.stringify({
+          name: 'Purchases',
+          endpoint: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`,
+          events: ['purchase_ended'],
+        }),
+      });
+      expect(made.status).toBe(200);
+      const elsewhere = await services.call(INVOICED, '/credits/purchase', {
+        llm: { quantity: 1_000 },
+      });
+      await services.untilEnded(INVOICED, elsewhere.body.run_id);
+      const refused = await services.call(CARD, '/addons', {
+        skus: { add: ['price_addon_ip_2024'] },
+      });
+      const ended = await services.untilEnded(CARD, refused.body.run_id);
+      await vi.waitFor(() => expect(received).toHaveLength(1), WAIT);
+      const [delivery] = received;
+      expect(verifyDelivery(delivery!.headers, delivery!.body, DEMO.signingKey)).toBe(true);
+      expect(JSON.parse(delivery!.body)).toMatchObject({
+        event_id: refused.body.run_id.slice('run_'.length),
+        object_type: 'purchase',
+        metric: 'ended',
+        data: {
+          account_id: CARD.accountId,
+          run_id: refused.body.run_id,
+          kind: 'addons',
+          status: 'refused',
+          message: ended['message'],
+          charged: null,
+        },
+      });
+    } finally {
+      receiver.close();
+    }
+  },
+);
+
+test(
+  '`npm run verify` finds nothing in these books, and whatever is changed in either',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const program = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));
+    const verify = () => runProgramUnderTest(program, services.settings);
+    const agreed = await verify();
+    expect(agreed.output).toMatch(/ok {5}payment vendor: 7 purchases and \d+ invoices/);
+    expect(agreed.code).toBe(0);
+    const [first] = services.paid();
+    const invoice = services.simulator.state.get('invoice', first?.invoice);
+    services.simulator.state.save('invoice', { ...invoice!, status: 'open' });
+    const differing = await verify();
+    expect(differing.code).toBe(1);
+    expect(differing.output).toContain(`its invoice ${first?.invoice} is open`);
+    expect(differing.output).toMatch(/FAILED payment vendor/);
+    services.simulator.state.save('invoice', invoice!);
+    expect((await verify()).code).toBe(0);
+    expect(
+      await runProgramUnderTest(program, {
+        ...services.settings,
+        SIMULATOR_URL: 'http://127.0.0.1:9',
+      }),
+    ).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('the payment vendor does not answer'),
     });
   },
 );

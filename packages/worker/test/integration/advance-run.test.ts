@@ -1,5 +1,5 @@
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
-import type { FaultKind } from '@sluice/billing-vendor/simulator-faults';
+import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
 import { lockRun } from '@sluice/database/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -29,7 +29,7 @@ async function expectBooksToMatch(): Promise<void> {
 }
 
 describe('a pack on the invoiced rail', () => {
-  test('is charged once to the card on file and granted', async () => {
+  test('I1: is charged once to the card on file and granted', async () => {
     const accountId = await world.addAccount('pm_card_visa');
     const run = await world.buyPack(accountId);
     expect(await world.advance(run)).toBe('ended');
@@ -47,7 +47,7 @@ describe('a pack on the invoiced rail', () => {
     await expectBooksToMatch();
   });
 
-  test('that is declined grants nothing, tells a safe message, and leaves nothing to collect', async () => {
+  test('I4: that is declined grants nothing, tells a safe message, and leaves nothing to collect', async () => {
     const accountId = await world.addAccount('pm_card_chargeCustomerFail');
     const run = await world.finish(await world.buyPack(accountId));
     expect(run).toMatchObject({
@@ -69,23 +69,11 @@ describe('a pack on the invoiced rail', () => {
   });
 });
 
-const FAULTS: FaultKind[] = [
-  'conflict',
-  'rate_limit',
-  'error',
-  'error_after',
-  'timeout',
-  'timeout_after',
-  'reset',
-  'reset_after',
-  'slow',
-];
-
 describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
   'whatever the vendor does (%s)',
   (card) => {
-    test.each(FAULTS)(
-      '%s on every call ends in the right status with the right charges',
+    test.each(FAULT_KINDS)(
+      'I18: %s on every call ends in the right status with the right charges',
       async (kind) => {
         const accountId = await world.addAccount(card);
         for (const path of [
@@ -106,7 +94,7 @@ describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
   },
 );
 
-test('a run that rested for more than 23 hours looks up what was done instead of asking again', async () => {
+test('I19: a run that rested for more than 23 hours looks up what was done instead of asking again', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const run = await world.buyPack(accountId);
   world.simulator.faults.add({ kind: 'timeout_after', path: '/pay', count: 1 });
@@ -119,7 +107,7 @@ test('a run that rested for more than 23 hours looks up what was done instead of
   await expectBooksToMatch();
 });
 
-test('a worker that was overtaken writes nothing', async () => {
+test('I16: a worker that was overtaken writes nothing, and there is one charge', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const run = await world.buyPack(accountId);
   let overtake = true;
@@ -178,7 +166,7 @@ describe('a pack on the card rail', () => {
   });
 });
 
-test('worker, event, reconciler and repetitions at the same moment grant once', async () => {
+test('I3: worker, event, reconciler and repetitions at the same moment grant once', async () => {
   const accountId = await world.addAccount(null, 'card');
   const run = await world.buyPack(accountId, 'card');
   await world.advance(run);
@@ -204,7 +192,7 @@ test('worker, event, reconciler and repetitions at the same moment grant once', 
   await expectBooksToMatch();
 });
 
-test('paid after it was declined, and void after it was granted, are set aside and not applied', async () => {
+test('I23: paid after it was declined, and void after it was granted, are set aside and not applied', async () => {
   const accountId = await world.addAccount('pm_card_chargeCustomerFail');
   const declined = await world.finish(await world.buyPack(accountId));
   const settle = (status: 'paid' | 'void', runId: string) =>

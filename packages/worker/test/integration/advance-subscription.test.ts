@@ -1,4 +1,5 @@
 import { findBillingAccount } from '@sluice/database/account-plans';
+import type { Money } from '@sluice/domain/money';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
 
@@ -8,13 +9,19 @@ beforeEach(async () => {
 });
 
 const plan = (id: string) => CATALOGUE.plans.find((each) => each.id === id)!;
-const checkout = (accountId: number, planId: string, couponCode: string | null = null) =>
+const checkout = (
+  accountId: number,
+  planId: string,
+  couponCode: string | null = null,
+  expectedAmount: Money | null = null,
+) =>
   world.start(accountId, 'invoiced', 'checkout', {
     type: 'checkout',
     plan: plan(planId),
     quantity: 1,
     couponCode,
     paymentMethodId: null,
+    expectedAmount,
   } as never);
 const addons = (accountId: number, ...skus: string[]) =>
   world.start(accountId, 'card', 'addons', { type: 'addons', skus } as never);
@@ -72,6 +79,45 @@ describe('a plan', () => {
       expect(world.succeeded()).toMatchObject([{ amount: 10_000, runId: run.runId }]);
     },
   );
+});
+
+describe('a plan for which an amount was shown', () => {
+  const usd = (amount: number) => ({ amount, currency: 'usd' });
+
+  test('is bought at that amount, with its coupon, and at no other', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    for (const wrong of [usd(4_999), { amount: 5_000, currency: 'eur' }]) {
+      const refused = await world.finish(
+        await checkout(accountId, 'essentials_month', 'FIFTY', wrong),
+      );
+      expect(refused).toMatchObject({
+        status: 'failed',
+        message: 'The amount is not the one that was shown; nothing was charged.',
+        result: { refusal: 'amount_changed', charged: null },
+      });
+    }
+    expect(world.charges()).toEqual([]);
+    const bought = await checkout(accountId, 'essentials_month', 'FIFTY', usd(5_000));
+    expect(await world.finish(bought)).toMatchObject({ status: 'success' });
+    expect(world.succeeded()).toMatchObject([{ amount: 5_000 }]);
+  });
+
+  test('in place of another plan is charged what the preview of that moment says', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await world.finish(await checkout(accountId, 'essentials_month'));
+    // Half a month later half of each is due, to the second.
+    world.simulator.state.advanceClock(15 * 86_400_000);
+    world.clock.aheadMs += 15 * 86_400_000;
+    const refused = await world.finish(
+      await checkout(accountId, 'premium_month', null, usd(90_000)),
+    );
+    expect(refused).toMatchObject({ status: 'failed', result: { refusal: 'amount_changed' } });
+    const steps = await world.steps(refused);
+    const { amount } = steps.find((step) => step.step === 'subscribe')!.input as { amount: Money };
+    expect(amount.amount).toBeGreaterThan(40_000);
+    expect(amount.amount).toBeLessThan(50_000);
+    expect(world.succeeded()).toHaveLength(1);
+  });
 });
 
 describe('add-ons', () => {

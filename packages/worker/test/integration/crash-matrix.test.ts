@@ -3,10 +3,11 @@
  * and tells its events late, twice and out of order. Whatever happens: what the vendor took and what we
  * gave are one to one, every run ends, and nothing can be collected for one that failed.
  *
- * `npm run chaos:billing -- --seed N` runs all of it; here, a part that the seed chooses.
+ * The worker is one function here, and dies by an exception, which is quick.
+ * `npm run chaos:billing -- --seed N` kills real processes.
  */
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
-import type { FaultKind } from '@sluice/billing-vendor/simulator-faults';
+import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
 import { insertVendorEvent } from '@sluice/database/vendor-events';
 import type { Run } from '@sluice/database/runs';
@@ -16,9 +17,8 @@ import { expect, test } from 'vitest';
 import type { CrashPoint } from '../../src/advance-run.ts';
 import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
 
-const SEED = Number(process.env['CHAOS_SEED'] ?? 1);
-const IS_WHOLE = process.env['CHAOS_SEED'] !== undefined;
-const PART_COUNT = 20;
+const SEED = 1;
+const COUNT = 30;
 
 /** A small generator (mulberry32): the same seed is the same run. */
 function seeded(seed: number): () => number {
@@ -50,16 +50,8 @@ const WORKFLOWS: Record<Workflow, StepName[]> = {
   checkout: ['customer', 'subscribe'],
 };
 
-const FAULTS: FaultKind[] = [
-  'conflict',
-  'rate_limit',
-  'error',
-  'error_after',
-  'timeout',
-  'timeout_after',
-  'reset',
-  'reset_after',
-];
+/** A slow answer is none that a crash could meet. */
+const FAULTS = FAULT_KINDS.filter((kind) => kind !== 'slow');
 
 const cells = Object.entries(WORKFLOWS).flatMap(([workflow, steps]) =>
   steps.flatMap((step) =>
@@ -113,18 +105,16 @@ async function tellEvents(world: Purchases, random: () => number): Promise<void>
 }
 
 test(
-  `books match whatever breaks (seed ${SEED}, ${IS_WHOLE ? 'all' : PART_COUNT} of ${cells.length} crashes)`,
-  { timeout: 600_000 },
+  `I2: the books match whatever breaks (seed ${SEED}, ${COUNT} of ${cells.length} crashes)`,
+  { timeout: 120_000 },
   async () => {
     const random = seeded(SEED);
     const world = await startPurchases({ random });
-    const chosen = IS_WHOLE
-      ? cells
-      : cells
-          .map((cell) => ({ cell, at: random() }))
-          .toSorted((one, other) => one.at - other.at)
-          .slice(0, PART_COUNT)
-          .map(({ cell }) => cell);
+    const chosen = cells
+      .map((cell) => ({ cell, at: random() }))
+      .toSorted((one, other) => one.at - other.at)
+      .slice(0, COUNT)
+      .map(({ cell }) => cell);
     for (const { workflow, point } of chosen) {
       const run = await begin(world, workflow);
       world.simulator.faults.setChaos({ probability: 0.2, kinds: FAULTS });

@@ -7,7 +7,7 @@ import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
 const at = (text: string) => ({ now: () => Date.parse(text) });
 
-test('a month brings its allowance once, ends what is left of it, and touches nothing else', async () => {
+test('I9: a month brings its allowance once, ends what is left of it, and touches nothing else', async () => {
   const world = await startPurchases();
   const { database } = world;
   const accountId = await world.addAccount(null);

@@ -1,0 +1,118 @@
+/**
+ * What time does to subscriptions of the simulated vendor. At the end of a period the next one is
+ * invoiced and charged to the card on file; a card that refuses makes it `past_due`, is tried again on the
+ * days below, and then the subscription ends.
+ *
+ *     active ──period over──▶ invoice ──paid──▶ active
+ *                               └─refused──▶ past_due ──paid later──▶ active
+ *                                               └─tries over──▶ canceled, its invoice uncollectible
+ */
+import { emit } from './simulator-events.ts';
+import { addLine, createInvoice, finalizeInvoice, payInvoice } from './simulator-invoices.ts';
+import { periodEnd } from './simulator-periods.ts';
+import { VendorRefusal } from './simulator-request.ts';
+import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import { cancelSubscription, currencyOf, intervalOf, itemsOf } from './simulator-subscriptions.ts';
+
+const DAY_SECONDS = 86_400;
+/** After the first one. */
+const RETRY_DAYS = [3, 5, 7];
+
+/** Call it whenever the clock has moved; what is due is done once. */
+export function renewSubscriptions(state: SimulatorState): void {
+  for (const { id } of state.list('subscription')) {
+    // A clock that was moved by a year has twelve months to renew.
+    while (renewOnce(state, state.get('subscription', id) as VendorObject)) continue;
+  }
+}
+
+function renewOnce(state: SimulatorState, subscription: VendorObject): boolean {
+  if (subscription['status'] === 'past_due') return collectAgain(state, subscription);
+  const [first] = itemsOf(subscription);
+  if (subscription['status'] !== 'active' || !first) return false;
+  if (first.current_period_end > state.nowSeconds()) return false;
+  if (subscription['cancel_at_period_end'] === true) {
+    cancelSubscription(state, subscription);
+    return false;
+  }
+  const start = first.current_period_end;
+  const end = periodEnd(
+    Number(subscription['billing_cycle_anchor']),
+    start,
+    intervalOf(first.price),
+  );
+  const items = itemsOf(subscription).map((item) => ({
+    ...item,
+    current_period_start: start,
+    current_period_end: end,
+  }));
+  const invoice = billPeriod(state, subscription, start);
+  const isPaid = invoice['status'] === 'paid' || pay(state, invoice);
+  const renewed = state.save('subscription', {
+    ...subscription,
+    items: { object: 'list', data: items, has_more: false },
+    latest_invoice: invoice.id,
+    status: isPaid ? 'active' : 'past_due',
+    simulated_refused_at: isPaid ? null : start,
+    simulated_tries: 0,
+  });
+  emit(state, 'customer.subscription.updated', renewed);
+  return true;
+}
+
+/** The subscription's own invoice, which no purchase of ours made. */
+function billPeriod(
+  state: SimulatorState,
+  subscription: VendorObject,
+  startSeconds: number,
+): VendorObject {
+  const items = itemsOf(subscription);
+  const draft = createInvoice(state, {
+    customer: String(subscription['customer']),
+    currency: currencyOf(items),
+    metadata: {},
+    collectionMethod: 'charge_automatically',
+    autoAdvance: true,
+    subscription: subscription.id,
+  });
+  for (const { price, quantity } of items)
+    addLine(state, state.get('invoice', draft.id) as VendorObject, {
+      amount: Number(price['unit_amount']) * quantity,
+      description: `From ${new Date(startSeconds * 1_000).toISOString()}`,
+      metadata: {},
+    });
+  return finalizeInvoice(state, state.get('invoice', draft.id) as VendorObject);
+}
+
+function collectAgain(state: SimulatorState, subscription: VendorObject): boolean {
+  const tries = Number(subscription['simulated_tries']);
+  const dueAt =
+    Number(subscription['simulated_refused_at']) + (RETRY_DAYS[tries] ?? 0) * DAY_SECONDS;
+  if (dueAt > state.nowSeconds()) return false;
+  const invoice = state.get('invoice', subscription['latest_invoice']) as VendorObject;
+  const isPaid = invoice['status'] === 'paid' || pay(state, invoice);
+  if (!isPaid && tries + 1 === RETRY_DAYS.length) {
+    const ended = state.save('invoice', { ...invoice, status: 'uncollectible' });
+    emit(state, 'invoice.marked_uncollectible', ended);
+    cancelSubscription(state, subscription);
+    return false;
+  }
+  const tried = state.save('subscription', {
+    ...subscription,
+    status: isPaid ? 'active' : 'past_due',
+    simulated_tries: tries + 1,
+  });
+  if (isPaid) emit(state, 'customer.subscription.updated', tried);
+  return true;
+}
+
+/** @returns false where the card refuses, or there is none. */
+function pay(state: SimulatorState, invoice: VendorObject): boolean {
+  try {
+    payInvoice(state, invoice, { isOnSession: false });
+    return true;
+  } catch (error) {
+    if (error instanceof VendorRefusal) return false;
+    throw error;
+  }
+}

@@ -1,0 +1,112 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { periodEnd } from '../src/simulator-periods.ts';
+import { newCustomer, ok, startVendor } from './vendor-under-test.ts';
+
+const seconds = (day: string) => Date.parse(`${day}T10:20:30Z`) / 1_000;
+
+describe('the end of a period', () => {
+  test.each([
+    ['2026-01-31', '2026-01-31', 'month', '2026-02-28'],
+    ['2026-01-31', '2026-02-28', 'month', '2026-03-31'],
+    ['2024-01-31', '2024-01-31', 'month', '2024-02-29'],
+    ['2026-10-31', '2026-12-31', 'month', '2027-01-31'],
+    ['2024-02-29', '2024-02-29', 'year', '2025-02-28'],
+    ['2024-02-29', '2027-02-28', 'year', '2028-02-29'],
+  ])('anchored on %s, from %s, is one %s later', (anchor, start, interval, end) => {
+    expect(periodEnd(seconds(anchor), seconds(start), interval)).toBe(seconds(end));
+  });
+
+  test('is always later, never more than one interval, and on the anchor’s day or the month’s last', () => {
+    const anchor = fc.integer({ min: 0, max: 4_000_000_000 });
+    fc.assert(
+      fc.property(anchor, fc.integer({ min: 0, max: 200_000_000 }), (from, after) => {
+        const end = periodEnd(from, from + after, 'month');
+        expect(end).toBeGreaterThan(from + after);
+        expect(end - from - after).toBeLessThanOrEqual(31 * 86_400);
+        const day = new Date(end * 1_000).getUTCDate();
+        const lastDay = new Date(end * 1_000);
+        lastDay.setUTCMonth(lastDay.getUTCMonth() + 1, 0);
+        expect([new Date(from * 1_000).getUTCDate(), lastDay.getUTCDate()]).toContain(day);
+      }),
+    );
+  });
+});
+
+describe('a subscription', () => {
+  const start = async (card: string) => {
+    const world = await startVendor();
+    const customerId = await newCustomer(world.vendor, card);
+    const created = await ok(
+      world.vendor.createSubscription(
+        {
+          customerId,
+          priceId: 'price_premium_month',
+          quantity: 1,
+          couponCode: 'FIFTY',
+          runId: 'run_1',
+        },
+        'subscribe',
+      ),
+    );
+    const later = (days: number) =>
+      fetch(`http://127.0.0.1:${world.simulator.port}/simulator/clock`, {
+        method: 'POST',
+        body: JSON.stringify({ advance_ms: days * 86_400_000 }),
+      });
+    const read = () => ok(world.vendor.readSubscription(created.subscriptionId));
+    const eventTypes = () =>
+      world.simulator.state.list('event').map((event) => String(event['type']));
+    return { ...world, customerId, created, later, read, eventTypes };
+  };
+
+  test('renews once a period, each paid by an invoice of no purchase, however far the clock is moved', async () => {
+    const world = await start('pm_card_visa');
+    await world.later(1);
+    expect(await world.read()).toEqual(world.created);
+    await world.later(95);
+    const renewed = await world.read();
+    expect(renewed).toMatchObject({ status: 'active' });
+    expect(renewed!.currentPeriodEndMs).toBeGreaterThan(world.simulator.state.now());
+    const invoices = (await ok(world.vendor.listInvoices(undefined))).items;
+    expect(invoices.map(({ status, total, runId }) => [status, total.amount, runId])).toEqual([
+      ['paid', 100_000, null],
+      ['paid', 100_000, null],
+      ['paid', 100_000, null],
+      ['paid', 95_000, 'run_1'],
+    ]);
+  });
+
+  test('is past due while its card refuses, then ends, with nothing open', async () => {
+    const world = await start('pm_card_visa');
+    await ok(world.vendor.setDefaultCard(world.customerId, 'pm_card_chargeCustomerFail'));
+    await world.later(32);
+    expect(await world.read()).toMatchObject({ status: 'past_due' });
+    await world.later(30);
+    expect(await world.read()).toMatchObject({ status: 'canceled' });
+    expect(await ok(world.vendor.findSubscription(world.customerId))).toBeNull();
+    const invoices = (await ok(world.vendor.listInvoices(undefined))).items;
+    expect(invoices.map(({ status }) => status)).toEqual(['uncollectible', 'paid']);
+    expect(world.eventTypes()).toContain('customer.subscription.deleted');
+  });
+
+  test('lists come in parts', async () => {
+    const world = await startVendor();
+    for (let n = 1; n <= 101; n++)
+      await ok(
+        world.vendor.createInvoice(
+          {
+            customerId: await newCustomer(world.vendor),
+            accountId: 7,
+            runId: `run_${n}`,
+            currency: 'usd',
+          },
+          `invoice:${n}`,
+        ),
+      );
+    const first = await ok(world.vendor.listInvoices(undefined));
+    const rest = await ok(world.vendor.listInvoices(first.next));
+    expect([first.items.length, rest.items.length, rest.next]).toEqual([100, 1, undefined]);
+    expect(new Set([...first.items, ...rest.items].map((each) => each.runId)).size).toBe(101);
+  });
+});

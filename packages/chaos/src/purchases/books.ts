@@ -1,0 +1,97 @@
+/** What the vendor took against what we gave, after everything: what is said here is wrong. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { collectEverything, listCharges } from '@sluice/billing-vendor/simulator-controls';
+import { listCreditDifferences } from '@sluice/database/verify-credits';
+import { runProgramUnderTest } from '@sluice/platform/service-under-test';
+import { sql } from 'kysely';
+import type { PurchaseFleet } from './fleet.ts';
+
+const QUIET_DEADLINE_MS = 60_000;
+const POLL_INTERVAL_MS = 50;
+
+interface RunRow {
+  readonly runId: string;
+  readonly status: string;
+  readonly kind: string;
+  readonly review: string | null;
+  readonly invoiceId: string | null;
+  readonly chargedAmount: number | null;
+}
+
+/** @returns what is wrong, an entry each; waits until the vendor has told everything. */
+export async function findWrongBooks(fleet: PurchaseFleet): Promise<string[]> {
+  const { database, simulator } = fleet;
+  const wrong: string[] = [];
+  if (!(await isQuiet(fleet))) wrong.push('events of the vendor are still not settled');
+
+  const { rows: runs } = await sql<RunRow>`
+    select run_id as "runId", status, kind, review_reason as review, invoice_id as "invoiceId",
+           (result -> 'charged' ->> 'amount')::int as "chargedAmount" from runs`.execute(database);
+  for (const run of runs)
+    if (run.status === 'pending' || run.review !== null)
+      wrong.push(`${run.runId} is ${run.status} ${run.review ?? ''}`);
+
+  const taken = new Map<string, number[]>();
+  for (const charge of listCharges(simulator.state)) {
+    if (charge.status !== 'succeeded') continue;
+    const runId = charge.runId ?? 'no purchase';
+    taken.set(runId, [...(taken.get(runId) ?? []), charge.amount]);
+  }
+  for (const run of runs) {
+    const amounts = (taken.get(run.runId) ?? []).join(' + ');
+    const owed = run.status === 'success' && run.chargedAmount ? String(run.chargedAmount) : '';
+    if (amounts !== owed)
+      wrong.push(`${run.runId} (${run.kind}, ${run.status}): charged ${amounts}, not ${owed}`);
+    taken.delete(run.runId);
+  }
+  for (const [runId, amounts] of taken) wrong.push(`${runId}: ${amounts.join(' + ')} charged`);
+
+  const { rows: grants } = await sql<{ key: string }>`
+    select transaction_key as key from credit_transactions
+     where transaction_key like 'grant:invoice:%' order by 1`.execute(database);
+  const granted = grants.map(({ key }) => key).join();
+  const bought = runs
+    .filter((run) => run.kind === 'inbox_previews' && run.status === 'success')
+    .map((run) => `grant:invoice:${run.invoiceId}`)
+    .toSorted()
+    .join();
+  if (granted !== bought) wrong.push(`granted ${granted}, bought ${bought}`);
+
+  for (const difference of await listCreditDifferences(database))
+    wrong.push(`credits differ: ${JSON.stringify(difference)}`);
+  const collected = collectEverything(simulator.state);
+  if (collected.length > 0) wrong.push(`could still be collected: ${collected.join(', ')}`);
+  for (const account of twice(simulator.state.list('customer').map(accountOf)))
+    wrong.push(`account ${account} is two customers`);
+  for (const customer of twice(
+    simulator.state.list('subscription').map((each) => String(each['customer'])),
+  ))
+    wrong.push(`${customer} has two subscriptions`);
+  const verified = await verify(fleet);
+  if (verified !== undefined) wrong.push(verified);
+  return wrong;
+}
+
+/** `npm run verify`; what it finds. */
+async function verify({ settings }: PurchaseFleet): Promise<string | undefined> {
+  const file = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));
+  const { code, output } = await runProgramUnderTest(file, settings);
+  return code === 0 ? undefined : `verify: ${output}`;
+}
+
+async function isQuiet({ database, simulator }: PurchaseFleet): Promise<boolean> {
+  for (const deadlineMs = performance.now() + QUIET_DEADLINE_MS; ; await sleep(POLL_INTERVAL_MS)) {
+    const { rows } = await sql`
+      select from vendor_events where settled_at is null limit 1`.execute(database);
+    if (rows.length === 0 && simulator.state.list('event').length === 0) return true;
+    if (performance.now() > deadlineMs) return false;
+  }
+}
+
+const accountOf = (customer: Record<string, unknown>): string =>
+  String((customer['metadata'] as Record<string, string>)['account_id']);
+
+const twice = (names: readonly string[]): string[] => [
+  ...new Set(names.filter((name, index) => names.indexOf(name) !== index)),
+];

@@ -1,0 +1,130 @@
+/**
+ * The cells of the crash matrix of purchases: every workflow × every step × every moment at which the
+ * process that works on it can die. Pure; a seed chooses which of them are run and in which order.
+ *
+ * | moment | the process has | the vendor has |
+ * |---|---|---|
+ * | `before-intent` | the run, and writes the step's intent | heard nothing |
+ * | `after-intent` | written the intent, and asks | heard it, and done nothing |
+ * | `after-effect` | the same | done it, and not answered |
+ * | `before-record` | the answer, and writes what came of it | answered |
+ * | `after-record` | committed what came of it | answered |
+ */
+import { pick, type Random } from '../fault-plan.ts';
+
+const VENDOR_MOMENTS = ['after-intent', 'after-effect'] as const;
+const RECORD_MOMENTS = ['before-intent', 'before-record', 'after-record'] as const;
+
+export type VendorMoment = (typeof VENDOR_MOMENTS)[number];
+export type Moment = VendorMoment | (typeof RECORD_MOMENTS)[number];
+
+/** The vendor's request of a step: what its path holds. */
+export const REQUESTS = {
+  customer: { method: 'POST', path: '/v1/customers' },
+  invoice: { method: 'POST', path: '/v1/invoices' },
+  line: { method: 'POST', path: '/v1/invoiceitems' },
+  finalize: { method: 'POST', path: '/finalize' },
+  pay: { method: 'POST', path: '/pay' },
+  void: { method: 'POST', path: '/void' },
+  inspect: { method: 'GET', path: '/v1/subscriptions' },
+  apply: { method: 'POST', path: '/v1/subscriptions/' },
+  subscribe: { method: 'POST', path: '/v1/subscriptions' },
+} as const;
+
+export type Step = keyof typeof REQUESTS;
+
+export type Workflow =
+  | 'invoiced'
+  | 'invoiced, declined'
+  | 'card, paid'
+  | 'card, not paid'
+  | 'add-ons'
+  | 'add-ons, declined'
+  | 'checkout'
+  | 'checkout, declined'
+  | 'change of plan';
+
+interface WorkflowShape {
+  /** Those that ask the vendor. */
+  readonly steps: readonly Step[];
+  /** The card on file made the customer before the run begins, so this step asks nobody. */
+  readonly isCustomerKnown: boolean;
+  readonly ending: 'success' | 'declined' | 'failed';
+}
+
+const INVOICE: readonly Step[] = ['invoice', 'line', 'finalize'];
+
+export const WORKFLOWS: Readonly<Record<Workflow, WorkflowShape>> = {
+  invoiced: { steps: [...INVOICE, 'pay'], isCustomerKnown: true, ending: 'success' },
+  'invoiced, declined': {
+    steps: [...INVOICE, 'pay', 'void'],
+    isCustomerKnown: true,
+    ending: 'declined',
+  },
+  'card, paid': { steps: ['customer', ...INVOICE], isCustomerKnown: false, ending: 'success' },
+  'card, not paid': {
+    steps: ['customer', ...INVOICE, 'void'],
+    isCustomerKnown: false,
+    ending: 'failed',
+  },
+  'add-ons': { steps: ['inspect', 'apply'], isCustomerKnown: true, ending: 'success' },
+  'add-ons, declined': { steps: ['inspect', 'apply'], isCustomerKnown: true, ending: 'declined' },
+  checkout: { steps: ['subscribe'], isCustomerKnown: true, ending: 'success' },
+  'checkout, declined': { steps: ['subscribe'], isCustomerKnown: true, ending: 'failed' },
+  'change of plan': { steps: ['subscribe'], isCustomerKnown: true, ending: 'success' },
+};
+
+/** What is being done when the process dies. */
+export type CrashPoint =
+  | { readonly process: 'worker'; readonly moment: Moment; readonly step: Step }
+  /** The transaction that ends the run, whoever has learnt how it ended. */
+  | { readonly process: 'worker'; readonly moment: 'before-end' | 'after-end' }
+  /** The call that starts the purchase, and the vendor's event. */
+  | {
+      readonly process: 'api';
+      readonly moment: 'before-start' | 'after-start' | 'before-event' | 'after-event';
+    };
+
+export interface Cell {
+  readonly workflow: Workflow;
+  readonly point: CrashPoint;
+}
+
+const CELLS: readonly Cell[] = (Object.keys(WORKFLOWS) as Workflow[]).flatMap((workflow) =>
+  pointsOf(workflow).map((point) => ({ workflow, point })),
+);
+
+function pointsOf(workflow: Workflow): CrashPoint[] {
+  const { steps, isCustomerKnown } = WORKFLOWS[workflow];
+  const points: CrashPoint[] = (['before-start', 'after-start'] as const).map((moment) => ({
+    process: 'api',
+    moment,
+  }));
+  if (isCustomerKnown)
+    for (const moment of RECORD_MOMENTS)
+      points.push({ process: 'worker', moment, step: 'customer' });
+  for (const step of steps)
+    for (const moment of [...RECORD_MOMENTS, ...VENDOR_MOMENTS])
+      points.push({ process: 'worker', moment, step });
+  for (const moment of ['before-end', 'after-end'] as const)
+    points.push({ process: 'worker', moment });
+  if (workflow === 'card, paid')
+    for (const moment of ['before-event', 'after-event'] as const)
+      points.push({ process: 'api', moment });
+  return points;
+}
+
+export const nameOf = ({ workflow, point }: Cell): string =>
+  `${workflow}: ${point.process} killed ${point.moment}${'step' in point ? ` of ${point.step}` : ''}`;
+
+/** `count` cells in an order of the seed's; all of them where it is undefined. */
+export function chooseCells(random: Random, count: number | undefined): Cell[] {
+  const left = [...CELLS];
+  const chosen: Cell[] = [];
+  while (left.length > 0 && chosen.length < (count ?? CELLS.length)) {
+    const cell = pick(random, left);
+    left.splice(left.indexOf(cell), 1);
+    chosen.push(cell);
+  }
+  return chosen;
+}

@@ -1,0 +1,104 @@
+/** API, worker and the simulated vendor, as operators run them, on a fresh database with the demo's accounts. */
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { startSimulator } from '@sluice/billing-vendor/simulator';
+import { listCharges } from '@sluice/billing-vendor/simulator-controls';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing';
+import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
+import { uniquePrefix } from '@sluice/platform/testing';
+import { expect, vi } from 'vitest';
+
+export const WAIT = { timeout: 20_000, interval: 50 };
+
+export const CARD = { accountId: DEMO.accountId, token: DEMO.accountToken };
+export const INVOICED = {
+  accountId: DEMO.invoicedAccountId,
+  token: DEMO.invoicedAccountToken,
+};
+type DemoAccount = typeof CARD | typeof INVOICED;
+
+/** What an answer may hold that is looked at by name. */
+type Body = Record<string, unknown> & { run_id: string };
+
+const mainOf = (service: string) =>
+  fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
+
+export async function startPurchaseServices(redisUrl: string) {
+  const { database, url } = await createTestDatabase();
+  await seedDemoWorkspace(database);
+  const listener = createServer().listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  const { port } = listener.address() as AddressInfo;
+  listener.close();
+  const settings: Record<string, string> = {
+    DATABASE_URL: url,
+    REDIS_URL: redisUrl,
+    QUEUE_PREFIX: uniquePrefix(),
+    SHARD_COUNT: '1',
+    SIMULATOR_URL: `http://127.0.0.1:${port}`,
+    STRIPE_WEBHOOK_SECRET: 'whsec_of_this_test',
+    API_PORT: '0',
+    WORKER_PORT: '0',
+    WORKER_SWEEP_INTERVAL_MS: '100',
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+  };
+  const start = (service: string, changes = {}): Promise<ServiceUnderTest> =>
+    startServiceUnderTest(mainOf(service), { ...settings, ...changes });
+  const [api, firstWorker] = await Promise.all([start('api'), start('worker')]);
+  let worker = firstWorker;
+  const simulator = await startSimulator({
+    host: '127.0.0.1',
+    port,
+    webhookUrl: `${api.url}/v1/vendor_events`,
+    webhookSecret: 'whsec_of_this_test',
+    catalogue: readCatalogue(undefined),
+    now: Date.now,
+    random: Math.random,
+  });
+
+  async function call(
+    account: DemoAccount,
+    path: string,
+    body?: object,
+  ): Promise<{ status: number; headers: Headers; body: Body }> {
+    const answer = await fetch(`${api.url}/v1/accounts/${account.accountId}/billing${path}`, {
+      method: body ? 'POST' : 'GET',
+      headers: { authorization: `Bearer ${account.token}`, 'content-type': 'application/json' },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const json = await answer.text();
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: JSON.parse(json === '' ? '{}' : json) as Body,
+    };
+  }
+
+  return {
+    settings,
+    api,
+    simulator,
+    call,
+    paid: () => listCharges(simulator.state).filter((charge) => charge.status === 'succeeded'),
+    untilEnded: (account: DemoAccount, runId: string) =>
+      vi.waitFor(async () => {
+        const { body } = await call(account, `/runs/${runId}?wait=5`);
+        expect(body).not.toMatchObject({ status: 'pending' });
+        return body;
+      }, WAIT),
+    /** SIGKILL, and another one with these settings. */
+    async replaceWorker(changes: Readonly<Record<string, string>>) {
+      await worker.kill('SIGKILL');
+      worker = await start('worker', changes);
+    },
+    async close() {
+      await Promise.all([api.kill('SIGKILL'), worker.kill('SIGKILL')]);
+      await simulator.close();
+    },
+  };
+}
+
+export type PurchaseServices = Awaited<ReturnType<typeof startPurchaseServices>>;

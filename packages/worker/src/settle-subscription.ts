@@ -1,0 +1,67 @@
+/**
+ * Brings an account to what its subscription at the vendor has become: renewed, past due, paused, ended.
+ * The subscription is read as it is now, so that events may come twice, late and in any order; read
+ * again after it was written down, so that of two that overlap the newer state stays.
+ *
+ * Which plan the account is on is the checkout's to say (`end-run.ts`), not the subscription's.
+ */
+import { updateAccountStanding } from '@sluice/database/account-plans';
+import { recordChange } from '@sluice/database/audit-logs';
+import type { Database } from '@sluice/database/connection';
+import { findAccountOfCustomer } from '@sluice/database/runs';
+import { standingOf, type SubscriptionStanding } from '@sluice/domain/subscription-status';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+
+export interface SettleSubscriptionDeps {
+  readonly database: Database;
+  readonly vendor: Vendor;
+  readonly now: () => number;
+}
+
+/** @returns false where it has to be looked at again. */
+export async function settleSubscription(
+  deps: SettleSubscriptionDeps,
+  subscriptionId: string,
+): Promise<boolean> {
+  const found = await deps.vendor.readSubscription(subscriptionId);
+  if (found.outcome !== 'ok') return found.outcome !== 'unknown';
+  const customerId = found.value?.customerId;
+  const accountId =
+    customerId === undefined ? undefined : await findAccountOfCustomer(deps.database, customerId);
+  // Not a customer of ours.
+  if (customerId === undefined || accountId === undefined) return true;
+  const read = await readStanding(deps.vendor, customerId);
+  if (read.outcome !== 'ok') return read.outcome !== 'unknown';
+  const standing = read.value;
+  if (!standing) return true;
+  await deps.database.transaction().execute(async (transaction) => {
+    const before = await updateAccountStanding(transaction, accountId, standing, deps.now());
+    if (!before) return;
+    await recordChange(
+      transaction,
+      accountId,
+      { actor: { type: 'system' } },
+      {
+        objectType: 'account',
+        objectId: accountId,
+        before: { status: before.accountStatus, plan: { status: before.planStatus } },
+        after: { status: standing.accountStatus, plan: { status: standing.planStatus } },
+      },
+      deps.now(),
+    );
+  });
+  const again = await readStanding(deps.vendor, customerId);
+  return again.outcome === 'ok' && again.value?.planStatus === standing.planStatus
+    ? again.value.accountStatus === standing.accountStatus
+    : false;
+}
+
+/** Of the subscription in force, whichever the event was about. */
+async function readStanding(
+  vendor: Vendor,
+  customerId: string,
+): Promise<VendorResult<SubscriptionStanding | undefined>> {
+  const found = await vendor.findSubscription(customerId);
+  if (found.outcome !== 'ok') return found;
+  return { outcome: 'ok', value: standingOf(found.value?.status ?? 'canceled') };
+}

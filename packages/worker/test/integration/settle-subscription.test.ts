@@ -1,0 +1,120 @@
+/** What becomes of an account when its subscription renews, is past due, or ends at the vendor. */
+import { findAccount } from '@sluice/database/accounts';
+import { insertVendorEvent } from '@sluice/database/vendor-events';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
+
+let world: Purchases;
+let accountId: number;
+let customerId: string;
+
+beforeEach(async () => {
+  world = await startPurchases();
+  accountId = await world.addAccount('pm_card_visa');
+  const run = await world.start(accountId, 'invoiced', 'checkout', {
+    type: 'checkout',
+    plan: CATALOGUE.plans.find((plan) => plan.id === 'premium_month')!,
+    quantity: 1,
+    couponCode: null,
+    paymentMethodId: null,
+  } as never);
+  await world.finish(run);
+  const found = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
+  customerId = (found.outcome === 'ok' && found.value) || '';
+});
+
+const DAY_MS = 86_400_000;
+const later = (days: number) =>
+  fetch(`http://127.0.0.1:${world.simulator.port}/simulator/clock`, {
+    method: 'POST',
+    body: JSON.stringify({ advance_ms: days * DAY_MS }),
+  });
+
+/** Everything that the vendor has to tell, the newest first. */
+async function tellEvents(): Promise<void> {
+  for (const event of world.simulator.state.list('event').toReversed()) {
+    const { object } = event['data'] as { object: { id: string } };
+    const told = { eventId: event.id, type: String(event['type']), objectId: object.id };
+    await insertVendorEvent(world.database, told, Date.now() - 1_000);
+    world.simulator.state.delete('event', event.id);
+  }
+  await world.settleEvents();
+}
+const standing = async () => {
+  const { rows } = await sql<{ status: string; plan: string }>`
+    select status, plan_status as plan from accounts where account_id = ${accountId}`.execute(
+    world.database,
+  );
+  return rows[0];
+};
+const auditCount = async () => {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int from audit_logs where object_type = 'account'`.execute(world.database);
+  return rows[0]!.count;
+};
+
+test('a renewal is charged to the card on file, and changes nothing here', async () => {
+  await later(32);
+  await tellEvents();
+  expect(world.succeeded().map((charge) => charge.amount)).toEqual([100_000, 100_000]);
+  expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+  expect(await auditCount()).toBe(0);
+  const { rows } = await sql`select from credit_transactions`.execute(world.database);
+  expect(rows).toEqual([]);
+});
+
+test('a card that refuses the renewal makes the account past due, and active again when it is paid', async () => {
+  await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
+  await later(32);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'past_due', plan: 'active' });
+  await world.vendor.setDefaultCard(customerId, 'pm_card_visa');
+  await later(4);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+  expect(await auditCount()).toBe(2);
+});
+
+test('a subscription that ends unpaid ends the plan; a plan bought afterwards begins a new one', async () => {
+  await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
+  await later(60);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
+  await world.vendor.setDefaultCard(customerId, 'pm_card_visa');
+  const run = await world.start(accountId, 'invoiced', 'checkout', {
+    type: 'checkout',
+    plan: CATALOGUE.plans.find((plan) => plan.id === 'essentials_month')!,
+    quantity: 1,
+    couponCode: null,
+    paymentMethodId: null,
+  } as never);
+  expect(await world.finish(run)).toMatchObject({ status: 'success' });
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+  expect(await findAccount(world.database, accountId)).toMatchObject({
+    planId: 'essentials_month',
+  });
+});
+
+test('an event that comes again, late, or of a customer of somebody else changes nothing', async () => {
+  const [subscription] = world.simulator.state.list('subscription');
+  world.simulator.state.save('subscription', { ...subscription!, status: 'paused' });
+  const tell = async (eventId: string, objectId: string) => {
+    const event = { eventId, type: 'customer.subscription.updated', objectId };
+    await insertVendorEvent(world.database, event, Date.now() - 1_000);
+    await world.settleEvents();
+  };
+  for (let time = 0; time < 3; time++) await tell(`evt_${time}`, subscription!.id);
+  expect(await standing()).toEqual({ status: 'paused', plan: 'paused' });
+  expect(await auditCount()).toBe(1);
+  world.simulator.state.save('subscription', {
+    ...subscription!,
+    id: 'sub_else',
+    customer: 'cus_else',
+    status: 'canceled',
+  });
+  await tell('evt_else', 'sub_else');
+  await tell('evt_none', 'sub_none');
+  expect(await standing()).toEqual({ status: 'paused', plan: 'paused' });
+});

@@ -1,0 +1,87 @@
+/** The vendor's events, in whatever order, as often and as late as they come. */
+import { insertVendorEvent } from '@sluice/database/vendor-events';
+import fc from 'fast-check';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+import { startPurchases, type Purchases } from './purchase-world.ts';
+
+/** What the vendor has to tell of this purchase, taken from it. */
+function takeEvents(world: Purchases): { eventId: string; type: string; objectId: string }[] {
+  return world.simulator.state
+    .list('event')
+    .map((event) => {
+      world.simulator.state.delete('event', event.id);
+      const { object } = event['data'] as { object: { id: string } };
+      return { eventId: event.id, type: String(event['type']), objectId: object.id };
+    })
+    .filter(({ type }) => type.startsWith('invoice.'));
+}
+
+test('I21: events in any order, repeated, and before or after the worker looks, end in the same state', async () => {
+  const world = await startPurchases();
+  const order = fc.record({
+    isPaid: fc.boolean(),
+    /** Sorts the events, each of which is there twice. */
+    ranks: fc.array(fc.nat(1_000), { minLength: 20, maxLength: 20 }),
+    /** After how many of them the worker looks by itself. */
+    workerAfter: fc.nat(12),
+  });
+  await fc.assert(
+    fc.asyncProperty(order, async ({ isPaid, ranks, workerAfter }) => {
+      const accountId = await world.addAccount(null, 'card');
+      takeEvents(world);
+      const run = await world.buyPack(accountId, 'card');
+      expect(await world.advance(run)).toBe('waiting');
+      if (isPaid) await world.confirm(run);
+      else {
+        const { invoiceId } = (await world.steps(run))[1]!.output as { invoiceId: string };
+        await world.vendor.discardInvoice(invoiceId, `void ${run.runId}`);
+      }
+      const events = takeEvents(world);
+      const told = [...events, ...events]
+        .map((event, index) => ({ event, rank: ranks[index % ranks.length]! }))
+        .toSorted((one, other) => one.rank - other.rank);
+      for (const [index, { event }] of told.entries()) {
+        if (index === workerAfter) await world.turn(run);
+        await insertVendorEvent(world.database, event, Date.now() - 1_000);
+        await world.settleEvents();
+      }
+      const { rows } = await sql<{ status: string; review: string | null }>`
+        select status, review_reason as review from runs where run_id = ${run.runId}`.execute(
+        world.database,
+      );
+      expect(rows).toEqual([{ status: isPaid ? 'success' : 'failed', review: null }]);
+      expect(await world.balance(accountId)).toBe(isPaid ? 100 : 0);
+      expect(world.succeeded().filter((charge) => charge.runId === run.runId)).toHaveLength(
+        isPaid ? 1 : 0,
+      );
+    }),
+    { numRuns: 20 },
+  );
+}, 60_000);
+
+test('I22: events of objects that are not ours, or not there, are worked off and change nothing', async () => {
+  const world = await startPurchases();
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.finish(await world.buyPack(accountId));
+  const invoice = world.simulator.state.get('invoice', run.invoiceId)!;
+  // Its own name for somebody else's purchase, another account's, and one without any.
+  const foreign = [
+    { ...invoice, id: 'in_else', metadata: { run_id: 'run_else', account_id: String(accountId) } },
+    { ...invoice, id: 'in_other', metadata: { run_id: run.runId, account_id: '999999' } },
+    { ...invoice, id: 'in_plain', metadata: {} },
+  ];
+  for (const each of foreign) world.simulator.state.save('invoice', each);
+  for (const objectId of [...foreign.map((each) => each.id), 'in_none'])
+    await insertVendorEvent(
+      world.database,
+      { eventId: `evt_${objectId}`, type: 'invoice.paid', objectId },
+      Date.now() - 1_000,
+    );
+  expect(await world.settleEvents()).toBe(4);
+  expect(await world.balance(accountId)).toBe(100);
+  const { rows } = await sql`select from runs where review_reason is not null`.execute(
+    world.database,
+  );
+  expect(rows).toEqual([]);
+});
