@@ -115,6 +115,9 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       const [master] = masters as [RedisNode];
       await master.kill();
       for (const { pid } of replicas) process.kill(pid, 'SIGCONT');
+      // What the old master had of it, on its disk, the new one never heard of.
+      const counts = await vi.waitFor(() => producer.envelopeCounts(), WAIT);
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBeLessThan(2 * SHARD_COUNT);
       await addUntilConfirmed('second');
       const processed: string[] = [];
       const consumers = await consume(processed);
