@@ -68,13 +68,18 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
 
     const dispatchRound = async (): Promise<Round> => {
       const before = await receivedCount();
+      const cpuBefore = await cpuSecondsOf(dispatch.pid as number);
       dispatch.send('go');
       const [report] = (await once(dispatch, 'message')) as [
         { count: number; failures: number; seconds: number },
       ];
       if (report.failures > 0 || (await receivedCount()) - before !== report.count)
         throw new Error(`dispatch: ${report.failures} failures of ${report.count}`);
-      return { perSecond: report.count / report.seconds, cpuUs: {} };
+      const cpu = (await cpuSecondsOf(dispatch.pid as number)) - cpuBefore;
+      return {
+        perSecond: report.count / report.seconds,
+        cpuUs: { dispatch: (cpu / report.count) * 1e6 },
+      };
     };
 
     const oursRound = async (webhookIds: readonly number[], count: number): Promise<Round> => {
@@ -126,7 +131,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
           `${String(webhooks).padStart(5)} webhooks  ${round === 0 ? 'warm-up' : `${round}/${rounds}    `}  ` +
             `ours ${Math.round(ours.perSecond)}/s  dispatch ${Math.round(dispatched.perSecond)}/s  ` +
             `ratio ${(ours.perSecond / dispatched.perSecond).toFixed(3)}  µs of CPU ${Object.entries(
-              ours.cpuUs,
+              { ...ours.cpuUs, ...dispatched.cpuUs },
             )
               .map(([name, us]) => `${name} ${us.toFixed(0)}`)
               .join(', ')}`,
@@ -139,7 +144,8 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
       );
       rates[`ours, ${name}`] = median(measured.map((round) => round.ours.perSecond));
       rates[`dispatch, ${name}`] = median(measured.map((round) => round.dispatch.perSecond));
-      details[`cpu µs a delivery, ${name}`] = measured.at(-1)?.ours.cpuUs;
+      const last = measured.at(-1);
+      details[`cpu µs a delivery, ${name}`] = { ...last?.ours.cpuUs, ...last?.dispatch.cpuUs };
     }
     await publish({
       bench: 'deliver',

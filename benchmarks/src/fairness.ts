@@ -51,16 +51,18 @@ export async function benchFairness(arguments_: string[]): Promise<void> {
     for (const [run, share] of [0, ...SHARES].entries()) {
       await makeWebhooks(world, environmentIds);
       receiver.hangingShare = 0;
-      receiver.latenciesMs.length = 0;
+      receiver.arrivals.length = 0;
       const before = await sendEvents(world, environmentIds, rate, 2);
       await receiver.hasReceived(before.length);
-      receiver.latenciesMs.length = 0;
+      receiver.arrivals.length = 0;
       receiver.hangingShare = share;
       const sent = await sendEvents(world, environmentIds, rate, run === 0 ? 2 : seconds);
       const expected = sent.filter((place) => !receiver.isHanging(place)).length;
       await receiver.hasReceived(expected);
       if (run === 0) continue;
-      const sorted = receiver.latenciesMs.toSorted((a, b) => a - b);
+      const sorted = receiver.arrivals
+        .map((arrival) => arrival.latencyMs)
+        .toSorted((a, b) => a - b);
       const at = (quantile: number) => sorted[Math.floor(sorted.length * quantile)] ?? NaN;
       const percent = share * 100;
       for (const [name, quantile] of [
@@ -70,8 +72,14 @@ export async function benchFairness(arguments_: string[]): Promise<void> {
       ] as const)
         latencyMs[`${percent} % hang ${name}`] = at(quantile);
       p99ByShare.push(at(0.99));
+      const bySecond = Map.groupBy(receiver.arrivals, ({ dueAtMs }) =>
+        Math.floor((dueAtMs - (receiver.arrivals[0]?.dueAtMs ?? 0)) / 1_000),
+      );
+      const worst = [...bySecond.values()].map((part) =>
+        Math.round(Math.max(...part.map(({ latencyMs: ms }) => ms))),
+      );
       console.log(
-        `${String(percent).padStart(3)} % hang  healthy: ${sorted.length} deliveries  p50 ${at(0.5).toFixed(1)} ms  p99 ${at(0.99).toFixed(1)} ms  max ${at(0.9999).toFixed(1)} ms  hanging requests ${receiver.hangCount}`,
+        `${String(percent).padStart(3)} % hang  healthy: ${sorted.length} deliveries  p50 ${at(0.5).toFixed(1)} ms  p99 ${at(0.99).toFixed(1)} ms  max ${at(0.9999).toFixed(1)} ms  hanging requests ${receiver.hangCount}  worst of each second ${worst.join(' ')}`,
       );
     }
     const [none = NaN, half = NaN, most = NaN] = p99ByShare;
@@ -88,17 +96,17 @@ export async function benchFairness(arguments_: string[]): Promise<void> {
 
 /** Tells how late each event came, by the time that its id carries; or never answers. */
 async function startReceiver() {
-  const latenciesMs: number[] = [];
+  const arrivals: { readonly dueAtMs: number; readonly latencyMs: number }[] = [];
   const receiver = {
-    latenciesMs,
+    arrivals,
     hangingShare: 0,
     hangCount: 0,
     /** Waits for so many, and for no more. */
     async hasReceived(expected: number): Promise<void> {
-      for (let waits = 0; latenciesMs.length < expected && waits < 1_000; waits++)
+      for (let waits = 0; arrivals.length < expected && waits < 1_000; waits++)
         await new Promise((resolve) => setTimeout(resolve, 20));
-      if (latenciesMs.length !== expected)
-        throw new Error(`${expected} to healthy webhooks, ${latenciesMs.length} arrived`);
+      if (arrivals.length !== expected)
+        throw new Error(`${expected} to healthy webhooks, ${arrivals.length} arrived`);
     },
     isHanging: (place: number) => place % 100 < receiver.hangingShare * 100,
     server: undefined as unknown as Server,
@@ -113,7 +121,7 @@ async function startReceiver() {
         return;
       }
       const dueAtMs = Number(/"event_id":"(\d+)-/.exec(body)?.[1]);
-      latenciesMs.push(performance.timeOrigin + performance.now() - dueAtMs);
+      arrivals.push({ dueAtMs, latencyMs: performance.timeOrigin + performance.now() - dueAtMs });
       response.end();
     });
   });

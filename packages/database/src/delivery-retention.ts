@@ -2,14 +2,16 @@
  * The life of the log's and the attempts' days: made ahead, dropped when they are old, whole.
  *
  * What a lane still needs is never dropped: deliveries that are neither delivered nor given up, and
- * the attempts beyond its cursor. Of a day in which some such rows are, a copy with those rows alone
+ * the attempts beyond its cursor. The same for the lane of a replay that runs: what it has still to
+ * look at, and the attempts by which it chooses. Of a day in which some such rows are, a copy with those rows alone
  * takes the place of the partition, once; it goes when nobody needs any of them.
  *
  *   delivery_log_2026_10_20 ──old──┬─ nobody needs a row ──▶ dropped
  *                                  └─ some are needed ─────▶ delivery_log_2026_10_20_kept ──▶ dropped, later
  *
  * Old rows are not written to, and cursors only move on, so what is found unneeded stays so, and
- * the copy is made without holding anybody up. Taking a partition out locks its table for a moment;
+ * the copy is made without holding anybody up; a replay that begins at that very moment finds what is
+ * left. Taking a partition out locks its table for a moment;
  * where that is not to be had soon, it is tried again the next time.
  *
  * Run by `worker/src/main.ts` every few hours, on any number of workers.
@@ -17,14 +19,21 @@
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 
-/** Needed by a lane: as a condition on a row `r`, found by the primary key of lanes. */
+/** By `webhook_replays_running`, which has only those that run. */
+const REPLAYED = sql`
+  select from webhook_replays p
+   where p.environment_id = r.environment_id and p.webhook_id = r.webhook_id and p.state = 'running'
+     and r.sequence > p.cursor_sequence and r.sequence <= p.through_sequence`;
+
+/** Needed by a lane or by a replay: as a condition on a row `r`, found by the primary key of lanes. */
 const NEEDED = {
-  delivery_log: sql`exists (
+  delivery_log: sql`(exists (
     select from lanes where lanes.environment_id = r.environment_id and lanes.webhook_id = r.webhook_id
-       and r.sequence > lanes.cursor_sequence)`,
-  delivery_attempts: sql`exists (
+       and r.sequence > lanes.cursor_sequence) or exists (${REPLAYED}))`,
+  delivery_attempts: sql`(exists (
     select from lanes where lanes.environment_id = r.environment_id and lanes.webhook_id = r.webhook_id
-       and r.sequence > lanes.cursor_sequence and r.sequence <= lanes.attempted_sequence)`,
+       and r.sequence > lanes.cursor_sequence and r.sequence <= lanes.attempted_sequence)
+    or exists (${REPLAYED} and p.criteria ? 'states'))`,
 } as const;
 
 type PartitionedTable = keyof typeof NEEDED;

@@ -116,19 +116,35 @@ export interface LaneReport extends LaneSnapshot {
   readonly isHeld: boolean;
 }
 
-/** A lane as it stands, for those who only look. */
+/** Lanes as they stand, for those who only look; in the place of one that is not there undefined. */
+export async function findLanes(
+  database: DatabaseOrTransaction,
+  lanes: readonly LaneKey[],
+): Promise<(LaneReport | undefined)[]> {
+  const { rows } = await sql<LaneRow & { place: number; isPaused: boolean; isHeld: boolean }>`
+    select asked.place::int, ${SNAPSHOT}, is_paused as "isPaused",
+           coalesce(lease_until > clock_timestamp(), false) as "isHeld"
+      from unnest(
+        ${integerColumn(lanes, ({ environmentId }) => environmentId)}::int[],
+        ${integerColumn(lanes, ({ webhookId }) => webhookId)}::int[]
+      ) with ordinality as asked (environment_id, webhook_id, place)
+      join lanes using (environment_id, webhook_id)`.execute(database);
+  const reports = new Map(
+    rows.map((row) => [
+      row.place,
+      { ...snapshotOf(row), isPaused: row.isPaused, isHeld: row.isHeld },
+    ]),
+  );
+  return lanes.map((_, index) => reports.get(index + 1));
+}
+
+/** `findLanes` of one. */
 export async function findLane(
   database: DatabaseOrTransaction,
   lane: LaneKey,
 ): Promise<LaneReport | undefined> {
-  const { rows } = await sql<LaneRow & { isPaused: boolean; isHeld: boolean }>`
-    select ${SNAPSHOT}, is_paused as "isPaused", coalesce(lease_until > clock_timestamp(), false) as "isHeld"
-      from lanes
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
-    database,
-  );
-  const [row] = rows;
-  return row && { ...snapshotOf(row), isPaused: row.isPaused, isHeld: row.isHeld };
+  const [report] = await findLanes(database, [lane]);
+  return report;
 }
 
 /** One attempt, as it is kept. */

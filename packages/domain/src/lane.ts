@@ -159,10 +159,15 @@ export class LaneRun<Delivery extends LaneDelivery> {
     return this.#started(sequence).retry.attempts;
   }
 
-  /** The delivery in flight was answered with a 2xx. */
-  succeed(sequence: number): void {
+  /**
+   * The delivery in flight was answered with a 2xx.
+   *
+   * @param mayGrow - false where more requests at a time would gain nothing.
+   */
+  succeed(sequence: number, mayGrow = true): void {
     this.#finish(sequence);
     if (!this.#failing) {
+      if (!mayGrow) return;
       this.#window = Math.min(this.#window + 1, this.#policy.windowMax);
     } else if (this.#failing.head === sequence) {
       this.#resume();

@@ -59,6 +59,14 @@ describe('a healthy lane', () => {
     expect(startAll(run)).toEqual([8]);
   });
 
+  test('keeps its window where more at a time would gain nothing', () => {
+    const run = laneOf(9, { ...healthy, window: 1 });
+    startAll(run);
+    run.succeed(1, false);
+    expect(startAll(run)).toEqual([2]);
+    expect(run.snapshot()).toMatchObject({ cursor: 1, window: 1 });
+  });
+
   test('moves its cursor over what is finished without a gap only', () => {
     const run = laneOf(4);
     startAll(run);

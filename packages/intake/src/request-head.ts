@@ -3,7 +3,9 @@
  *
  * uWebSockets.js accepts two different `Content-Length` headers (the first wins) and reads any
  * `Transfer-Encoding` as chunked (`xchunked`, `gzip, chunked`). Two readers of one connection that
- * disagree about where a body ends is how requests are smuggled, so both are refused here.
+ * disagree about where a body ends is how requests are smuggled, so both are refused here. So is a
+ * second `Host`: the pages for browsers are made for the first one, and a cache in front may keep
+ * them for the other.
  *
  * Before: `server.ts`. After: `exchange.ts`.
  */
@@ -15,7 +17,9 @@ class Head {
   strictMode = '';
   transferEncoding = '';
   transferEncodingCount = 0;
+  contentLength = '';
   contentLengthCount = 0;
+  hostCount = 0;
   isCrossOrigin = false;
 
   clear(): void {
@@ -24,7 +28,9 @@ class Head {
     this.strictMode = '';
     this.transferEncoding = '';
     this.transferEncodingCount = 0;
+    this.contentLength = '';
     this.contentLengthCount = 0;
+    this.hostCount = 0;
     this.isCrossOrigin = false;
   }
 }
@@ -45,11 +51,15 @@ export function readHeader(name: string, value: string): void {
       head.strictMode = value;
       break;
     case 'content-length':
+      head.contentLength = value;
       head.contentLengthCount++;
       break;
     case 'transfer-encoding':
       head.transferEncoding = value;
       head.transferEncodingCount++;
+      break;
+    case 'host':
+      head.hostCount++;
       break;
     case 'origin':
       head.isCrossOrigin = true;
@@ -57,13 +67,16 @@ export function readHeader(name: string, value: string): void {
   }
 }
 
-/** Why the request's body has no certain end; undefined where it has. */
+/** Why nobody can tell where the request's body ends, or whom it is for; undefined where that is certain. */
 export function framingProblem(found: Head): string | undefined {
   if (found.contentLengthCount > 1) return 'Content-Length is repeated';
+  if (found.contentLengthCount === 1 && found.contentLength === '')
+    return 'Content-Length is empty';
   if (found.transferEncodingCount > 1) return 'Transfer-Encoding is repeated';
   const coding = found.transferEncoding.trim().toLowerCase();
   if (found.transferEncodingCount === 1 && coding !== 'chunked') {
     return 'a Transfer-Encoding other than chunked is not supported';
   }
+  if (found.hostCount > 1) return 'Host is repeated';
   return undefined;
 }

@@ -121,7 +121,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
           );
           if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
           if (hasBody) res.end(answer.body, state.isStopping);
-          else res.endWithoutBody(Buffer.byteLength(answer.body), state.isStopping);
+          else endHead(res, Buffer.byteLength(answer.body), state.isStopping);
         });
       });
     };
@@ -140,18 +140,20 @@ export function startServer(options: ServerOptions): Promise<Server> {
     });
   });
   for (const [pattern, methods] of methodsByPattern(options.pages)) {
-    app.any(pattern, (res) => {
+    app.any(pattern, (res, req) => {
       refuseWithoutReading(
         res,
+        req,
         '405 Method Not Allowed',
         methods,
         problem(405, 'method_not_allowed', `use ${methods}`),
       );
     });
   }
-  app.any('/*', (res) => {
+  app.any('/*', (res, req) => {
     refuseWithoutReading(
       res,
+      req,
       '404 Not Found',
       undefined,
       problem(404, 'not_found', 'there is no such path'),
@@ -182,6 +184,16 @@ export function startServer(options: ServerOptions): Promise<Server> {
 }
 
 const NO_PARAMETERS: readonly string[] = [];
+
+/**
+ * Ends the answer to a HEAD. The length is written as a header: told to `endWithoutBody`, uWebSockets.js
+ * waits for that many bytes, and the connection is never free for another call, nor closed when idle.
+ */
+function endHead(res: HttpResponse, sizeBytes: number, isLast: boolean): void {
+  res.writeHeader('Content-Length', String(sizeBytes));
+  if (isLast) res.writeHeader('Connection', 'close');
+  res.endWithoutBody();
+}
 
 /** Reads the head; true where it was answered 400 because nobody can tell where its body ends. */
 function isRefusedForFraming(res: HttpResponse, req: HttpRequest): boolean {
@@ -216,6 +228,7 @@ function readParameters(
 /** The body, if any, is not read: the connection ends with the answer. */
 function refuseWithoutReading(
   res: HttpResponse,
+  req: HttpRequest,
   status: string,
   allow: string | undefined,
   body: string,
@@ -223,7 +236,8 @@ function refuseWithoutReading(
   res.cork(() => {
     writeHead(res, status, true);
     if (allow !== undefined) res.writeHeader('Allow', allow);
-    res.end(body, true);
+    if (req.getMethod() === 'head') endHead(res, Buffer.byteLength(body), true);
+    else res.end(body, true);
   });
 }
 

@@ -63,8 +63,13 @@ export type JobOutcome =
 export interface Processors {
   /** Called for one envelope a shard at a time, in order. A throw counts as `retry`. */
   readonly processEnvelope: (envelope: Envelope) => Promise<JobOutcome>;
-  /** Called for one wake-up a lane at a time in this process; `retry` is a no-op, the lane is swept later. */
-  readonly wakeLane: (lane: LaneKey) => Promise<JobOutcome>;
+  /**
+   * Called for one wake-up a lane at a time in this process; `retry` is a no-op, the lane is swept later.
+   *
+   * @param isPlaceWanted - true while others may wait for its place among `laneConcurrency`, and once
+   * no more are taken.
+   */
+  readonly wakeLane: (lane: LaneKey, isPlaceWanted: () => boolean) => Promise<JobOutcome>;
   /** Absent: this process takes no purchases. */
   readonly purchases?: PurchaseProcessors;
   /** Lanes drained at the same time by this process. */
@@ -189,9 +194,10 @@ export async function startConsumers(
     }
   };
 
+  const isPlaceWanted = (): boolean => closing.signal.aborted || !laneQueue.isIdle;
   const wakeLane: ProcessJob = async (job, _, trying) => {
     trying.begin();
-    await processors.wakeLane(job.data as LaneKey);
+    await processors.wakeLane(job.data as LaneKey, isPlaceWanted);
   };
 
   const buying = processors.purchases;
@@ -204,9 +210,10 @@ export async function startConsumers(
 
   const names = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
   const shardQueues = await Promise.all(names.map(openQueue));
+  const laneQueue = openWatched(LANE_QUEUE_NAME, processors.laneConcurrency, wakeLane);
   const queues = [
     ...names.map((name) => openWatched(name, 1, processShardJob)),
-    openWatched(LANE_QUEUE_NAME, processors.laneConcurrency, wakeLane),
+    laneQueue,
     ...(buying ? [openWatched(PURCHASE_QUEUE_NAME, buying.concurrency, buyOrSettle)] : []),
   ];
 

@@ -22,7 +22,7 @@ export interface ServiceUnderTest {
 /** For services that keep secrets: nobody's. */
 export const TEST_SEALING_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
-const START_DEADLINE_MS = 20_000;
+const START_DEADLINE_MS = 50_000;
 
 /**
  * Starts `mainFile` with these settings and waits until it logs a line with a `port`.

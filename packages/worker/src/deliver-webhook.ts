@@ -48,7 +48,7 @@ export interface LaneDelivery {
    * @throws when the database is away for longer than the lease; then the sweep finds the lane.
    */
   readonly ended: Promise<LaneOutcome>;
-  /** True where it has only waited for the endpoint for so long. */
+  /** True where it has only waited for the endpoint for so much spare time. */
   isStill(durationMs: number): boolean;
 }
 

@@ -1,24 +1,29 @@
 /**
  * Attempts of one lane that have ended and are not kept yet, and when they should be: a failure at
  * once, for a crash must not shorten a wait; successes when there are enough of them, or soon. A
- * statement has its price for each lane in it, so few and large ones.
+ * statement has its price for each lane in it, so few and large ones: in a busy process larger ones,
+ * and what a crash sends again is what a lane sent in that time.
  *
- * Used by `lane-drain.ts`.
+ * Used by `lane-lease.ts`.
  */
 import type { AttemptRecord } from '@sluice/database/lanes';
+import type { SpareTime } from './spare-time.ts';
 
 const ENOUGH_COUNT = 32;
 const SOON_MS = 20;
+const SOON_WHEN_BUSY_MS = 250;
 
 export class EndedAttempts {
   readonly #onDue: () => void;
+  readonly #spare: SpareTime;
   #attempts: AttemptRecord[] = [];
   #isUrgent = false;
   #timer: NodeJS.Timeout | undefined;
 
   /** @param onDue - called when time has made them due. */
-  constructor(onDue: () => void) {
+  constructor(onDue: () => void, spare: SpareTime) {
     this.#onDue = onDue;
+    this.#spare = spare;
   }
 
   get isDue(): boolean {
@@ -26,19 +31,17 @@ export class EndedAttempts {
     return length > 0 && (this.#isUrgent || length >= ENOUGH_COUNT);
   }
 
-  /** The one added last, where it was not taken yet. */
-  get latest(): AttemptRecord | undefined {
-    return this.#attempts.at(-1);
-  }
-
   add(attempt: AttemptRecord): void {
     this.#attempts.push(attempt);
     if (attempt.failure !== null) this.#isUrgent = true;
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      this.#isUrgent = true;
-      this.#onDue();
-    }, SOON_MS);
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#isUrgent = true;
+        this.#onDue();
+      },
+      this.#spare.isShort() ? SOON_WHEN_BUSY_MS : SOON_MS,
+    );
   }
 
   /** All of them; whoever takes them keeps them. */

@@ -2,9 +2,10 @@
 import type { LanePolicy } from '@sluice/domain/lane';
 import type { TailTeller } from '@sluice/domain/tail';
 import type { Logger } from '@sluice/platform/logger';
-import type { FairSlots } from './fair-slots.ts';
 import type { HttpOutcome, HttpPost } from './http-client.ts';
+import type { LaneSlots } from './lane-slots.ts';
 import type { LaneStore } from './lane-store.ts';
+import type { SpareTime } from './spare-time.ts';
 
 export interface LaneDrainDeps {
   readonly store: Pick<LaneStore, 'load' | 'keep'>;
@@ -13,6 +14,8 @@ export interface LaneDrainDeps {
   readonly policy: LanePolicy;
   readonly slots: LaneSlots;
   readonly leases: LeaseOptions;
+  /** Others may wait for this lane's place: then it makes room when its slice is over. */
+  readonly isPlaceWanted: () => boolean;
   readonly post: (request: HttpPost) => Promise<HttpOutcome>;
   /** Opens a sealed secret of a workspace. */
   readonly openSecret: (environmentId: number, sealed: string) => string;
@@ -20,6 +23,7 @@ export interface LaneDrainDeps {
   readonly now: () => number;
   /** Never set back: what leases and slices are measured with. */
   readonly monotonicNow: () => number;
+  readonly spare: SpareTime;
   readonly pause: (durationMs: number) => Promise<void>;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
@@ -27,17 +31,11 @@ export interface LaneDrainDeps {
   readonly logger: Logger;
 }
 
-/** Probes have slots of their own: however many lanes fail, they take none from those that do not. */
-export interface LaneSlots {
-  readonly deliveries: FairSlots;
-  readonly probes: FairSlots;
-}
-
 export interface LeaseOptions {
   /** Longest time of one request. */
   readonly timeoutMs: number;
   /** How long a lane waits for a worker that died. Must be well above the timeout. */
   readonly leaseMs: number;
-  /** After this a lane makes room for others; what is in flight is waited for. */
+  /** After this a lane makes room for others that wait; what is in flight is waited for. */
   readonly sliceMs: number;
 }

@@ -3,27 +3,28 @@
  * giving it back.
  *
  * Which delivery may start is the domain's to say (`domain/src/lane.ts`); this file feeds it the
- * log, sends what it starts, and writes down what ended. Results are kept in groups: while one
- * group is being written the next one gathers, so a busy lane writes few large groups and a quiet
- * one waits for nothing.
+ * log, sends what it starts, and has what ended written down under its lease (`lane-lease.ts`).
  *
  * Each request needs a slot of `fair-slots.ts`; where there is none, the lane waits for its turn, until
  * its slice is over.
- *
- * A request is started only while the lease outlives its timeout, and every write names the lease's
- * fencing number: two workers never send one lane at the same time.
  */
 import type { LoggedDelivery } from '@sluice/database/deliveries';
-import type { ClaimedLane, LaneAfterProgress, LaneKey } from '@sluice/database/lanes';
+import type {
+  AttemptRecord,
+  ClaimedLane,
+  LaneAfterProgress,
+  LaneKey,
+} from '@sluice/database/lanes';
 import type { LaneTarget } from '@sluice/database/lane-target';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { LaneRun } from '@sluice/domain/lane';
-import { EndedAttempts } from './ended-attempts.ts';
-import type { Slot, SlotAsker } from './fair-slots.ts';
+import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
 import type { HttpOutcome } from './http-client.ts';
+import { LaneLease } from './lane-lease.ts';
 import { LaneLog } from './lane-log.ts';
 import { firstWindow, pageSize } from './lane-pace.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import { LaneSlice } from './lane-slice.ts';
 import { PaceWait } from './pace-wait.ts';
 import { DeliverySigner, isSignedOtherwise, type SigningTarget } from './sign-delivery.ts';
 import { SlotWait } from './slot-wait.ts';
@@ -47,18 +48,15 @@ export interface ReleasedLane {
 
 /** One delivery that hangs lets so many others pass before it holds them up. */
 const SPAN_MAX = 1_024;
-const KEEP_RETRY_DELAY_MS = 250;
 
 /** Made for one drain; call `run` once. */
 export class LaneDrain {
   readonly #deps: LaneDrainDeps;
   readonly #lane: LaneKey;
-  readonly #fencing: number;
   readonly #run: LaneRun<LoggedDelivery>;
   readonly #log: LaneLog;
-  readonly #sliceEndsAtMs: number;
-  /** By the monotonic clock, and never later than the database's own time. */
-  #leaseEndsAtMs: number;
+  readonly #slice: LaneSlice;
+  readonly #lease: LaneLease;
   #target: LaneTarget;
   #signer: DeliverySigner;
   /** As of the claim: a rate limit that is changed counts from the next slice on. */
@@ -66,15 +64,12 @@ export class LaneDrain {
   #lastSequence: number;
   #isPaused = false;
   #isStopped = false;
-  #isKeepFailing = false;
-  readonly #ended = new EndedAttempts(() => this.#wakeUp());
   readonly #asker: SlotAsker;
   readonly #slotWait: SlotWait;
   #wakeUp: () => void = () => {};
-  #lastEndedAtMs: number;
+  #lastEndedAtSpareMs: number;
   #loading: Promise<void> | undefined;
   #keeping: Promise<void> | undefined;
-  #isFenced = false;
   #failure: { readonly error: unknown } | undefined;
   /** Nothing more is started; what was sent is kept first, or it would be sent again. */
   #loadFailure: { readonly error: unknown } | undefined;
@@ -82,13 +77,16 @@ export class LaneDrain {
   constructor(deps: LaneDrainDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
     this.#deps = deps;
     this.#lane = lane;
-    this.#fencing = claimed.fencing;
     const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
-    const snapshot = { ...claimed, window: firstWindow(claimed) };
+    const snapshot = { ...claimed, window: firstWindow(claimed, deps.spare.isShort()) };
     this.#run = new LaneRun(snapshot, { ...deps.policy, windowMax });
     this.#log = new LaneLog(deps.store, lane, claimed, deps.isAtEnd);
-    this.#sliceEndsAtMs = claimedAtMs + deps.leases.sliceMs;
-    this.#leaseEndsAtMs = claimedAtMs + deps.leases.leaseMs;
+    this.#slice = new LaneSlice({
+      sliceMs: deps.leases.sliceMs,
+      isPlaceWanted: deps.isPlaceWanted,
+    });
+    const { fencing } = claimed;
+    this.#lease = new LaneLease(deps, lane, { fencing, atMs: claimedAtMs }, () => this.#wakeUp());
     this.#target = claimed;
     this.#signer = this.#signerFor(claimed);
     this.#pace = new PaceWait(deps, claimed, (error) => {
@@ -101,7 +99,7 @@ export class LaneDrain {
     this.#asker = { accountId, lane: `${lane.environmentId}/${lane.webhookId}` };
     this.#slotWait = new SlotWait({
       asker: this.#asker,
-      sliceEndsAtMs: this.#sliceEndsAtMs,
+      slice: this.#slice,
       monotonicNow: deps.monotonicNow,
       onTurn: (takeSlot) => {
         if (this.#mayStart() && this.#run.mayStart(deps.now())) this.#startOne(takeSlot());
@@ -110,15 +108,15 @@ export class LaneDrain {
       },
       onGivenUp: () => this.#wakeUp(),
     });
-    this.#lastEndedAtMs = claimedAtMs;
+    this.#lastEndedAtSpareMs = deps.spare.totalMs();
   }
 
-  /** True where it has only waited for an endpoint for so long: it uses nothing but memory. */
+  /** True where it has only waited for an endpoint for so much spare time: it uses nothing but memory. */
   isStill(durationMs: number): boolean {
     return (
       this.#run.inFlight > 0 &&
       !this.#slotWait.isWaiting &&
-      this.#deps.monotonicNow() - this.#lastEndedAtMs >= durationMs
+      this.#deps.spare.totalMs() - this.#lastEndedAtSpareMs >= durationMs
     );
   }
 
@@ -128,14 +126,14 @@ export class LaneDrain {
         const ending = this.#nextEnding();
         this.#startWhatMayStart();
         if (this.#failure) throw this.#failure.error;
-        if (this.#isFenced) return { outcome: 'fenced' };
+        if (this.#lease.isFenced) return { outcome: 'fenced' };
         // Loading and keeping go on side by side: neither waits for the other's statement.
         // Asked once a turn: the answer changes with time, and waiting for an ending that nothing will
         // bring would be for ever.
         const mayLoad = !this.#loading && this.#mayLoad();
         if (mayLoad)
           this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
-        if (!this.#keeping && this.#ended.isDue)
+        if (!this.#keeping && this.#lease.isKeepingDue)
           this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
         const hasMore =
           this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading || this.#keeping;
@@ -153,7 +151,7 @@ export class LaneDrain {
       }
     } finally {
       this.#isStopped = true;
-      this.#ended.close();
+      this.#lease.close();
       this.#slotWait.close();
       await Promise.all([this.#loading, this.#keeping]);
       while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
@@ -178,9 +176,8 @@ export class LaneDrain {
     return (
       !this.#isStopped &&
       !this.#isPaused &&
-      !this.#isKeepFailing &&
-      nowMs < this.#sliceEndsAtMs &&
-      nowMs + this.#deps.leases.timeoutMs < this.#leaseEndsAtMs
+      this.#lease.mayStart(nowMs) &&
+      !this.#slice.isOver(nowMs)
     );
   }
 
@@ -197,6 +194,7 @@ export class LaneDrain {
     const { cursor } = this.#run.snapshot();
     try {
       this.#run.load(await this.#log.read(this.#run.loadedThrough, limit, cursor));
+      this.#slice.begin(this.#deps.monotonicNow());
       if (this.#deps.isAtEnd?.()) this.#lastSequence = this.#run.loadedThrough;
     } catch (error) {
       this.#loadFailure = { error };
@@ -207,8 +205,7 @@ export class LaneDrain {
   #startWhatMayStart(): void {
     while (!this.#slotWait.isWaiting && this.#mayStart() && this.#run.mayStart(this.#deps.now())) {
       if (this.#pace.mustWait(this.#run.inFlight > 0)) return;
-      const { deliveries, probes } = this.#deps.slots;
-      const slots = this.#run.nextProbeAtMs === null ? deliveries : probes;
+      const slots = this.#slots;
       const slot = slots.tryTake(this.#asker);
       if (!slot) {
         this.#slotWait.begin(slots);
@@ -216,6 +213,11 @@ export class LaneDrain {
       }
       this.#startOne(slot);
     }
+  }
+
+  get #slots(): FairSlots {
+    const { deliveries, probes } = this.#deps.slots;
+    return this.#run.nextProbeAtMs === null ? deliveries : probes;
   }
 
   #startOne(slot: Slot): void {
@@ -234,10 +236,11 @@ export class LaneDrain {
     this.#deps
       .post({ endpoint, headers, body: delivery.body })
       .then((outcome) => {
-        slot.giveBack();
         this.#end(delivery, startedAtMs, endpoint, outcome);
+        this.#goOn(slot);
       })
       .catch((error: unknown) => {
+        slot.giveBack();
         this.#failure ??= { error };
         this.#wakeUp();
       });
@@ -249,7 +252,7 @@ export class LaneDrain {
     endpoint: string,
     outcome: HttpOutcome,
   ): void {
-    this.#lastEndedAtMs = this.#deps.monotonicNow();
+    this.#lastEndedAtSpareMs = this.#deps.spare.totalMs();
     const { sequence } = delivery;
     const { status, durationMs } = outcome;
     const record = {
@@ -261,9 +264,10 @@ export class LaneDrain {
       responseHead: outcome.head || null,
       responseBody: outcome.body || null,
     };
+    let ended: AttemptRecord;
     if (outcome.outcome === 'response' && isSuccessStatus(outcome.status)) {
-      this.#run.succeed(sequence);
-      this.#ended.add({ ...record, outcome: 'delivered', failure: null, failureMessage: null });
+      this.#run.succeed(sequence, !this.#deps.spare.isShort());
+      ended = { ...record, outcome: 'delivered', failure: null, failureMessage: null };
     } else {
       const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
       const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
@@ -273,60 +277,39 @@ export class LaneDrain {
         startedAtMs + durationMs,
         this.#deps.random(),
       );
-      this.#ended.add({ ...record, outcome: verdict, failure, failureMessage });
+      ended = { ...record, outcome: verdict, failure, failureMessage };
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
-    tellAttempt(this.#deps.tail, this.#lane, delivery, this.#ended.latest);
+    this.#lease.add(ended);
+    tellAttempt(this.#deps.tail, this.#lane, delivery, ended);
+  }
+
+  /** The next request in the slot of the one that ended, where it may have it; others as they may. */
+  #goOn(slot: Slot): void {
+    const mayUse =
+      !this.#slotWait.isWaiting &&
+      this.#mayStart() &&
+      this.#run.mayStart(this.#deps.now()) &&
+      !this.#pace.mustWait(this.#run.inFlight > 0);
+    if (mayUse && slot.renew(this.#slots)) this.#startOne(slot);
+    else slot.giveBack();
     this.#startWhatMayStart();
-    if (this.#run.inFlight === 0 || this.#ended.isDue || (!this.#loading && this.#mayLoad()))
+    if (this.#run.inFlight === 0 || this.#lease.isKeepingDue || (!this.#loading && this.#mayLoad()))
       this.#wakeUp();
   }
 
-  /** Writes down what ended, and where the lane stands; undefined where the lease was lost. */
+  /** Undefined where the lease was lost. */
   async #keep(isLast: boolean): Promise<LaneAfterProgress | undefined> {
-    const { store, leases } = this.#deps;
-    const progress = {
+    const after = await this.#lease.keep({
       snapshot: this.#run.snapshot(),
-      attempts: this.#ended.take(),
       nextStartAtMs: this.#pace.nextStartAtMs,
       endpoint: this.#target.endpoint,
       isLast,
       readFromDay: this.#log.cursorFromDay,
-    };
-    for (;;) {
-      const askedAtMs = this.#deps.monotonicNow();
-      try {
-        const after = await store.keep({
-          lane: this.#lane,
-          fencing: this.#fencing,
-          progress,
-          leaseMs: leases.leaseMs,
-        });
-        if (!after) {
-          this.#isStopped = true;
-          this.#isFenced = true;
-          this.#deps.logger.warn(
-            { ...this.#lane, attempts: progress.attempts.length },
-            'a lane was taken over; its attempts are not kept',
-          );
-          return undefined;
-        }
-        this.#leaseEndsAtMs = askedAtMs + after.leaseLeftMs;
-        this.#isKeepFailing = false;
-        this.#adopt(after);
-        return after;
-      } catch (error) {
-        // What is not kept is sent again, so it is worth trying for as long as the lane is ours.
-        this.#isKeepFailing = true;
-        if (this.#deps.monotonicNow() + KEEP_RETRY_DELAY_MS >= this.#leaseEndsAtMs) throw error;
-        this.#deps.logger.warn(
-          { error, ...this.#lane },
-          'progress of a lane is not kept yet; trying again',
-        );
-        await this.#deps.pause(KEEP_RETRY_DELAY_MS);
-      }
-    }
+    });
+    if (after) this.#adopt(after);
+    return after;
   }
 
   #adopt(after: LaneAfterProgress): void {

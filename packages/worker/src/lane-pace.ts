@@ -2,7 +2,7 @@
 import type { ClaimedLane } from '@sluice/database/lanes';
 
 /** As much as goes out in a few round trips, so that many lanes fit into memory. */
-const PAGE_SIZE_MIN = 32;
+const PAGE_SIZE_MIN = 16;
 const PAGE_SIZE_MAX = 512;
 const PAGE_WINDOWS = 4;
 const FIRST_WINDOW_MIN = 8;
@@ -12,8 +12,12 @@ export function pageSize(window: number): number {
   return Math.min(Math.max(window * PAGE_WINDOWS, PAGE_SIZE_MIN), PAGE_SIZE_MAX);
 }
 
-/** A small backlog needs no more connections than it can use again; the window grows with the successes. */
-export function firstWindow(claimed: ClaimedLane): number {
+/**
+ * A small backlog needs no more connections than it can use again; the window grows with the successes.
+ * In a busy process it begins with one: there each further connection costs what it should save.
+ */
+export function firstWindow(claimed: ClaimedLane, isBusy: boolean): number {
+  if (isBusy) return 1;
   const backlog = claimed.lastSequence - claimed.cursor;
   return Math.min(claimed.window, Math.max(FIRST_WINDOW_MIN, Math.ceil(backlog / 8)));
 }

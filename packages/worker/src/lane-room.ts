@@ -18,9 +18,18 @@ export interface LaneRoomOptions {
   readonly onFailure: (error: unknown) => void;
 }
 
+interface WaitingJob {
+  readonly delivery: LaneDelivery;
+  readonly ended: Promise<unknown>;
+  readonly letGo: () => void;
+}
+
 export class LaneRoom {
   readonly #options: LaneRoomOptions;
+  readonly #waiting = new Set<WaitingJob>();
   readonly #still = new Set<Promise<unknown>>();
+  /** One for all of them: a thousand lanes are no thousand timers. */
+  #timer: NodeJS.Timeout | undefined;
 
   constructor(options: LaneRoomOptions) {
     this.#options = options;
@@ -32,24 +41,37 @@ export class LaneRoom {
   }
 
   /** @throws what the lane threw, while its job waits for it. */
-  async waitFor(delivery: LaneDelivery): Promise<void> {
-    const { stillAfterMs, stillMax, onFailure } = this.#options;
-    const ended = delivery.ended.then(() => true);
-    for (;;) {
-      let timer: NodeJS.Timeout | undefined;
-      const later = new Promise<false>((resolve) => {
-        timer = setTimeout(resolve, stillAfterMs, false);
-      });
-      const hasEnded = await Promise.race([ended, later]).finally(() => clearTimeout(timer));
-      if (hasEnded) return;
-      if (delivery.isStill(stillAfterMs) && this.#still.size < stillMax) break;
-    }
-    const rest = ended.catch(onFailure).finally(() => this.#still.delete(rest));
-    this.#still.add(rest);
+  waitFor(delivery: LaneDelivery): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const job = { delivery, ended: delivery.ended, letGo: resolve };
+      delivery.ended.then(() => resolve(), reject).finally(() => this.#waiting.delete(job));
+      this.#waiting.add(job);
+      if (!this.#timer) this.#lookLater();
+    });
   }
 
   /** Waits for all of them. */
   async close(): Promise<void> {
     await Promise.all(this.#still);
+  }
+
+  #look(): void {
+    const { stillAfterMs, stillMax, onFailure } = this.#options;
+    this.#timer = undefined;
+    for (const job of this.#waiting) {
+      if (this.#still.size >= stillMax) break;
+      if (!job.delivery.isStill(stillAfterMs)) continue;
+      this.#waiting.delete(job);
+      job.letGo();
+      const rest: Promise<unknown> = job.ended
+        .catch(onFailure)
+        .finally(() => this.#still.delete(rest));
+      this.#still.add(rest);
+    }
+    if (this.#waiting.size > 0) this.#lookLater();
+  }
+
+  #lookLater(): void {
+    this.#timer = setTimeout(() => this.#look(), this.#options.stillAfterMs);
   }
 }

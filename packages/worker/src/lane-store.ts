@@ -13,7 +13,7 @@ import {
 } from '@sluice/database/deliveries';
 import {
   claimLanes,
-  findLane,
+  findLanes,
   recordProgressOfLanes,
   type ClaimedLane,
   type DrainReport,
@@ -58,10 +58,14 @@ export function createLaneStore(database: Database, now: () => number): LaneStor
     ...options,
     run: (group: readonly DrainReport[]) => recordProgressOfLanes(database, group, now()),
   });
+  const finds = new GroupedCalls({
+    ...options,
+    run: (group: readonly LaneKey[]) => findLanes(database, group),
+  });
   return {
     claim: (claim) => claims.call(claim),
     load: (request) => loads.call(request),
     keep: (report) => reports.call(report),
-    find: (lane) => findLane(database, lane),
+    find: (lane) => finds.call(lane),
   };
 }

@@ -26,21 +26,22 @@ import { runNextImport } from './run-import.ts';
 import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
-import { FairSlots } from './fair-slots.ts';
 import { startHealthServer } from './health-server.ts';
 import { createHttpClient, outcomeOf, type HttpPost } from './http-client.ts';
 import { LaneRoom } from './lane-room.ts';
+import { createLaneSlots } from './lane-slots.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { createPurchases } from './purchases.ts';
 import { keepSigningKeys, secretOpener } from './keep-signing-keys.ts';
 import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
+import { SpareTime } from './spare-time.ts';
 import { startWebhookTasks } from './webhook-tasks.ts';
 import { webhookOptions } from './webhook-settings.ts';
 
-/** A request that takes longer says that its endpoint is far away or does not answer. */
-const SLOW_AFTER_MS = 50;
+/** A request that takes more of our spare time says that its endpoint is far away or does not answer. */
+const SLOW_AFTER_MS = 25;
 /** Events of a month without a partition go to the default one, which never shrinks. */
 const PARTITIONS_AHEAD_MONTHS = 3;
 const FORGETTING_INTERVAL_MS = 3_600_000;
@@ -93,20 +94,17 @@ lifecycle.defer('http client', () => http.close());
 
 const store = createLaneStore(database, now);
 const monotonicNow = () => performance.now();
-const slots = {
-  deliveries: new FairSlots({
-    slotsMax: settings.WORKER_REQUESTS_MAX,
-    slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
-    slowAfterMs: SLOW_AFTER_MS,
-    monotonicNow,
-  }),
-  probes: new FairSlots({
-    slotsMax: Math.ceil(settings.WORKER_REQUESTS_MAX / 4),
-    slowMax: Math.ceil(settings.WORKER_SLOW_REQUESTS_MAX / 4),
-    slowAfterMs: SLOW_AFTER_MS,
-    monotonicNow,
-  }),
-};
+const spare = new SpareTime({
+  idleMs: () => performance.eventLoopUtilization().idle,
+  monotonicNow,
+});
+const slots = createLaneSlots({
+  slotsMax: settings.WORKER_REQUESTS_MAX,
+  slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
+  slowAfterMs: SLOW_AFTER_MS,
+  monotonicNow,
+  spareMs: () => spare.totalMs(),
+});
 const room = new LaneRoom({
   stillAfterMs: SLOW_AFTER_MS,
   stillMax: settings.WORKER_SLOW_REQUESTS_MAX,
@@ -135,6 +133,7 @@ const draining = {
   openSecret: secretOpener(sealedText),
   now,
   monotonicNow,
+  spare,
   pause: sleep,
   random: Math.random,
   logger,
@@ -164,10 +163,11 @@ const consumers = await startConsumers(broker, {
     );
     return { outcome: 'done' };
   },
-  async wakeLane(lane) {
+  async wakeLane(lane, isPlaceWanted) {
     const delivery = deliverLane(
       {
         ...draining,
+        isPlaceWanted,
         store,
         slots,
         wakeLane: (key) => producer.wakeLane(key),

@@ -22,7 +22,7 @@ import { LaneDrain } from './lane-drain.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';
 
-export interface ReplayDeps extends Omit<LaneDrainDeps, 'store' | 'isAtEnd'> {
+export interface ReplayDeps extends Omit<LaneDrainDeps, 'store' | 'isAtEnd' | 'isPlaceWanted'> {
   readonly database: Database;
 }
 
@@ -49,7 +49,7 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
     lastSequence: Number.MAX_SAFE_INTEGER,
     windowMax: Math.min(claimed.windowMax ?? REPLAY_WINDOW_MAX, REPLAY_WINDOW_MAX),
   };
-  const drain = { ...deps, store, isAtEnd: () => store.isAllLoaded };
+  const drain = { ...deps, store, isAtEnd: () => store.isAllLoaded, isPlaceWanted: () => true };
   await new LaneDrain(drain, claimed, lane, claimedAtMs).run();
   return true;
 }

@@ -10,7 +10,7 @@ export const workerSettings = platformSettings.extend({
   ...billingSettings.shape,
   WORKER_HOST: z.string().default('127.0.0.1').describe('address of /livez, /readyz and /metrics'),
   WORKER_PORT: integer(0, 65_535, 8092).describe('0: any free one'),
-  WORKER_LANE_CONCURRENCY: integer(1, 10_000, 256).describe(
+  WORKER_LANE_CONCURRENCY: integer(1, 10_000, 1_024).describe(
     'lanes drained at the same time by one process, those that only wait for their endpoint not counted',
   ),
   WORKER_REQUESTS_MAX: integer(1, 10_000, 128).describe(

@@ -4,10 +4,11 @@
  * Between `lane-drain.ts` and `fair-slots.ts`.
  */
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
+import type { LaneSlice } from './lane-slice.ts';
 
 export interface SlotWaitOptions {
   readonly asker: SlotAsker;
-  readonly sliceEndsAtMs: number;
+  readonly slice: LaneSlice;
   readonly monotonicNow: () => number;
   /** The lane's turn, once a wait: it may take the slot within the call. */
   readonly onTurn: (takeSlot: () => Slot) => void;
@@ -30,7 +31,7 @@ export class SlotWait {
   }
 
   begin(slots: FairSlots): void {
-    const { asker, sliceEndsAtMs, monotonicNow, onTurn, onGivenUp } = this.#options;
+    const { asker, slice, onTurn } = this.#options;
     // Its turn may come within this very call.
     let hasCome = false;
     const leave = slots.wait(asker, () => {
@@ -40,19 +41,25 @@ export class SlotWait {
     });
     if (hasCome) return;
     this.#leave = leave;
-    this.#sliceTimer ??= setTimeout(
-      () => {
-        this.#end();
-        onGivenUp();
-      },
-      Math.max(0, sliceEndsAtMs - monotonicNow()),
-    );
+    this.#sliceTimer ??= setTimeout(() => this.#look(), slice.sliceMs);
   }
 
   /** Ends the wait, if there is one, and waits no more. */
   close(): void {
     clearTimeout(this.#sliceTimer);
     this.#end();
+  }
+
+  #look(): void {
+    const { slice, monotonicNow, onGivenUp } = this.#options;
+    this.#sliceTimer = undefined;
+    if (!this.isWaiting) return;
+    if (!slice.isOver(monotonicNow())) {
+      this.#sliceTimer = setTimeout(() => this.#look(), slice.sliceMs);
+      return;
+    }
+    this.#end();
+    onGivenUp();
   }
 
   #end(): void {

@@ -36,7 +36,7 @@ const SIGNING_KEYS_INTERVAL_MS = 60_000;
 const ALERTS_INTERVAL_MS = 10_000;
 const REPLAY_DRAINS = 2;
 const REPLAY_REQUESTS_MAX = 16;
-const REPLAY_SLOW_AFTER_MS = 100;
+const REPLAY_SLOW_AFTER_MS = 50;
 const REPLAY_POLL_INTERVAL_MS = 500;
 const CLEARING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
@@ -49,7 +49,7 @@ const REPLAYS_CLEARED_MAX = 10;
 /** Starts them; they stop with `lifecycle`. */
 export function startWebhookTasks(deps: WebhookTaskDeps): void {
   const { database, draining, lifecycle } = deps;
-  const { logger, now, monotonicNow } = draining;
+  const { logger, now, monotonicNow, spare } = draining;
   const start = (
     name: string,
     intervalMs: number,
@@ -81,6 +81,7 @@ export function startWebhookTasks(deps: WebhookTaskDeps): void {
     slowMax: REPLAY_REQUESTS_MAX,
     slowAfterMs: REPLAY_SLOW_AFTER_MS,
     monotonicNow,
+    spareMs: () => spare.totalMs(),
   });
   const replaying = { ...draining, database, slots: { deliveries: slots, probes: slots } };
   for (let drain = 1; drain <= REPLAY_DRAINS; drain++) {

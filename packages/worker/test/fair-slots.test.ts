@@ -4,11 +4,13 @@ import { FairSlots, type Slot, type SlotAsker } from '../src/fair-slots.ts';
 /** Slots on a clock of their own, and requests that take as long as the test says. */
 function createWorld(options: { slotsMax: number; slowMax?: number; slowAfterMs?: number }) {
   let nowMs = 0;
+  let busyMs = 0;
   const slots = new FairSlots({
     slowMax: 0,
     slowAfterMs: 1_000_000,
     ...options,
     monotonicNow: () => nowMs,
+    spareMs: () => nowMs - busyMs,
   });
   const running: { slot: Slot; endsAtMs: number }[] = [];
   const served: string[] = [];
@@ -44,7 +46,13 @@ function createWorld(options: { slotsMax: number; slowMax?: number; slowAfterMs?
     nowMs = untilMs;
   };
   const countOf = (name: string) => served.filter((one) => one === name).length;
-  return { slots, keepBusy, runUntil, served, countOf, setNow: (atMs: number) => (nowMs = atMs) };
+  const setNow = (atMs: number) => (nowMs = atMs);
+  /** Time passes in which the process has no moment to spare. */
+  const beBusy = (durationMs: number): void => {
+    nowMs += durationMs;
+    busyMs += durationMs;
+  };
+  return { slots, keepBusy, runUntil, served, countOf, setNow, beBusy };
 }
 
 describe('slots', () => {
@@ -102,6 +110,55 @@ describe('slots', () => {
     expect(served).toBe(2);
     expect(world.slots.slowCount).toBe(2);
     expect(world.slots.waitingCount).toBe(1);
+  });
+
+  test('stay with a request that waits for a busy process: that says nothing of its endpoint', () => {
+    const world = createWorld({ slotsMax: 1, slowMax: 10, slowAfterMs: 50 });
+    const first = world.slots.tryTake({ accountId: 1, lane: 'a' });
+    world.beBusy(500);
+    let served = 0;
+    world.slots.wait({ accountId: 2, lane: 'b' }, () => void served++);
+    expect(served).toBe(0);
+    expect(world.slots.slowCount).toBe(0);
+    first?.giveBack();
+    expect(served).toBe(1);
+  });
+
+  test('are kept by a lane for a few turns in a row, charged as they are, and then go to the next', () => {
+    const world = createWorld({ slotsMax: 1 });
+    const slot = world.slots.tryTake({ accountId: 1, lane: 'a' }) as Slot;
+    // Nobody waits: as often as it likes.
+    for (let turn = 0; turn < 100; turn++) expect(slot.renew(world.slots)).toBe(true);
+    const served: string[] = [];
+    const asker = { accountId: 1, lane: 'b' };
+    world.slots.wait(asker, () => {
+      served.push('b');
+      world.slots.takeTurn(asker);
+    });
+    expect(slot.renew(world.slots)).toBe(false);
+    slot.giveBack();
+    slot.giveBack();
+    expect(served).toEqual(['b']);
+
+    const other = createWorld({ slotsMax: 1 });
+    const warm = other.slots.tryTake({ accountId: 1, lane: 'a' }) as Slot;
+    other.slots.wait(asker, () => {});
+    let turns = 1;
+    while (warm.renew(other.slots)) turns++;
+    expect(turns).toBe(8);
+    const slow = createWorld({ slotsMax: 1 });
+    const late = slow.slots.tryTake({ accountId: 1, lane: 'a' }) as Slot;
+    slow.slots.wait(asker, () => {});
+    slow.setNow(101);
+    expect(late.renew(slow.slots)).toBe(false);
+  });
+
+  test('of one kind are not kept for the other', () => {
+    const { slots } = createWorld({ slotsMax: 1 });
+    const { slots: probes } = createWorld({ slotsMax: 1 });
+    const slot = slots.tryTake({ accountId: 1, lane: 'a' }) as Slot;
+    expect(slot.renew(probes)).toBe(false);
+    expect(slots.heldCount).toBe(1);
   });
 
   test('are not given to who has left', () => {

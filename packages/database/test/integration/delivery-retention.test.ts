@@ -132,6 +132,40 @@ describe('days', () => {
     expect(await sequences('delivery_log', failing)).toEqual(range(21, 24));
   });
 
+  test('keep what a replay that runs has still to send, and by what it chooses, and nothing once it ended', async () => {
+    await makeDeliveryPartitions(database, day(0), 6);
+    const webhookId = await makeLane(6, 4, 24);
+    const bystander = await makeLane(6, 4, 24);
+    const replay = async (criteria: object) => {
+      await sql`
+        insert into webhook_replays (environment_id, webhook_id, created_at, created_by, criteria, rate_per_second,
+                                     through_sequence, cursor_sequence, endpoint)
+        values (1, ${webhookId}, now(), 'test', ${JSON.stringify(criteria)}::jsonb, 10, 11, 5, 'http://receiver.test/')`.execute(
+        database,
+      );
+    };
+    const end = () =>
+      sql`update webhook_replays set state = 'done', ended_at = now() where state = 'running'`.execute(
+        database,
+      );
+    await replay({ states: ['delivered'] });
+    await dropOldDeliveries(database, day(5), 1);
+    for (const table of ['delivery_log', 'delivery_attempts'] as const) {
+      expect(await sequences(table, webhookId)).toEqual([...range(6, 11), ...range(21, 24)]);
+      expect(await sequences(table, bystander)).toEqual(range(21, 24));
+    }
+
+    // One that chooses by nothing that was attempted needs no attempts.
+    await end();
+    await replay({});
+    await dropOldDeliveries(database, day(5), 1);
+    expect(await sequences('delivery_log', webhookId)).toEqual([...range(6, 11), ...range(21, 24)]);
+    expect(await sequences('delivery_attempts', webhookId)).toEqual(range(21, 24));
+    await end();
+    await dropOldDeliveries(database, day(5), 1);
+    expect(await sequences('delivery_log', webhookId)).toEqual(range(21, 24));
+  });
+
   test('without a partition lose nothing, and are cleared when they are old', async () => {
     const webhookId = await makeLane(3, 2, 3);
     expect(await makeDeliveryPartitions(database, day(0), 3)).toBe(0);

@@ -11,6 +11,8 @@ export interface RawAnswer {
 export interface RawConnection {
   readonly socket: Socket;
   write(bytes: string | Uint8Array): void;
+  /** All that came so far. */
+  text(): string;
   /** Resolves with the first whole answer, or what there is once the connection ends. */
   answer(): Promise<RawAnswer>;
   destroy(): void;
@@ -42,6 +44,7 @@ export function openRaw(port: number): RawConnection {
   return {
     socket,
     write: (bytes) => void socket.write(bytes),
+    text: () => text,
     answer: () =>
       new Promise((resolve) => {
         const check = () => {

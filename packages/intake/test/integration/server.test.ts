@@ -273,6 +273,18 @@ describe('hostile connections', () => {
     },
   );
 
+  test('a connection on which HEAD was asked takes the next call, and ends where it shall', async () => {
+    const raw = openRaw(intake.port);
+    raw.write('HEAD /livez HTTP/1.1\r\nHost: a\r\n\r\n');
+    await vi.waitFor(() => expect(raw.text()).toMatch(/^HTTP\/1.1 200 .*\r\n\r\n$/s), 5_000);
+    raw.write('GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
+    expect(raw.text()).toMatch(/alive\n$/);
+    const last = openRaw(intake.port);
+    last.write('HEAD /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n');
+    await vi.waitFor(() => expect(last.socket.closed).toBe(true), 5_000);
+  });
+
   test('a chunked body is read whole', async () => {
     const raw = openRaw(intake.port);
     raw.write(head('/v1/track', 'Transfer-Encoding: chunked', 'X-Strict-Mode: 1'));

@@ -1,34 +1,49 @@
 /**
- * The published browser client, unmodified, in a page. A file of its own: jsdom replaces the
- * process's `fetch` dispatcher, which other clients would notice.
+ * The published browser client, unmodified, in a page: every call that it has, what is sent, the
+ * status that comes back, and the effect read back. A method that the client gains and these lists lack
+ * fails a test. A file of its own: jsdom replaces the process's `fetch` dispatcher, which other clients
+ * would notice.
  */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { DEMO } from '@sluice/database/seed-demo';
 import { JSDOM } from 'jsdom';
-import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
 
 type Call = (...arguments_: unknown[]) => Promise<unknown>;
+type Method = 'alias' | 'group' | 'identify' | 'page' | 'pageview' | 'screen' | 'track';
 interface AnalyticsBrowser {
-  load(settings: {
-    writeKey: string;
-    cdnURL: string;
-  }): Promise<[Record<'page' | 'track' | 'identify' | 'group', Call>]>;
+  load(settings: { writeKey: string; cdnURL: string }): Promise<[Record<Method, Call>]>;
 }
 
+/** What is done to the client in its page; nothing of it is a call. */
+const LOCAL_METHODS = [
+  '_dispatch', 'addDestinationMiddleware', 'addSourceMiddleware', 'constructor', 'debug', 'deregister', 'emit',
+  'failedInitializations', 'initialize', 'Integrations', 'noConflict', 'normalize', 'off', 'on', 'once', 'plugins', 'push',
+  'queryString', 'ready', 'register', 'reset', 'setAnonymousId', 'storage', 'timeout', 'use', 'VERSION',
+]; // prettier-ignore
+
+/**
+ * Listeners on elements that call `track`. They are in a part of the client that it loads from where it
+ * came from itself, which no page of jsdom's can.
+ */
+const LISTENER_METHODS = ['trackClick', 'trackForm', 'trackLink', 'trackSubmit'];
+
 let fleet: Fleet;
+let page: JSDOM;
+let analytics: Record<Method, Call>;
+/** `METHOD /path status` of every request of the page. */
+const exchanges: string[] = [];
+
 beforeAll(async () => {
   fleet = await startFleet();
-});
-afterAll(() => fleet.close());
-
-test('loads its settings from us, and what a visitor did becomes the person’s', async () => {
-  const page = new JSDOM('<title>Shop</title>', {
+  page = new JSDOM('<title>Shop</title>', {
     url: 'http://shop.example/pricing',
     runScripts: 'outside-only',
     pretendToBeVisual: true,
   });
+  noteExchanges();
   const script = createRequire(import.meta.url).resolve(
     '@customerio/cdp-analytics-browser/dist/umd/index.js',
   );
@@ -36,22 +51,129 @@ test('loads its settings from us, and what a visitor did becomes the person’s'
   const { AnalyticsNext } = page.window as unknown as {
     AnalyticsNext: { AnalyticsBrowser: AnalyticsBrowser };
   };
-  const [analytics] = await AnalyticsNext.AnalyticsBrowser.load({
+  [analytics] = await AnalyticsNext.AnalyticsBrowser.load({
     writeKey: DEMO.writeKey,
     cdnURL: fleet.intake.url,
   });
-  await analytics.track('looked around', { colour: 'red' });
-  await analytics.page('Pricing');
-  await analytics.identify('b-1', { plan: 'browser' });
-  await analytics.track('signed up');
-  await analytics.group('browser-company');
-
-  expect(await fleet.event('b-1', 'looked around')).toMatchObject({ data: { colour: 'red' } });
-  await fleet.event('b-1', 'Pricing');
-  await fleet.event('b-1', 'signed up');
-  await vi.waitFor(async () => {
-    expect((await fleet.customer('b-1')).attributes['plan']).toBe('browser');
-    expect(await fleet.relationships('b-1')).toContain('browser-company');
-  }, WAIT);
+});
+afterAll(async () => {
   page.window.close();
+  await fleet.close();
+});
+
+function noteExchanges(): void {
+  const { prototype } = page.window.XMLHttpRequest;
+  const { value: open } = Object.getOwnPropertyDescriptor(prototype, 'open') as {
+    value: (this: XMLHttpRequest, ...given: unknown[]) => void;
+  };
+  prototype.open = function noted(this: XMLHttpRequest, method: string, url: string, ...rest) {
+    this.addEventListener('loadend', () =>
+      exchanges.push(`${method.toUpperCase()} ${new URL(url).pathname} ${this.status}`),
+    );
+    open.call(this, method, url, ...rest);
+  } as typeof prototype.open;
+}
+
+async function expectEvent(name: string, type: string): Promise<void> {
+  expect(await fleet.event('b-1', name)).toMatchObject({ type });
+}
+
+interface Row {
+  readonly method: Method;
+  readonly send: () => unknown;
+  readonly sent: string;
+  readonly effect: () => Promise<unknown>;
+}
+
+const ROWS: readonly Row[] = [
+  {
+    method: 'identify',
+    send: () => analytics.identify('b-1', { plan: 'browser' }),
+    sent: 'POST /v1/i 200',
+    effect: async () => expect((await fleet.customer('b-1')).attributes['plan']).toBe('browser'),
+  },
+  {
+    method: 'track',
+    send: () => analytics.track('signed up', { colour: 'red' }),
+    sent: 'POST /v1/t 200',
+    effect: async () =>
+      expect(await fleet.event('b-1', 'signed up')).toMatchObject({ data: { colour: 'red' } }),
+  },
+  {
+    method: 'page',
+    send: () => analytics.page('Pricing'),
+    sent: 'POST /v1/p 200',
+    effect: () => expectEvent('Pricing', 'page'),
+  },
+  {
+    method: 'pageview',
+    send: () => analytics.pageview('/old-style'),
+    sent: 'POST /v1/p 200',
+    effect: async () => {
+      const views = (await fleet.events('b-1')).map(({ data }) => data['path']);
+      expect(views).toContain('/old-style');
+    },
+  },
+  {
+    method: 'screen',
+    send: () => analytics.screen('Cart'),
+    sent: 'POST /v1/s 200',
+    effect: () => expectEvent('Cart', 'screen'),
+  },
+  {
+    method: 'group',
+    send: () => analytics.group('browser-company'),
+    sent: 'POST /v1/g 200',
+    effect: async () => expect(await fleet.relationships('b-1')).toContain('browser-company'),
+  },
+  {
+    method: 'alias',
+    send: () => analytics.alias('b-1', 'b-former'),
+    sent: 'POST /v1/a 200',
+    effect: async () => {
+      expect((await fleet.customer('b-1')).attributes['colour']).toBe('blue');
+      await expect(fleet.customer('b-former')).rejects.toMatchObject({ statusCode: 404 });
+    },
+  },
+];
+
+test('loads its settings from us, and what a visitor did becomes the person’s', async () => {
+  expect(exchanges).toEqual([`GET /v1/projects/${DEMO.writeKey}/settings 200`]);
+  await analytics.track('looked around');
+  await analytics.identify('b-1', {});
+  await fleet.event('b-1', 'looked around');
+});
+
+// In order: a row may stand on what those before it made.
+describe('AnalyticsBrowser', () => {
+  beforeAll(async () => {
+    await fetch(`${fleet.intake.url}/v1/i`, {
+      method: 'POST',
+      body: JSON.stringify({
+        writeKey: DEMO.writeKey,
+        userId: 'b-former',
+        traits: { colour: 'blue' },
+      }),
+    });
+    await vi.waitFor(() => fleet.customer('b-former'), WAIT);
+  });
+
+  test.each(ROWS)('$method → $sent', async ({ send, sent, effect }) => {
+    const before = exchanges.length;
+    await send();
+    await vi.waitFor(() => expect(exchanges.slice(before)).toEqual([sent]), WAIT);
+    await vi.waitFor(effect, WAIT);
+  });
+
+  test('every call of the client is in the table', () => {
+    const methods = new Set<string>();
+    for (
+      let prototype: object | null = Object.getPrototypeOf(analytics);
+      prototype !== null && Object.getPrototypeOf(prototype) !== null;
+      prototype = Object.getPrototypeOf(prototype)
+    )
+      for (const name of Object.getOwnPropertyNames(prototype)) methods.add(name);
+    const listed = [...ROWS.map(({ method }) => method), ...LOCAL_METHODS, ...LISTENER_METHODS];
+    expect(listed.toSorted()).toEqual([...methods].toSorted());
+  });
 });

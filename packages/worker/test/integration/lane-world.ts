@@ -17,8 +17,9 @@ import { sql } from 'kysely';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
 import { FairSlots } from '../../src/fair-slots.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
+import { SpareTime } from '../../src/spare-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.ts';
-import type { LaneSlots } from '../../src/lane-drain-deps.ts';
+import type { LaneSlots } from '../../src/lane-slots.ts';
 import { createLaneStore } from '../../src/lane-store.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -148,6 +149,7 @@ function createSlots(): LaneSlots {
     slowMax: 100,
     slowAfterMs: 50,
     monotonicNow: () => performance.now(),
+    spareMs: () => performance.now(),
   };
   return { deliveries: new FairSlots(options), probes: new FairSlots(options) };
 }
@@ -163,11 +165,16 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
       world.sent.push(eventId);
       return world.behave(request, eventId);
     },
+    isPlaceWanted: () => true,
     openSecret: (_, sealed) => sealed,
     wakeLane: async () => void world.wakes.push('now'),
     wakeLaneAt: async (_, atMs) => void world.wakes.push(atMs),
     now: () => world.nowMs,
     monotonicNow: () => performance.now(),
+    spare: new SpareTime({
+      idleMs: () => performance.now(),
+      monotonicNow: () => performance.now(),
+    }),
     pause: (durationMs) => new Promise((resolve) => setTimeout(resolve, durationMs)),
     random: () => 0.5,
     logger,

@@ -1,0 +1,106 @@
+/**
+ * The lease under which one drain sends, and what is written down under it.
+ *
+ * A request is started only while the lease outlives its timeout, and every write names the lease's
+ * fencing number: two workers never send one lane at the same time. Results are kept in groups: while
+ * one group is being written the next one gathers, so a busy lane writes few large groups and a quiet
+ * one waits for nothing.
+ *
+ * Part of `lane-drain.ts`; `lane-store.ts` writes.
+ */
+import type {
+  AttemptRecord,
+  LaneAfterProgress,
+  LaneKey,
+  LaneProgress,
+} from '@sluice/database/lanes';
+import { EndedAttempts } from './ended-attempts.ts';
+import type { LaneDrainDeps } from './lane-drain-deps.ts';
+
+const KEEP_RETRY_DELAY_MS = 250;
+
+export class LaneLease {
+  readonly #deps: LaneDrainDeps;
+  readonly #lane: LaneKey;
+  readonly #fencing: number;
+  readonly #ended: EndedAttempts;
+  /** By the monotonic clock, and never later than the database's own time. */
+  #endsAtMs: number;
+  #isKeepFailing = false;
+  #isFenced = false;
+
+  /** @param onDue - called when time has made it due to keep what ended. */
+  constructor(
+    deps: LaneDrainDeps,
+    lane: LaneKey,
+    claimed: { readonly fencing: number; readonly atMs: number },
+    onDue: () => void,
+  ) {
+    this.#deps = deps;
+    this.#lane = lane;
+    this.#fencing = claimed.fencing;
+    this.#endsAtMs = claimed.atMs + deps.leases.leaseMs;
+    this.#ended = new EndedAttempts(onDue, deps.spare);
+  }
+
+  /** It was lost to another worker: nothing more is kept. */
+  get isFenced(): boolean {
+    return this.#isFenced;
+  }
+
+  get isKeepingDue(): boolean {
+    return this.#ended.isDue;
+  }
+
+  mayStart(nowMs: number): boolean {
+    const { timeoutMs } = this.#deps.leases;
+    return !this.#isFenced && !this.#isKeepFailing && nowMs + timeoutMs < this.#endsAtMs;
+  }
+
+  /** To be kept with the next group. */
+  add(attempt: AttemptRecord): void {
+    this.#ended.add(attempt);
+  }
+
+  /**
+   * Writes down what ended, and where the lane stands; undefined where the lease was lost.
+   *
+   * @throws when that did not work for as long as the lease lasts.
+   */
+  async keep(progress: Omit<LaneProgress, 'attempts'>): Promise<LaneAfterProgress | undefined> {
+    const { store, leases, logger, monotonicNow, pause } = this.#deps;
+    const attempts = this.#ended.take();
+    for (;;) {
+      const askedAtMs = monotonicNow();
+      try {
+        const after = await store.keep({
+          lane: this.#lane,
+          fencing: this.#fencing,
+          progress: { ...progress, attempts },
+          leaseMs: leases.leaseMs,
+        });
+        if (after) this.#endsAtMs = askedAtMs + after.leaseLeftMs;
+        else {
+          this.#isFenced = true;
+          logger.warn(
+            { ...this.#lane, attempts: attempts.length },
+            'a lane was taken over; its attempts are not kept',
+          );
+        }
+        this.#isKeepFailing = false;
+        return after;
+      } catch (error) {
+        // What is not kept is sent again, so it is worth trying for as long as the lane is ours.
+        this.#isKeepFailing = true;
+        if (monotonicNow() + KEEP_RETRY_DELAY_MS >= this.#endsAtMs) throw error;
+        logger.warn({ error, ...this.#lane }, 'progress of a lane is not kept yet; trying again');
+        await pause(KEEP_RETRY_DELAY_MS);
+      }
+    }
+  }
+
+  /** Nothing is added any more. */
+  close(): void {
+    this.#ended.close();
+  }
+}

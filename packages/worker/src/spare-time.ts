@@ -1,0 +1,48 @@
+/**
+ * What the process has left: the time for which it had nothing to do. While it has none, an answer that
+ * comes late says nothing of the endpoint, and one more request at a time would only make all of them
+ * later.
+ *
+ * Used by `lane-drain.ts`, to which `main.ts` gives the event loop's own count.
+ */
+export interface SpareTimeOptions {
+  /** How long the event loop has had nothing to do, in all. Milliseconds. */
+  readonly idleMs: () => number;
+  /** Milliseconds, never set back. */
+  readonly monotonicNow: () => number;
+}
+
+const LOOK_INTERVAL_MS = 20;
+/** Less than this part of the time: one request more at a time would not be answered sooner. */
+const SHARE_MIN = 0.25;
+
+export class SpareTime {
+  readonly #options: SpareTimeOptions;
+  #lookedAtMs: number;
+  #idleBeforeMs: number;
+  #isShort = false;
+
+  constructor(options: SpareTimeOptions) {
+    this.#options = options;
+    this.#lookedAtMs = options.monotonicNow();
+    this.#idleBeforeMs = options.idleMs();
+  }
+
+  /** In all, since the process began. */
+  totalMs(): number {
+    return this.#options.idleMs();
+  }
+
+  /** True where there was next to none lately. */
+  isShort(): boolean {
+    const nowMs = this.#options.monotonicNow();
+    const elapsedMs = nowMs - this.#lookedAtMs;
+    if (elapsedMs >= LOOK_INTERVAL_MS) {
+      const idleMs = this.#options.idleMs();
+      this.#isShort = idleMs - this.#idleBeforeMs < elapsedMs * SHARE_MIN;
+      this.#lookedAtMs = nowMs;
+      this.#idleBeforeMs = idleMs;
+    }
+    return this.#isShort;
+  }
+}
