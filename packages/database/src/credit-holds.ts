@@ -8,16 +8,15 @@
  *
  * Index: the primary key; `credit_holds_ending` for the sweep.
  */
-import { captureHold, takeCredits } from '@sluice/domain/credit-ledger';
+import { captureHold } from '@sluice/domain/credit-ledger';
 import { sql, type Transaction } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 import {
-  hasTransaction,
   insertTransaction,
   listGrants,
-  listLiveGrants,
   listMoves,
   lockAccount,
+  takeOnce,
   write,
   type CreditAccount,
 } from './credit-transactions.ts';
@@ -41,13 +40,8 @@ export async function holdCredits(
   },
   nowMs: number,
 ): Promise<HoldOutcome> {
-  const locked = await lockAccount(transaction, account);
-  if (await hasTransaction(transaction, account, hold.key)) return { outcome: 'repeated' };
-  const grants = await listLiveGrants(transaction, account);
-  const taken = takeCredits(grants, hold.amount, 'held', nowMs, hold.hasAllowance);
-  if (taken.outcome === 'insufficient') return taken;
-  await insertTransaction(transaction, account, hold.key, 'hold', nowMs);
-  await write(transaction, account, locked, hold.key, grants, taken.moves, nowMs);
+  const taken = await takeOnce(transaction, account, hold, 'hold', nowMs);
+  if (taken.outcome !== 'taken') return taken;
   await sql`
     insert into credit_holds (account_id, kind, hold_key, amount, expires_at)
     values (${account.accountId}, ${account.kind}, ${hold.key}, ${hold.amount},

@@ -7,7 +7,13 @@
  * `credit_entries_of_transaction`.
  */
 import type { CreditKind } from '@sluice/domain/catalogue';
-import { applyMoves, type Grant, type Move, type Place } from '@sluice/domain/credit-ledger';
+import {
+  applyMoves,
+  takeCredits,
+  type Grant,
+  type Move,
+  type Place,
+} from '@sluice/domain/credit-ledger';
 import { AppError } from '@sluice/domain/errors';
 import { sql, type Transaction } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from './columns.ts';
@@ -41,6 +47,32 @@ export async function lockAccount(
   const [row] = rows;
   if (!row) throw new AppError('BUG', 'a credit account is gone');
   return { lastGrantId: row.lastGrantId, lastEntryId: Number(row.lastEntryId) };
+}
+
+export type TakeOnceOutcome =
+  | { readonly outcome: 'taken' }
+  /** This fact has been written down before. */
+  | { readonly outcome: 'repeated' }
+  | { readonly outcome: 'insufficient'; readonly available: number };
+
+/** Takes `amount` in burn order, or nothing: used at once, or held. */
+export async function takeOnce(
+  transaction: Transaction<Tables>,
+  account: CreditAccount,
+  taking: { readonly amount: number; readonly key: string; readonly hasAllowance: boolean },
+  reason: 'debit' | 'hold',
+  nowMs: number,
+): Promise<TakeOnceOutcome> {
+  const { amount, key, hasAllowance } = taking;
+  const locked = await lockAccount(transaction, account);
+  if (await hasTransaction(transaction, account, key)) return { outcome: 'repeated' };
+  const grants = await listLiveGrants(transaction, account);
+  const to = reason === 'debit' ? 'used' : 'held';
+  const taken = takeCredits(grants, amount, to, nowMs, hasAllowance);
+  if (taken.outcome === 'insufficient') return taken;
+  await insertTransaction(transaction, account, key, reason, nowMs);
+  await write(transaction, account, locked, key, grants, taken.moves, nowMs);
+  return { outcome: 'taken' };
 }
 
 export async function insertTransaction(

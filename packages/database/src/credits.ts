@@ -11,7 +11,6 @@
 import {
   expireCredits,
   refundDebit,
-  takeCredits,
   type Grant,
   type Move,
   type Pool,
@@ -25,6 +24,7 @@ import {
   listLiveGrants,
   listMoves,
   lockAccount,
+  takeOnce,
   write,
   type CreditAccount,
 } from './credit-transactions.ts';
@@ -88,14 +88,8 @@ export async function debitCredits(
   debit: { readonly amount: number; readonly key: string; readonly hasAllowance: boolean },
   nowMs: number,
 ): Promise<DebitOutcome> {
-  const locked = await lockAccount(transaction, account);
-  if (await hasTransaction(transaction, account, debit.key)) return { outcome: 'repeated' };
-  const grants = await listLiveGrants(transaction, account);
-  const taken = takeCredits(grants, debit.amount, 'used', nowMs, debit.hasAllowance);
-  if (taken.outcome === 'insufficient') return taken;
-  await insertTransaction(transaction, account, debit.key, 'debit', nowMs);
-  await write(transaction, account, locked, debit.key, grants, taken.moves, nowMs);
-  return { outcome: 'debited' };
+  const taken = await takeOnce(transaction, account, debit, 'debit', nowMs);
+  return taken.outcome === 'taken' ? { outcome: 'debited' } : taken;
 }
 
 export type RefundOutcome =

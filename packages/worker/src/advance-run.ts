@@ -36,7 +36,8 @@ import {
 import type { StepName } from '@sluice/domain/run-workflow';
 import type { Logger } from '@sluice/platform/logger';
 import { endRun, endRunByStep } from './end-run.ts';
-import { STEPS, type StepContext, type StepInput, type StepOutput } from './purchase-steps.ts';
+import { STEPS } from './purchase-steps.ts';
+import type { Step, StepContext, StepInput, StepOutput } from './run-step.ts';
 import { settleInvoice } from './settle-invoice.ts';
 
 export interface AdvanceRunDeps {
@@ -107,7 +108,7 @@ async function doStep(
   attempt: number,
 ): Promise<AdvanceOutcome | 'advanced'> {
   const { database, vendor, catalogue } = deps;
-  const step = STEPS[name];
+  const step: Step = STEPS[name];
   const nowMs = deps.now();
   // An account has one customer, so two runs of it use one key.
   const key =

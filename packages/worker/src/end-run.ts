@@ -9,7 +9,8 @@ import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
 import type { StepName } from '@sluice/domain/run-workflow';
 import type { Transaction } from 'kysely';
-import { AMOUNT_CHANGED, checkoutOf, type StepOutput } from './purchase-steps.ts';
+import { checkoutOf, type StepOutput } from './run-step.ts';
+import { AMOUNT_CHANGED } from './subscription-steps.ts';
 import { recordEnding } from './record-ending.ts';
 
 interface EndRunDeps {

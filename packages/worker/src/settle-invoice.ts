@@ -11,7 +11,7 @@ import type { InvoiceStatus } from '@sluice/billing-vendor/vendor';
 import { FAILURE_MESSAGES } from '@sluice/domain/decline-message';
 import type { Money } from '@sluice/domain/money';
 import type { Transaction } from 'kysely';
-import { purchaseOf } from './purchase-steps.ts';
+import { purchaseOf } from './run-step.ts';
 import { recordEnding } from './record-ending.ts';
 
 const DAY_MS = 86_400_000;

@@ -9,16 +9,19 @@ let world: Purchases;
 let accountId: number;
 let customerId: string;
 
-beforeEach(async () => {
-  world = await startPurchases();
-  accountId = await world.addAccount('pm_card_visa');
-  const run = await world.start(accountId, 'invoiced', 'checkout', {
+const startCheckout = (planId: string) =>
+  world.start(accountId, 'invoiced', 'checkout', {
     type: 'checkout',
-    plan: CATALOGUE.plans.find((plan) => plan.id === 'premium_month')!,
+    plan: CATALOGUE.plans.find((plan) => plan.id === planId)!,
     quantity: 1,
     couponCode: null,
     paymentMethodId: null,
   } as never);
+
+beforeEach(async () => {
+  world = await startPurchases();
+  accountId = await world.addAccount('pm_card_visa');
+  const run = await startCheckout('premium_month');
   await world.finish(run);
   const found = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
   customerId = (found.outcome === 'ok' && found.value) || '';
@@ -82,13 +85,7 @@ test('a subscription that ends unpaid ends the plan; a plan bought afterwards be
   await tellEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
   await world.vendor.setDefaultCard(customerId, 'pm_card_visa');
-  const run = await world.start(accountId, 'invoiced', 'checkout', {
-    type: 'checkout',
-    plan: CATALOGUE.plans.find((plan) => plan.id === 'essentials_month')!,
-    quantity: 1,
-    couponCode: null,
-    paymentMethodId: null,
-  } as never);
+  const run = await startCheckout('essentials_month');
   expect(await world.finish(run)).toMatchObject({ status: 'success' });
   await tellEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'active' });

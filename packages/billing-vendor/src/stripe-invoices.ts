@@ -1,0 +1,135 @@
+/** Invoices of single purchases, as the vendor's SDK has them. */
+import type { Stripe } from 'stripe';
+import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
+import { toInvoice } from './stripe-objects.ts';
+import { callStripe } from './stripe-outcome.ts';
+import type { Vendor, VendorInvoice } from './vendor.ts';
+
+type Invoices = Pick<
+  Vendor,
+  | 'createInvoice'
+  | 'addLine'
+  | 'finalizeInvoice'
+  | 'payInvoice'
+  | 'discardInvoice'
+  | 'findInvoice'
+  | 'findInvoiceOfRun'
+  | 'listInvoices'
+  | 'listOpenInvoices'
+>;
+
+export function createStripeInvoices(stripe: Stripe): Invoices {
+  const findInvoice: Vendor['findInvoice'] = (invoiceId) =>
+    callStripe(async () => {
+      try {
+        return toInvoice(
+          await stripe.invoices.retrieve(invoiceId, { expand: ['confirmation_secret'] }),
+        );
+      } catch (error) {
+        if (isMissing(error)) return deletedInvoice(invoiceId);
+        throw error;
+      }
+    });
+
+  return {
+    findInvoice,
+
+    listOpenInvoices: (customerId) =>
+      callStripe(async () => {
+        const open = { customer: customerId, status: 'open', limit: LOOKUP_COUNT_MAX } as const;
+        return (await stripe.invoices.list(open)).data.map(toInvoice);
+      }),
+
+    createInvoice: ({ customerId, accountId, runId, currency }, key) =>
+      callStripe(async () =>
+        toInvoice(
+          await stripe.invoices.create(
+            {
+              customer: customerId,
+              currency,
+              collection_method: 'charge_automatically',
+              // The vendor must never collect by itself: a purchase that ended stays ended.
+              auto_advance: false,
+              pending_invoice_items_behavior: 'exclude',
+              metadata: { run_id: runId, account_id: String(accountId) },
+            },
+            { idempotencyKey: key },
+          ),
+        ),
+      ),
+
+    addLine: ({ customerId, invoiceId, price, description, runId }, key) =>
+      callStripe(async () => {
+        await stripe.invoiceItems.create(
+          {
+            customer: customerId,
+            invoice: invoiceId,
+            amount: price.amount,
+            currency: price.currency,
+            description,
+            metadata: { run_id: runId },
+          },
+          { idempotencyKey: key },
+        );
+        return null;
+      }),
+
+    finalizeInvoice: (invoiceId, key) =>
+      callStripe(async () =>
+        toInvoice(
+          await stripe.invoices.finalizeInvoice(
+            invoiceId,
+            { auto_advance: false, expand: ['confirmation_secret'] },
+            { idempotencyKey: key },
+          ),
+        ),
+      ),
+
+    payInvoice: (invoiceId, key) =>
+      callStripe(async () =>
+        toInvoice(
+          await stripe.invoices.pay(invoiceId, { off_session: true }, { idempotencyKey: key }),
+        ),
+      ),
+
+    async discardInvoice(invoiceId, key) {
+      const found = await findInvoice(invoiceId);
+      if (found.outcome !== 'ok') return found;
+      if (found.value.status === 'draft')
+        return callStripe(async () => {
+          await stripe.invoices.del(invoiceId, undefined, { idempotencyKey: `${key}:delete` });
+          return deletedInvoice(invoiceId);
+        });
+      if (found.value.status !== 'open') return found;
+      return callStripe(async () =>
+        toInvoice(await stripe.invoices.voidInvoice(invoiceId, undefined, { idempotencyKey: key })),
+      );
+    },
+
+    listInvoices: (after) =>
+      callStripe(async () => pageOf(await stripe.invoices.list(part(after)), toInvoice)),
+
+    findInvoiceOfRun: (customerId, runId) =>
+      callStripe(async () => {
+        // Listing by customer is consistent at once; the vendor's search lags.
+        const { data } = await stripe.invoices.list({
+          customer: customerId,
+          limit: LOOKUP_COUNT_MAX,
+        });
+        const found = data.find((invoice) => invoice.metadata?.['run_id'] === runId);
+        return found ? toInvoice(found) : null;
+      }),
+  };
+}
+
+const deletedInvoice = (invoiceId: string): VendorInvoice => ({
+  invoiceId,
+  customerId: '',
+  status: 'deleted',
+  total: { amount: 0, currency: '' },
+  runId: null,
+  accountId: null,
+  lineCount: 0,
+  clientSecret: null,
+  subscriptionId: null,
+});

@@ -1,0 +1,111 @@
+/** Subscriptions, as the vendor's SDK has them. A change is paid for at once or does not happen. */
+import type { Stripe } from 'stripe';
+import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
+import { toSubscription } from './stripe-objects.ts';
+import { callStripe } from './stripe-outcome.ts';
+import type { SubscriptionChange, Vendor } from './vendor.ts';
+
+type Subscriptions = Pick<
+  Vendor,
+  | 'createSubscription'
+  | 'changeSubscription'
+  | 'previewChange'
+  | 'findSubscription'
+  | 'readSubscription'
+  | 'listSubscriptions'
+>;
+
+export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
+  return {
+    listSubscriptions: (after) =>
+      callStripe(async () =>
+        pageOf(
+          await stripe.subscriptions.list({ ...part(after), expand: ['data.latest_invoice'] }),
+          toSubscription,
+        ),
+      ),
+
+    createSubscription: ({ customerId, priceId, quantity, couponCode, runId }, key) =>
+      callStripe(async () =>
+        toSubscription(
+          await stripe.subscriptions.create(
+            {
+              customer: customerId,
+              items: [{ price: priceId, quantity, metadata: { run_id: runId } }],
+              payment_behavior: 'error_if_incomplete',
+              off_session: true,
+              ...(couponCode !== null && { discounts: [{ coupon: couponCode }] }),
+              metadata: { run_id: runId },
+              expand: ['latest_invoice'],
+            },
+            { idempotencyKey: key },
+          ),
+        ),
+      ),
+
+    changeSubscription: (subscriptionId, change, key) =>
+      callStripe(async () =>
+        toSubscription(
+          await stripe.subscriptions.update(
+            subscriptionId,
+            {
+              items: itemsOf(change),
+              proration_behavior: 'always_invoice',
+              payment_behavior: 'error_if_incomplete',
+              proration_date: Math.floor(change.prorationAtMs / 1_000),
+              off_session: true,
+              ...(change.couponCode !== null && { discounts: [{ coupon: change.couponCode }] }),
+              ...(change.isPlanChange && { metadata: { run_id: change.runId } }),
+              expand: ['latest_invoice'],
+            },
+            { idempotencyKey: key },
+          ),
+        ),
+      ),
+
+    previewChange: (subscriptionId, change) =>
+      callStripe(async () => {
+        const preview = await stripe.invoices.createPreview({
+          subscription: subscriptionId,
+          subscription_details: {
+            items: itemsOf(change),
+            proration_behavior: 'always_invoice',
+            proration_date: Math.floor(change.prorationAtMs / 1_000),
+          },
+          ...(change.couponCode !== null && { discounts: [{ coupon: change.couponCode }] }),
+        });
+        return { amount: preview.total, currency: preview.currency };
+      }),
+
+    findSubscription: (customerId) =>
+      callStripe(async () => {
+        const { data } = await stripe.subscriptions.list({
+          customer: customerId,
+          limit: LOOKUP_COUNT_MAX,
+          expand: ['data.latest_invoice'],
+        });
+        const found = data.find((subscription) => subscription.status !== 'canceled');
+        return found ? toSubscription(found) : null;
+      }),
+
+    readSubscription: (subscriptionId) =>
+      callStripe(async () => {
+        try {
+          return toSubscription(
+            await stripe.subscriptions.retrieve(subscriptionId, { expand: ['latest_invoice'] }),
+          );
+        } catch (error) {
+          if (isMissing(error)) return null;
+          throw error;
+        }
+      }),
+  };
+}
+
+const itemsOf = (change: SubscriptionChange) =>
+  change.items.map(({ priceId, itemId, quantity }) => ({
+    ...(itemId !== undefined && { id: itemId }),
+    price: priceId,
+    quantity,
+    metadata: { run_id: change.runId },
+  }));

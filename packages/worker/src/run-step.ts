@@ -1,0 +1,89 @@
+/**
+ * What a step of a run is: what is fixed before the vendor is asked (`prepare`), the asking (`perform`),
+ * and how to find out what an earlier asking did (`lookUp`, which answers null only where the step
+ * provably had no effect). The steps: `invoice-steps.ts`, `subscription-steps.ts`.
+ */
+import type { AddonDecision } from '@sluice/domain/addon-decision';
+import type { Catalogue } from '@sluice/domain/catalogue';
+import { AppError } from '@sluice/domain/errors';
+import type { Money } from '@sluice/domain/money';
+import type { BoughtSubscription, RunContent } from '@sluice/domain/run-content';
+import type { Run } from '@sluice/database/runs';
+import type { InvoiceStatus, Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+
+/** What a step leaves for the steps after it. */
+export interface StepOutput {
+  readonly customerId?: string;
+  readonly invoiceId?: string;
+  readonly invoiceStatus?: InvoiceStatus;
+  readonly clientSecret?: string | null;
+  readonly total?: Money;
+  readonly decision?: AddonDecision;
+  readonly subscriptionId?: string | null;
+  readonly charged?: Money | null;
+  readonly subscription?: BoughtSubscription;
+}
+
+/** Fixed with the intent. */
+export interface StepInput {
+  readonly prorationAtMs?: number;
+  readonly subscriptionId?: string | null;
+  readonly itemId?: string | null;
+  /** What a checkout will charge, where its customer was shown an amount. */
+  readonly amount?: Money;
+}
+
+export interface StepContext {
+  readonly vendor: Vendor;
+  readonly catalogue: Catalogue;
+  readonly run: Run;
+  /** Of all steps that are done, together. */
+  readonly known: StepOutput;
+  readonly input: StepInput;
+  /** Of this attempt. */
+  readonly key: string;
+  /** The account's customer, where it has one. */
+  readonly existingCustomerId: string | undefined;
+  readonly nowMs: number;
+}
+
+export interface Step {
+  readonly prepare?: (context: Omit<StepContext, 'input'>) => Promise<VendorResult<StepInput>>;
+  readonly perform: (context: StepContext) => Promise<VendorResult<StepOutput>>;
+  readonly lookUp: (context: StepContext) => Promise<VendorResult<StepOutput | null>>;
+}
+
+export const ok = <Value>(value: Value): VendorResult<Value> => ({ outcome: 'ok', value });
+
+export function mapResult<From, To>(
+  result: VendorResult<From>,
+  to: (value: From) => To,
+): VendorResult<To> {
+  return result.outcome === 'ok' ? ok(to(result.value)) : result;
+}
+
+export const customerOf = (known: StepOutput): string => needed(known.customerId, 'a customer');
+export const invoiceOf = (known: StepOutput): string => needed(known.invoiceId, 'an invoice');
+
+function needed(value: string | undefined, what: string): string {
+  if (value === undefined) throw new AppError('BUG', `a step of a run comes before ${what}`);
+  return value;
+}
+
+/** @throws AppError BUG where the run is no purchase of credits. */
+export function purchaseOf({ content }: Run) {
+  if (content.type !== 'purchase') throw new AppError('BUG', 'a run is no purchase of credits');
+  return content.purchase;
+}
+
+/** @throws AppError BUG where the run is no purchase of add-ons. */
+export function addonsOf(content: RunContent) {
+  if (content.type !== 'addons') throw new AppError('BUG', 'a run is no purchase of add-ons');
+  return content;
+}
+
+/** @throws AppError BUG where the run is no checkout. */
+export function checkoutOf(content: RunContent) {
+  if (content.type !== 'checkout') throw new AppError('BUG', 'a run is no checkout');
+  return content;
+}

@@ -1,0 +1,169 @@
+/** The steps of a purchase that changes a subscription: add-ons, and the checkout of a plan. */
+import { decideAddons } from '@sluice/domain/addon-decision';
+import { findCoupon } from '@sluice/domain/catalogue';
+import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/money';
+import type { RunContent } from '@sluice/domain/run-content';
+import type { Run } from '@sluice/database/runs';
+import type {
+  SubscriptionChange,
+  VendorResult,
+  VendorSubscription,
+} from '@sluice/billing-vendor/vendor';
+import {
+  addonsOf,
+  checkoutOf,
+  customerOf,
+  mapResult,
+  ok,
+  type Step,
+  type StepContext,
+  type StepInput,
+  type StepOutput,
+} from './run-step.ts';
+
+/** Why a checkout is refused: our word beside the vendor's codes. */
+export const AMOUNT_CHANGED = 'amount_changed';
+
+export const SUBSCRIPTION_STEPS = {
+  inspect: {
+    async perform({ vendor, catalogue, run, known }) {
+      const found = await vendor.findSubscription(customerOf(known));
+      return mapResult(found, (subscription) => {
+        if (!subscription) return { subscriptionId: null };
+        const held = new Set(subscription.items.map((item) => item.priceId));
+        const skus = addonsOf(run.content).skus;
+        return {
+          subscriptionId: subscription.subscriptionId,
+          decision: decideAddons(catalogue, held, subscription.interval, skus),
+        };
+      });
+    },
+    // It only reads, so there is nothing that it can have done.
+    lookUp: () => Promise.resolve(ok(null)),
+  },
+
+  apply: {
+    prepare: ({ nowMs }) => Promise.resolve(ok({ prorationAtMs: nowMs })),
+    async perform({ vendor, run, known, input, key }) {
+      const changed = await vendor.changeSubscription(
+        known.subscriptionId ?? '',
+        addonChange(run.runId, known, input),
+        key,
+      );
+      return mapResult(changed, describeAddons);
+    },
+    async lookUp({ vendor, run, known }) {
+      const found = await vendor.findSubscription(customerOf(known));
+      return mapResult(found, (subscription) =>
+        subscription && subscription.items.some((item) => item.runId === run.runId)
+          ? describeAddons(subscription)
+          : null,
+      );
+    },
+  },
+
+  subscribe: {
+    async prepare({ vendor, catalogue, run, known, nowMs }) {
+      const found = await vendor.findSubscription(customerOf(known));
+      if (found.outcome !== 'ok') return found;
+      const prices = new Set(catalogue.plans.map((plan) => plan.priceId));
+      const item = found.value?.items.find((each) => prices.has(each.priceId));
+      const input = {
+        subscriptionId: found.value?.subscriptionId ?? null,
+        itemId: item?.itemId ?? null,
+        prorationAtMs: nowMs,
+      };
+      if (!checkoutOf(run.content).expectedAmount) return ok(input);
+      const amount = await amountOf({ vendor, catalogue, run }, input, nowMs);
+      return mapResult(amount, (value) => ({ ...input, amount: value }));
+    },
+    async perform({ vendor, run, known, input, key }) {
+      const { plan, quantity, couponCode, paymentMethodId, expectedAmount } = checkoutOf(
+        run.content,
+      );
+      if (expectedAmount && !isSameMoney(expectedAmount, input.amount ?? null))
+        return { outcome: 'refused', code: AMOUNT_CHANGED };
+      const customerId = customerOf(known);
+      if (paymentMethodId !== null) {
+        const set = await vendor.setDefaultCard(customerId, paymentMethodId);
+        if (set.outcome !== 'ok') return set;
+      }
+      const { runId } = run;
+      const { subscriptionId = null } = input;
+      const subscribed =
+        subscriptionId === null
+          ? await vendor.createSubscription(
+              { customerId, priceId: plan.priceId, quantity, couponCode, runId },
+              key,
+            )
+          : await vendor.changeSubscription(subscriptionId, planChange(run, input), key);
+      return mapResult(subscribed, (subscription) => describeCheckout(run.content, subscription));
+    },
+    async lookUp({ vendor, run, known }) {
+      const found = await vendor.findSubscription(customerOf(known));
+      return mapResult(found, (subscription) =>
+        subscription?.runId === run.runId ? describeCheckout(run.content, subscription) : null,
+      );
+    },
+  },
+} satisfies Record<string, Step>;
+
+function addonChange(runId: string, known: StepOutput, input: StepInput): SubscriptionChange {
+  const skus = known.decision?.outcome === 'add' ? known.decision.skus : [];
+  return {
+    items: skus.map((priceId) => ({ priceId, quantity: 1 })),
+    couponCode: null,
+    prorationAtMs: input.prorationAtMs ?? 0,
+    runId,
+    isPlanChange: false,
+  };
+}
+
+function planChange({ content, runId }: Run, input: StepInput): SubscriptionChange {
+  const { plan, quantity, couponCode } = checkoutOf(content);
+  const item = input.itemId == null ? {} : { itemId: input.itemId };
+  return {
+    items: [{ priceId: plan.priceId, quantity, ...item }],
+    couponCode,
+    prorationAtMs: input.prorationAtMs ?? 0,
+    runId,
+    isPlanChange: true,
+  };
+}
+
+/** What a checkout would charge now. */
+async function amountOf(
+  { vendor, catalogue, run }: Pick<StepContext, 'vendor' | 'catalogue' | 'run'>,
+  input: StepInput,
+  nowMs: number,
+): Promise<VendorResult<Money>> {
+  const { plan, quantity, couponCode } = checkoutOf(run.content);
+  if (input.subscriptionId != null)
+    return vendor.previewChange(input.subscriptionId, planChange(run, input));
+  const coupon = couponCode === null ? null : (findCoupon(catalogue, couponCode, nowMs) ?? null);
+  const amount = discountedAmount(plan.amount * quantity, coupon);
+  return ok({ amount, currency: catalogue.currency });
+}
+
+const describeAddons = (subscription: VendorSubscription): StepOutput => ({
+  charged: subscription.latestInvoiceTotal,
+  ...(subscription.latestInvoiceId !== null && { invoiceId: subscription.latestInvoiceId }),
+});
+
+function describeCheckout(content: RunContent, subscription: VendorSubscription): StepOutput {
+  const { plan, quantity, couponCode } = checkoutOf(content);
+  return {
+    charged: subscription.latestInvoiceTotal,
+    subscription: {
+      id: subscription.subscriptionId,
+      planId: plan.id,
+      status: subscription.status,
+      quantity,
+      couponCode,
+      currentPeriodStartMs: subscription.currentPeriodStartMs,
+      currentPeriodEndMs: subscription.currentPeriodEndMs,
+      amount: subscription.latestInvoiceTotal ?? { amount: 0, currency: 'usd' },
+      latestInvoiceId: subscription.latestInvoiceId,
+    },
+  };
+}
