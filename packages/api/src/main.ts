@@ -29,6 +29,7 @@ import { statementsOn } from './statements.ts';
 import { TailHub } from './tail-hub.ts';
 
 const OUTBOX_INTERVAL_MS = 500;
+const SCHEMA_LOOK_INTERVAL_MS = 1_000;
 const KEYS_CLEARED_INTERVAL_MS = 60_000;
 const KEYS_CLEARED_MAX = 10_000;
 const READINESS_DEADLINE_MS = 2_000;
@@ -49,7 +50,26 @@ const database = createDatabase({
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
-await checkSchema(database);
+/** Postgres may be away at a start; then its schema is looked at once it answers. */
+let isSchemaChecked = false;
+const lookAtSchema = async (): Promise<void> => {
+  if (isSchemaChecked) return;
+  try {
+    await checkSchema(database);
+    isSchemaChecked = true;
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    logger.warn({ error }, 'the schema cannot be looked at; it is tried again');
+  }
+};
+await lookAtSchema();
+const schemaLooks = repeat('look at the schema', SCHEMA_LOOK_INTERVAL_MS, logger, () =>
+  lookAtSchema().catch((error: unknown) => {
+    logger.fatal({ error }, 'this version cannot run against the schema');
+    process.exit(1);
+  }),
+);
+lifecycle.defer('looks at the schema', () => schemaLooks.stop());
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,
