@@ -1,7 +1,8 @@
 -- The schema on Citus, past one Postgres: run once on the coordinator, after `npm run migrate`, before the
 -- first row. Why each is where it is: ../citus.md. A test holds this file to the migrated schema.
 
--- What every node needs to join with and to point at: accounts, and who may call. Small, seldom written.
+-- What every node needs to join with and to point at, or is unique over the installation: accounts, who may
+-- call, and who is whom at the payment vendor. Small, seldom written.
 select create_reference_table('accounts');
 select create_reference_table('environments');
 select create_reference_table('users');
@@ -10,6 +11,7 @@ select create_reference_table('service_accounts');
 select create_reference_table('account_products');
 select create_reference_table('api_credentials');
 select create_reference_table('partners');
+select create_reference_table('vendor_customers');
 
 -- What belongs to one workspace.
 select create_distributed_table('people', 'environment_id');
@@ -40,7 +42,6 @@ select create_distributed_table('audit_logs', 'account_id', colocate_with => 'au
 select create_distributed_table('audit_log_exports', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('audit_log_export_parts', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('receipts', 'account_id', colocate_with => 'audit_chains');
-select create_distributed_table('vendor_customers', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('runs', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('run_steps', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('credit_accounts', 'account_id', colocate_with => 'audit_chains');

@@ -60,7 +60,7 @@ interface Process {
   readonly start: () => Promise<Running>;
 }
 
-const START_DEADLINE_MS = 30_000;
+const START_DEADLINE_MS = 120_000;
 const READINESS_DEADLINE_MS = 3_000;
 const LINES_SHOWN = 15;
 

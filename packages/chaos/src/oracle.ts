@@ -68,3 +68,10 @@ export async function findLosses(
     ? problems
     : [...problems.slice(0, PROBLEMS_MAX), `and ${problems.length - PROBLEMS_MAX} more`];
 }
+
+/** Envelopes applied so far, of all seeds: only grows, and by no more than was acknowledged. */
+export async function countApplied(database: Database): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from envelopes`.execute(database);
+  return rows[0]?.count ?? 0;
+}

@@ -31,8 +31,15 @@ export type CommitOutcome = 'committed' | 'unavailable';
 
 export interface BatcherOptions {
   readonly shardCount: number;
-  /** A rejection means "not all confirmed". `isAtomic`: all envelopes or none. */
-  readonly commit: (envelopes: readonly ShardEnvelope[], isAtomic: boolean) => Promise<void>;
+  /**
+   * A rejection means "not all confirmed". `isAtomic`: all envelopes or none. `arrivedAtMs`: when intake
+   * took the oldest call of the flush, Unix milliseconds.
+   */
+  readonly commit: (
+    envelopes: readonly ShardEnvelope[],
+    isAtomic: boolean,
+    arrivedAtMs: number,
+  ) => Promise<void>;
   /** ULID. */
   readonly newId: () => string;
   /** Request bytes held in memory before `add` refuses. */
@@ -50,6 +57,7 @@ interface Flush {
   readonly calls: readonly WaitingCall[];
   readonly envelopes: readonly ShardEnvelope[];
   readonly isAtomic: boolean;
+  readonly arrivedAtMs: number;
 }
 
 export class Batcher {
@@ -122,7 +130,11 @@ export class Batcher {
     const calls = this.#takeCalls();
     const byShard: (Operation[] | undefined)[] = Array.from({ length: this.#options.shardCount });
     let isAtomic = false;
+    let arrivedAtMs = Infinity;
     for (const call of calls) {
+      // A call's operations are in the order in which they came.
+      const receivedAtMs = call.operations[0]?.receivedAtMs ?? Infinity;
+      if (receivedAtMs < arrivedAtMs) arrivedAtMs = receivedAtMs;
       let firstShard = -1;
       for (const operation of call.operations) {
         const shard = this.#shardIndexOf(operation);
@@ -144,7 +156,7 @@ export class Batcher {
     }
     this.flushCount++;
     this.envelopeCount += envelopes.length;
-    return { calls, envelopes, isAtomic };
+    return { calls, envelopes, isAtomic, arrivedAtMs };
   }
 
   /** From the front, as much as one flush may hold: at least one call. */
@@ -166,9 +178,9 @@ export class Batcher {
     return shardOf(operation.environmentId, shardKeyOf(operation), this.#options.shardCount);
   }
 
-  async #commit({ envelopes, isAtomic }: Flush): Promise<CommitOutcome> {
+  async #commit({ envelopes, isAtomic, arrivedAtMs }: Flush): Promise<CommitOutcome> {
     try {
-      await this.#options.commit(envelopes, isAtomic);
+      await this.#options.commit(envelopes, isAtomic, arrivedAtMs);
       return 'committed';
     } catch (error) {
       this.#options.onCommitFailure(error);

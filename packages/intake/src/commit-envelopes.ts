@@ -4,7 +4,7 @@
  * ```
  *                 spill empty                    confirmed
  *   flush ──────────────────────▶ broker ──────────────────────▶ committed
- *     │                             │ refused, or silent for `deadlineMs`
+ *     │                             │ refused, or silent until the oldest call is `deadlineMs` old
  *     │ something is in the spill   ▼
  *     └─────────────────────────▶ spill ──── on disk ──────────▶ committed
  *                                   │  └──── full, or the disk refuses ──▶ rejected: 503
@@ -41,6 +41,8 @@ const STEP_SIZE_BYTES_MAX = 4 * 1_048_576;
 const STEP_DEADLINE_MS = 30_000;
 /** How long a new flush waits for the step under way before it goes behind it. */
 const STEP_WAIT_MS_MAX = 250;
+/** However old a flush is, the broker is asked: a process that was stopped for a while is no outage. */
+const ANSWER_WAIT_MS_MIN = 50;
 const PROBE_DEADLINE_MS = 5_000;
 const PROBE_DELAY_MS_MIN = 50;
 const PROBE_DELAY_MS_MAX = 1_000;
@@ -52,7 +54,7 @@ export interface EnvelopeCommitterOptions {
   readonly producer: Pick<Producer, 'addEnvelopes' | 'durability' | 'isAtomicAcrossShards'>;
   readonly spill: Spill;
   readonly now: () => number;
-  /** How long the broker may take for one flush. */
+  /** How long a call may wait for the broker, from when intake took it. */
   readonly deadlineMs: number;
   /** Waits, and returns early when `signal` is aborted. */
   readonly pause: (durationMs: number, signal: AbortSignal) => Promise<void>;
@@ -92,18 +94,44 @@ export class EnvelopeCommitter {
   }
 
   /**
-   * Makes one flush durable. One at a time: the next call comes after this one has ended.
+   * Makes one flush durable. One at a time: the next call comes after this one has ended, which takes
+   * from `arrivedAtMs` (Unix milliseconds, of its oldest call) on the deadline and a write to the disk.
+   * So a call that waited for a slow flush does not wait as long again for its own.
    *
    * @throws AppError BROKER_UNAVAILABLE when neither the broker nor the disk took it.
    */
-  async commit(envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> {
+  async commit(
+    envelopes: readonly ShardEnvelope[],
+    isAtomic: boolean,
+    arrivedAtMs: number,
+  ): Promise<void> {
     const { producer, spill, now, deadlineMs, logger } = this.#options;
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
+<<<<<<< HEAD
     if (!spill.isEmpty) {
       this.#keep(envelopes, isAtomic, 'the spill comes first');
       this.#startDraining();
       return;
+=======
+    let failure: unknown = 'the spill comes first';
+    if (spill.isEmpty) {
+      try {
+        const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
+        const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
+        await within(waitMs, producer.addEnvelopes(envelopes, isAtomic));
+        this.#awaySinceMs = undefined;
+        return;
+      } catch (error) {
+        failure = error;
+        this.#isBrokerBack = false;
+        if (this.#awaySinceMs === undefined) {
+          this.#awaySinceMs = now();
+          logger.warn({ error }, 'the broker is away: calls are kept in the spill');
+        }
+        this.#lastMovedAtMs = now();
+      }
+>>>>>>> main
     }
     const kept =
       isAtomic && !producer.isAtomicAcrossShards

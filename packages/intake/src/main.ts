@@ -95,7 +95,7 @@ const FAILURE_LINE_INTERVAL_MS = 1_000;
 let failureLineAtMs = 0;
 const batcher = new Batcher({
   shardCount: settings.SHARD_COUNT,
-  commit: (envelopes, isAtomic) => committer.commit(envelopes, isAtomic),
+  commit: (envelopes, isAtomic, arrivedAtMs) => committer.commit(envelopes, isAtomic, arrivedAtMs),
   newId,
   pendingSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
   onCommitFailure: (error) => {

@@ -14,7 +14,7 @@ export const intakeSettings = platformSettings.extend({
     'request bytes that may wait for the broker, and as many on their way in; beyond it calls get 503',
   ),
   INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 2_000).describe(
-    'how long the broker may take for a flush before it goes to the spill',
+    'how long a call may wait for the broker before it goes to the spill',
   ),
   REDIS_REPLICAS_MIN: z.coerce
     .number()

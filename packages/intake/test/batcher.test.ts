@@ -4,12 +4,12 @@ import type { ShardEnvelope } from '@sluice/platform/queue';
 import { describe, expect, test } from 'vitest';
 import { Batcher, type BatcherOptions, type CommitOutcome } from '../src/batcher.ts';
 
-function event(person: string, eventId: string): TrackEvent {
+function event(person: string, eventId: string, receivedAtMs = 1): TrackEvent {
   return {
     type: 'event.track',
     kind: 'event',
     environmentId: 1,
-    receivedAtMs: 1,
+    receivedAtMs,
     person: { kind: 'id', value: person },
     eventId,
     name: 'n',
@@ -20,14 +20,19 @@ function event(person: string, eventId: string): TrackEvent {
 
 /** A broker whose confirmations the test gives out. */
 function createBroker() {
-  const flushes: { envelopes: readonly ShardEnvelope[]; confirm: () => void; fail: () => void }[] =
-    [];
+  const flushes: {
+    envelopes: readonly ShardEnvelope[];
+    arrivedAtMs: number;
+    confirm: () => void;
+    fail: () => void;
+  }[] = [];
   const arrivals: (() => void)[] = [];
   return {
     flushes,
-    commit: (envelopes: readonly ShardEnvelope[]) =>
+    commit: (envelopes: readonly ShardEnvelope[], _isAtomic: boolean, arrivedAtMs: number) =>
       new Promise<void>((resolve, reject) => {
-        flushes.push({ envelopes, confirm: resolve, fail: () => reject(new Error('away')) });
+        const fail = () => reject(new Error('away'));
+        flushes.push({ envelopes, arrivedAtMs, confirm: resolve, fail });
         arrivals.shift()?.();
       }),
     arrival: () => new Promise<void>((resolve) => arrivals.push(resolve)),
@@ -80,6 +85,24 @@ describe('group commit', () => {
     broker.flushes[1]?.confirm();
     await batcher.drain();
     expect(broker.flushes).toHaveLength(2);
+  });
+
+  test('a flush says when its oldest call arrived, also of those that waited for the one before', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit });
+    let arrival = broker.arrival();
+    batcher.add([event('a', '0', 100)], 10, () => undefined);
+    await arrival;
+    // A stream adds a group whose first line is older than a call that came meanwhile.
+    batcher.add([event('a', '1', 220)], 10, () => undefined);
+    batcher.add([event('b', '2', 210), event('b', '3', 230)], 10, () => undefined);
+    batcher.add([event('a', '4', 225)], 10, () => undefined);
+    arrival = broker.arrival();
+    broker.flushes[0]?.confirm();
+    await arrival;
+    expect(broker.flushes.map(({ arrivedAtMs }) => arrivedAtMs)).toEqual([100, 210]);
+    broker.flushes[1]?.confirm();
+    await batcher.drain();
   });
 
   test('everything that one call brought is in one transaction, each operation on its person’s shard', async () => {

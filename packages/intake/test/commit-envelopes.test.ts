@@ -56,13 +56,13 @@ let broker: ReturnType<typeof createBroker>;
 let time = 1_000_000;
 const committers: EnvelopeCommitter[] = [];
 
-function start(sizeBytesMax = 1_000_000): EnvelopeCommitter {
+function start(sizeBytesMax = 1_000_000, deadlineMs = 20): EnvelopeCommitter {
   spill = openSpill({ directory, name: 'test', sizeBytesMax });
   const committer = new EnvelopeCommitter({
     producer: broker,
     spill,
     now: () => time,
-    deadlineMs: 20,
+    deadlineMs,
     pause: turn,
     logger: { info: () => {}, warn: () => {} },
   });
@@ -85,7 +85,7 @@ afterEach(async () => {
 describe('a flush', () => {
   test('goes to the broker alone while that confirms', async () => {
     const committer = start();
-    await committer.commit(flush('a'), false);
+    await committer.commit(flush('a'), false, time);
     expect(broker.added).toEqual(['a']);
     expect(spill.isEmpty).toBe(true);
   });
@@ -95,28 +95,47 @@ describe('a flush', () => {
     async (mode) => {
       const committer = start();
       broker.mode = mode;
-      await committer.commit(flush('a'), false);
-      await committer.commit(flush('b'), false);
-      await committer.commit(flush('c'), false);
+      await committer.commit(flush('a'), false, time);
+      await committer.commit(flush('b'), false, time);
+      await committer.commit(flush('c'), false, time);
       expect(broker.added).toEqual([]);
       expect(spill.envelopeCount).toBe(3);
       // Only small questions are asked meanwhile.
       expect(broker.attempts).toEqual(['a']);
       broker.wake();
       await untilEmpty();
-      await committer.commit(flush('d'), false);
+      await committer.commit(flush('d'), false, time);
       expect(unique(broker.added)).toEqual(['a', 'b', 'c', 'd']);
       expect(broker.attempts.at(-1)).toBe('d');
     },
   );
 
+  test('has what its oldest call has left of the deadline, not the whole of it', async () => {
+    const deadlineMs = 60_000;
+    const committer = start(undefined, deadlineMs);
+    broker.mode = 'hanging';
+    await committer.commit(flush('a'), false, time - deadlineMs + 1);
+    expect(broker.attempts).toEqual(['a']);
+    expect(spill.envelopeCount).toBe(1);
+  });
+
+  test('however long its calls have waited, a broker that answers is asked and takes it', async () => {
+    const committer = start();
+    broker.mode = 'hanging';
+    const committed = committer.commit(flush('a'), false, time - 3_600_000);
+    setTimeout(() => broker.wake(), 10);
+    await committed;
+    expect(spill.isEmpty).toBe(true);
+    expect(broker.added).toEqual(['a']);
+  });
+
   test('one of unknown outcome reaches the broker before any later one, whenever it wakes', async () => {
     const committer = start();
     broker.mode = 'hanging';
-    await committer.commit(flush('a'), false);
+    await committer.commit(flush('a'), false, time);
     const asleep = broker.late.splice(0);
     broker.mode = 'up';
-    await committer.commit(flush('b'), false);
+    await committer.commit(flush('b'), false, time);
     await untilEmpty();
     // The first try is done at last, behind everything: a second copy of an id that is there.
     for (const add of asleep) add();
@@ -150,7 +169,7 @@ describe('a flush', () => {
   test('that the broker refuses by itself holds back the later ones, and is never dropped', async () => {
     const committer = start();
     broker.poison = 'a';
-    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false);
+    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, time);
     await vi.waitFor(
       () => expect(broker.attempts.filter((ids) => ids === 'a').length).toBeGreaterThan(3),
       { interval: 1 },
@@ -168,14 +187,14 @@ describe('a flush', () => {
   test('is refused when there is no room, and taken again when there is', async () => {
     const committer = start(100);
     broker.mode = 'refusing';
-    await committer.commit(flush('a'), false);
-    await expect(committer.commit(flush('b'), false)).rejects.toMatchObject({
+    await committer.commit(flush('a'), false, time);
+    await expect(committer.commit(flush('b'), false, time)).rejects.toMatchObject({
       code: 'BROKER_UNAVAILABLE',
     });
     expect(spill.envelopeCount).toBe(1);
     broker.mode = 'up';
     await untilEmpty();
-    await committer.commit(flush('c'), false);
+    await committer.commit(flush('c'), false, time);
     expect(broker.added).toEqual(['a', 'c']);
   });
 
@@ -185,11 +204,11 @@ describe('a flush', () => {
     vi.spyOn(spill, 'append').mockImplementation(() => {
       throw new Error('database or disk is full');
     });
-    await expect(committer.commit(flush('a'), false)).rejects.toMatchObject({
+    await expect(committer.commit(flush('a'), false, time)).rejects.toMatchObject({
       code: 'BROKER_UNAVAILABLE',
     });
     broker.mode = 'up';
-    await committer.commit(flush('b'), false);
+    await committer.commit(flush('b'), false, time);
     expect(broker.added).toEqual(['b']);
   });
 });
@@ -203,7 +222,7 @@ describe('the drain', () => {
     const send = async () => {
       const id = `flush-${next++}`;
       sent.push(id);
-      await committer.commit(flush(id), false);
+      await committer.commit(flush(id), false, time);
     };
     for (let n = 0; n < 100; n++) await send();
     broker.mode = 'up';
@@ -221,7 +240,7 @@ describe('the drain', () => {
   test('that is cut between the broker’s confirmation and the delete sends the same ids again', async () => {
     const committer = start();
     broker.mode = 'refusing';
-    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false);
+    for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, time);
     vi.spyOn(spill, 'deleteOldest').mockImplementation(() => {
       // The process ends here.
       broker.mode = 'refusing';
@@ -233,7 +252,7 @@ describe('the drain', () => {
 
     broker.mode = 'up';
     const restarted = start();
-    await restarted.commit(flush('d'), false);
+    await restarted.commit(flush('d'), false, time);
     await untilEmpty();
     expect(broker.added[1]).toBe('a');
     expect(unique(broker.added)).toEqual(['a', 'b', 'c', 'd']);
@@ -242,10 +261,10 @@ describe('the drain', () => {
   test('begins with what an earlier process left, before anything new', async () => {
     const committer = start();
     broker.mode = 'refusing';
-    await committer.commit(flush('a'), false);
+    await committer.commit(flush('a'), false, time);
     await committers.pop()?.stop();
     const restarted = start();
-    await restarted.commit(flush('b'), false);
+    await restarted.commit(flush('b'), false, time);
     broker.mode = 'up';
     await untilEmpty();
     expect(unique(broker.added)).toEqual(['a', 'b']);
@@ -254,7 +273,7 @@ describe('the drain', () => {
   test('a stop moves what can be moved, and leaves nothing when the broker is there', async () => {
     const committer = start();
     broker.mode = 'refusing';
-    for (const id of ['a', 'b', 'c', 'd']) await committer.commit(flush(id), false);
+    for (const id of ['a', 'b', 'c', 'd']) await committer.commit(flush(id), false, time);
     broker.mode = 'up';
     await committer.stop();
     committers.pop();
@@ -269,7 +288,7 @@ describe('Retry-After', () => {
     const committer = start();
     expect(committer.retryAfterSeconds()).toBe(1);
     broker.mode = 'refusing';
-    await committer.commit(flush('a'), false);
+    await committer.commit(flush('a'), false, time);
     expect(committer.retryAfterSeconds()).toBe(1);
     time += 20_000;
     expect(committer.retryAfterSeconds()).toBe(10);
@@ -284,7 +303,7 @@ describe('Retry-After', () => {
     const sizeBytes = Buffer.byteLength(JSON.stringify(flush('flush-100')));
     const committer = start(100 * sizeBytes);
     broker.mode = 'refusing';
-    for (let n = 100; n < 200; n++) await committer.commit(flush(`flush-${n}`), false);
+    for (let n = 100; n < 200; n++) await committer.commit(flush(`flush-${n}`), false, time);
     const seen: number[] = [];
     broker.onAdd = () => {
       // Each step takes two seconds: after the first, one of a hundred left; nine more until a tenth is free.

@@ -33,6 +33,7 @@ import {
 } from './queue.ts';
 import { connectWorker } from './redis.ts';
 import { repeat } from './repeat.ts';
+import { createShardBackend } from './queue-shard-backend.ts';
 import { WatchedQueue, type ProcessJob } from './watched-queue.ts';
 import { within } from './within.ts';
 
@@ -125,6 +126,7 @@ export async function startConsumers(
       ? { connection: redis, prefix: redisPrefix(options.prefix, name) }
       : { connection: pool as pg.Pool };
   const classes = redis ? { Queue, Worker } : withBackend(createPostgresBackend);
+  const shardWorkerClass = redis ? Worker : withBackend(createShardBackend).Worker;
 
   const openQueue = async (name: string): Promise<Queue> => {
     const queue = new (classes.Queue as typeof Queue)(name, connectionOf(name));
@@ -133,7 +135,12 @@ export async function startConsumers(
     return queue;
   };
 
-  const openWatched = (name: string, concurrency: number, process: ProcessJob): WatchedQueue =>
+  const openWatched = (
+    name: string,
+    concurrency: number,
+    process: ProcessJob,
+    workerClass: unknown = classes.Worker,
+  ): WatchedQueue =>
     new WatchedQueue({
       name,
       concurrency,
@@ -141,7 +148,7 @@ export async function startConsumers(
       now: processors.now,
       logger,
       openWorker(processor) {
-        const worker = new (classes.Worker as typeof Worker)(name, processor, {
+        const worker = new (workerClass as typeof Worker)(name, processor, {
           ...connectionOf(name),
           concurrency,
           autorun: false,
@@ -212,7 +219,7 @@ export async function startConsumers(
   const shardQueues = await Promise.all(names.map(openQueue));
   const laneQueue = openWatched(LANE_QUEUE_NAME, processors.laneConcurrency, wakeLane);
   const queues = [
-    ...names.map((name) => openWatched(name, 1, processShardJob)),
+    ...names.map((name) => openWatched(name, 1, processShardJob, shardWorkerClass)),
     laneQueue,
     ...(buying ? [openWatched(PURCHASE_QUEUE_NAME, buying.concurrency, buyOrSettle)] : []),
   ];

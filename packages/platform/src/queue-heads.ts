@@ -2,8 +2,13 @@
  * What stands at the head of each queue, read past BullMQ, whose own reads do not show who holds a
  * job's lock. The only file that knows how BullMQ lays a queue out in Redis and in Postgres.
  *
- * Before: nothing; reads only. After: `queue-watch.ts`.
+ * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
  */
+<<<<<<< HEAD
+=======
+import type { PgPool } from 'bullmq';
+import type { Redis } from 'ioredis';
+>>>>>>> main
 import type pg from 'pg';
 import type { RedisClient } from './redis.ts';
 
@@ -76,4 +81,14 @@ export function postgresHeads(pool: pg.Pool): ReadHeads {
       nextId: next_id ?? undefined,
     }));
   };
+}
+
+/** True where an envelope of the shard waits and none runs. By BullMQ's own indexes, two look-ups. */
+export async function isShardFree(pool: PgPool, name: string): Promise<boolean> {
+  const { rows } = await pool.query<{ is_free: boolean }>(
+    `select exists (select from job where queue = $1 and state = 'waiting')
+        and not exists (select from job where queue = $1 and state = 'active') as is_free`,
+    [name],
+  );
+  return rows[0]?.is_free === true;
 }

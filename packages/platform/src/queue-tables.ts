@@ -1,6 +1,6 @@
 /**
- * BullMQ's own tables in Postgres, and the two places where its Postgres backend would let an
- * envelope be overtaken, mended. Beside `queue.ts`, whose queues live there.
+ * BullMQ's own tables in Postgres, and three places of them mended: two where an envelope could be
+ * overtaken, one that costs. Beside `queue.ts`, whose queues live there.
  *
  * - **A job whose worker vanished** goes back to the head of its queue on Redis; on Postgres it is
  *   put at the tail (a new `seq`). The trigger gives it its old place back, and takes the mark of the
@@ -9,6 +9,9 @@
  *   first job for a moment (a confirmation that comes late, the check of stalled jobs), the one
  *   behind it is taken. A shard runs one job at a time, so nothing is gained by skipping there:
  *   queues with a limit wait for the row instead.
+ * - **Events of jobs** ("completed", "active") are rows and a NOTIFY a job, for listeners that Sluice has
+ *   none of. Commits that notify wait for one another, in all shards; without it small envelopes are a
+ *   quarter faster (250 to 314 a second on two cores).
  */
 import { AppError } from '@sluice/domain/errors';
 import { runMigrations } from 'bullmq';
@@ -28,6 +31,10 @@ const KEEP_PLACE_SQL = `
     for each row when (old.state = 'active' and new.state = 'waiting' and old.queue like 'events-%')
     execute function ${BULLMQ_SCHEMA}.sluice_keep_place();`;
 
+const NO_EVENTS_SQL = `
+  create or replace function ${BULLMQ_SCHEMA}.publish_event(p_queue text, p_event text, p_data jsonb)
+    returns bigint language sql as 'select 0::bigint'`;
+
 const CLAIM_SQL = `select pg_get_functiondef(oid) as definition from pg_proc
   where proname = 'move_to_active' and pronamespace = '${BULLMQ_SCHEMA}'::regnamespace`;
 const CLAIM =
@@ -42,6 +49,7 @@ export async function migrateQueues(databaseUrl: string): Promise<void> {
     await client.query(`select pg_advisory_lock(hashtext('sluice: tables of the queues'))`);
     await runMigrations(client, BULLMQ_SCHEMA);
     await client.query(KEEP_PLACE_SQL);
+    await client.query(NO_EVENTS_SQL);
     await claimInOrder(client);
   } finally {
     await client.end();

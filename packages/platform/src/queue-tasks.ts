@@ -8,7 +8,8 @@
  * Beside `queue.ts`, whose broker, prefix and pool it uses.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createPostgresBackend, Queue, withBackend, Worker } from 'bullmq';
+import { createPostgresBackend, withBackend, Worker } from 'bullmq';
+import { AddingQueues } from './queue-adding.ts';
 import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
 import { connectProducer, connectWorker } from './redis.ts';
 
@@ -48,30 +49,20 @@ export async function openTaskQueue<Task>(
     : undefined;
   redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
   const pool = redis ? undefined : openQueuePool({ ...options, ...SHARDLESS }, 0, ADD_TIMEOUT_MS);
-  const QueueClass = redis ? Queue : (withBackend(createPostgresBackend).Queue as typeof Queue);
-  const queue = new QueueClass<unknown, void, string>(
-    name,
-    redis
-      ? {
-          connection: redis,
-          prefix: redisPrefix(options.prefix, name),
-          // Starts also while Redis is away, as `queue.ts` does.
-          skipWaitingForReady: true,
-          skipVersionCheck: true,
-        }
-      : { connection: pool as never },
-  );
-  queue.on('error', (error) => logger.warn({ error, queue: name }, 'queue'));
+  const prefixOf = (queueName: string) => redisPrefix(options.prefix, queueName);
+  const queues = new AddingQueues({ redis, pool, prefixOf, logger }, [name]);
   return {
     async wake(task) {
-      await queue.add('task.run', task, {
-        deduplication: { id: keyOf(task), keepLastIfActive: true },
-        removeOnComplete: true,
-        removeOnFail: true,
-      });
+      await queues.use(() =>
+        queues.get(name).add('task.run', task, {
+          deduplication: { id: keyOf(task), keepLastIfActive: true },
+          removeOnComplete: true,
+          removeOnFail: true,
+        }),
+      );
     },
     async close() {
-      await queue.close();
+      await queues.close();
       redis?.disconnect();
       await pool?.end();
     },

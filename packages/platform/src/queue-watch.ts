@@ -140,7 +140,7 @@ export class QueueWatch {
         if (before?.orphans.includes(orphanKey(job))) await this.#putBack(queue, job);
       }
       // It marks what is active and moves what it has marked and nobody holds any more.
-      if (head.active.length > 0) await queue.backend.moveStalledJobsToWait();
+      if (head.active.length > 0) await queue.backend?.moveStalledJobsToWait();
     } catch (error) {
       // At the next look. A worker whose own connection is broken is replaced below.
       logger.warn({ error, queue: queue.name }, 'a queue could not be mended');
@@ -155,7 +155,7 @@ export class QueueWatch {
   }
 
   async #putBack(queue: WatchedQueue, { id, token }: ActiveJob): Promise<void> {
-    if (queue.hasInHand(id)) return;
+    if (!queue.backend || queue.hasInHand(id)) return;
     await queue.backend.moveJobFromActiveToWait(id, token);
     this.#recoveredJobs++;
     this.#options.logger.warn(

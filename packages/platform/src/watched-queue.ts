@@ -50,9 +50,9 @@ export class WatchedQueue {
     this.#worker = this.#start();
   }
 
-  /** BullMQ's own operations on the queue. */
-  get backend(): ReturnType<Worker['getBackend']> {
-    return this.#worker.getBackend();
+  /** BullMQ's own operations on the queue; undefined once it closes, when they would never be answered. */
+  get backend(): ReturnType<Worker['getBackend']> | undefined {
+    return this.#isClosing ? undefined : this.#worker.getBackend();
   }
 
   /** True where the loop that takes jobs is over though nobody asked it to end. */
@@ -97,7 +97,7 @@ export class WatchedQueue {
     this.#hasEnded = false;
     this.#worker = this.#start();
     this.#retired.push(
-      old.close(true).catch((error: unknown) => {
+      this.#end(old, true).catch((error: unknown) => {
         this.#options.logger.warn({ error, queue: this.name }, 'a replaced worker did not close');
       }),
     );
@@ -106,7 +106,7 @@ export class WatchedQueue {
   /** Takes no new job from now on. Resolves when those in hand have ended and the broker knows. */
   async close(): Promise<void> {
     this.#isClosing = true;
-    await Promise.all([this.#closeWorker(), ...this.#retired]);
+    await Promise.all([this.#end(this.#worker, false), ...this.#retired]);
   }
 
   /** Resolves when nothing is in hand, at once where that is so. The broker may not know yet. */
@@ -117,12 +117,15 @@ export class WatchedQueue {
 
   /**
    * A worker names its connection once it is ready. On Postgres one that is closed just before would open
-   * that connection afterwards, and nobody would ever close it.
+   * that connection afterwards, and nobody would ever close it. One that runs is told at once, so that it
+   * takes nothing more.
    */
-  async #closeWorker(): Promise<void> {
-    await within(READY_DEADLINE_MS, this.#worker.waitUntilReady()).catch(() => undefined);
-    await new Promise((resolve) => setImmediate(resolve));
-    await this.#worker.close();
+  async #end(worker: Worker, isForced: boolean): Promise<void> {
+    if (!worker.isRunning()) {
+      await within(READY_DEADLINE_MS, worker.waitUntilReady()).catch(() => undefined);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await worker.close(isForced);
   }
 
   #start(): Worker {
@@ -145,7 +148,7 @@ export class WatchedQueue {
     // ever, and its loop then meets it so fast that nothing else in the process ever runs again.
     worker
       .waitUntilReady()
-      .then(() => worker.run())
+      .then(() => (this.#isClosing ? undefined : worker.run()))
       .catch((error: unknown) =>
         logger.error({ error, queue: this.name }, 'a worker’s loop failed'),
       )

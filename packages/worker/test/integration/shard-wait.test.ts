@@ -1,0 +1,129 @@
+/** Workers that may not take a shard's envelope yet: what they cost the broker, and how soon they take over. */
+import { createTestDatabase } from '@sluice/database/testing';
+import type { Envelope } from '@sluice/domain/operation';
+import { createLogger } from '@sluice/platform/logger';
+import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue';
+import {
+  startConsumers,
+  type Consumers,
+  type JobOutcome,
+  type Processors,
+} from '@sluice/platform/queue-consumers';
+import { sql } from 'kysely';
+import { afterEach, expect, test, vi } from 'vitest';
+
+const DONE: JobOutcome = { outcome: 'done' };
+const WAIT = { timeout: 12_000, interval: 10 };
+const WORKERS = 6;
+const ENVELOPES = 100;
+
+const envelope = (n: number): Envelope => ({ id: `envelope-${n}`, operations: [] });
+
+let producer: Producer | undefined;
+const opened: Consumers[] = [];
+
+const consume = async (
+  broker: BrokerOptions,
+  processEnvelope: Processors['processEnvelope'],
+): Promise<Consumers> => {
+  const consumers = await startConsumers(broker, {
+    processEnvelope,
+    wakeLane: () => Promise.resolve(DONE),
+    laneConcurrency: 1,
+    now: Date.now,
+  });
+  opened.push(consumers);
+  return consumers;
+};
+const closeAll = () => Promise.all(opened.splice(0).map((consumers) => consumers.close()));
+
+afterEach(async () => {
+  await closeAll();
+  await producer?.close();
+});
+
+// BullMQ's wait ends at once while jobs wait, though none may be taken: five idle workers made thirty
+// claims of each envelope, and the shard's own worker had to stand in line with them.
+test('on Postgres the workers that stand by do not ask for each envelope again and again', async () => {
+  const { database, url, name } = await createTestDatabase();
+  await sql`alter database ${sql.id(name)} set track_functions = 'pl'`.execute(database);
+  const broker = {
+    databaseUrl: url,
+    prefix: 'none',
+    shardCount: 1,
+    logger: createLogger('test', 'silent'),
+  };
+  producer = await openProducer(broker);
+  for (let n = 0; n < ENVELOPES; n++) {
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }], false);
+  }
+  const order: string[] = [];
+  for (let n = 0; n < WORKERS; n++) {
+    await consume(broker, async ({ id }) => {
+      order.push(id);
+      // As long as a transaction takes.
+      await sql`select pg_sleep(0.005)`.execute(database);
+      return DONE;
+    });
+  }
+  await vi.waitFor(() => expect(order).toHaveLength(ENVELOPES), WAIT);
+  // A connection that ends brings its figures.
+  await closeAll();
+  await producer.close();
+  producer = undefined;
+  await vi.waitFor(async () => {
+    const { rows } = await sql`
+      select pid from pg_stat_activity
+       where datname = ${name} and application_name <> 'test' and backend_type = 'client backend'`.execute(
+      database,
+    );
+    expect(rows).toEqual([]);
+  }, WAIT);
+  const { rows } = await sql<{ calls: number }>`
+    select calls::int from pg_stat_user_functions
+     where schemaname = 'bullmq' and funcname = 'move_to_active'`.execute(database);
+  // One an envelope by whoever has the shard. Each worker asks when it starts and when its wait ends.
+  expect(rows[0]?.calls).toBeGreaterThanOrEqual(ENVELOPES);
+  expect(rows[0]?.calls).toBeLessThan(ENVELOPES * 1.5);
+});
+
+test('on Postgres a worker that stops hands its shard over, long before the others look by themselves', async () => {
+  const { database, url } = await createTestDatabase();
+  const broker = {
+    databaseUrl: url,
+    prefix: 'none',
+    shardCount: 1,
+    // Then others look every thirty seconds.
+    stalledAfterMs: 90_000,
+    logger: createLogger('test', 'silent'),
+  };
+  producer = await openProducer(broker);
+  for (const n of [0, 1]) {
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }], false);
+  }
+  const order: string[] = [];
+  let letGo = (): void => {};
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  const first = await consume(broker, async ({ id }) => {
+    order.push(`first ${id}`);
+    await held;
+    return DONE;
+  });
+  await vi.waitFor(() => expect(order).toHaveLength(1), WAIT);
+  await consume(broker, ({ id }) => {
+    order.push(`second ${id}`);
+    return Promise.resolve(DONE);
+  });
+  await vi.waitFor(async () => {
+    const { rows } = await sql`
+      select pid from pg_stat_activity
+       where datname = current_database() and state = 'idle' and query like '% as is_free'`.execute(
+      database,
+    );
+    expect(rows).not.toEqual([]);
+  }, WAIT);
+  const closed = first.close();
+  letGo();
+  await closed;
+  await vi.waitFor(() => expect(order).toEqual(['first envelope-0', 'second envelope-1']), WAIT);
+});
