@@ -108,37 +108,19 @@ export class EnvelopeCommitter {
     const { producer, spill, now, deadlineMs, logger } = this.#options;
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
-<<<<<<< HEAD
     if (!spill.isEmpty) {
       this.#keep(envelopes, isAtomic, 'the spill comes first');
       this.#startDraining();
       return;
-=======
-    let failure: unknown = 'the spill comes first';
-    if (spill.isEmpty) {
-      try {
-        const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
-        const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
-        await within(waitMs, producer.addEnvelopes(envelopes, isAtomic));
-        this.#awaySinceMs = undefined;
-        return;
-      } catch (error) {
-        failure = error;
-        this.#isBrokerBack = false;
-        if (this.#awaySinceMs === undefined) {
-          this.#awaySinceMs = now();
-          logger.warn({ error }, 'the broker is away: calls are kept in the spill');
-        }
-        this.#lastMovedAtMs = now();
-      }
->>>>>>> main
     }
     const kept =
       isAtomic && !producer.isAtomicAcrossShards
         ? this.#keep(envelopes, isAtomic, 'not asked yet')
         : undefined;
     try {
-      await within(deadlineMs, producer.addEnvelopes(envelopes, isAtomic));
+      const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
+      const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
+      await within(waitMs, producer.addEnvelopes(envelopes, isAtomic));
       if (kept) spill.deleteOldest([kept]);
       this.#awaySinceMs = undefined;
     } catch (error) {

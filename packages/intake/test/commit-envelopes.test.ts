@@ -145,9 +145,9 @@ describe('a flush', () => {
   test('of several shards, where these have no common transaction, outlives a process that dies in between', async () => {
     const first = start();
     broker.isAtomicAcrossShards = false;
-    await first.commit(flush('a'), true);
+    await first.commit(flush('a'), true, time);
     expect(spill.isEmpty).toBe(true);
-    const adding = first.commit(flush('b'), true);
+    const adding = first.commit(flush('b'), true, time);
     // Some shards may have it now. What the next start finds:
     expect(spill.envelopeCount).toBe(1);
     await adding;
@@ -159,7 +159,7 @@ describe('a flush', () => {
     const committer = start();
     broker.isAtomicAcrossShards = false;
     broker.mode = 'refusing';
-    await committer.commit(flush('a'), true);
+    await committer.commit(flush('a'), true, time);
     expect(spill.envelopeCount).toBe(1);
     broker.wake();
     await untilEmpty();

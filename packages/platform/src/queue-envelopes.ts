@@ -10,37 +10,39 @@
  * Beside `queue.ts`, which opens the queues.
  */
 import type { Envelope } from '@sluice/domain/operation';
-import { Job, type Queue } from 'bullmq';
+import { Job } from 'bullmq';
+import type { AddingQueue } from './queue-adding.ts';
 
 export interface ShardEnvelope {
   readonly shard: number;
   readonly envelope: Envelope;
 }
 
-export type AnyQueue = Queue<unknown, void, string>;
-
 const JOB_NAME = 'envelope.process';
 const JOB_OPTIONS = { removeOnComplete: true };
 
 /** Each on its own, in one turn: a Redis writes its file once for all of them. A MULTI would cost ioredis a pipeline object, 200 µs a flush. */
 export async function addEachEnvelope(
-  shards: readonly AnyQueue[],
+  shards: readonly AddingQueue[],
   envelopes: readonly ShardEnvelope[],
 ): Promise<void> {
   await Promise.all(
     envelopes.map(({ shard, envelope }) =>
-      (shards[shard] as AnyQueue).add(JOB_NAME, envelope, { ...JOB_OPTIONS, jobId: envelope.id }),
+      (shards[shard] as AddingQueue).add(JOB_NAME, envelope, {
+        ...JOB_OPTIONS,
+        jobId: envelope.id,
+      }),
     ),
   );
 }
 
 /** All or none, in the order given. Not for a Cluster, unless they are of one shard. */
 export async function addEnvelopesTogether(
-  shards: readonly AnyQueue[],
+  shards: readonly AddingQueue[],
   envelopes: readonly ShardEnvelope[],
 ): Promise<void> {
   const entries = envelopes.map(({ shard, envelope }) =>
-    new Job(shards[shard] as AnyQueue, JOB_NAME, envelope, JOB_OPTIONS, envelope.id).toFlowEntry(
+    new Job(shards[shard] as AddingQueue, JOB_NAME, envelope, JOB_OPTIONS, envelope.id).toFlowEntry(
       {},
     ),
   );
@@ -48,14 +50,14 @@ export async function addEnvelopesTogether(
   // refusal (out of memory, say) per entry instead of throwing it.
   const [first] = envelopes;
   if (!first) return;
-  for (const [error] of await (shards[first.shard] as AnyQueue).getBackend().addFlow(entries)) {
+  for (const [error] of await (shards[first.shard] as AddingQueue).getBackend().addFlow(entries)) {
     if (error) throw error;
   }
 }
 
 /** Those of each shard all or none and in the order given; of several shards some may be added and others not. */
 export async function addEnvelopesByShard(
-  shards: readonly AnyQueue[],
+  shards: readonly AddingQueue[],
   envelopes: readonly ShardEnvelope[],
 ): Promise<void> {
   const groups = Map.groupBy(envelopes, ({ shard }) => shard);

@@ -4,11 +4,7 @@
  *
  * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
  */
-<<<<<<< HEAD
-=======
 import type { PgPool } from 'bullmq';
-import type { Redis } from 'ioredis';
->>>>>>> main
 import type pg from 'pg';
 import type { RedisClient } from './redis.ts';
 

@@ -10,32 +10,22 @@
  * BullMQ is at least once: a stalled job runs again on another worker. Effects are made once by the
  * envelope's claim (`database/src/envelopes.ts`) and by the lane's lease.
  *
-<<<<<<< HEAD
- * This file adds; `queue-consumers.ts` takes. Only files named `queue…` and `watched-queue.ts` import `bullmq`.
-=======
  * This file adds, by `queue-adding.ts`; `queue-consumers.ts` takes. Only files of the queue import `bullmq`.
->>>>>>> main
  *
  * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
  */
 import { AppError } from '@sluice/domain/errors';
-<<<<<<< HEAD
-import { createPostgresBackend, Queue, withBackend } from 'bullmq';
+import type { JobsOptions } from 'bullmq';
 import { Cluster } from 'ioredis';
-=======
-import type { Envelope } from '@sluice/domain/operation';
-import { Job, type JobsOptions } from 'bullmq';
->>>>>>> main
 import pg from 'pg';
+import type { Logger } from './logger.ts';
+import { AddingQueues } from './queue-adding.ts';
 import {
   addEachEnvelope,
   addEnvelopesByShard,
   addEnvelopesTogether,
-  type AnyQueue,
   type ShardEnvelope,
 } from './queue-envelopes.ts';
-import type { Logger } from './logger.ts';
-import { AddingQueues } from './queue-adding.ts';
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
 import { readRedisDurability, ReplicaConfirmation, type Durability } from './redis-durability.ts';
 import { defaultReplicasMin, parseRedisUrl } from './redis-url.ts';
@@ -111,6 +101,7 @@ export const shardQueueName = (shard: number): string => `events-${shard}`;
 export const LANE_QUEUE_NAME = 'webhooks';
 export const PURCHASE_QUEUE_NAME = 'purchases';
 export const VENDOR_EVENTS_JOB = 'vendor-events.settle';
+const REPLICA_GRACE_MS = 15_000;
 const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
 
 /** Redis Cluster keeps a queue's keys together only under a hash tag; each queue has its own, so queues spread. */
@@ -145,11 +136,6 @@ export function openQueuePool(
   return pool;
 }
 
-<<<<<<< HEAD
-const REPLICA_GRACE_MS = 15_000;
-
-=======
->>>>>>> main
 /** Opens the adding side. A broker that is away makes each add fail, not the start. */
 export async function openProducer(
   options: BrokerOptions,
@@ -198,11 +184,11 @@ export async function openProducer(
       }),
     );
 
-  const add = (envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> => {
-    if (isCluster) return addEnvelopesByShard(shards, envelopes);
+  const addEnvelopes = (envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> => {
+    if (isCluster) return addEnvelopesByShard(shardQueues(), envelopes);
     return redis && (!isAtomic || envelopes.length === 1)
-      ? addEachEnvelope(shards, envelopes)
-      : addEnvelopesTogether(shards, envelopes);
+      ? addEachEnvelope(shardQueues(), envelopes)
+      : addEnvelopesTogether(shardQueues(), envelopes);
   };
 
   return {
@@ -210,47 +196,10 @@ export async function openProducer(
     isAtomicAcrossShards: !isCluster,
 
     async addEnvelopes(envelopes, isAtomic) {
-<<<<<<< HEAD
+      const addAll = () => addEnvelopes(envelopes, isAtomic);
       try {
-        await (replicas
-          ? replicas.confirm(() => add(envelopes, isAtomic))
-          : add(envelopes, isAtomic));
-      } catch (error) {
-        noticeFailure();
-=======
-      const addAll = async (): Promise<void> => {
-        if (redis && (!isAtomic || envelopes.length === 1)) {
-          // Sent in one turn, so Redis writes its file once for all of them. Not as MULTI: ioredis
-          // builds a whole pipeline object for one, 200 µs a flush.
-          await Promise.all(
-            envelopes.map(({ shard, envelope }) =>
-              queues.get(shards[shard] as string).add('envelope.process', envelope, {
-                ...ENVELOPE_JOB_OPTIONS,
-                jobId: envelope.id,
-              }),
-            ),
-          );
-          return;
-        }
-        const entries = envelopes.map(({ shard, envelope }) =>
-          new Job(
-            queues.get(shards[shard] as string),
-            'envelope.process',
-            envelope,
-            ENVELOPE_JOB_OPTIONS,
-            envelope.id,
-          ).toFlowEntry({}),
-        );
-        // `addFlow` is BullMQ's one way to add to several queues in one transaction; it reports a
-        // refusal (out of memory, say) per entry instead of throwing it.
-        for (const [error] of await queues.get(LANE_QUEUE_NAME).getBackend().addFlow(entries)) {
-          if (error) throw error;
-        }
-      };
-      try {
-        await queues.use(addAll);
+        await queues.use(() => (replicas ? replicas.confirm(addAll) : addAll()));
       } catch (cause) {
->>>>>>> main
         throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
           cause,
         });
@@ -323,12 +272,8 @@ export async function openProducer(
     },
 
     async close() {
-<<<<<<< HEAD
-      await Promise.all([...shards, lanes, purchases].map((queue) => queue.close()));
-      await replicas?.stop();
-=======
       await queues.close();
->>>>>>> main
+      await replicas?.stop();
       redis?.disconnect();
       await pool?.end();
     },

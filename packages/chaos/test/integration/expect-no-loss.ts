@@ -1,17 +1,9 @@
-<<<<<<< HEAD
 /** Short seeds on one fleet. */
-=======
-/** Twenty short seeds on one fleet. */
->>>>>>> main
 import { expect } from 'vitest';
 import type { Broker } from '../../src/fault-plan.ts';
 import { startFleet } from '../../src/fleet-under-test.ts';
 import { describeFault, runSeed } from '../../src/run-seed.ts';
 
-<<<<<<< HEAD
-=======
-const SEEDS = Array.from({ length: 20 }, (_, n) => n + 1);
->>>>>>> main
 const LENGTH_MS = 800;
 
 export async function expectNoLoss(broker: Broker, seedCount: number): Promise<void> {

@@ -4,11 +4,6 @@ import { expectNoLoss } from './expect-no-loss.ts';
 
 test(
   'what was answered 200 is stored once and in order, and everything moves again, whatever was killed, stopped or cut off',
-<<<<<<< HEAD
-  { timeout: 300_000 },
-  () => expectNoLoss('postgres', 10),
-=======
   { timeout: 600_000 },
-  () => expectNoLoss('postgres'),
->>>>>>> main
+  () => expectNoLoss('postgres', 20),
 );

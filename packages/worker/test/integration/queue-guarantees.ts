@@ -133,6 +133,17 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
     await vi.waitFor(() => expect(order).toEqual(['envelope-a', 'envelope-b']), 10_000);
   });
 
+  // BullMQ takes a connection for good while a worker starts; a stop in that moment did not give it back.
+  test('a worker that is stopped while it starts ends at once and leaves no connection behind', async () => {
+    for (let round = 0; round < 12; round++) {
+      const consumers = await consume({});
+      const startedAtMs = performance.now();
+      await consumers.close();
+      // It would give up waiting after three seconds.
+      expect(performance.now() - startedAtMs).toBeLessThan(2_500);
+    }
+  });
+
   test('the same envelope added again while it waits runs once', async () => {
     const both = [0, 1].map((shard) => ({ shard, envelope: envelope(`envelope-${shard}`) }));
     await producer.addEnvelopes(both, true);
