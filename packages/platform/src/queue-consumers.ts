@@ -68,7 +68,7 @@ export interface Processors {
    * Called for one wake-up a lane at a time in this process; `retry` is a no-op, the lane is swept later.
    *
    * @param isPlaceWanted - true while others may wait for its place among `laneConcurrency`, and once
-   * no more are taken.
+   * no more are taken. Who asks does not hang.
    */
   readonly wakeLane: (lane: LaneKey, isPlaceWanted: () => boolean) => Promise<JobOutcome>;
   /** Absent: this process takes no purchases. */
@@ -204,7 +204,10 @@ export async function startConsumers(
   const isPlaceWanted = (): boolean => closing.signal.aborted || !laneQueue.isIdle;
   const wakeLane: ProcessJob = async (job, _, trying) => {
     trying.begin();
-    await processors.wakeLane(job.data as LaneKey, isPlaceWanted);
+    await processors.wakeLane(job.data as LaneKey, () => {
+      trying.begin();
+      return isPlaceWanted();
+    });
   };
 
   const buying = processors.purchases;

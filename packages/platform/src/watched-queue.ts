@@ -133,10 +133,14 @@ export class WatchedQueue {
     const worker = openWorker(async (job, token) => {
       const id = String(job.id);
       this.#inHand.set(id, undefined);
+      // Whoever goes on when its job has ended has nothing in hand.
+      const note = (sinceMs: number | undefined): void => {
+        if (this.#inHand.has(id)) this.#inHand.set(id, sinceMs);
+      };
       try {
         await process(job, token, {
-          begin: () => void this.#inHand.set(id, now()),
-          end: () => void this.#inHand.set(id, undefined),
+          begin: () => note(now()),
+          end: () => note(undefined),
         });
       } finally {
         this.#inHand.delete(id);

@@ -14,7 +14,7 @@ export interface LaneSliceOptions {
 }
 
 /** Of a lane that nobody waits for: it is let go now and then, so that workers share what there is. */
-const SLICES_MAX = 20;
+const SLICES_MAX = 10;
 
 export class LaneSlice {
   readonly #options: LaneSliceOptions;

@@ -10,8 +10,8 @@ test('a lane makes room when its slice is over and others wait, and goes on wher
   expect(slice.isOver(1_500)).toBe(true);
   isPlaceWanted = false;
   expect(slice.isOver(1_500)).toBe(false);
-  expect(slice.isOver(10_999)).toBe(false);
-  expect(slice.isOver(11_000)).toBe(true);
+  expect(slice.isOver(5_999)).toBe(false);
+  expect(slice.isOver(6_000)).toBe(true);
 });
 
 test('a slice begins once, when there is something to send', () => {

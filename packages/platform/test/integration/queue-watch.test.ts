@@ -194,6 +194,40 @@ test('a try that does not end is told once, and the queue counts as stuck', asyn
   expect(hung).toHaveLength(1);
 });
 
+test('a lane that asks whether its place is wanted does not hang, and has no place once its job has ended', async () => {
+  const hung: string[] = [];
+  const wanted: boolean[] = [];
+  let isGivenBack = false;
+  let ask = (): boolean => false;
+  const askForSomeTime = async (): Promise<void> => {
+    // Three times as long as a try may take without a sign.
+    for (let asked = 0; asked < 45; asked++) {
+      wanted.push(ask());
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  };
+  await consume(
+    {
+      wakeLane: async (_, isPlaceWanted) => {
+        ask = isPlaceWanted;
+        await askForSomeTime();
+        isGivenBack = true;
+        return { outcome: 'done' };
+      },
+      onHung: (queue, jobId) => void hung.push(`${queue} ${jobId}`),
+    },
+    { hungAfterMs: 300 },
+  );
+  await producer.wakeLane({ environmentId: 1, webhookId: 1 });
+  await vi.waitFor(() => expect(isGivenBack).toBe(true), WAIT);
+  expect(new Set(wanted)).toEqual(new Set([true]));
+  await vi.waitFor(() => expect(ask()).toBe(false), WAIT);
+  wanted.length = 0;
+  await askForSomeTime();
+  expect(new Set(wanted)).toEqual(new Set([false]));
+  expect(hung).toEqual([]);
+});
+
 test('an envelope that ended badly runs again, one that was discarded never does', async () => {
   await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
   await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-b') }], false);
