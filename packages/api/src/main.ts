@@ -9,6 +9,7 @@ import { AppError } from '@sluice/domain/errors';
 import { clearCallCounts } from '@sluice/database/call-counts';
 import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
 import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import { checkSchema } from '@sluice/database/migrate';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { findAccount } from '@sluice/database/accounts';
 import { findVendorCustomer } from '@sluice/database/runs';
@@ -36,6 +37,7 @@ const CLEARED_INTERVAL_MS = 60_000;
 const CLEARED_MAX = 10_000;
 /** Longer than any window of a limit. */
 const COUNTS_KEPT_MS = 86_400_000;
+const SCHEMA_LOOK_INTERVAL_MS = 1_000;
 const READINESS_DEADLINE_MS = 2_000;
 /** In hex: as long as the keys that this kind of service is known for. */
 const SECRET_SIZE_BYTES = 32;
@@ -54,6 +56,26 @@ const database = createDatabase({
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
+/** Postgres may be away at a start; then its schema is looked at once it answers. */
+let isSchemaChecked = false;
+const lookAtSchema = async (): Promise<void> => {
+  if (isSchemaChecked) return;
+  try {
+    await checkSchema(database);
+    isSchemaChecked = true;
+  } catch (error) {
+    if (error instanceof AppError) throw error;
+    logger.warn({ error }, 'the schema cannot be looked at; it is tried again');
+  }
+};
+await lookAtSchema();
+const schemaLooks = repeat('look at the schema', SCHEMA_LOOK_INTERVAL_MS, logger, () =>
+  lookAtSchema().catch((error: unknown) => {
+    logger.fatal({ error }, 'this version cannot run against the schema');
+    process.exit(1);
+  }),
+);
+lifecycle.defer('looks at the schema', () => schemaLooks.stop());
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,

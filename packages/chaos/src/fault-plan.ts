@@ -8,8 +8,17 @@
  * | `cut` | a way to a server | every connection ended, none opened |
  * | `hold` | a way | nothing passes, nobody is told |
  * | `mute` | a way | the server hears and acts, its answers are lost |
+ *
+ * `redis` is one master where there are several servers; there each seed has a fault of it that lasts
+ * until a replica has taken its place.
  */
 export type Random = () => number;
+
+export const BROKERS = ['redis', 'postgres', 'cluster', 'sentinels'] as const;
+export type Broker = (typeof BROKERS)[number];
+
+/** Longer than the servers take to agree that a master is gone, and to elect another one. */
+const FAILOVER_MS = 4_000;
 
 export const PROCESSES = [
   'intake-0',
@@ -60,16 +69,23 @@ export const pick = <Item>(random: Random, items: readonly Item[]): Item =>
   items[Math.floor(random() * items.length)] as Item;
 
 /** One to four faults, each on a target of its own, within `lengthMs`; in order of time. */
-export function planFaults(
-  random: Random,
-  broker: 'redis' | 'postgres',
-  lengthMs: number,
-): Fault[] {
-  const isThere = (name: string) => broker === 'redis' || !name.endsWith('redis');
-  const processes = PROCESSES.filter(isThere);
-  const ways = WAYS.filter(isThere);
+export function planFaults(random: Random, broker: Broker, lengthMs: number): Fault[] {
+  const hasFailover = broker === 'cluster' || broker === 'sentinels';
+  // The servers of a set tell their own addresses, so no way of ours can stand in between.
+  const processes = PROCESSES.filter((name) => broker !== 'postgres' || name !== 'redis');
+  const ways = WAYS.filter((name) => broker === 'redis' || !name.endsWith('redis'));
   const taken = new Set<string>();
   const faults: Fault[] = [];
+  if (hasFailover) {
+    taken.add('redis');
+    faults.push({
+      of: 'process',
+      kind: pick(random, ['kill', 'stop']),
+      target: 'redis',
+      atMs: Math.floor(random() * lengthMs * 0.7),
+      durationMs: FAILOVER_MS + Math.floor(random() * lengthMs),
+    });
+  }
   const count = 1 + Math.floor(random() * 4);
   for (let n = 0; n < count; n++) {
     const times = {

@@ -3,9 +3,7 @@
  * processes, with a TCP way between each kind of service and each server.
  */
 import { execFile } from 'node:child_process';
-import { once } from 'node:events';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,19 +13,20 @@ import { createDatabase, type Database } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { findFreePort } from '@sluice/platform/free-port';
 import { migrateQueues } from '@sluice/platform/queue';
+import { startRedisCluster, startRedisSentinels } from '@sluice/platform/redis-fleet';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
 import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
 import {
   PROCESSES,
+  type Broker,
   type Fault,
   type ProcessFault,
   type ProcessName,
   type WayName,
 } from './fault-plan.ts';
-
-export type Broker = 'redis' | 'postgres';
 
 export interface Fleet {
   readonly broker: Broker;
@@ -87,11 +86,21 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
   await seedDemoWorkspace(database);
 
   const redisOptions = { directory: join(directory, 'redis'), port: await findFreePort() };
+  const servers =
+    broker === 'cluster'
+      ? await startRedisCluster(join(directory, 'redis'))
+      : broker === 'sentinels'
+        ? await startRedisSentinels(join(directory, 'redis'))
+        : undefined;
   const ways = new Map<WayName, TcpProxy>();
   for (const service of ['intake', 'worker'] as const) {
     ways.set(`${service} to postgres`, await startTcpProxy('127.0.0.1', () => postgres.port));
     ways.set(`${service} to redis`, await startTcpProxy('127.0.0.1', redisOptions.port));
   }
+  const redisUrlFor = (service: 'intake' | 'worker'): string | undefined => {
+    if (servers) return servers.url;
+    return broker === 'redis' ? `redis://127.0.0.1:${portOf(`${service} to redis`)}` : undefined;
+  };
   const portOf = (way: WayName) => (ways.get(way) as TcpProxy).port;
   const ports = {
     'intake-0': await findFreePort(),
@@ -103,11 +112,11 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
   const settingsOf = (service: 'intake' | 'worker', index: number): Record<string, string> => {
     const databaseUrl = new URL(directUrl);
     databaseUrl.host = `127.0.0.1:${portOf(`${service} to postgres`)}`;
+    const redisUrl = redisUrlFor(service);
     return {
       DATABASE_URL: databaseUrl.href,
-      ...(broker === 'redis'
-        ? { REDIS_URL: `redis://127.0.0.1:${portOf(`${service} to redis`)}` }
-        : {}),
+      ...(redisUrl !== undefined && { REDIS_URL: redisUrl }),
+      REDIS_REPLICA_GRACE_MS: '4000',
       SHARD_COUNT: '4',
       QUEUE_STALLED_AFTER_MS: '1500',
       INTAKE_COMMIT_DEADLINE_MS: '400',
@@ -167,7 +176,19 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
     .filter(([name]) => name !== 'postgres' && name !== 'redis')
     .map(([, process]) => supervise(process).catch(() => undefined));
 
+  /** A master, whichever is one now. */
+  async function sufferMaster(kind: 'kill' | 'stop', durationMs: number): Promise<void> {
+    const [master] = (await servers?.masters()) ?? [];
+    if (!master) throw new Error('no server is master');
+    if (kind === 'stop') signal([master.pid], 'SIGSTOP');
+    else await master.kill();
+    await sleep(durationMs);
+    if (kind === 'stop') signal([master.pid], 'SIGCONT');
+    else await master.restart();
+  }
+
   async function sufferProcess({ kind, target, durationMs }: ProcessFault): Promise<void> {
+    if (servers && target === 'redis') return sufferMaster(kind, durationMs);
     const process = processes.get(target) as Process;
     const pids = await processesOf(process.running.pid);
     if (kind === 'stop') {
@@ -219,6 +240,7 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
         if (found) signal([found.running.pid], 'SIGKILL');
       }
       await Promise.all(supervising);
+      await servers?.close();
       await Promise.all([...ways.values()].map((way) => way.close()));
       await postgres.remove();
       await rm(directory, { recursive: true, force: true });
@@ -245,14 +267,4 @@ function signal(pids: readonly number[], name: NodeJS.Signals): void {
       // It has ended meanwhile.
     }
   }
-}
-
-export async function findFreePort(): Promise<number> {
-  const listener = createServer();
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  await once(listener, 'close');
-  return port;
 }

@@ -1,7 +1,7 @@
-/** `npm run chaos -- --seed N [--seeds COUNT] [--broker redis|postgres] [--length MS]`: what each seed did and whether it held. */
+/** `npm run chaos -- --seed N [--seeds COUNT] [--broker redis|postgres|cluster|sentinels] [--length MS]`: what each seed did and whether it held. */
 import { parseArgs } from 'node:util';
-import type { ProcessName } from './fault-plan.ts';
-import { startFleet, type Broker } from './fleet-under-test.ts';
+import { BROKERS, type ProcessName } from './fault-plan.ts';
+import { startFleet } from './fleet-under-test.ts';
 import { describeFault, runSeed, type SeedReport } from './run-seed.ts';
 
 const { values } = parseArgs({
@@ -14,10 +14,7 @@ const { values } = parseArgs({
 });
 const first = Number(values.seed);
 const count = Number(values.seeds);
-const brokers: Broker[] =
-  values.broker === 'redis' || values.broker === 'postgres'
-    ? [values.broker]
-    : ['redis', 'postgres'];
+const brokers = BROKERS.filter((name) => values.broker === undefined || name === values.broker);
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 const reports: SeedReport[] = [];

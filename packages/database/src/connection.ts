@@ -44,6 +44,11 @@ export interface DatabaseOptions {
   readonly poolMax: number;
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
+  /**
+   * A transaction that says nothing for so long is ended by Postgres, with its locks: those of a process
+   * that hangs would hold up whoever takes its work over. Absent: never.
+   */
+  readonly idleInTransactionMsMax?: number;
   /** A connection of the pool that is idle broke; it is replaced on next use. */
   readonly onError: (error: Error) => void;
 }
@@ -58,6 +63,9 @@ export function createDatabase(options: DatabaseOptions): Database {
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     application_name: options.applicationName,
     keepAlive: true,
+    ...(options.idleInTransactionMsMax !== undefined && {
+      idle_in_transaction_session_timeout: options.idleInTransactionMsMax,
+    }),
   });
   pool.on('error', options.onError);
   // A connection that breaks between two statements of a transaction is in nobody's hands: without a

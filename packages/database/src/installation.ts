@@ -1,7 +1,19 @@
 /** Decisions that hold for the whole installation and can never change: the first process makes them. */
 import { AppError } from '@sluice/domain/errors';
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import { checkSchema } from './migrate.ts';
+
+/**
+ * For the start of a process: may it run on this database?
+ *
+ * @throws AppError MIGRATION_MISMATCH where the schema is not one that it can use.
+ * @throws AppError CONFIG_INVALID where the number of shards is not the installation's.
+ */
+export async function joinInstallation(database: Database, shardCount: number): Promise<void> {
+  await checkSchema(database);
+  await agreeOnShardCount(database, shardCount);
+}
 
 /**
  * Keeps a process with another number of shards from starting: it would put events where no worker

@@ -28,9 +28,19 @@ import { creditHolds } from './migrations/0020_credit_holds.ts';
 import { keptOutcomes } from './migrations/0021_kept_outcomes.ts';
 import { callCounts } from './migrations/0022_call_counts.ts';
 import { inboxPreviewUsage } from './migrations/0023_inbox_preview_usage.ts';
+import { schemaRequirements } from './migrations/0024_schema_requirements.ts';
+import {
+  assertUsable,
+  judgeSchema,
+  readSchemaState,
+  recordingDemand,
+  type SchemaStep,
+} from './schema-version.ts';
+
+type SchemaSteps = Readonly<Record<string, SchemaStep>>;
 
 /** In order of name; a landed one is never edited, renamed or removed. */
-const MIGRATIONS = {
+export const MIGRATIONS: SchemaSteps = {
   '0001_accounts': accounts,
   '0002_people_and_events': peopleAndEvents,
   '0003_webhooks': webhooks,
@@ -57,18 +67,29 @@ const MIGRATIONS = {
   '0021_kept_outcomes': keptOutcomes,
   '0022_call_counts': callCounts,
   '0023_inbox_preview_usage': inboxPreviewUsage,
+  '0024_schema_requirements': schemaRequirements,
 };
 
 /**
- * Runs what is missing, each in the same transaction; concurrent callers wait for one another.
+ * Runs what is missing, all in one transaction; concurrent callers wait for one another. Of a schema
+ * that is ahead and can be used (an older version that was started again) it leaves everything as it is.
  *
  * @returns the names that were run.
- * @throws AppError MIGRATION_MISMATCH when the database has migrations that this version does not know.
+ * @throws AppError MIGRATION_MISMATCH when one failed, or the schema needs newer code.
  */
-export async function migrate(database: Database): Promise<string[]> {
+export async function migrate(database: Database, steps = MIGRATIONS): Promise<string[]> {
+  const known = Object.keys(steps);
+  const state = await readSchemaState(database);
+  const verdict = judgeSchema(known, state);
+  if (verdict.outcome === 'ahead') assertUsable(verdict);
+  const isAhead = state.applied.some((name) => !known.includes(name));
+  if (isAhead && verdict.outcome === 'usable') return [];
+  const migrations = Object.fromEntries(
+    Object.entries(steps).map(([name, step]) => [name, recordingDemand(name, step)]),
+  );
   const migrator = new Migrator({
     db: database,
-    provider: { getMigrations: () => Promise.resolve(MIGRATIONS) },
+    provider: { getMigrations: () => Promise.resolve(migrations) },
   });
   const { error, results } = await migrator.migrateToLatest();
   if (error !== undefined) {
@@ -82,4 +103,13 @@ export async function migrate(database: Database): Promise<string[]> {
     );
   }
   return (results ?? []).map((result: MigrationResult) => result.migrationName);
+}
+
+/**
+ * For the start of a process.
+ *
+ * @throws AppError MIGRATION_MISMATCH where this version cannot run against the schema as it is.
+ */
+export async function checkSchema(database: Database, steps = MIGRATIONS): Promise<void> {
+  assertUsable(judgeSchema(Object.keys(steps), await readSchemaState(database)));
 }

@@ -545,6 +545,11 @@ export interface RunSteps {
   step: string;
 }
 
+export interface SchemaRequirements {
+  migration: string;
+  oldest_code: string;
+}
+
 export interface SegmentMembers {
   added_at: Timestamp;
   environment_id: number;
@@ -702,6 +707,7 @@ export interface Tables {
   replay_attempts: ReplayAttempts;
   run_steps: RunSteps;
   runs: Runs;
+  schema_requirements: SchemaRequirements;
   segment_members: SegmentMembers;
   service_accounts: ServiceAccounts;
   signups: Signups;

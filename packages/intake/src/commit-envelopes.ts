@@ -17,6 +17,10 @@
  * before the next one is looked at, and is confirmed before the next one is sent. Whatever reaches
  * the broker late is a second copy of ids that were added before: the worker's claim drops it.
  *
+ * A Redis Cluster cannot commit a flush of several shards together. There a flush that must be is
+ * written to the spill first and forgotten when every shard is confirmed: cut off in between, the next
+ * start adds what is missing, so a call takes effect wholly or not at all.
+ *
  * The drain ends under load too: while it makes progress each new flush waits for the step under
  * way, and a step takes at least two where there are two.
  *
@@ -29,7 +33,7 @@ import { AppError } from '@sluice/domain/errors';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer, ShardEnvelope } from '@sluice/platform/queue';
 import { within } from '@sluice/platform/within';
-import type { Spill } from './spill.ts';
+import type { SpilledFlush, Spill } from './spill.ts';
 
 const STEP_FLUSHES_MAX = 32;
 const STEP_SIZE_BYTES_MAX = 4 * 1_048_576;
@@ -47,7 +51,7 @@ const STOP_DRAIN_MS_MAX = 5_000;
 const RETRY_AFTER_SECONDS_MAX = 60;
 
 export interface EnvelopeCommitterOptions {
-  readonly producer: Pick<Producer, 'addEnvelopes' | 'durability'>;
+  readonly producer: Pick<Producer, 'addEnvelopes' | 'durability' | 'isAtomicAcrossShards'>;
   readonly spill: Spill;
   readonly now: () => number;
   /** How long a call may wait for the broker, from when intake took it. */
@@ -104,34 +108,31 @@ export class EnvelopeCommitter {
     const { producer, spill, now, deadlineMs, logger } = this.#options;
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
-    let failure: unknown = 'the spill comes first';
-    if (spill.isEmpty) {
-      try {
-        const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
-        const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
-        await within(waitMs, producer.addEnvelopes(envelopes, isAtomic));
-        this.#awaySinceMs = undefined;
-        return;
-      } catch (error) {
-        failure = error;
-        this.#isBrokerBack = false;
-        if (this.#awaySinceMs === undefined) {
-          this.#awaySinceMs = now();
-          logger.warn({ error }, 'the broker is away: calls are kept in the spill');
-        }
-        this.#lastMovedAtMs = now();
-      }
+    if (!spill.isEmpty) {
+      this.#keep(envelopes, isAtomic, 'the spill comes first');
+      this.#startDraining();
+      return;
     }
+    const kept =
+      isAtomic && !producer.isAtomicAcrossShards
+        ? this.#keep(envelopes, isAtomic, 'not asked yet')
+        : undefined;
     try {
-      if (!spill.append(envelopes, isAtomic, now())) throw new Error('the spill is full');
-    } catch (cause) {
-      throw new AppError(
-        'BROKER_UNAVAILABLE',
-        `neither the broker (${String(failure)}) nor the spill (${String(cause)}) took a flush`,
-        { cause },
-      );
+      const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
+      const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
+      await within(waitMs, producer.addEnvelopes(envelopes, isAtomic));
+      if (kept) spill.deleteOldest([kept]);
+      this.#awaySinceMs = undefined;
+    } catch (error) {
+      this.#isBrokerBack = false;
+      if (this.#awaySinceMs === undefined) {
+        this.#awaySinceMs = now();
+        logger.warn({ error }, 'the broker is away: calls are kept in the spill');
+      }
+      this.#lastMovedAtMs = now();
+      if (!kept) this.#keep(envelopes, isAtomic, error);
+      this.#startDraining();
     }
-    this.#startDraining();
   }
 
   /** When a call that is refused now should come again: when a tenth of the spill is free at the present rate; while nothing moves, half of the time that the broker has been away. */
@@ -159,6 +160,25 @@ export class EnvelopeCommitter {
       );
     }
     this.#options.spill.close();
+  }
+
+  #keep(
+    envelopes: readonly ShardEnvelope[],
+    isAtomic: boolean,
+    brokerFailure: unknown,
+  ): SpilledFlush {
+    const { spill, now } = this.#options;
+    try {
+      const kept = spill.append(envelopes, isAtomic, now());
+      if (kept) return kept;
+      throw new Error('the spill is full');
+    } catch (cause) {
+      throw new AppError(
+        'BROKER_UNAVAILABLE',
+        `neither the broker (${String(brokerFailure)}) nor the spill (${String(cause)}) took a flush`,
+        { cause },
+      );
+    }
   }
 
   #startDraining(): void {

@@ -31,6 +31,8 @@ export type Accept = (submission: Submission, answer: AnswerCall) => void;
 export interface ServerState {
   isStopping: boolean;
   inFlightCount: number;
+  /** Calls that have come since the start; streams not counted. */
+  receivedCount: number;
   /** Of bodies that came in part so far. */
   collectedSizeBytes: number;
   readonly collectedSizeBytesMax: number;

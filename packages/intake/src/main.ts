@@ -1,7 +1,7 @@
 /** The intake process: settings, resources in order, the use case, the sockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
-import { agreeOnShardCount } from '@sluice/database/installation';
+import { joinInstallation } from '@sluice/database/installation';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
 import { parseSettings } from '@sluice/platform/config';
@@ -23,6 +23,7 @@ import { createHealth } from './health.ts';
 import { RateLimiter } from './rate-limit.ts';
 import { intakeSettings } from './settings.ts';
 import { openSpill } from './spill.ts';
+import { stopServing } from './stop-serving.ts';
 import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
 
 /** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */
@@ -43,7 +44,7 @@ const database = createDatabase({
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
-await agreeOnShardCount(database, settings.SHARD_COUNT);
+await joinInstallation(database, settings.SHARD_COUNT);
 
 const producer = await openProducer(
   {
@@ -54,6 +55,7 @@ const producer = await openProducer(
     logger,
   },
   settings.INTAKE_COMMIT_DEADLINE_MS,
+  { replicasMin: settings.REDIS_REPLICAS_MIN, graceMs: settings.REDIS_REPLICA_GRACE_MS },
 );
 lifecycle.defer('producer', () => producer.close());
 
@@ -109,6 +111,11 @@ const recordUnauthorized = () => {
   return Promise.resolve();
 };
 const recording = repeat('record refused authentications', 1_000, logger, recordUnauthorized);
+lifecycle.defer('recording of refused authentications', async () => {
+  await recording.stop();
+  await recordUnauthorized();
+  await batcher.drain();
+});
 
 const metrics = createMetrics('intake');
 metrics.counter(
@@ -214,18 +221,14 @@ const server = await startServer({
     ),
   },
 });
-lifecycle.defer('server', async () => {
-  server.stopListening();
-  await recording.stop();
-  await recordUnauthorized();
-  while (server.inFlightCount() > 0) {
-    await batcher.drain();
-    await sleep(10);
-  }
-  await batcher.drain();
-  server.close();
-});
-
+lifecycle.defer('server', () =>
+  stopServing({
+    server,
+    drain: () => batcher.drain(),
+    pause: (durationMs) => sleep(durationMs),
+    now,
+  }),
+);
 const durability = await producer.durability().catch((error: unknown) => ({
   isSafe: false,
   description: `the broker does not answer: ${String(error)}`,

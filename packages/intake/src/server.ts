@@ -54,6 +54,8 @@ export interface Server {
   close(): void;
   /** Calls that wait for their answer. */
   inFlightCount(): number;
+  /** Calls that have come since the start. */
+  receivedCount(): number;
 }
 
 const STREAM_PATTERN = '/v1/stream';
@@ -66,6 +68,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
   const state: ServerState = {
     isStopping: false,
     inFlightCount: 0,
+    receivedCount: 0,
     collectedSizeBytes: 0,
     collectedSizeBytesMax: options.collectedSizeBytesMax,
     streams: new Set(),
@@ -82,6 +85,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     const parameters =
       parameterCount === 0 ? NO_PARAMETERS : readParameters(req, parameterCount, query);
     state.inFlightCount++;
+    state.receivedCount++;
     new Exchange(res, call, parameters, state, options.accept).receive();
   };
 
@@ -173,6 +177,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
         },
         close: () => void app.close(),
         inFlightCount: () => state.inFlightCount,
+        receivedCount: () => state.receivedCount,
       });
     });
   });

@@ -16,6 +16,18 @@ export const intakeSettings = platformSettings.extend({
   INTAKE_COMMIT_DEADLINE_MS: integer(100, 60_000, 2_000).describe(
     'how long a call may wait for the broker before it goes to the spill',
   ),
+  REDIS_REPLICAS_MIN: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(16)
+    .optional()
+    .describe(
+      'replicas that must have a flush before it is acknowledged; absent: 1 with Sentinels or a Cluster, else 0',
+    ),
+  REDIS_REPLICA_GRACE_MS: integer(0, 3_600_000, 15_000).describe(
+    'a master of a Redis Cluster that has had fewer for so long is taken at its own word; longer than a failover',
+  ),
   INTAKE_SPILL_DIRECTORY: z
     .string()
     .default('.sluice/spill')

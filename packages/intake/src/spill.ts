@@ -113,18 +113,23 @@ export class Spill {
   /**
    * Writes one flush behind the others; on disk when it returns.
    *
-   * @returns false when it would be over the limit; nothing was written then.
+   * @returns undefined when it would be over the limit; nothing was written then.
    * @throws Error where the disk refuses it (full, broken); nothing was written then.
    */
-  append(envelopes: readonly ShardEnvelope[], isAtomic: boolean, atMs: number): boolean {
+  append(
+    envelopes: readonly ShardEnvelope[],
+    isAtomic: boolean,
+    atMs: number,
+  ): SpilledFlush | undefined {
     const text = JSON.stringify(envelopes);
     const sizeBytes = Buffer.byteLength(text);
-    if (this.#sizeBytes + sizeBytes > this.#sizeBytesMax) return false;
-    this.#insert.run(sizeBytes, envelopes.length, isAtomic ? 1 : 0, atMs, text);
+    if (this.#sizeBytes + sizeBytes > this.#sizeBytesMax) return undefined;
+    const values = [sizeBytes, envelopes.length, isAtomic ? 1 : 0, atMs, text];
+    const position = Number(this.#insert.run(...values).lastInsertRowid);
     this.#sizeBytes += sizeBytes;
     this.#envelopeCount += envelopes.length;
     this.#flushCount++;
-    return true;
+    return { position, sizeBytes, envelopes, isAtomic };
   }
 
   /** The oldest ones in order: at most `flushesMax`, and no more than two where they are over `sizeBytesMax`. */
@@ -144,7 +149,7 @@ export class Spill {
     }));
   }
 
-  /** Forgets what `readOldest` gave, all of it. When nothing is left the disk gets its space back. */
+  /** Forgets the oldest ones, which `readOldest` or `append` gave, all of them. When nothing is left the disk gets its space back. */
   deleteOldest(flushes: readonly SpilledFlush[]): void {
     this.#deleteThrough.run(flushes.at(-1)?.position ?? 0);
     // Not counted anew: that would read the whole file at each step.

@@ -17,6 +17,8 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
 function createBroker() {
   const broker = {
     mode: 'up' as Mode,
+    /** False as on a Redis Cluster. */
+    isAtomicAcrossShards: true,
     added: [] as string[],
     attempts: [] as string[],
     /** Refused by content, whatever the mode. */
@@ -138,6 +140,30 @@ describe('a flush', () => {
     // The first try is done at last, behind everything: a second copy of an id that is there.
     for (const add of asleep) add();
     expect(unique(broker.added)).toEqual(['a', 'b']);
+  });
+
+  test('of several shards, where these have no common transaction, outlives a process that dies in between', async () => {
+    const first = start();
+    broker.isAtomicAcrossShards = false;
+    await first.commit(flush('a'), true, time);
+    expect(spill.isEmpty).toBe(true);
+    const adding = first.commit(flush('b'), true, time);
+    // Some shards may have it now. What the next start finds:
+    expect(spill.envelopeCount).toBe(1);
+    await adding;
+    expect(spill.isEmpty).toBe(true);
+    expect(broker.added).toEqual(['a', 'b']);
+  });
+
+  test('of several shards is added again where only some of them confirmed it', async () => {
+    const committer = start();
+    broker.isAtomicAcrossShards = false;
+    broker.mode = 'refusing';
+    await committer.commit(flush('a'), true, time);
+    expect(spill.envelopeCount).toBe(1);
+    broker.wake();
+    await untilEmpty();
+    expect(broker.added).toEqual(['a']);
   });
 
   test('that the broker refuses by itself holds back the later ones, and is never dropped', async () => {

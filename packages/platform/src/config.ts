@@ -4,6 +4,7 @@
  */
 import { AppError } from '@sluice/domain/errors';
 import { z } from 'zod';
+import { parseRedisUrl } from './redis-url.ts';
 
 /** An integer setting with bounds; the environment gives text. */
 export const integer = (min: number, max: number, fallback: number) =>
@@ -25,7 +26,16 @@ export const platformSettings = z.object({
     .describe('least important line logged'),
   DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }).describe('a Postgres, 15 or later'),
   DATABASE_POOL_MAX: integer(2, 500, 10).describe('connections of one process'),
-  REDIS_URL: z.string().optional().describe('absent: the queues are in Postgres'),
+  REDIS_URL: z
+    .string()
+    .superRefine((text, context) => {
+      const problem = redisUrlProblem(text);
+      if (problem !== undefined) context.addIssue({ code: 'custom', message: problem });
+    })
+    .optional()
+    .describe(
+      'redis://, or redis-sentinel://host:port,…?master=NAME, or redis-cluster://host:port,…; absent: the queues are in Postgres',
+    ),
   QUEUE_PREFIX: z
     .string()
     .regex(/^[a-zA-Z0-9_-]+$/)
@@ -41,6 +51,15 @@ export const platformSettings = z.object({
     'how long a stop may take before it is cut',
   ),
 });
+
+function redisUrlProblem(text: string): string | undefined {
+  try {
+    parseRedisUrl(text);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
 
 /**
  * Parses the environment against a service's schema. An empty variable counts as absent.

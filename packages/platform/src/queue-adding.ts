@@ -7,15 +7,15 @@
  * Beside `queue.ts` and `queue-tasks.ts`, which say what is added.
  */
 import { createPostgresBackend, Queue, withBackend } from 'bullmq';
-import type { Redis } from 'ioredis';
 import type pg from 'pg';
 import type { Logger } from './logger.ts';
+import type { RedisClient } from './redis.ts';
 
 export type AddingQueue = Queue<unknown, void, string>;
 
 export interface AddingBroker {
   /** One of both. */
-  readonly redis: Redis | undefined;
+  readonly redis: RedisClient | undefined;
   readonly pool: pg.Pool | undefined;
   readonly prefixOf: (queueName: string) => string;
   readonly logger: Logger;

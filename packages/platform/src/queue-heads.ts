@@ -5,8 +5,8 @@
  * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
  */
 import type { PgPool } from 'bullmq';
-import type { Redis } from 'ioredis';
 import type pg from 'pg';
+import type { RedisClient } from './redis.ts';
 
 export interface ActiveJob {
   readonly id: string;
@@ -24,10 +24,14 @@ export interface QueueHead {
 export type ReadHeads = (names: readonly string[]) => Promise<QueueHead[]>;
 
 /**
- * Over the connection that the workers' commands take: Redis answers one connection in order, so
- * what was answered before the heads is known when they are.
+ * Over the connection that the workers' commands take: Redis answers one connection in order (of a
+ * Cluster one a node, and a queue is on one node), so what was answered before the heads is known
+ * when they are.
  */
-export function redisHeads(redis: Redis, keyOf: (name: string, part: string) => string): ReadHeads {
+export function redisHeads(
+  redis: RedisClient,
+  keyOf: (name: string, part: string) => string,
+): ReadHeads {
   const readHead = async (name: string): Promise<QueueHead> => {
     const [ids, nextId] = await Promise.all([
       redis.lrange(keyOf(name, 'active'), 0, -1),

@@ -15,15 +15,24 @@
  * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
  */
 import { AppError } from '@sluice/domain/errors';
-import type { Envelope } from '@sluice/domain/operation';
-import { Job, type JobsOptions } from 'bullmq';
+import type { JobsOptions } from 'bullmq';
+import { Cluster } from 'ioredis';
 import pg from 'pg';
 import type { Logger } from './logger.ts';
 import { AddingQueues } from './queue-adding.ts';
+import {
+  addEachEnvelope,
+  addEnvelopesByShard,
+  addEnvelopesTogether,
+  type ShardEnvelope,
+} from './queue-envelopes.ts';
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
-import { connectProducer, readRedisDurability, type Durability } from './redis.ts';
+import { readRedisDurability, ReplicaConfirmation, type Durability } from './redis-durability.ts';
+import { defaultReplicasMin, parseRedisUrl } from './redis-url.ts';
+import { connectProducer } from './redis.ts';
 
 export { migrateQueues } from './queue-tables.ts';
+export type { ShardEnvelope } from './queue-envelopes.ts';
 
 export interface BrokerOptions {
   readonly databaseUrl: string;
@@ -49,17 +58,23 @@ export interface RunKey {
   readonly runId: string;
 }
 
-export interface ShardEnvelope {
-  readonly shard: number;
-  readonly envelope: Envelope;
+/** What an acknowledgement waits for where a replica may take a master's place. */
+export interface ReplicaOptions {
+  /** That have an envelope before it counts as confirmed; absent: 1 with Sentinels or a Cluster, else 0. */
+  readonly replicasMin?: number | undefined;
+  /** How long a Cluster's master must have been without them before its own word is enough. 15 s unless told. */
+  readonly graceMs?: number | undefined;
 }
 
 export interface Producer {
   readonly kind: 'redis' | 'postgres';
+  /** False on a Redis Cluster: what `addEnvelopes` says of `isAtomic` holds for each shard alone. */
+  readonly isAtomicAcrossShards: boolean;
   /**
    * Adds envelopes, a shard's in the order given; resolves once the broker has them all. With
-   * `isAtomic` all or none are added (one MULTI, or one SQL transaction). Adding the same envelope
-   * ids again adds nothing twice, so it may be repeated when the outcome is unknown.
+   * `isAtomic` all or none are added (one MULTI, or one SQL transaction); on a Redis Cluster all or
+   * none of each shard's. Adding the same envelope ids again adds nothing twice, so it may be repeated
+   * when the outcome is unknown.
    *
    * @throws AppError BROKER_UNAVAILABLE when not all were confirmed.
    */
@@ -86,7 +101,7 @@ export const shardQueueName = (shard: number): string => `events-${shard}`;
 export const LANE_QUEUE_NAME = 'webhooks';
 export const PURCHASE_QUEUE_NAME = 'purchases';
 export const VENDOR_EVENTS_JOB = 'vendor-events.settle';
-const ENVELOPE_JOB_OPTIONS = { removeOnComplete: true };
+const REPLICA_GRACE_MS = 15_000;
 const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
 
 /** Redis Cluster keeps a queue's keys together only under a hash tag; each queue has its own, so queues spread. */
@@ -125,12 +140,28 @@ export function openQueuePool(
 export async function openProducer(
   options: BrokerOptions,
   addTimeoutMs = 5_000,
+  replicaOptions: ReplicaOptions = {},
 ): Promise<Producer> {
   const { logger } = options;
   const redis = options.redisUrl
     ? await connectProducer(options.redisUrl, addTimeoutMs)
     : undefined;
   redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
+  const isCluster = redis instanceof Cluster;
+  const replicasMin =
+    replicaOptions.replicasMin ??
+    (options.redisUrl ? defaultReplicasMin(parseRedisUrl(options.redisUrl)) : 0);
+  const replicas =
+    redis && replicasMin > 0
+      ? new ReplicaConfirmation({
+          redis,
+          replicasMin,
+          graceMs: replicaOptions.graceMs ?? REPLICA_GRACE_MS,
+          timeoutMs: addTimeoutMs / 2,
+          now: Date.now,
+          logger,
+        })
+      : undefined;
   const pool = redis ? undefined : openQueuePool(options, 0, addTimeoutMs);
 
   const shards = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
@@ -153,41 +184,21 @@ export async function openProducer(
       }),
     );
 
+  const addEnvelopes = (envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> => {
+    if (isCluster) return addEnvelopesByShard(shardQueues(), envelopes);
+    return redis && (!isAtomic || envelopes.length === 1)
+      ? addEachEnvelope(shardQueues(), envelopes)
+      : addEnvelopesTogether(shardQueues(), envelopes);
+  };
+
   return {
     kind: redis ? 'redis' : 'postgres',
+    isAtomicAcrossShards: !isCluster,
 
     async addEnvelopes(envelopes, isAtomic) {
-      const addAll = async (): Promise<void> => {
-        if (redis && (!isAtomic || envelopes.length === 1)) {
-          // Sent in one turn, so Redis writes its file once for all of them. Not as MULTI: ioredis
-          // builds a whole pipeline object for one, 200 µs a flush.
-          await Promise.all(
-            envelopes.map(({ shard, envelope }) =>
-              queues.get(shards[shard] as string).add('envelope.process', envelope, {
-                ...ENVELOPE_JOB_OPTIONS,
-                jobId: envelope.id,
-              }),
-            ),
-          );
-          return;
-        }
-        const entries = envelopes.map(({ shard, envelope }) =>
-          new Job(
-            queues.get(shards[shard] as string),
-            'envelope.process',
-            envelope,
-            ENVELOPE_JOB_OPTIONS,
-            envelope.id,
-          ).toFlowEntry({}),
-        );
-        // `addFlow` is BullMQ's one way to add to several queues in one transaction; it reports a
-        // refusal (out of memory, say) per entry instead of throwing it.
-        for (const [error] of await queues.get(LANE_QUEUE_NAME).getBackend().addFlow(entries)) {
-          if (error) throw error;
-        }
-      };
+      const addAll = () => addEnvelopes(envelopes, isAtomic);
       try {
-        await queues.use(addAll);
+        await queues.use(() => (replicas ? replicas.confirm(addAll) : addAll()));
       } catch (cause) {
         throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
           cause,
@@ -245,7 +256,7 @@ export async function openProducer(
     },
 
     async durability() {
-      if (redis) return readRedisDurability(redis);
+      if (redis) return readRedisDurability(redis, replicasMin);
       const { rows } = await (pool as pg.Pool).query<{ fsync: string; commit: string }>(
         `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
       );
@@ -262,6 +273,7 @@ export async function openProducer(
 
     async close() {
       await queues.close();
+      await replicas?.stop();
       redis?.disconnect();
       await pool?.end();
     },

@@ -6,10 +6,10 @@
  * append-only file, on disk, before it is confirmed.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
-import { connect, createServer, type AddressInfo } from 'node:net';
+import { connect } from 'node:net';
 import { AppError } from '@sluice/domain/errors';
+import { findFreePort } from './free-port.ts';
 
 const READY_DEADLINE_MS = 15_000;
 const STOP_DEADLINE_MS = 10_000;
@@ -42,14 +42,22 @@ export interface RedisServer {
 export async function startRedisServer(options: RedisServerOptions): Promise<RedisServer> {
   await mkdir(options.directory, { recursive: true });
   const port = options.port ?? (await findFreePort());
+  return runRedisServer(redisArguments(options, port), port);
+}
+
+/** A `redis-server` of any kind, once it answers on `port`; the same promises. */
+export async function runRedisServer(
+  serverArguments: readonly string[],
+  port: number,
+): Promise<RedisServer> {
   // In a session of its own: Ctrl-C reaches only us, and we stop it when its clients are done.
-  const child = spawn('redis-server', redisArguments(options, port), {
+  const child = spawn('redis-server', serverArguments, {
     detached: true,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const words = collectLastWords(child);
+  const lastWords = collectLastWords(child);
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  await startFailure(child, port, words);
+  await startFailure(child, port, lastWords);
   const guard = spawnGuard(child.pid as number);
   void ended.then(() => guard.kill('SIGKILL'));
 
@@ -149,14 +157,4 @@ function spawnGuard(pid: number): ChildProcess {
   guard.on('error', () => {});
   guard.unref();
   return guard;
-}
-
-async function findFreePort(): Promise<number> {
-  const listener = createServer();
-  listener.listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const { port } = listener.address() as AddressInfo;
-  listener.close();
-  await once(listener, 'close');
-  return port;
 }

@@ -1,78 +1,104 @@
 /**
- * Connections to Redis, and what a crash of this Redis can cost.
+ * Connections to Redis: one server, the master that Sentinels name, or a Cluster (`redis-url.ts`).
  *
  * Two kinds, because they must fail differently: a producer answers a waiting client and so fails
  * fast; a worker has nobody waiting and so waits for Redis to come back.
+ *
+ * Where there is a server to fail over to, one that says nothing is left after a while: its
+ * connection would stay open for as long as it hangs.
  */
-import { Redis } from 'ioredis';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { parseRedisUrl, type RedisAddress } from './redis-url.ts';
 
-const RECONNECT_DELAY_MS_MAX = 2000;
+export type RedisClient = Redis | Cluster;
+
+const RECONNECT_DELAY_MS_MAX = 2_000;
+const SENTINEL_TIMEOUT_MS = 1_000;
+/** How late a Cluster's client learns that a master which only hangs has been replaced. */
+const TOPOLOGY_INTERVAL_MS = 5_000;
+/** Longer than BullMQ's longest blocking command, 10 s. */
+const WORKER_SILENCE_MS_MAX = 12_000;
+
+type CommandOptions = Pick<
+  RedisOptions,
+  'maxRetriesPerRequest' | 'commandTimeout' | 'connectTimeout'
+>;
 
 const retryStrategy = (attempt: number): number => Math.min(attempt * 50, RECONNECT_DELAY_MS_MAX);
 
 /**
  * For adding jobs: a command fails at once while the connection is away, and after
- * `commandTimeoutMs` when it hangs. Resolves when Redis first answers or first fails; in the latter
- * case it goes on trying.
+ * `commandTimeoutMs` when it hangs. Resolves when Redis first answers or first fails, or neither in
+ * that time; then it goes on trying.
  */
-export async function connectProducer(url: string, commandTimeoutMs: number): Promise<Redis> {
-  const redis = new Redis(url, {
+export async function connectProducer(url: string, commandTimeoutMs: number): Promise<RedisClient> {
+  const redis = connect(parseRedisUrl(url), 2 * commandTimeoutMs, false, {
     maxRetriesPerRequest: 0,
-    enableOfflineQueue: false,
     commandTimeout: commandTimeoutMs,
     connectTimeout: commandTimeoutMs,
-    retryStrategy,
   });
-  await new Promise<void>((resolve) => {
-    redis.once('ready', resolve);
-    redis.once('error', () => resolve());
-  });
+  const waiting = new AbortController();
+  await Promise.race([
+    new Promise<void>((resolve) => {
+      redis.once('ready', resolve);
+      redis.once('error', () => resolve());
+    }),
+    // A Cluster that refuses its slots says neither.
+    sleep(commandTimeoutMs, undefined, { signal: waiting.signal }).catch(() => undefined),
+  ]);
+  waiting.abort();
   return redis;
 }
 
 /** For BullMQ workers, which need `maxRetriesPerRequest: null`. */
-export function connectWorker(url: string): Redis {
-  return new Redis(url, { maxRetriesPerRequest: null, retryStrategy });
+export function connectWorker(url: string): RedisClient {
+  return connect(parseRedisUrl(url), WORKER_SILENCE_MS_MAX, true, { maxRetriesPerRequest: null });
 }
 
-/** What a 200 is worth on this broker. `safe`: what was confirmed is on disk. */
-export interface Durability {
-  readonly isSafe: boolean;
-  /** For the log and `/readyz`: the settings found and what a crash can cost. */
-  readonly description: string;
+function connect(
+  address: RedisAddress,
+  silenceMsMax: number,
+  enableOfflineQueue: boolean,
+  options: CommandOptions,
+): RedisClient {
+  if (address.kind === 'single')
+    return new Redis(address.url, { ...options, enableOfflineQueue, retryStrategy });
+  const { username, password, isTls } = address;
+  const each = {
+    ...options,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(isTls && { tls: {} }),
+    socketTimeout: silenceMsMax,
+  };
+  if (address.kind === 'cluster')
+    return new Cluster([...address.hosts], {
+      redisOptions: each,
+      enableOfflineQueue,
+      clusterRetryStrategy: retryStrategy,
+      slotsRefreshInterval: TOPOLOGY_INTERVAL_MS,
+      // A certificate names hosts, not the addresses that they resolve to.
+      ...(isTls && { dnsLookup: (host, callback) => callback(null, host) }),
+    });
+  const { sentinelLogin } = address;
+  return new Redis({
+    ...each,
+    enableOfflineQueue,
+    retryStrategy,
+    sentinels: [...address.hosts],
+    name: address.master,
+    db: address.database,
+    sentinelRetryStrategy: retryStrategy,
+    sentinelCommandTimeout: SENTINEL_TIMEOUT_MS,
+    ...(sentinelLogin.username !== undefined && { sentinelUsername: sentinelLogin.username }),
+    ...(sentinelLogin.password !== undefined && { sentinelPassword: sentinelLogin.password }),
+    ...(isTls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
+    // The old master came back as a replica: ask again who is master, and send the command there.
+    reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),
+  });
 }
 
-/**
- * Reads the real settings; a server that hides them (`CONFIG` is often forbidden) is not called safe.
- *
- * @throws Error where it does not answer, or not in earnest (no password, still loading).
- */
-export async function readRedisDurability(redis: Redis): Promise<Durability> {
-  await redis.ping();
-  const settings = new Map<string, string>();
-  try {
-    for (const name of ['appendonly', 'appendfsync', 'maxmemory-policy']) {
-      const [, value] = (await redis.config('GET', name)) as [string, string];
-      settings.set(name, value);
-    }
-  } catch {
-    return {
-      isSafe: false,
-      description: 'redis: settings cannot be read; what a crash costs is unknown',
-    };
-  }
-  const found = [...settings].map(([name, value]) => `${name}=${value}`).join(' ');
-  if (settings.get('maxmemory-policy') !== 'noeviction') {
-    return { isSafe: false, description: `redis: ${found}: queued envelopes can be evicted` };
-  }
-  if (settings.get('appendonly') !== 'yes') {
-    return {
-      isSafe: false,
-      description: `redis: ${found}: a crash loses everything since the last snapshot`,
-    };
-  }
-  if (settings.get('appendfsync') !== 'always') {
-    return { isSafe: false, description: `redis: ${found}: a crash loses about the last second` };
-  }
-  return { isSafe: true, description: `redis: ${found}: what is acknowledged is on disk` };
-}
+/** The masters that hold what we write: one, or every one of a Cluster. */
+export const mastersOf = (redis: RedisClient): Redis[] =>
+  redis instanceof Cluster ? redis.nodes('master') : [redis];

@@ -7,10 +7,9 @@
  * few a second, so that no other commit waits for more than one of them.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Redis } from 'ioredis';
 import pg from 'pg';
 import type { Logger } from './logger.ts';
-import { connectProducer, connectWorker } from './redis.ts';
+import { connectProducer, connectWorker, type RedisClient } from './redis.ts';
 
 export interface TailChannelOptions {
   readonly databaseUrl: string;
@@ -57,9 +56,9 @@ class RedisChannel implements TailChannel {
   readonly #options: TailChannelOptions;
   readonly #url: string;
   readonly #listeners = new Map<string, Listener>();
-  #sender: Promise<Redis> | undefined;
+  #sender: Promise<RedisClient> | undefined;
   /** Its own connection: one that listens can do nothing else. */
-  #hearer: Redis | undefined;
+  #hearer: RedisClient | undefined;
 
   constructor(options: TailChannelOptions, url: string) {
     this.#options = options;
@@ -93,7 +92,7 @@ class RedisChannel implements TailChannel {
     (await this.#sender)?.disconnect();
   }
 
-  #connectHearer(): Redis {
+  #connectHearer(): RedisClient {
     const hearer = connectWorker(this.#url);
     hearer.on('error', this.#warn);
     hearer.on('message', (name: string, text: string) => this.#listeners.get(name)?.(text));

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
-import { agreeOnShardCount } from '@sluice/database/installation';
+import { joinInstallation } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { countParkedOperations } from '@sluice/database/parked-operations';
@@ -58,10 +58,11 @@ const database = createDatabase({
   url: settings.DATABASE_URL,
   poolMax: settings.DATABASE_POOL_MAX,
   applicationName: 'sluice-worker',
+  idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
-await agreeOnShardCount(database, settings.SHARD_COUNT);
+await joinInstallation(database, settings.SHARD_COUNT);
 
 const sealedText = createSealedText(settings.SEALING_KEYS);
 // Before anything is sent: a key that does not open should end the start, not each delivery.

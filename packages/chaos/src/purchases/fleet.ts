@@ -15,7 +15,7 @@ import { migrate } from '@sluice/database/migrate';
 import { migrateQueues } from '@sluice/platform/queue';
 import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
 import type { Random } from '../fault-plan.ts';
-import { findFreePort } from '../fleet-under-test.ts';
+import { findFreePort } from '@sluice/platform/free-port';
 import { installHeldPoints } from './held-points.ts';
 
 export type Service = 'api' | 'worker';

@@ -5,5 +5,5 @@ import { expectNoLoss } from './expect-no-loss.ts';
 test(
   'what was answered 200 is stored once and in order, and everything moves again, whatever was killed, stopped or cut off',
   { timeout: 600_000 },
-  () => expectNoLoss('redis'),
+  () => expectNoLoss('redis', 20),
 );

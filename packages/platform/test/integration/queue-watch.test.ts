@@ -11,11 +11,10 @@ import {
 import { startConsumers, type Consumers, type Processors } from '@sluice/platform/queue-consumers';
 import { redisHeads } from '@sluice/platform/queue-heads';
 import { QueueWatch } from '@sluice/platform/queue-watch';
-import { connectWorker } from '@sluice/platform/redis';
+import { connectWorker, type RedisClient } from '@sluice/platform/redis';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { WatchedQueue } from '@sluice/platform/watched-queue';
 import { Queue, UnrecoverableError, Worker } from 'bullmq';
-import type { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 const WAIT = { timeout: 10_000, interval: 10 };
@@ -25,7 +24,7 @@ const envelope = (id: string): Envelope => ({ id, operations: [] });
 
 let options: BrokerOptions;
 let producer: Producer;
-let redis: Redis;
+let redis: RedisClient;
 const closes: (() => Promise<void>)[] = [];
 
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readRedisDurability } from '@sluice/platform/redis';
+import { readRedisDurability } from '@sluice/platform/redis-durability';
 import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -44,7 +44,9 @@ test('what was confirmed is there after kill -9 and a start on the same folder a
 
 test('it is set so that an acknowledgement is on disk', async () => {
   server = await startRedisServer({ directory });
-  expect(await withClient(server.url, readRedisDurability)).toMatchObject({ isSafe: true });
+  expect(await withClient(server.url, (client) => readRedisDurability(client, 0))).toMatchObject({
+    isSafe: true,
+  });
 });
 
 test('one that cannot start says why, in its own words', async () => {

@@ -4,7 +4,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readRedisDurability } from '@sluice/platform/redis';
+import { readRedisDurability } from '@sluice/platform/redis-durability';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
@@ -39,7 +39,7 @@ test('redis.conf makes a Redis that keeps what it confirmed', async () => {
   });
   const redis = new Redis(server.url);
   try {
-    expect(await readRedisDurability(redis)).toMatchObject({ isSafe: true });
+    expect(await readRedisDurability(redis, 0)).toMatchObject({ isSafe: true });
   } finally {
     redis.disconnect();
     await server.stop();

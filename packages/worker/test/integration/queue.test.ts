@@ -1,203 +1,17 @@
-/**
- * The queue's guarantees, on both brokers. It lives here because it needs both `database` (for a
- * Postgres) and `platform`, which must not know each other.
- */
-import { createTestDatabase } from '@sluice/database/testing';
-import type { Envelope } from '@sluice/domain/operation';
+/** The queue on one server. Several that stand in for one another: `queue-failover.ts`. */
 import { createLogger } from '@sluice/platform/logger';
-import {
-  openProducer,
-  type BrokerOptions,
-  type LaneKey,
-  type Producer,
-} from '@sluice/platform/queue';
-import {
-  startConsumers,
-  type Consumers,
-  type JobOutcome,
-  type Processors,
-} from '@sluice/platform/queue-consumers';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { openProducer } from '@sluice/platform/queue';
+import { testRedisUrl } from '@sluice/platform/testing';
+import { describe, expect, test } from 'vitest';
+import { testQueue } from './queue-guarantees.ts';
 
-const envelope = (id: string): Envelope => ({ id, operations: [] });
-const DONE: JobOutcome = { outcome: 'done' };
+const close = () => Promise.resolve();
 
-describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
-  let options: BrokerOptions;
-  let producer: Producer;
-  const opened: Consumers[] = [];
-
-  const consume = async (processors: Partial<Processors>): Promise<Consumers> => {
-    const consumers = await startConsumers(options, {
-      processEnvelope: () => Promise.resolve(DONE),
-      wakeLane: () => Promise.resolve(DONE),
-      laneConcurrency: 4,
-      now: Date.now,
-      ...processors,
-    });
-    opened.push(consumers);
-    return consumers;
-  };
-
-  beforeEach(async () => {
-    const { url } = await createTestDatabase();
-    options = {
-      databaseUrl: url,
-      redisUrl: kind === 'redis' ? testRedisUrl() : undefined,
-      prefix: uniquePrefix(),
-      shardCount: 2,
-      logger: createLogger('test', 'silent'),
-    };
-    producer = await openProducer(options);
-  });
-  afterEach(async () => {
-    await Promise.all(opened.splice(0).map((consumers) => consumers.close()));
-    await producer.close();
-  });
-
-  test('a shard’s envelopes run one at a time and in order, whoever takes them', async () => {
-    const order: string[] = [];
-    let running = 0;
-    let runningMax = 0;
-    const processEnvelope = async ({ id }: Envelope): Promise<JobOutcome> => {
-      runningMax = Math.max(runningMax, ++running);
-      order.push(id);
-      await new Promise((resolve) => setImmediate(resolve));
-      running--;
-      return DONE;
-    };
-    await Promise.all([consume({ processEnvelope }), consume({ processEnvelope })]);
-    const ids = Array.from({ length: 40 }, (_, n) => `envelope-${n}`);
-    for (const id of ids)
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
-    await vi.waitFor(() => expect(order).toHaveLength(40), 10_000);
-    expect(order).toEqual(ids);
-    expect(runningMax).toBe(1);
-  });
-
-  test('an envelope that cannot be done yet is tried again before any later one', async () => {
-    const order: string[] = [];
-    let failuresLeft = 2;
-    for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
-    }
-    await consume({
-      processEnvelope: ({ id }) => {
-        order.push(id);
-        if (id === 'envelope-a' && failuresLeft-- > 0) {
-          return failuresLeft === 1
-            ? Promise.resolve({ outcome: 'retry', afterMs: 1, reason: 'away' })
-            : Promise.reject(new Error('a lost connection'));
-        }
-        return Promise.resolve(DONE);
-      },
-    });
-    await vi.waitFor(() => expect(order).toContain('envelope-b'), 10_000);
-    expect(order).toEqual(['envelope-a', 'envelope-a', 'envelope-a', 'envelope-b']);
-  });
-
-  test('an envelope whose worker closed while trying again keeps its place at the head', async () => {
-    for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
-    }
-    let attempts = 0;
-    const first = await consume({
-      processEnvelope: () => {
-        attempts++;
-        return Promise.resolve({ outcome: 'retry', afterMs: 60_000, reason: 'away' });
-      },
-    });
-    await vi.waitFor(() => expect(attempts).toBe(1), 10_000);
-    await first.close();
-    const order: string[] = [];
-    await consume({
-      processEnvelope: ({ id }) => {
-        order.push(id);
-        return Promise.resolve(DONE);
-      },
-    });
-    await vi.waitFor(() => expect(order).toEqual(['envelope-a', 'envelope-b']), 10_000);
-  });
-
-  // BullMQ takes a connection for good while a worker starts; a stop in that moment did not give it back.
-  test('a worker that is stopped while it starts ends at once and leaves no connection behind', async () => {
-    for (let round = 0; round < 12; round++) {
-      const consumers = await consume({});
-      const startedAtMs = performance.now();
-      await consumers.close();
-      // It would give up waiting after three seconds.
-      expect(performance.now() - startedAtMs).toBeLessThan(2_500);
-    }
-  });
-
-  test('the same envelope added again while it waits runs once', async () => {
-    const both = [0, 1].map((shard) => ({ shard, envelope: envelope(`envelope-${shard}`) }));
-    await producer.addEnvelopes(both, true);
-    await producer.addEnvelopes(both, true);
-    expect(await producer.envelopeCounts()).toEqual([1, 1]);
-  });
-
-  test('what is discarded is kept for the operator and does not stop the shard', async () => {
-    const order: string[] = [];
-    for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
-    }
-    await consume({
-      processEnvelope: ({ id }) => {
-        order.push(id);
-        return Promise.resolve(
-          id === 'envelope-a' ? { outcome: 'discard', reason: 'unreadable' } : DONE,
-        );
-      },
-    });
-    await vi.waitFor(async () => {
-      expect(await producer.envelopeCounts()).toEqual([0, 0]);
-      expect(await producer.failedCount()).toBe(1);
-    }, 10_000);
-    expect(order).toEqual(['envelope-a', 'envelope-b']);
-  });
-
-  test('a hundred wake-ups of a sleeping lane are one; one that comes during the drain is kept', async () => {
-    const lane: LaneKey = { environmentId: 1, webhookId: 7 };
-    for (let n = 0; n < 100; n++) await producer.wakeLane(lane);
-    const woken: LaneKey[] = [];
-    let letGo = () => {};
-    const held = new Promise<void>((resolve) => (letGo = resolve));
-    await consume({
-      wakeLane: async (key) => {
-        woken.push(key);
-        if (woken.length === 1) await held;
-        return DONE;
-      },
-    });
-    await vi.waitFor(() => expect(woken).toHaveLength(1), 10_000);
-    for (let n = 0; n < 5; n++) await producer.wakeLane(lane);
-    letGo();
-    await vi.waitFor(() => expect(woken).toHaveLength(2), 10_000);
-    expect(woken).toEqual([lane, lane]);
-  });
-
-  test('a lane can be woken at a time, and sooner than first said', async () => {
-    const lane: LaneKey = { environmentId: 1, webhookId: 8 };
-    const woken: LaneKey[] = [];
-    await consume({
-      wakeLane: (key) => {
-        woken.push(key);
-        return Promise.resolve(DONE);
-      },
-    });
-    await producer.wakeLaneAt(lane, Date.now() + 3_600_000, Date.now());
-    await producer.wakeLaneAt(lane, Date.now() + 50, Date.now());
-    await vi.waitFor(() => expect(woken).toEqual([lane]), 10_000);
-  });
-
-  test('durability is read from the broker itself', async () => {
-    const durability = await producer.durability();
-    expect(durability.description).toContain(kind);
-    // The tests' Postgres runs without fsync, their Redis with `appendfsync always`.
-    expect(durability.isSafe).toBe(kind === 'redis');
-  });
+describe('the queue on postgres', () => {
+  testQueue(() => Promise.resolve({ url: undefined, close }));
+});
+describe('the queue on redis', () => {
+  testQueue(() => Promise.resolve({ url: testRedisUrl(), close }));
 });
 
 test('an unreachable Redis is an error at once, not a queue in memory', async () => {
@@ -209,7 +23,7 @@ test('an unreachable Redis is an error at once, not a queue in memory', async ()
     logger: createLogger('test', 'silent'),
   });
   await expect(
-    producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false),
+    producer.addEnvelopes([{ shard: 0, envelope: { id: 'envelope-a', operations: [] } }], false),
   ).rejects.toMatchObject({
     code: 'BROKER_UNAVAILABLE',
   });

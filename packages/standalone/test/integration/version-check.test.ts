@@ -1,0 +1,91 @@
+/**
+ * Processes of this version against the schema of a newer one, as during a rolling upgrade: what a newer
+ * version only added is none of their business; what it took away keeps them from starting.
+ */
+import { fileURLToPath } from 'node:url';
+import { migrate, MIGRATIONS } from '@sluice/database/migrate';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing';
+import { startServiceUnderTest } from '@sluice/platform/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { sql, type Kysely } from 'kysely';
+import { expect, test, vi } from 'vitest';
+
+const mainOf = (service: string) =>
+  fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
+const WAIT = { timeout: 20_000, interval: 50 };
+const SERVICES = ['intake', 'worker', 'api'] as const;
+
+const newerStep = (statement: string) => ({
+  async up(database: Kysely<unknown>) {
+    await sql.raw(statement).execute(database);
+  },
+});
+const EXPANDED = {
+  ...MIGRATIONS,
+  '9001_expand': newerStep(
+    `alter table people add column nickname text;
+     alter table events add column shown boolean not null default true;
+     create table nicknames (environment_id bigint, nickname text, primary key (environment_id, nickname))`,
+  ),
+};
+const CONTRACTED = {
+  ...EXPANDED,
+  '9002_contract': {
+    ...newerStep('alter table people drop column attributes'),
+    oldestCode: '9001_expand',
+  },
+};
+
+const settingsFor = (url: string) => ({
+  DATABASE_URL: url,
+  REDIS_URL: testRedisUrl(),
+  QUEUE_PREFIX: uniquePrefix(),
+  SHARD_COUNT: '2',
+  INTAKE_PORT: '0',
+  WORKER_PORT: '0',
+  API_PORT: '0',
+});
+
+test('an event passes through this version on a schema that a newer one has added to', async () => {
+  const { database, url } = await createTestDatabase();
+  await migrate(database, EXPANDED);
+  await seedDemoWorkspace(database);
+  const settings = settingsFor(url);
+  const services = await Promise.all(
+    SERVICES.map((service) => startServiceUnderTest(mainOf(service), settings)),
+  );
+  const answer = await fetch(`${services[0]?.url}/v1/track`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}`,
+      'X-Strict-Mode': '1',
+    },
+    body: JSON.stringify({ userId: 'ann', event: 'upgraded', messageId: 'during-upgrade' }),
+  });
+  expect(answer.status).toBe(200);
+  await vi.waitFor(async () => {
+    const { rows } = await sql`
+      select from events where environment_id = ${DEMO.environmentId}
+                           and event_id = 'during-upgrade'`.execute(database);
+    expect(rows).toHaveLength(1);
+  }, WAIT);
+  await Promise.all(services.map((service) => service.kill('SIGTERM')));
+}, 60_000);
+
+test('no process of this version starts on a schema that has lost what it needs, nor on one not migrated yet', async () => {
+  const ahead = await createTestDatabase();
+  await migrate(ahead.database, CONTRACTED);
+  const behind = await createTestDatabase();
+  await sql`delete from kysely_migration where name = '0024_schema_requirements'`.execute(
+    behind.database,
+  );
+  for (const service of SERVICES) {
+    await expect(startServiceUnderTest(mainOf(service), settingsFor(ahead.url))).rejects.toThrow(
+      /ended with 1[^]*ahead[^]*9001_expand[^]*MIGRATION_MISMATCH/,
+    );
+    await expect(startServiceUnderTest(mainOf(service), settingsFor(behind.url))).rejects.toThrow(
+      /ended with 1[^]*behind[^]*npm run migrate[^]*MIGRATION_MISMATCH/,
+    );
+  }
+}, 60_000);

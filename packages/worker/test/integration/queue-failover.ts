@@ -1,0 +1,142 @@
+/** What holds of the queue where a replica may take a master's place, as tests for any such set of servers. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Envelope } from '@sluice/domain/operation';
+import { createLogger } from '@sluice/platform/logger';
+import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue';
+import { startConsumers } from '@sluice/platform/queue-consumers';
+import { type RedisFleet, type RedisNode } from '@sluice/platform/redis-fleet';
+import { uniquePrefix } from '@sluice/platform/testing';
+import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { testQueue } from './queue-guarantees.ts';
+
+const WAIT = { timeout: 20_000, interval: 50 };
+const ADD_TIMEOUT_MS = 1_000;
+const SHARD_COUNT = 12;
+
+/** Called in a `describe`; the servers are started once for all. */
+export function testFailover(start: (directory: string) => Promise<RedisFleet>): void {
+  let fleet: RedisFleet;
+  beforeAll(async () => {
+    const directory = await mkdtemp(join(tmpdir(), 'sluice-test-failover-'));
+    fleet = await start(directory);
+    return async () => {
+      await fleet.close();
+      await rm(directory, { recursive: true, force: true });
+    };
+  });
+
+  testQueue(() => Promise.resolve({ url: fleet.url, close: () => Promise.resolve() }));
+
+  describe('a master that is lost', () => {
+    let options: BrokerOptions;
+    let producer: Producer;
+    beforeEach(async () => {
+      options = {
+        databaseUrl: 'postgres://127.0.0.1:1/none',
+        redisUrl: fleet.url,
+        prefix: uniquePrefix(),
+        shardCount: SHARD_COUNT,
+        stalledAfterMs: 3_000,
+        logger: createLogger('test', 'silent'),
+      };
+      producer = await openProducer(options, ADD_TIMEOUT_MS, { graceMs: 500 });
+      return () => producer.close();
+    });
+
+    const flush = (name: string) =>
+      Array.from({ length: SHARD_COUNT }, (_, shard) => ({
+        shard,
+        envelope: { id: `${name}-${shard}`, operations: [] } satisfies Envelope,
+      }));
+    /** As intake's spill does: the same ids again until they are confirmed. */
+    const addUntilConfirmed = (name: string) =>
+      vi.waitFor(() => producer.addEnvelopes(flush(name), true), WAIT);
+    const idsOf = (name: string) => flush(name).map(({ envelope }) => envelope.id);
+
+    const consume = async (processed: string[]) => {
+      const consumers = await startConsumers(options, {
+        processEnvelope({ id }) {
+          if (!processed.includes(id)) processed.push(id);
+          return Promise.resolve({ outcome: 'done' });
+        },
+        wakeLane: () => Promise.resolve({ outcome: 'done' }),
+        laneConcurrency: 1,
+        now: Date.now,
+      });
+      return consumers;
+    };
+
+    test('takes nothing along that was confirmed, and workers go on by themselves', async () => {
+      const processed: string[] = [];
+      const consumers = await consume(processed);
+      const names: string[] = [];
+      let isSending = true;
+      const sending = (async () => {
+        for (let n = 0; isSending; n++) {
+          await addUntilConfirmed(`flush-${n}`);
+          names.push(`flush-${n}`);
+        }
+      })();
+      await vi.waitFor(() => expect(names.length).toBeGreaterThan(20), WAIT);
+      const [master] = (await fleet.masters()) as [RedisNode];
+      await master.kill();
+      const countAtKill = names.length;
+      await vi.waitFor(() => expect(names.length).toBeGreaterThan(countAtKill + 20), WAIT);
+      isSending = false;
+      await sending;
+      const wanted = names.flatMap(idsOf);
+      await vi.waitFor(() => {
+        expect(wanted.filter((id) => !processed.includes(id))).toEqual([]);
+      }, WAIT);
+      for (let shard = 0; shard < SHARD_COUNT; shard++) {
+        const order = processed.filter((id) => id.endsWith(`-${shard}`));
+        expect(order).toEqual(names.map((name) => `${name}-${shard}`));
+      }
+      await consumers.close();
+      await master.restart();
+      await vi.waitFor(
+        async () => expect(await attachedCount(fleet)).toBe(replicaCount(fleet)),
+        WAIT,
+      );
+    }, 60_000);
+
+    test('before a replica had an envelope takes it along, so it was not confirmed and is added again', async () => {
+      await addUntilConfirmed('first');
+      const masters = await fleet.masters();
+      const replicas = (await Promise.all(masters.map((each) => fleet.replicasOf(each)))).flat();
+      // They hang and their connections end: a master can write, and nobody hears of it.
+      for (const { pid } of replicas) process.kill(pid, 'SIGSTOP');
+      await Promise.all(masters.map((each) => each.command('CLIENT', 'KILL', 'TYPE', 'replica')));
+      await expect(producer.addEnvelopes(flush('second'), true)).rejects.toMatchObject({
+        code: 'BROKER_UNAVAILABLE',
+      });
+      const [master] = masters as [RedisNode];
+      await master.kill();
+      for (const { pid } of replicas) process.kill(pid, 'SIGCONT');
+      // What the old master had of it, on its disk, the new one never heard of.
+      const counts = await vi.waitFor(() => producer.envelopeCounts(), WAIT);
+      expect(counts.reduce((sum, count) => sum + count, 0)).toBeLessThan(2 * SHARD_COUNT);
+      await addUntilConfirmed('second');
+      const processed: string[] = [];
+      const consumers = await consume(processed);
+      await vi.waitFor(() => {
+        expect(processed.toSorted()).toEqual([...idsOf('first'), ...idsOf('second')].toSorted());
+      }, WAIT);
+      await consumers.close();
+      await master.restart();
+      await vi.waitFor(
+        async () => expect(await attachedCount(fleet)).toBe(replicaCount(fleet)),
+        WAIT,
+      );
+    }, 60_000);
+  });
+}
+
+const replicaCount = (fleet: RedisFleet): number => fleet.nodes.length - fleet.masterCount;
+
+async function attachedCount(fleet: RedisFleet): Promise<number> {
+  const masters = await fleet.masters();
+  return (await Promise.all(masters.map((each) => fleet.replicasOf(each)))).flat().length;
+}

@@ -1,0 +1,7 @@
+import { startRedisSentinels } from '@sluice/platform/redis-fleet';
+import { describe } from 'vitest';
+import { testFailover } from './queue-failover.ts';
+
+describe('the queue on three Redis servers watched by three Sentinels', () => {
+  testFailover(startRedisSentinels);
+});
