@@ -17,6 +17,7 @@ import {
   refundPreviewRun,
   type PreviewRun,
 } from '@sluice/database/inbox-preview-runs';
+import { transactOnce } from '@sluice/database/transact-once';
 import { holdUsageDays } from '@sluice/database/usage-watermarks';
 import { AppError } from '@sluice/domain/errors';
 import { addDays, utcDayOf } from '@sluice/domain/utc-day';
@@ -52,7 +53,7 @@ export function recordPreviewRun(
 ): Promise<RecordOutcome> {
   const { accountId, previewJobId, environmentId, userId, quantity, hasAllowance } = request;
   const account = { accountId, kind: 'inbox_previews' } as const;
-  return database.transaction().execute(async (transaction) => {
+  return transactOnce(database, request.origin.call, isRecorded, async (transaction) => {
     const closedThrough = await holdUsageDays(transaction, accountId, addDays(utcDayOf(now()), -1));
     // Not before: the day must be read while nobody can close it.
     const nowMs = now();
@@ -106,7 +107,7 @@ export function refundRecordedRun(
   { accountId, previewJobId, quantity, origin }: PreviewRefundRequest,
 ): Promise<RefundOutcome> {
   const account = { accountId, kind: 'inbox_previews' } as const;
-  return database.transaction().execute(async (transaction) => {
+  return transactOnce(database, origin.call, isRefunded, async (transaction) => {
     const closedThrough = await holdUsageDays(transaction, accountId, addDays(utcDayOf(now()), -1));
     const nowMs = now();
     const run = await findPreviewRun(transaction, accountId, previewJobId);
@@ -124,6 +125,9 @@ export function refundRecordedRun(
     return { outcome: 'refunded', run: { ...run, refunded: amount } };
   });
 }
+
+const isRecorded = ({ outcome }: RecordOutcome): boolean => outcome === 'recorded';
+const isRefunded = ({ outcome }: RefundOutcome): boolean => outcome === 'refunded';
 
 const audited = (run: PreviewRun) => ({
   objectType: 'inbox_preview_run' as const,

@@ -23,14 +23,14 @@ export const grantPreviews = (
       ),
     );
 
-/** Runs of one preview each, in the tenant's workspace, with what they cost granted before. */
+/** Runs of one preview each, in the tenant's workspace, with what they cost granted before, and a few more. */
 export async function insertPreviewRuns(
   api: ApiUnderTest,
   tenant: Tenant,
   previewJobIds: readonly string[],
 ): Promise<void> {
   const key = `for ${previewJobIds.join()}`;
-  await grantPreviews(api, tenant, { amount: previewJobIds.length, key });
+  await grantPreviews(api, tenant, { amount: previewJobIds.length + 10, key });
   for (const previewJobId of previewJobIds)
     await recordPreviewRun(
       { database: api.database, now: () => api.clock.nowMs },
