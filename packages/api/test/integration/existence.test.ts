@@ -37,9 +37,18 @@ function shownBy(answer: Answer) {
     'x-request-id': _id,
     date: _date,
     'content-length': _length,
+    link,
     ...headers
   } = answer.headers;
-  return { status: answer.statusCode, headers, body: answer.body.replaceAll(id, 'the request') };
+  // It repeats the path that was asked for.
+  const successor =
+    link === undefined ? undefined : String(link).replace(/accounts\/\d+/, 'accounts/asked');
+  return {
+    status: answer.statusCode,
+    headers,
+    successor,
+    body: answer.body.replaceAll(id, 'the request'),
+  };
 }
 
 async function observe(call: () => Promise<Answer>) {
