@@ -49,12 +49,16 @@ select create_distributed_table('credit_grants', 'account_id', colocate_with => 
 select create_distributed_table('credit_transactions', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('credit_entries', 'account_id', colocate_with => 'audit_chains');
 select create_distributed_table('credit_holds', 'account_id', colocate_with => 'audit_chains');
+select create_distributed_table('usage_watermarks', 'account_id', colocate_with => 'audit_chains');
+select create_distributed_table('inbox_preview_runs', 'account_id', colocate_with => 'audit_chains');
+select create_distributed_table('inbox_preview_days', 'account_id', colocate_with => 'audit_chains');
 
 -- What belongs to nobody, stays on the coordinator: unique over the whole installation.
 select citus_add_local_table_to_metadata('envelopes');
 select citus_add_local_table_to_metadata('outbox');
 select citus_add_local_table_to_metadata('signups');
 select citus_add_local_table_to_metadata('idempotency_keys');
+select citus_add_local_table_to_metadata('call_counts');
 select citus_add_local_table_to_metadata('vendor_events');
 select citus_add_local_table_to_metadata('installation');
 select citus_add_local_table_to_metadata('schema_requirements');
