@@ -4,6 +4,6 @@ import { expectNoLoss } from './expect-no-loss.ts';
 
 test.each(['cluster', 'sentinels'] as const)(
   'on redis with failover (%s) what was answered 200 is stored once and in order, and everything moves again by itself',
-  { timeout: 200_000 },
-  (broker) => expectNoLoss(broker, 2),
+  { timeout: 150_000 },
+  (broker) => expectNoLoss(broker, 1),
 );
