@@ -39,11 +39,12 @@ test('in every body field, and as the body', { timeout: SWEEP_TIMEOUT_MS }, asyn
     [{}],
     { a: { b: 1 } },
   ];
+  let turn = 0;
   for (const operation of operations.filter((each) => each.takesBody)) {
     const url = fillPath(operation, (name) => existing[name]!);
     for (const value of values) {
       expectDocumented(operation, await call(operation, url, { body: value ?? null }), value);
-      for (const field of [
+      const fields = [
         ...Object.keys(goodBody(operation)),
         'disabled',
         'full_resolution',
@@ -52,7 +53,11 @@ test('in every body field, and as the body', { timeout: SWEEP_TIMEOUT_MS }, asyn
         'id',
         'type',
         'x',
-      ]) {
+      ];
+      // A third of the fields each, in turn: every value meets every operation, and every field a third
+      // of the values, in a third of the minute that all of them took.
+      turn += 1;
+      for (const field of fields.filter((_, place) => (place + turn) % 3 === 0)) {
         const body = { ...goodBody(operation), [field]: value };
         expectDocumented(operation, await call(operation, url, { body }), body);
         expectDocumented(

@@ -1,9 +1,9 @@
-/** The loss oracle with the queues on postgres, twenty seeds; `npm run chaos -- --seeds 100` runs more and longer ones. */
+/** The loss oracle with the queues on postgres, ten seeds; `npm run chaos -- --seeds 100` runs more and longer ones. */
 import { test } from 'vitest';
 import { expectNoLoss } from './expect-no-loss.ts';
 
 test(
   'what was answered 200 is stored once and in order, and everything moves again, whatever was killed, stopped or cut off',
   { timeout: 600_000 },
-  () => expectNoLoss('postgres', 20),
+  () => expectNoLoss('postgres', 10),
 );
