@@ -54,5 +54,6 @@ function detailsOf(account: Account): CustomerDetails {
       postalCode: address.postal_code,
       country: address.country,
     },
+    taxId: address?.tax_id ?? null,
   };
 }

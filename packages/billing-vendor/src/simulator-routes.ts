@@ -50,6 +50,8 @@ const show = (object: VendorObject): Record<string, unknown> =>
   Object.fromEntries(Object.entries(object).filter(([key]) => !key.startsWith('simulated_')));
 
 const PAGE_SIZE_MAX = 100;
+/** The vendor's rules for each type are not copied; none takes fewer characters. */
+const TAX_ID_LENGTH_MIN = 5;
 
 /** Newest first, as the vendor lists. */
 function list(
@@ -140,6 +142,28 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   },
   'GET /v1/customers/:id': (call) => show(find(call, 'customer', 'customer')),
   'POST /v1/customers/:id': (call) => show(saveCustomer(call, find(call, 'customer', 'customer'))),
+  'GET /v1/tax_ids': (call) => {
+    const customer = textOf(formOf(call.body['owner'])['customer']);
+    return list(call, 'tax_id', (each) => each['customer'] === customer);
+  },
+  'POST /v1/tax_ids': (call) => {
+    const customer = required(formOf(call.body['owner'])['customer'], 'owner[customer]');
+    if (!call.state.get('customer', customer)) throw noSuch('customer', customer);
+    const value = required(call.body['value'], 'value');
+    if (value.length < TAX_ID_LENGTH_MIN)
+      throw invalid('Invalid value for this tax id.', { code: 'tax_id_invalid' });
+    return call.state.save('tax_id', {
+      object: 'tax_id',
+      id: call.state.newId('txi'),
+      customer,
+      type: required(call.body['type'], 'type'),
+      value,
+    });
+  },
+  'DELETE /v1/tax_ids/:id': (call) => {
+    call.state.delete('tax_id', find(call, 'tax_id', 'tax_id').id);
+    return { id: call.id, object: 'tax_id', deleted: true };
+  },
   'POST /v1/payment_methods/:id/attach': (call) =>
     show(attachPaymentMethod(call.state, call.id, required(call.body['customer'], 'customer'))),
   'GET /v1/payment_methods/:id': (call) => show(find(call, 'payment_method', 'PaymentMethod')),

@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 
 const COLLECTIONS = [
   'customer',
+  'tax_id',
   'payment_method',
   'price',
   'coupon',

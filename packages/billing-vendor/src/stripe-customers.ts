@@ -1,5 +1,5 @@
 /** Customers and their cards, as the vendor's SDK has them. */
-import type { Stripe } from 'stripe';
+import { Stripe } from 'stripe';
 import { LOOKUP_COUNT_MAX } from './stripe-lists.ts';
 import { toCard, toCustomer } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
@@ -36,13 +36,14 @@ export function createStripeCustomers(stripe: Stripe): Customers {
         return found?.id ?? null;
       }),
 
-    updateCustomer: (customerId, { name, email, address }, key) =>
+    updateCustomer: (customerId, { name, email, address, taxId }, key) =>
       callStripe(async () => {
         await stripe.customers.update(
           customerId,
           { name, email, address: address ? addressToStripe(address) : '' },
           { idempotencyKey: key },
         );
+        await replaceTaxId(stripe, customerId, taxId, key);
         return null;
       }),
 
@@ -90,3 +91,42 @@ const addressToStripe = (address: NonNullable<CustomerDetails['address']>) => ({
   postal_code: address.postalCode ?? '',
   country: address.country,
 });
+
+/**
+ * The vendor keeps tax ids beside the customer, made and removed, never changed. Two tellings at once may
+ * both make one; each then leaves the oldest.
+ */
+async function replaceTaxId(
+  stripe: Stripe,
+  customer: string,
+  taxId: CustomerDetails['taxId'],
+  key: string,
+): Promise<void> {
+  const owner = { type: 'customer', customer } as const;
+  const isWanted = ({ type, value }: { type: string; value: string }) =>
+    type === taxId?.type && value === taxId.value;
+  const listTaxIds = async () =>
+    (await stripe.taxIds.list({ owner, limit: LOOKUP_COUNT_MAX })).data;
+  if (taxId && !(await listTaxIds()).some(isWanted)) {
+    const type = taxId.type as Stripe.TaxIdCreateParams.Type;
+    // Malformed, or of a type that it does not know: asking again would not end.
+    await unlessRefused(
+      stripe.taxIds.create(
+        { owner, type, value: taxId.value },
+        { idempotencyKey: `${key}:tax_id` },
+      ),
+    );
+  }
+  const there = await listTaxIds();
+  const oldest = there.findLast(isWanted);
+  for (const other of there.filter((each) => each !== oldest))
+    await unlessRefused(stripe.taxIds.del(other.id));
+}
+
+async function unlessRefused(request: Promise<unknown>): Promise<void> {
+  try {
+    await request;
+  } catch (error) {
+    if (!(error instanceof Stripe.errors.StripeInvalidRequestError)) throw error;
+  }
+}

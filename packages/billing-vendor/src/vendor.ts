@@ -103,6 +103,8 @@ export interface CustomerDetails {
     /** ISO 3166-1 alpha-2. */
     readonly country: string;
   } | null;
+  /** Null: none. One that the vendor finds malformed it does without. */
+  readonly taxId: { readonly type: string; readonly value: string } | null;
 }
 
 export interface SubscriptionChange {

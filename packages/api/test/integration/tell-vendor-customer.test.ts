@@ -103,6 +103,29 @@ const waitingCount = async () => {
   return rows[0]!.count;
 };
 
+test('the tax id of an address is put in place of the one before, and one that the vendor refuses holds up nothing', async () => {
+  const customer = await makeCustomer();
+  const relay = relayTo(vendor);
+  const taxIdsAfter = async (tax_id: object | null, line1: string) => {
+    expect((await setAddress({ tax_id, line1 })).statusCode).toBeLessThan(300);
+    await relay();
+    expect((await readCustomer(customer)).address?.line1).toBe(line1);
+    const { data } = await stripe.taxIds.list({ owner: { type: 'customer', customer } });
+    return data.map(({ type, value }) => [type, value]);
+  };
+  expect(await taxIdsAfter({ type: 'us_ein', value: '12-3456789' }, '1')).toEqual([
+    ['us_ein', '12-3456789'],
+  ]);
+  expect(await taxIdsAfter({ type: 'us_ein', value: '98-7654321' }, '2')).toEqual([
+    ['us_ein', '98-7654321'],
+  ]);
+  expect(await taxIdsAfter({ type: 'us_ein', value: '98-7654321' }, '3')).toHaveLength(1);
+  expect(await taxIdsAfter({ type: 'us_ein', value: '1' }, '4')).toEqual([]);
+  expect(await taxIdsAfter(null, '5')).toEqual([]);
+  expect(failures).toEqual([]);
+  expect(await waitingCount()).toBe(0);
+});
+
 test('a new address and a new billing address for mail reach the vendor, what is left out is unset', async () => {
   const customer = await makeCustomer();
   const relay = relayTo(vendor);
