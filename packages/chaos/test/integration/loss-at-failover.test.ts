@@ -1,9 +1,13 @@
-/** The loss oracle while a master of Redis is killed or hangs until a replica has taken its place; `npm run chaos -- --broker cluster --seeds 20` runs more. */
+/**
+ * The loss oracle while a master of a Redis Cluster is killed or hangs until a replica has taken its place.
+ * With Sentinels only by hand, for the suite's time (`queue-on-sentinels.test.ts` has their failover):
+ * `npm run chaos -- --broker sentinels --seeds 20`, and more of the cluster alike.
+ */
 import { test } from 'vitest';
 import { expectNoLoss } from './expect-no-loss.ts';
 
-test.each(['cluster', 'sentinels'] as const)(
-  'on redis with failover (%s) what was answered 200 is stored once and in order, and everything moves again by itself',
+test(
+  'on a Redis Cluster with failover what was answered 200 is stored once and in order, and everything moves again by itself',
   { timeout: 150_000 },
-  (broker) => expectNoLoss(broker, 1),
+  () => expectNoLoss('cluster', 1),
 );
