@@ -108,13 +108,10 @@ async function replaceTaxId(
   const listTaxIds = async () =>
     (await stripe.taxIds.list({ owner, limit: LOOKUP_COUNT_MAX })).data;
   if (taxId && !(await listTaxIds()).some(isWanted)) {
-    const type = taxId.type as Stripe.TaxIdCreateParams.Type;
+    const { type, value } = taxId;
     // Malformed, or of a type that it does not know: asking again would not end.
     await unlessRefused(
-      stripe.taxIds.create(
-        { owner, type, value: taxId.value },
-        { idempotencyKey: `${key}:tax_id` },
-      ),
+      stripe.taxIds.create({ owner, type, value }, { idempotencyKey: `${key}:tax_id` }),
     );
   }
   const there = await listTaxIds();
