@@ -6,7 +6,8 @@
 import { parseArgs } from 'node:util';
 import { appendDeliveries, listDeliveriesAfter } from '@sluice/database/deliveries';
 import { findLaneState } from '@sluice/database/lane-states';
-import { claimLane, listLanesToWake, recordProgress, type LaneKey } from '@sluice/database/lanes';
+import { recordProgress } from '@sluice/database/lane-progress';
+import { claimLane, listLanesToWake, type LaneKey } from '@sluice/database/lanes';
 import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
 import { withDeliveryWorld, replaceWebhooks, type DeliveryWorld } from './delivery-world.ts';

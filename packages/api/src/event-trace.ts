@@ -11,7 +11,7 @@ import type {
   TracedEnvelope,
   TracedEvent,
 } from '@sluice/database/event-traces';
-import type { AttemptRecord } from '@sluice/database/lanes';
+import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { EVENT_ID_SIZE_BYTES_MAX } from '@sluice/domain/limits';
 import { svcId } from '@sluice/domain/svc-id';
 import { storedEventId, ulidTimeMs } from '@sluice/domain/ulid';

@@ -6,7 +6,8 @@
  * was delivered or abandoned when it was asked for; what is still held back is sent anyway.
  */
 import type { HeldCall } from '@sluice/database/transact-once';
-import type { AttemptRecord, LaneKey } from '@sluice/database/lanes';
+import type { AttemptRecord } from '@sluice/database/lane-progress';
+import type { LaneKey } from '@sluice/database/lanes';
 import type { ReplayCriteria, ReplayKey } from '@sluice/database/replay-log';
 import type { Replay, ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/database/replays';
 import type { Webhook } from '@sluice/database/webhooks';

@@ -19,7 +19,8 @@ import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 import { takeFirstEngagements } from './first-engagements.ts';
-import type { AttemptRecord, LaneKey } from './lanes.ts';
+import type { AttemptRecord } from './lane-progress.ts';
+import type { LaneKey } from './lanes.ts';
 
 /**
  * Logs a delivery of each event to each enabled webhook that chose its type: one statement,

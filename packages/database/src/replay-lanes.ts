@@ -11,7 +11,7 @@ import type { LaneSnapshot } from '@sluice/domain/lane';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
-import type { AttemptRecord } from './lanes.ts';
+import type { AttemptRecord } from './lane-progress.ts';
 import type { ReplayCriteria, ReplayKey } from './replay-log.ts';
 
 export interface ClaimedReplay extends ReplayKey, LaneSnapshot, LaneTarget {

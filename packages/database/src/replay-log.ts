@@ -11,7 +11,8 @@ import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 import type { LoggedDelivery } from './deliveries.ts';
-import type { AttemptRecord, LaneKey } from './lanes.ts';
+import type { AttemptRecord } from './lane-progress.ts';
+import type { LaneKey } from './lanes.ts';
 
 /** What is to be sent again; all that is given must hold. Only what happened: no resends and no tests. */
 export interface ReplayCriteria {

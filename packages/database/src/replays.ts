@@ -7,7 +7,8 @@
  */
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
-import type { AttemptRecord, LaneKey } from './lanes.ts';
+import type { AttemptRecord } from './lane-progress.ts';
+import type { LaneKey } from './lanes.ts';
 import { type HeldCall, transactOnce } from './transact-once.ts';
 import {
   countMatching,

@@ -6,7 +6,7 @@
  *
  * Used by `lane-lease.ts`.
  */
-import type { AttemptRecord } from '@sluice/database/lanes';
+import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { SpareTime } from './spare-time.ts';
 
 const ENOUGH_COUNT = 32;

@@ -9,12 +9,8 @@
  * its slice is over.
  */
 import type { LoggedDelivery } from '@sluice/database/deliveries';
-import type {
-  AttemptRecord,
-  ClaimedLane,
-  LaneAfterProgress,
-  LaneKey,
-} from '@sluice/database/lanes';
+import type { AttemptRecord, LaneAfterProgress } from '@sluice/database/lane-progress';
+import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
 import type { LaneTarget } from '@sluice/database/lane-target';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { LaneRun } from '@sluice/domain/lane';

@@ -11,9 +11,9 @@
 import type {
   AttemptRecord,
   LaneAfterProgress,
-  LaneKey,
   LaneProgress,
-} from '@sluice/database/lanes';
+} from '@sluice/database/lane-progress';
+import type { LaneKey } from '@sluice/database/lanes';
 import { EndedAttempts } from './ended-attempts.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 

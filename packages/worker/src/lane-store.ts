@@ -12,12 +12,14 @@ import {
   type LogRequest,
 } from '@sluice/database/deliveries';
 import {
-  claimLanes,
-  findLanes,
   recordProgressOfLanes,
-  type ClaimedLane,
   type DrainReport,
   type LaneAfterProgress,
+} from '@sluice/database/lane-progress';
+import {
+  claimLanes,
+  findLanes,
+  type ClaimedLane,
   type LaneClaim,
   type LaneKey,
   type LaneReport,

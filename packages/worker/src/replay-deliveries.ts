@@ -11,7 +11,7 @@
  */
 import type { Database } from '@sluice/database/connection';
 import type { LoggedDelivery, LogRequest } from '@sluice/database/deliveries';
-import type { DrainReport, LaneAfterProgress } from '@sluice/database/lanes';
+import type { DrainReport, LaneAfterProgress } from '@sluice/database/lane-progress';
 import { listReplayed } from '@sluice/database/replay-log';
 import {
   claimReplay,

@@ -1,6 +1,7 @@
 /** What a trace tells of events and of reporting events, and what it leaves open. */
 import { appendDeliveries } from '@sluice/database/deliveries';
-import { claimLane, recordProgress } from '@sluice/database/lanes';
+import { recordProgress } from '@sluice/database/lane-progress';
+import { claimLane } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -2,7 +2,8 @@
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { insertImportProblems } from '@sluice/database/import-problems';
 import { insertImport } from '@sluice/database/imports';
-import { claimLane, recordProgress } from '@sluice/database/lanes';
+import { recordProgress } from '@sluice/database/lane-progress';
+import { claimLane } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import {
   insertEvent,

@@ -1,6 +1,7 @@
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
-import { claimLane, recordProgress, type AttemptRecord } from '@sluice/database/lanes';
+import { recordProgress, type AttemptRecord } from '@sluice/database/lane-progress';
+import { claimLane } from '@sluice/database/lanes';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';

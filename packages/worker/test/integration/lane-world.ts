@@ -4,12 +4,8 @@
  */
 import type { Database } from '@sluice/database/connection';
 import { appendDeliveries, listAttempts } from '@sluice/database/deliveries';
-import {
-  findLane,
-  type AttemptRecord,
-  type LaneKey,
-  type LaneReport,
-} from '@sluice/database/lanes';
+import type { AttemptRecord } from '@sluice/database/lane-progress';
+import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
 import { insertWebhook, type WebhookSettings } from '@sluice/database/webhooks';
 import type { LanePolicy } from '@sluice/domain/lane';
 import { createLogger } from '@sluice/platform/logger';
