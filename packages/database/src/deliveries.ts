@@ -16,11 +16,23 @@ import type { LaneDelivery } from '@sluice/domain/lane';
 import type { ReportingEvent } from '@sluice/domain/reporting-event';
 import { deliveryBody } from '@sluice/domain/webhook';
 import { sql } from 'kysely';
-import { bigintColumn, integerColumn, textColumn } from './columns.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
+import {
+  bigintColumn,
+  booleanColumn,
+  integerColumn,
+  textColumn,
+  timestampColumn,
+} from './columns.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { takeFirstEngagements } from './first-engagements.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { LaneKey } from './lanes.ts';
+
+/** A lane whose log has grown. */
+export interface LoggedLane extends LaneKey {
+  /** Of the last delivery now. */
+  readonly lastSequence: number;
+}
 
 /**
  * Logs a delivery of each event to each enabled webhook that chose its type: one statement,
@@ -31,37 +43,36 @@ import type { LaneKey } from './lanes.ts';
  * Finds webhooks and lanes by the environment's part of their primary keys.
  *
  * @param events - in the order in which the webhooks are to be told.
- * @param envelopeNumber - of the envelope that they were found in.
  * @returns lanes to wake after commit. Not those that wait for a probe anyway.
  */
 export async function appendDeliveries(
   transaction: DatabaseOrTransaction,
   events: readonly ReportingEvent[],
-  envelopeNumber: string | null = null,
-): Promise<LaneKey[]> {
+): Promise<LoggedLane[]> {
   if (events.length === 0) return [];
   const repeats = await takeFirstEngagements(transaction, events);
   const unwanted = await listUnwanted(transaction, events);
-  const { rows } = await sql<LaneKey>`
+  const { rows } = await sql<LoggedLane>`${PREPARED}
     with reported as (
       select * from unnest(
-        ${events.map((event) => event.environmentId)}::int[],
-        ${events.map((event) => event.eventId)}::text[],
-        ${events.map((event) => event.eventType)}::text[],
-        ${events.map((event) => new Date(event.occurredAtMs))}::timestamptz[],
-        ${events.map((event) => deliveryBody(event, false))}::text[],
-        ${events.map((event) => (event.content === undefined ? null : deliveryBody(event, true)))}::text[],
-        ${events.map((_, place) => repeats.has(place))}::boolean[],
-        ${events.map((event) => event.causeEventId ?? null)}::text[]
-      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, cause_event_id, place)
+        ${integerColumn(events, (event) => event.environmentId)}::int[],
+        ${textColumn(events, (event) => event.eventId)}::text[],
+        ${textColumn(events, (event) => event.eventType)}::text[],
+        ${timestampColumn(events, (event) => event.occurredAtMs)}::timestamptz[],
+        ${textColumn(events, (event) => deliveryBody(event, false))}::text[],
+        ${textColumn(events, (event) => (event.content === undefined ? null : deliveryBody(event, true)))}::text[],
+        ${booleanColumn([...events.keys()], (place) => repeats.has(place))}::boolean[],
+        ${textColumn(events, (event) => event.causeEventId ?? null)}::text[],
+        ${bigintColumn(events, (event) => event.envelopeNumber ?? null)}::bigint[]
+      ) with ordinality as r (environment_id, event_id, event_type, occurred_at, body, body_with_content, is_repeat, cause_event_id, envelope_number, place)
     ), unwanted as (
       select * from unnest(
-        ${unwanted.map((pair) => pair.environmentId)}::int[],
-        ${unwanted.map((pair) => pair.webhookId)}::int[],
-        ${unwanted.map((pair) => pair.place)}::bigint[]
+        ${integerColumn(unwanted, (pair) => pair.environmentId)}::int[],
+        ${integerColumn(unwanted, (pair) => pair.webhookId)}::int[],
+        ${bigintColumn(unwanted, (pair) => pair.place)}::bigint[]
       ) as u (environment_id, webhook_id, place)
     ), matched as (
-      select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id,
+      select webhooks.environment_id, webhooks.webhook_id, r.event_id, r.event_type, r.occurred_at, r.cause_event_id, r.envelope_number,
              case when webhooks.with_content then coalesce(r.body_with_content, r.body) else r.body end as body,
              row_number() over (partition by webhooks.environment_id, webhooks.webhook_id order by r.place) as step
         from reported r
@@ -82,14 +93,13 @@ export async function appendDeliveries(
       update lanes set last_sequence = last_sequence + locked.deliveries
         from locked
        where lanes.environment_id = locked.environment_id and lanes.webhook_id = locked.webhook_id
-      returning lanes.environment_id, lanes.webhook_id, last_sequence - locked.deliveries as end_before, state
+      returning lanes.environment_id, lanes.webhook_id, last_sequence, last_sequence - locked.deliveries as end_before, state
     ), logged as (
       insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body, cause_event_id, envelope_number)
-      select environment_id, webhook_id, end_before + step, event_id, event_type, occurred_at, body, cause_event_id,
-             ${envelopeNumber}::bigint
+      select environment_id, webhook_id, end_before + step, event_id, event_type, occurred_at, body, cause_event_id, envelope_number
         from matched join advanced using (environment_id, webhook_id)
     )
-    select environment_id as "environmentId", webhook_id as "webhookId"
+    select environment_id as "environmentId", webhook_id as "webhookId", last_sequence::float8 as "lastSequence"
       from advanced where state = 'healthy'`.execute(transaction);
   return rows;
 }
@@ -103,7 +113,7 @@ async function listUnwanted(
   events: readonly ReportingEvent[],
 ): Promise<(LaneKey & { readonly place: number })[]> {
   const environmentIds = [...new Set(events.map((event) => event.environmentId))];
-  const { rows } = await sql<LaneKey & { filters: AttributeFilter[] }>`
+  const { rows } = await sql<LaneKey & { filters: AttributeFilter[] }>`${PREPARED}
     select environment_id as "environmentId", webhook_id as "webhookId", attribute_filters as filters
       from webhooks
      where environment_id = any (${environmentIds}::int[]) and attribute_filters is not null and not disabled`.execute(
@@ -164,7 +174,7 @@ export async function listDeliveriesAfter(
     eventType: string;
     body: string;
     isTriedOnce: boolean;
-  }>`
+  }>`${PREPARED}
     select asked.place::int, log.sequence, log.event_id as "eventId", (log.day - 1)::text as "readFromDay", log.event_type as "eventType", log.body,
            log.origin <> 'event' as "isTriedOnce"
       from unnest(
@@ -242,7 +252,7 @@ async function addAttempts(
     status: number | null;
     outcome: AttemptRecord['outcome'];
     failure: FailureClass | null;
-  }>`
+  }>`${PREPARED}
     select asked.place::int, a.sequence, a.started_at as "startedAt", a.status, a.outcome, a.failure
       from unnest(
         ${integerColumn(ranges, ({ lane }) => lane.environmentId)}::int[],

@@ -1,8 +1,8 @@
 /** Which event ids were taken: unique per workspace, across APIs, envelopes and days. */
 import type { EventClaim, EventKey } from '@sluice/domain/slice';
 import { sql } from 'kysely';
-import { integerColumn, textColumn, timestampColumn } from './columns.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { bigintColumn, integerColumn, textColumn, timestampColumn } from './columns.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 /**
  * Takes event ids for this transaction and names those that were already taken. By the primary key.
@@ -16,24 +16,24 @@ import type { DatabaseOrTransaction } from './connection.ts';
  */
 export async function claimEventIds(
   transaction: DatabaseOrTransaction,
-  envelopeNumber: string,
   claims: readonly EventClaim[],
 ): Promise<EventKey[]> {
   if (claims.length === 0) return [];
   const ordered = claims.toSorted(byKey);
-  const { rows } = await sql<EventKey>`
+  const { rows } = await sql<EventKey>`${PREPARED}
     with offered as materialized (
       select * from unnest(
         ${integerColumn(ordered, (claim) => claim.environmentId)}::int[],
         ${textColumn(ordered, (claim) => claim.eventId)}::text[],
         ${timestampColumn(ordered, (claim) => claim.receivedAtMs)}::timestamptz[],
+        ${bigintColumn(ordered, (claim) => claim.envelopeNumber)}::bigint[],
         ${textColumn(ordered, (claim) => claim.source)}::text[]
-      ) as o (environment_id, event_id, received_at, source)
+      ) as o (environment_id, event_id, received_at, envelope_number, source)
     ), taken as materialized (
       select environment_id, event_id from offered join event_ids using (environment_id, event_id)
     ), claimed as (
       insert into event_ids (environment_id, event_id, received_at, envelope_number, source)
-      select environment_id, event_id, received_at, ${envelopeNumber}::bigint, source from offered
+      select environment_id, event_id, received_at, envelope_number, source from offered
        where (environment_id, event_id) not in (select environment_id, event_id from taken)
     )
     select environment_id as "environmentId", event_id as "eventId" from taken`.execute(

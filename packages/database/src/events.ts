@@ -5,7 +5,7 @@
 import type { AnonymousAttachment, EventRow } from '@sluice/domain/slice';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, jsonColumn, textColumn, timestampColumn } from './columns.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 /** Inserts events. Their ids are claimed before (`event-ids.ts`), or made by us. */
 export async function insertEvents(
@@ -13,7 +13,7 @@ export async function insertEvents(
   events: readonly EventRow[],
 ): Promise<void> {
   if (events.length === 0) return;
-  await sql`
+  await sql`${PREPARED}
     insert into events (environment_id, person_id, anonymous_id, event_id, kind, name, data, occurred_at, received_at, processed_at)
     select * from unnest(
       ${integerColumn(events, (event) => event.environmentId)}::int[],

@@ -16,7 +16,7 @@ import {
   textColumn,
   timestampColumn,
 } from './columns.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
 import { nameOf, type LaneKey } from './lanes.ts';
 
@@ -79,7 +79,6 @@ export async function recordProgressOfLanes(
   const attempts = reports.flatMap(({ lane, fencing, progress }) =>
     progress.attempts.map((attempt) => ({ lane, fencing, attempt })),
   );
-  const abandoned = attempts.filter(({ attempt }) => attempt.outcome === 'abandoned');
   const { rows } = await sql<
     LaneKey &
       LaneTarget & {
@@ -89,7 +88,7 @@ export async function recordProgressOfLanes(
         nextProbeAt: Date | null;
         leaseLeftMs: number | null;
       }
-  >`
+  >`${PREPARED}
     with given as (
       select * from unnest(
         ${integerColumn(reports, ({ lane }) => lane.environmentId)}::int[],
@@ -114,17 +113,7 @@ export async function recordProgressOfLanes(
        where lanes.fencing = given.fencing
        order by environment_id, webhook_id
          for no key update of lanes
-    ), abandoned as (
-      -- Not what an operator had tried once, nor an alert: of those nobody is told.
-      select log.environment_id, log.webhook_id, min(log.sequence) as sequence
-        from unnest(
-          ${integerColumn(abandoned, ({ lane }) => lane.environmentId)}::int[],
-          ${integerColumn(abandoned, ({ lane }) => lane.webhookId)}::int[],
-          ${bigintColumn(abandoned, ({ attempt }) => attempt.sequence)}::bigint[]
-        ) as a (environment_id, webhook_id, sequence)
-        join delivery_log log using (environment_id, webhook_id, sequence)
-       where log.origin = 'event' and log.event_type <> all (${[...ALERT_EVENT_TYPES]}::text[])
-       group by log.environment_id, log.webhook_id
+    ), abandoned as (${firstAbandoned(attempts)}
     ), lane as (
       update lanes
          set state = held.state, cursor_sequence = held.cursor_sequence,
@@ -195,6 +184,33 @@ export async function recordProgressOfLanes(
       }
     );
   });
+}
+
+interface KeptAttempt {
+  readonly lane: LaneKey;
+  readonly attempt: AttemptRecord;
+}
+
+/**
+ * The first delivery of each lane that was given up, but not what an operator had tried once, nor an alert:
+ * of those nobody is told. Next to never is there any, and then the log, with all its days, stays out of the
+ * statement.
+ */
+function firstAbandoned(attempts: readonly KeptAttempt[]) {
+  const abandoned = attempts.filter(({ attempt }) => attempt.outcome === 'abandoned');
+  if (abandoned.length === 0)
+    return sql`
+      select null::int as environment_id, null::int as webhook_id, null::bigint as sequence where false`;
+  return sql`
+      select log.environment_id, log.webhook_id, min(log.sequence) as sequence
+        from unnest(
+          ${integerColumn(abandoned, ({ lane }) => lane.environmentId)}::int[],
+          ${integerColumn(abandoned, ({ lane }) => lane.webhookId)}::int[],
+          ${bigintColumn(abandoned, ({ attempt }) => attempt.sequence)}::bigint[]
+        ) as a (environment_id, webhook_id, sequence)
+        join delivery_log log using (environment_id, webhook_id, sequence)
+       where log.origin = 'event' and log.event_type <> all (${[...ALERT_EVENT_TYPES]}::text[])
+       group by log.environment_id, log.webhook_id`;
 }
 
 /** `recordProgressOfLanes` of one. */

@@ -19,7 +19,7 @@
 import type { LaneSnapshot } from '@sluice/domain/lane';
 import { sql } from 'kysely';
 import { integerColumn } from './columns.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { SNAPSHOT, snapshotOf, type LaneRow } from './lane-snapshot.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
 
@@ -57,7 +57,7 @@ export async function claimLanes(
 ): Promise<(ClaimedLane | undefined)[]> {
   const { rows } = await sql<
     LaneRow & LaneTarget & LaneKey & Pick<ClaimedLane, 'accountId' | 'readFromDay'>
-  >`
+  >`${PREPARED}
     with asked as (
       select * from unnest(
         ${integerColumn(claims, ({ lane }) => lane.environmentId)}::int[],
@@ -114,7 +114,9 @@ export async function findLanes(
   database: DatabaseOrTransaction,
   lanes: readonly LaneKey[],
 ): Promise<(LaneReport | undefined)[]> {
-  const { rows } = await sql<LaneRow & { place: number; isPaused: boolean; isHeld: boolean }>`
+  const { rows } = await sql<
+    LaneRow & { place: number; isPaused: boolean; isHeld: boolean }
+  >`${PREPARED}
     select asked.place::int, ${SNAPSHOT}, is_paused as "isPaused",
            coalesce(lease_until > clock_timestamp(), false) as "isHeld"
       from unnest(
@@ -149,7 +151,7 @@ export async function listLanesToWake(
   nowMs: number,
   limit: number,
 ): Promise<LaneKey[]> {
-  const { rows } = await sql<LaneKey>`
+  const { rows } = await sql<LaneKey>`${PREPARED}
     select environment_id as "environmentId", webhook_id as "webhookId" from lanes
      where wake_at <= ${new Date(nowMs)}
      order by wake_at limit ${limit}`.execute(database);

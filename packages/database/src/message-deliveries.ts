@@ -2,7 +2,7 @@
 import type { MessageDeliveryKey, MessageDeliveryRow, RowChanges } from '@sluice/domain/slice';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from './columns.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 interface StoredMessageDelivery {
   readonly environmentId: number;
@@ -20,7 +20,7 @@ export async function listMessageDeliveries(
   keys: readonly MessageDeliveryKey[],
 ): Promise<MessageDeliveryRow[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<StoredMessageDelivery>`
+  const { rows } = await sql<StoredMessageDelivery>`${PREPARED}
     select m.environment_id as "environmentId", m.delivery_id as "deliveryId", m.channel, m.recipient,
            m.person_id as "personId", m.created_at as "createdAt"
     from unnest(
@@ -71,7 +71,7 @@ export async function writeMessageDeliveries(
   { inserted, updated }: RowChanges<MessageDeliveryRow, MessageDeliveryRow>,
 ): Promise<void> {
   if (inserted.length > 0) {
-    await sql`
+    await sql`${PREPARED}
       insert into message_deliveries (environment_id, delivery_id, channel, recipient, person_id, created_at)
       select * from ${fullRows(inserted)} order by environment_id, delivery_id collate "C"`.execute(
       transaction,

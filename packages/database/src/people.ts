@@ -10,7 +10,7 @@ import {
   textColumn,
   timestampColumn,
 } from './columns.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 interface StoredPerson {
   readonly environmentId: number;
@@ -37,7 +37,7 @@ export async function lockPeople(
   keys: readonly PersonKey[],
 ): Promise<PersonRow[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<StoredPerson>`
+  const { rows } = await sql<StoredPerson>`${PREPARED}
     select p.environment_id as "environmentId", p.person_id as "personId", p.id, p.email, p.phone, p.attributes,
            p.unsubscribed, p.attributes_at as "attributesAt", p.created_at as "createdAt", p.updated_at as "updatedAt"
     from ${keyRows(keys)}

@@ -14,7 +14,7 @@ import type {
 } from '@sluice/domain/slice';
 import { sql } from 'kysely';
 import { bigintColumn, booleanColumn, integerColumn, textColumn } from './columns.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 interface StoredIdentifier {
   readonly environmentId: number;
@@ -31,7 +31,7 @@ export async function lockIdentifiers(
   keys: readonly IdentifierKey[],
 ): Promise<IdentifierRow[]> {
   if (keys.length === 0) return [];
-  const { rows } = await sql<StoredIdentifier>`
+  const { rows } = await sql<StoredIdentifier>`${PREPARED}
     select i.environment_id as "environmentId", i.kind, i.value, i.person_id as "personId", i.suppressed
     from ${keyRows(keys)}
     join person_identifiers i using (environment_id, kind, value)

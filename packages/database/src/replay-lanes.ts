@@ -9,7 +9,7 @@
  */
 import type { LaneSnapshot } from '@sluice/domain/lane';
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { ReplayCriteria, ReplayKey } from './replay-log.ts';
@@ -47,7 +47,7 @@ export async function claimReplay(
         window: number;
         replayRate: number;
       }
-  >`
+  >`${PREPARED}
     with due as (
       select r.environment_id, r.webhook_id, r.replay_id
         from webhook_replays r

@@ -42,6 +42,8 @@ interface OperationBase {
   readonly receivedAtMs: number;
   /** Which call brought an event or a metric: `pipelines.track`, … Absent from intakes of before it was kept. */
   readonly source?: string;
+  /** Of the envelope that brought it; absent until that is claimed. */
+  readonly envelopeNumber?: number;
 }
 
 /** Creates or updates a person. Attributes may hold `id`, `email`, `unsubscribed`, `created_at` and the other reserved names. */

@@ -66,6 +66,7 @@ function report(
     environmentId: operation.environmentId,
     eventId: set.effects.newId(),
     ...('eventId' in operation ? { causeEventId: operation.eventId } : {}),
+    ...(operation.envelopeNumber !== undefined && { envelopeNumber: operation.envelopeNumber }),
     occurredAtMs: operation.receivedAtMs,
     personId: row.personId,
     data: {

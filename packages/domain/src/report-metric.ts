@@ -59,6 +59,7 @@ export function reportMetric(set: WorkingSet, operation: ReportMetric): void {
     environmentId,
     eventId: set.effects.newId(),
     causeEventId: operation.eventId,
+    ...(operation.envelopeNumber !== undefined && { envelopeNumber: operation.envelopeNumber }),
     eventType,
     objectType: channel,
     metric,

@@ -163,6 +163,7 @@ class NeedsDraft {
         eventId,
         receivedAtMs,
         source: operation.source ?? null,
+        envelopeNumber: operation.envelopeNumber ?? null,
       });
   }
 

@@ -106,6 +106,8 @@ export interface EventKey {
 export interface EventClaim extends EventKey {
   readonly receivedAtMs: number;
   readonly source: string | null;
+  /** Of the envelope that brought it. */
+  readonly envelopeNumber: number | null;
 }
 
 /** What is stored about these operations. What is not there does not exist, except people that only events name. */

@@ -34,7 +34,8 @@ import {
 import { connectWorker } from './redis.ts';
 import { repeat } from './repeat.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
-import { WatchedQueue, type ProcessJob } from './watched-queue.ts';
+import { ShardBehind } from './shard-behind.ts';
+import { WatchedQueue, type ProcessJob, type Trying } from './watched-queue.ts';
 import { within } from './within.ts';
 
 const STALLED_AFTER_MS = 15_000;
@@ -55,15 +56,23 @@ const DISCARDED = 'discarded';
 
 /** What a processor says of its job. */
 export type JobOutcome =
-  | { readonly outcome: 'done' }
+  /** `behind`: so many of the envelopes behind this one are done with it. */
+  | { readonly outcome: 'done'; readonly behind?: number }
   /** Not now: again after `afterMs`, before any later envelope of the shard. */
   | { readonly outcome: 'retry'; readonly afterMs: number; readonly reason: string }
   /** Never: kept among the failed jobs for the operator. */
   | { readonly outcome: 'discard'; readonly reason: string };
 
 export interface Processors {
-  /** Called for one envelope a shard at a time, in order. A throw counts as `retry`. */
-  readonly processEnvelope: (envelope: Envelope) => Promise<JobOutcome>;
+  /**
+   * Called for one envelope a shard at a time, in order. A throw counts as `retry`.
+   *
+   * @param readBehind - the envelopes that wait behind it: the processor may do the first of them too.
+   */
+  readonly processEnvelope: (
+    envelope: Envelope,
+    readBehind: () => Promise<readonly Envelope[]>,
+  ) => Promise<JobOutcome>;
   /**
    * Called for one wake-up a lane at a time in this process; `retry` is a no-op, the lane is swept later.
    *
@@ -173,11 +182,22 @@ export async function startConsumers(
       },
     });
 
-  const processShardJob: ProcessJob = async (job: Job<Envelope>, token, trying) => {
+  const shardProcessor = (queue: Queue): ProcessJob => {
+    const behind = new ShardBehind({ queue, now: processors.now, logger });
+    return (job, token, trying) =>
+      processShardJob(behind, job, token, trying).finally(() => behind.end());
+  };
+
+  const processShardJob = async (
+    behind: ShardBehind,
+    job: Job<Envelope>,
+    token: string | undefined,
+    trying: Trying,
+  ): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
       trying.begin();
       const outcome = await processors
-        .processEnvelope(job.data)
+        .processEnvelope(job.data, () => behind.read(job.data))
         .catch((error: unknown): JobOutcome => {
           logger.error({ error, envelopeId: job.id, attempt }, 'envelope: tried again');
           return {
@@ -187,7 +207,7 @@ export async function startConsumers(
           };
         });
       trying.end();
-      if (outcome.outcome === 'done') return;
+      if (outcome.outcome === 'done') return behind.remove(outcome.behind ?? 0);
       if (outcome.outcome === 'discard')
         throw new UnrecoverableError(`${DISCARDED}: ${outcome.reason}`);
       await pause(outcome.afterMs, closing.signal);
@@ -222,7 +242,9 @@ export async function startConsumers(
   const shardQueues = await Promise.all(names.map(openQueue));
   const laneQueue = openWatched(LANE_QUEUE_NAME, processors.laneConcurrency, wakeLane);
   const queues = [
-    ...names.map((name) => openWatched(name, 1, processShardJob, shardWorkerClass)),
+    ...names.map((name, shard) =>
+      openWatched(name, 1, shardProcessor(shardQueues[shard] as Queue), shardWorkerClass),
+    ),
     laneQueue,
     ...(buying ? [openWatched(PURCHASE_QUEUE_NAME, buying.concurrency, buyOrSettle)] : []),
   ];

@@ -12,12 +12,14 @@
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/lanes.ts` (step 14).
  */
 import type { LaneKey } from '@sluice/database/lanes';
-import { LaneDrain, type ReleasedLane } from './lane-drain.ts';
+import { LaneDrain, type DrainOutcome, type ReleasedLane } from './lane-drain.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';
+import type { LanesInHand } from './lanes-in-hand.ts';
 
 export interface DeliverLaneDeps extends LaneDrainDeps {
   readonly store: LaneStore;
+  readonly inHand: LanesInHand;
   /** Wakes the lane again at once, after this call has ended. */
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly wakeLaneAt: (lane: LaneKey, atMs: number) => Promise<void>;
@@ -62,7 +64,7 @@ export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery 
     const claimedAtMs = deps.monotonicNow();
     const claimed = await deps.store.claim({ lane, leaseMs: deps.leases.leaseMs });
     if (claimed) drain = new LaneDrain(deps, lane, claimed, claimedAtMs);
-    const ending = (await drain?.run()) ?? (await whyNot(deps, lane));
+    const ending = drain ? await runInHand(deps, lane, drain) : await whyNot(deps, lane);
     const outcome = ending.outcome === 'kept' ? afterRelease(ending.lane, deps.now()) : ending;
     try {
       if (outcome.outcome === 'more') await deps.wakeLane(lane);
@@ -73,6 +75,19 @@ export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery 
     return outcome;
   };
   return { ended: run(), isStill: (durationMs) => drain?.isStill(durationMs) ?? false };
+}
+
+async function runInHand(
+  { inHand }: DeliverLaneDeps,
+  lane: LaneKey,
+  drain: LaneDrain,
+): Promise<DrainOutcome> {
+  inHand.add(lane, drain);
+  try {
+    return await drain.run();
+  } finally {
+    inHand.remove(lane, drain);
+  }
 }
 
 async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome> {

@@ -14,7 +14,7 @@
  * `tell-rows.ts` once it is committed.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection';
-import { claimEnvelope } from '@sluice/database/envelopes';
+import { claimEnvelopes } from '@sluice/database/envelopes';
 import { insertImportProblems, type ImportProblem } from '@sluice/database/import-problems';
 import { advanceImport, type ImportRow } from '@sluice/database/imports';
 import type { LaneKey } from '@sluice/database/lanes';
@@ -142,19 +142,21 @@ async function writeOnce(
   const { row, leaseMs } = held;
   const events = rows.flatMap(({ event }) => event ?? []);
   const claim = `import-${row.environmentId}-${row.importId}-${held.rowsRead + 1}`;
-  const envelopeNumber = await claimEnvelope(transaction, claim, rows.length);
+  const [envelopeNumber] = await claimEnvelopes(transaction, [
+    { envelopeId: claim, operationCount: rows.length },
+  ]);
   if (envelopeNumber === undefined) throw new Lost();
   const known = await lockPeopleOf(transaction, events);
   const present = rows.map((each) => withPerson(each, known));
-  const operations = present.flatMap(({ event }) => event ?? []);
-  const slice = await loadSlice(transaction, envelopeNumber, findSliceNeeds(operations));
+  const operations = present.flatMap(({ event }) => (event ? { ...event, envelopeNumber } : []));
+  const slice = await loadSlice(transaction, findSliceNeeds(operations));
   const changes = applyOperations(slice, operations, {
     newPersonId: refuseToMake,
     newObjectNumber: refuseToMake,
     newId: deps.newId,
     nowMs: deps.now(),
   });
-  const lanes = await writeChanges(transaction, envelopeNumber, changes);
+  const lanes = await writeChanges(transaction, changes);
   const failed = present.filter(({ event }) => event === undefined).length;
   const warned = present.filter(({ event, issues }) => event && issues.length > 0).length;
   await insertImportProblems(transaction, row, problemsOf(present, held));

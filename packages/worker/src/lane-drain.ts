@@ -58,6 +58,8 @@ export class LaneDrain {
   /** As of the claim: a rate limit that is changed counts from the next slice on. */
   readonly #pace: PaceWait;
   #lastSequence: number;
+  /** By those who logged it; what Postgres said last may be older. */
+  #loggedThrough = 0;
   #isPaused = false;
   #isStopped = false;
   readonly #asker: SlotAsker;
@@ -114,6 +116,14 @@ export class LaneDrain {
       !this.#slotWait.isWaiting &&
       this.#deps.spare.totalMs() - this.#lastEndedAtSpareMs >= durationMs
     );
+  }
+
+  /** The log has grown up to there. False where this drain does not look at it again. */
+  noteLogged(lastSequence: number): boolean {
+    if (this.#isStopped || this.#lease.isFenced) return false;
+    this.#loggedThrough = Math.max(this.#loggedThrough, lastSequence);
+    this.#wakeUp();
+    return true;
   }
 
   async run(): Promise<DrainOutcome> {
@@ -179,7 +189,8 @@ export class LaneDrain {
 
   #mayLoad(): boolean {
     const run = this.#run;
-    if (!this.#mayStart() || run.loadedThrough >= this.#lastSequence) return false;
+    const lastSequence = Math.max(this.#lastSequence, this.#loggedThrough);
+    if (!this.#mayStart() || run.loadedThrough >= lastSequence) return false;
     if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
     return run.ahead < pageSize(run.window) / 2 && run.span < SPAN_MAX;
   }

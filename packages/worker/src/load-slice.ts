@@ -29,10 +29,9 @@ import { identifierText, type SliceNeeds } from '@sluice/domain/slice-needs';
 /** Claims the event ids and loads the rest. What is not found does not exist, and is not locked. */
 export async function loadSlice(
   transaction: DatabaseOrTransaction,
-  envelopeNumber: string,
   needs: SliceNeeds,
 ): Promise<Slice> {
-  const takenEvents = await claimEventIds(transaction, envelopeNumber, needs.events);
+  const takenEvents = await claimEventIds(transaction, needs.events);
   const messageDeliveries = await listMessageDeliveries(transaction, needs.messageDeliveries);
   const identifiers = await lockIdentifiers(
     transaction,

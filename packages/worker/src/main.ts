@@ -1,6 +1,7 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import type { LoggedLane } from '@sluice/database/deliveries';
 import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
 import { joinInstallation } from '@sluice/database/installation';
@@ -30,6 +31,7 @@ import { createHttpClient, outcomeOf, type HttpPost } from './http-client.ts';
 import { LaneRoom } from './lane-room.ts';
 import { createLaneSlots } from './lane-slots.ts';
 import { createLaneStore } from './lane-store.ts';
+import { LanesInHand } from './lanes-in-hand.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { createPurchases } from './purchases.ts';
 import { keepSigningKeys, secretOpener } from './keep-signing-keys.ts';
@@ -134,15 +136,22 @@ const draining = {
   logger,
 };
 
+const inHand = new LanesInHand();
+const wakeLogged = async (lane: LoggedLane): Promise<void> => {
+  const { environmentId, webhookId } = lane;
+  if (!inHand.tell(lane)) await producer.wakeLane({ environmentId, webhookId });
+};
+
 const consumers = await startConsumers(broker, {
   purchases: purchases.processors,
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
   now,
-  async processEnvelope(envelope) {
-    const result = await processEnvelope({ database, numbers, newId, now }, envelope);
+  async processEnvelope(envelope, readBehind) {
+    const behind = await readBehind();
+    const result = await processEnvelope({ database, numbers, newId, now }, envelope, behind);
     if (result.outcome === 'already-applied') return { outcome: 'done' };
-    appliedCount++;
-    operationCount += envelope.operations.length;
+    appliedCount += result.envelopes;
+    operationCount += result.operations;
     if (result.counts.parked > 0) {
       parkedCount += result.counts.parked;
       logger.error(
@@ -151,12 +160,10 @@ const consumers = await startConsumers(broker, {
       );
     }
     // A wake-up that is lost here is made good by the sweep.
-    await Promise.all(result.lanes.map((lane) => producer.wakeLane(lane))).catch(
-      (error: unknown) => {
-        logger.warn({ error }, 'lanes could not be woken; the sweep will find them');
-      },
-    );
-    return { outcome: 'done' };
+    await Promise.all(result.lanes.map(wakeLogged)).catch((error: unknown) => {
+      logger.warn({ error }, 'lanes could not be woken; the sweep will find them');
+    });
+    return { outcome: 'done', behind: result.envelopes - 1 };
   },
   async wakeLane(lane, isPlaceWanted) {
     const delivery = deliverLane(
@@ -165,6 +172,7 @@ const consumers = await startConsumers(broker, {
         isPlaceWanted,
         store,
         slots,
+        inHand,
         wakeLane: (key) => producer.wakeLane(key),
         wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
         tail,

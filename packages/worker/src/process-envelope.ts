@@ -1,6 +1,6 @@
 /**
- * Processes one envelope in one transaction: claim it, load what its operations touch, fold them,
- * write what changed, log the deliveries.
+ * Processes one envelope, and those that wait behind it, in one transaction: claim them, load what their
+ * operations touch, fold them, write what changed, log the deliveries.
  *
  * Step 9 of the walk. Before: `platform/src/queue.ts` hands the envelope over, once or more often.
  * After: the lanes it names are woken and `deliver-webhook.ts` (step 11) sends what was logged.
@@ -8,6 +8,11 @@
  * Exactly once in effect: claim and effects are one transaction, so a run that was cut leaves
  * nothing and a second run finds the claim. The number of statements does not depend on the number
  * of operations.
+ *
+ * Together, because a transaction costs the same for one operation as for hundreds, and because all that
+ * report to one webhook hold its lane until they have committed (`appendDeliveries`): one after the other
+ * in all shards. A shard that is behind takes as many envelopes at a time as it needs to keep up. Where one
+ * of them will not go, the first goes by itself.
  *
  * ```
  *          conflict: at most 10 times
@@ -26,8 +31,8 @@
  * does not know is no fault: it waits for the newer version, which is about to come.
  */
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection';
-import { claimEnvelope } from '@sluice/database/envelopes';
-import type { LaneKey } from '@sluice/database/lanes';
+import type { LoggedLane } from '@sluice/database/deliveries';
+import { claimEnvelopes } from '@sluice/database/envelopes';
 import type { NumberStock } from '@sluice/database/numbers';
 import { insertParkedOperation } from '@sluice/database/parked-operations';
 import { inSavepoint } from '@sluice/database/savepoint';
@@ -61,12 +66,20 @@ export interface EnvelopeCounts {
 }
 
 export type ProcessOutcome =
-  | { readonly outcome: 'applied'; readonly lanes: LaneKey[]; readonly counts: EnvelopeCounts }
+  | {
+      readonly outcome: 'applied';
+      /** How many envelopes, from the first on: this one and those behind it, which need not run any more. */
+      readonly envelopes: number;
+      /** Those of them that no earlier run had applied. */
+      readonly operations: number;
+      readonly lanes: LoggedLane[];
+      readonly counts: EnvelopeCounts;
+    }
   /** By an earlier run, which may have stopped before it woke its lanes; the sweeper wakes those. */
   | { readonly outcome: 'already-applied' };
 
 interface Applied {
-  readonly lanes: readonly LaneKey[];
+  readonly lanes: readonly LoggedLane[];
   readonly counts: EnvelopeCounts;
 }
 
@@ -76,21 +89,29 @@ const FAULTS_MAX = 2;
 const TRIES_MAX = 10;
 
 /**
- * Applies an envelope. May be called again, and by several at once, with the same one.
+ * Applies an envelope, and as many of `behind` as go with it. May be called again, and by several at
+ * once, with the same ones.
  *
+ * @param behind - of the same shard, in order.
  * @throws whatever stops the database; nothing was applied then.
  */
 export async function processEnvelope(
   deps: ProcessEnvelopeDeps,
   envelope: Envelope,
+  behind: readonly Envelope[] = [],
 ): Promise<ProcessOutcome> {
   let isIsolating = false;
   let faults = 0;
+  let together = [envelope, ...behind];
   for (let tries = 1; ; tries++) {
     try {
-      return await processOnce(deps, envelope, isIsolating);
+      return await processOnce(deps, together, isIsolating);
     } catch (error) {
       if (isConflict(error) && tries < TRIES_MAX) continue;
+      if (together.length > 1) {
+        together = [envelope];
+        continue;
+      }
       if (!isContained(error) || isIsolating) throw error;
       isIsolating = isRefusedData(error) || ++faults === FAULTS_MAX;
     }
@@ -99,28 +120,41 @@ export async function processEnvelope(
 
 function processOnce(
   deps: ProcessEnvelopeDeps,
-  envelope: Envelope,
+  envelopes: readonly Envelope[],
   isIsolating: boolean,
 ): Promise<ProcessOutcome> {
-  const { operations } = envelope;
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
-    const number = await claimEnvelope(transaction, envelope.id, operations.length);
-    if (number === undefined) return { outcome: 'already-applied' };
+    const claims = envelopes.map(({ id, operations }) => ({
+      envelopeId: id,
+      operationCount: operations.length,
+    }));
+    const numbers = await claimEnvelopes(transaction, claims);
+    const operations = envelopes.flatMap((envelope, place): readonly Operation[] => {
+      const envelopeNumber = numbers[place];
+      if (envelopeNumber === undefined) return [];
+      return envelope.operations.map((operation) => ({ ...operation, envelopeNumber }));
+    });
+    if (operations.length === 0) return { outcome: 'already-applied' };
     const { lanes, counts } = isIsolating
-      ? await applyIsolated(deps, transaction, { id: envelope.id, number }, operations)
-      : await applyTogether(deps, transaction, number, operations);
-    return { outcome: 'applied', lanes: eachOnce(lanes), counts };
+      ? await applyIsolated(deps, transaction, envelopes[0]?.id ?? '', operations)
+      : await applyTogether(deps, transaction, operations);
+    return {
+      outcome: 'applied',
+      envelopes: envelopes.length,
+      operations: operations.length,
+      lanes: eachOnce(lanes),
+      counts,
+    };
   });
 }
 
 async function applyTogether(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
-  envelopeNumber: string,
   operations: readonly Operation[],
 ): Promise<Applied> {
   const needs = findSliceNeeds(operations);
-  const slice = await loadSlice(transaction, envelopeNumber, needs);
+  const slice = await loadSlice(transaction, needs);
   await deps.numbers.reserve(transaction, needs.newNumbersMax);
   const takeNumber = () => deps.numbers.take();
   const changes = applyOperations(slice, operations, {
@@ -129,7 +163,7 @@ async function applyTogether(
     newId: deps.newId,
     nowMs: deps.now(),
   });
-  const lanes = await writeChanges(transaction, envelopeNumber, changes);
+  const lanes = await writeChanges(transaction, changes);
   const { events, reports, issues } = changes;
   return {
     lanes,
@@ -148,46 +182,41 @@ function isContained(error: unknown): error is Error {
   );
 }
 
-interface ClaimedEnvelope {
-  readonly id: string;
-  readonly number: string;
-}
-
 /** Keeps operations that fail from taking their neighbours along. Order is kept. */
 async function applyIsolated(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
-  envelope: ClaimedEnvelope,
+  envelopeId: string,
   operations: readonly Operation[],
 ): Promise<Applied> {
   try {
     return await inSavepoint(transaction, isContained, () =>
-      applyTogether(deps, transaction, envelope.number, operations),
+      applyTogether(deps, transaction, operations),
     );
   } catch (error) {
     if (!isContained(error)) throw error;
     const [operation] = operations;
     if (operation && operations.length === 1)
-      return park(deps, transaction, envelope, operation, error);
+      return park(deps, transaction, envelopeId, operation, error);
   }
   const middle = Math.ceil(operations.length / 2);
-  const first = await applyIsolated(deps, transaction, envelope, operations.slice(0, middle));
-  const second = await applyIsolated(deps, transaction, envelope, operations.slice(middle));
+  const first = await applyIsolated(deps, transaction, envelopeId, operations.slice(0, middle));
+  const second = await applyIsolated(deps, transaction, envelopeId, operations.slice(middle));
   return both(first, second);
 }
 
 async function park(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
-  envelope: ClaimedEnvelope,
+  envelopeId: string,
   operation: Operation,
   error: Error,
 ): Promise<Applied> {
   await insertParkedOperation(transaction, {
     environmentId: operation.environmentId,
     parkedId: deps.newId(),
-    envelopeId: envelope.id,
-    operation: JSON.stringify(operation),
+    envelopeId,
+    operation: JSON.stringify({ ...operation, envelopeNumber: undefined }),
     error: toStorableText(error.stack ?? error.message),
   });
   const record: RecordIssue = {
@@ -205,7 +234,7 @@ async function park(
       sample: JSON.stringify(operation).slice(0, 200),
     },
   };
-  const { lanes, counts } = await applyTogether(deps, transaction, envelope.number, [record]);
+  const { lanes, counts } = await applyTogether(deps, transaction, [record]);
   return { lanes, counts: { ...counts, parked: 1 } };
 }
 
@@ -221,7 +250,8 @@ function both(first: Applied, second: Applied): Applied {
   };
 }
 
-function eachOnce(lanes: readonly LaneKey[]): LaneKey[] {
+/** A lane that is named again has the later end. */
+function eachOnce(lanes: readonly LoggedLane[]): LoggedLane[] {
   return [
     ...new Map(lanes.map((lane) => [`${lane.environmentId} ${lane.webhookId}`, lane])).values(),
   ];

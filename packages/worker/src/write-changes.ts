@@ -8,11 +8,10 @@
  * Part of step 9 of the walk: after the fold in `process-envelope.ts`; the commit is next.
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection';
-import { appendDeliveries } from '@sluice/database/deliveries';
+import { appendDeliveries, type LoggedLane } from '@sluice/database/deliveries';
 import { writeDevices } from '@sluice/database/devices';
 import { attachAnonymousEvents, insertEvents } from '@sluice/database/events';
 import { recordIssues } from '@sluice/database/ingestion-issues';
-import type { LaneKey } from '@sluice/database/lanes';
 import { writeMessageDeliveries } from '@sluice/database/message-deliveries';
 import { writeObjects } from '@sluice/database/objects';
 import { deletePeople, insertPeople, movePeople, updatePeople } from '@sluice/database/people';
@@ -28,9 +27,8 @@ import type { SliceChanges } from '@sluice/domain/slice';
 /** Writes all changes. @returns lanes to wake after commit. */
 export async function writeChanges(
   transaction: DatabaseOrTransaction,
-  envelopeNumber: string,
   changes: SliceChanges,
-): Promise<LaneKey[]> {
+): Promise<LoggedLane[]> {
   await movePeople(transaction, changes.moves);
   await suppressIdentifiersOf(transaction, changes.suppressedPeople);
   await deleteIdentifiersOf(transaction, changes.removedPeople);
@@ -46,5 +44,5 @@ export async function writeChanges(
   await attachAnonymousEvents(transaction, changes.attachments);
   await insertEvents(transaction, changes.events);
   await recordIssues(transaction, changes.issues);
-  return appendDeliveries(transaction, changes.reports, envelopeNumber);
+  return appendDeliveries(transaction, changes.reports);
 }

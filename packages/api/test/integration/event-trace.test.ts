@@ -22,7 +22,7 @@ beforeAll(async () => {
     values (${ENVELOPE_ID}, 7, '2026-02-28T10:00:01Z') returning envelope_number as number`.execute(
     api.database,
   );
-  const envelopeNumber = rows[0]!.number;
+  const envelopeNumber = Number(rows[0]!.number);
   await insertPerson(api.database, environmentId, { personId: 1, id: 'ada' });
   await insertEvent(api.database, environmentId, {
     personId: 1,
@@ -56,15 +56,12 @@ beforeAll(async () => {
     metric: 'sent',
     occurredAtMs: 0,
     data: {},
-  } as const;
-  await appendDeliveries(
-    api.database,
-    [
-      { ...report, eventType: 'email_sent', eventId: REPORT_ID, causeEventId: METRIC_ID },
-      { ...report, eventType: 'customer_subscribed', eventId: 'without-cause' },
-    ],
     envelopeNumber,
-  );
+  } as const;
+  await appendDeliveries(api.database, [
+    { ...report, eventType: 'email_sent', eventId: REPORT_ID, causeEventId: METRIC_ID },
+    { ...report, eventType: 'customer_subscribed', eventId: 'without-cause' },
+  ]);
   const lane = { environmentId, webhookId };
   const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
   const attempt = {

@@ -142,27 +142,38 @@ const operation: fc.Arbitrary<Operation> = fc.oneof(
 );
 const someOperations = fc.array(operation, { minLength: 1, maxLength: 10 });
 
-it('operations in one envelope leave the same rows as each in its own', async () => {
+it('operations in one envelope, and envelopes in one transaction, leave the same rows as each operation in its own', async () => {
   await fc.assert(
     // The second envelope meets what the first has stored.
     fc.asyncProperty(someOperations, someOperations, async (first, second) => {
       const together = ++lastEnvironment;
+      const behind = ++lastEnvironment;
       const apart = ++lastEnvironment;
       await process(together, first);
       await process(together, second);
+      await process(behind, first.slice(0, 1));
+      await process(behind, first.slice(1), second);
       for (const single of [...first, ...second]) await process(apart, [single]);
-      expect(await everythingIn(together)).toEqual(await everythingIn(apart));
+      const expected = await everythingIn(apart);
+      expect(await everythingIn(together)).toEqual(expected);
+      expect(await everythingIn(behind)).toEqual(expected);
     }),
     { numRuns: 60 },
   );
 }, 60_000);
 
-async function process(environmentId: number, operations: readonly Operation[]): Promise<void> {
-  const envelope = {
-    id: newId(),
-    operations: operations.map((given) => ({ ...given, environmentId })),
-  };
-  await processEnvelope(deps, envelope);
+/** Envelopes in one transaction; one without operations is left out. */
+async function process(
+  environmentId: number,
+  ...envelopes: readonly (readonly Operation[])[]
+): Promise<void> {
+  const [first, ...behind] = envelopes
+    .filter((operations) => operations.length > 0)
+    .map((operations) => ({
+      id: newId(),
+      operations: operations.map((given) => ({ ...given, environmentId })),
+    }));
+  if (first) await processEnvelope(deps, first, behind);
 }
 
 /** All rows of a workspace, with people and objects numbered as they were made and our own ids left out. */

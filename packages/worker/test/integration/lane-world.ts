@@ -3,7 +3,7 @@
  * clock of its own, and a receiver that answers as the test says.
  */
 import type { Database } from '@sluice/database/connection';
-import { appendDeliveries, listAttempts } from '@sluice/database/deliveries';
+import { appendDeliveries, type LoggedLane, listAttempts } from '@sluice/database/deliveries';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
 import { insertWebhook, type WebhookSettings } from '@sluice/database/webhooks';
@@ -17,6 +17,7 @@ import { SpareTime } from '../../src/spare-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.ts';
 import type { LaneSlots } from '../../src/lane-slots.ts';
 import { createLaneStore } from '../../src/lane-store.ts';
+import { LanesInHand } from '../../src/lanes-in-hand.ts';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -65,7 +66,7 @@ export interface LaneWorld extends LaneKey {
   nowMs: number;
   behave: Behave;
   /** Logs so many events, named e1, e2, … over the whole life of the world. */
-  log(count: number): Promise<void>;
+  log(count: number): Promise<LoggedLane[]>;
   deliver(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
   /** Delivers until the lane answers something else than `more`. */
   deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
@@ -120,7 +121,7 @@ export async function createLaneWorld(
         occurredAtMs: world.nowMs,
         data: { customer_id: '42' },
       }));
-      await database.transaction().execute((transaction) => appendDeliveries(transaction, events));
+      return database.transaction().execute((transaction) => appendDeliveries(transaction, events));
     },
 
     deliver: (changes = {}) => deliverLane({ ...depsOf(world), ...changes }, key).ended,
@@ -153,6 +154,7 @@ function createSlots(): LaneSlots {
 function depsOf(world: LaneWorld): DeliverLaneDeps {
   return {
     slots: createSlots(),
+    inHand: new LanesInHand(),
     store: createLaneStore(world.database, () => world.nowMs),
     policy: POLICY,
     leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 1_000 },

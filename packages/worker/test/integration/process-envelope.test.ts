@@ -1,7 +1,7 @@
 /** One envelope against a real Postgres: exactly once, in few statements, and what it leaves for delivery. */
 import { isDatabaseAway } from '@sluice/database/database-away';
 import { makeEventPartitions } from '@sluice/database/events';
-import type { Operation } from '@sluice/domain/operation';
+import type { Envelope, Operation } from '@sluice/domain/operation';
 import { identify, relate, track } from '@sluice/domain/testing';
 import { sql, type KyselyPlugin } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -33,6 +33,51 @@ describe('exactly once', () => {
     expect(await processEnvelope(world.deps, envelope)).toEqual({ outcome: 'already-applied' });
     expect(await world.eventNames(environmentId)).toEqual(['a']);
     expect(await world.countOf('people', environmentId)).toBe(1);
+  });
+
+  it('applies those that wait behind it with it, each under its own number and none twice', async () => {
+    const environmentId = world.newEnvironment();
+    const envelopes = ['a', 'b', 'c'].map((name) => ({
+      id: world.newId(),
+      operations: inEnvironment(environmentId, track('id:1', name, { eventId: `event-${name}` })),
+    }));
+    const [first, second, third] = envelopes as [Envelope, Envelope, Envelope];
+    await processEnvelope(world.deps, second);
+    const results = await Promise.all([
+      processEnvelope(world.deps, first, [second, third]),
+      processEnvelope(world.deps, first, [second]),
+    ]);
+    expect(results.map(({ outcome }) => outcome).toSorted()).toContain('applied');
+    await processEnvelope(world.deps, third);
+    const { rows } = await sql<{ eventId: string; envelopeId: string }>`
+      select event_id as "eventId", envelope_id as "envelopeId" from event_ids join envelopes using (envelope_number)
+       where environment_id = ${environmentId} order by event_id`.execute(world.database);
+    expect(rows).toEqual([
+      { eventId: 'event-a', envelopeId: first.id },
+      { eventId: 'event-b', envelopeId: second.id },
+      { eventId: 'event-c', envelopeId: third.id },
+    ]);
+    expect((await world.eventNames(environmentId)).toSorted()).toEqual(['a', 'b', 'c']);
+  });
+
+  it('goes by itself where one behind it cannot be applied', async () => {
+    const environmentId = world.newEnvironment();
+    const good = {
+      id: world.newId(),
+      operations: inEnvironment(environmentId, track('id:1', 'a')),
+    };
+    const newer = {
+      type: 'of.a.newer.version',
+      environmentId,
+      receivedAtMs: 0,
+    } as unknown as Operation;
+    const bad = { id: world.newId(), operations: [newer] };
+    expect(await processEnvelope(world.deps, good, [bad])).toMatchObject({
+      outcome: 'applied',
+      envelopes: 1,
+    });
+    expect(await world.eventNames(environmentId)).toEqual(['a']);
+    await expect(processEnvelope(world.deps, bad)).rejects.toThrow();
   });
 
   it('applies an envelope whose first run was cut at any statement, whole and once', async () => {

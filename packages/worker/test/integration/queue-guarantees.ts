@@ -89,6 +89,25 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
     expect(runningMax).toBe(1);
   });
 
+  test('what waits behind an envelope is read in order, and what was done with it does not run again', async () => {
+    for (const id of ['a', 'b', 'c', 'd', 'e', 'f'])
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(`envelope-${id}`) }], false);
+    const seen: string[] = [];
+    await consume({
+      // A shard counts as busy while hardly any time has passed since its last envelope.
+      now: () => 1_800_000_000_000,
+      async processEnvelope({ id }, readBehind) {
+        const behind = await readBehind();
+        seen.push([id, ...behind.map((each) => each.id)].join(' ').replaceAll('envelope-', ''));
+        return { outcome: 'done', behind: Math.min(behind.length, 3) };
+      },
+    });
+    await vi.waitFor(() => expect(seen).toHaveLength(3), 10_000);
+    // The first is alone: nothing says yet that the shard is behind.
+    expect(seen).toEqual(['a', 'b c d e f', 'f']);
+    await vi.waitFor(async () => expect(await producer.envelopeCounts()).toEqual([0, 0]), 10_000);
+  });
+
   test('an envelope that cannot be done yet is tried again before any later one', async () => {
     const order: string[] = [];
     let failuresLeft = 2;

@@ -1,0 +1,86 @@
+/**
+ * What waits in a shard behind the envelope in hand, for a processor that can apply several at once.
+ *
+ * Safe without taking them: the shard's global concurrency of 1 keeps them where they are while the one
+ * in hand is ours, and whoever else believes the shard to be theirs meets the claims of the envelopes. What
+ * was applied is taken out of the queue; where that fails, it is taken as any other, and its claim found.
+ *
+ * A shard that keeps up is not asked: only where the last envelope has just ended. So many are read as
+ * were of use the last time, and twice as many while all of them are, as a window grows: envelopes are
+ * large or small, and what is read in vain is read again.
+ *
+ * Used by `queue-consumers.ts`.
+ */
+import type { Envelope } from '@sluice/domain/operation';
+import type { Job, Queue } from 'bullmq';
+import type { Logger } from './logger.ts';
+
+export interface ShardBehindOptions {
+  readonly queue: Pick<Queue, 'getWaiting'>;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly logger: Logger;
+}
+
+/** In hand and behind it: as much as one envelope may hold (`intake/src/batcher.ts`). */
+const OPERATIONS_MAX = 1_000;
+const COUNT_MIN = 4;
+const COUNT_MAX = 128;
+/** Since the last one ended: otherwise there was time for it to wait for company, and none came. */
+const BUSY_WITHIN_MS = 50;
+
+export class ShardBehind {
+  readonly #options: ShardBehindOptions;
+  #jobs: Job[] = [];
+  #count = COUNT_MIN;
+  #lastEndedAtMs = -Infinity;
+
+  constructor(options: ShardBehindOptions) {
+    this.#options = options;
+  }
+
+  /** The next envelopes behind this one, in order; none where it is large or the shard keeps up. */
+  async read(inHand: Envelope): Promise<Envelope[]> {
+    const { queue, now, logger } = this.#options;
+    this.#jobs = [];
+    let room = OPERATIONS_MAX - inHand.operations.length;
+    if (room < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
+    try {
+      const waiting = (await queue.getWaiting(0, this.#count - 1)) as Job<Envelope>[];
+      for (const job of waiting) {
+        room -= job.data.operations.length;
+        if (room < 0) break;
+        this.#jobs.push(job);
+      }
+      const isAllOfUse = this.#jobs.length === waiting.length;
+      this.#count = isAllOfUse
+        ? Math.min(Math.max(this.#count, 2 * waiting.length), COUNT_MAX)
+        : Math.max(this.#jobs.length, COUNT_MIN);
+      return this.#jobs.map(({ data }) => data as Envelope);
+    } catch (error) {
+      logger.warn(
+        { error },
+        'what waits in a shard could not be read; its envelopes go one by one',
+      );
+      this.#jobs = [];
+      return [];
+    }
+  }
+
+  /** The first `count` of those that were read are applied. */
+  async remove(count: number): Promise<void> {
+    const jobs = this.#jobs.slice(0, count);
+    this.#jobs = [];
+    await Promise.all(jobs.map((job) => job.remove())).catch((error: unknown) => {
+      this.#options.logger.warn(
+        { error },
+        'applied envelopes stay queued; they will be found applied',
+      );
+    });
+  }
+
+  /** The one in hand has ended. */
+  end(): void {
+    this.#lastEndedAtMs = this.#options.now();
+  }
+}
