@@ -10,6 +10,7 @@ import {
   setClock,
   setNoonOfMarch,
   usageOf,
+  type UsageAccount,
 } from './usage-world.ts';
 
 let api: ApiUnderTest;
@@ -19,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 let tenant: Tenant;
-let usage: ReturnType<typeof usageOf>;
+let usage: UsageAccount['usage'];
 let ada: number;
 beforeEach(async () => {
   ({ tenant, usage, ada } = await openUsageAccount(api));

@@ -11,7 +11,7 @@ import {
   openUsageAccount,
   setClock,
   setNoonOfMarch,
-  usageOf,
+  type UsageAccount,
 } from './usage-world.ts';
 
 let api: ApiUnderTest;
@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 let tenant: Tenant;
-let usage: ReturnType<typeof usageOf>;
+let usage: UsageAccount['usage'];
 let ada: number;
 beforeEach(async () => {
   ({ tenant, usage, ada } = await openUsageAccount(api));

@@ -9,7 +9,7 @@ import {
   type ApiUnderTest,
   type Tenant,
 } from './api-under-test.ts';
-import { closeDays, openUsageAccount, usageOf } from './usage-world.ts';
+import { closeDays, openUsageAccount, usageOf, type UsageAccount } from './usage-world.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {
@@ -18,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => api.close());
 
 let tenant: Tenant;
-let usage: ReturnType<typeof usageOf>;
+let usage: UsageAccount['usage'];
 let ada: number;
 beforeEach(async () => {
   ({ tenant, usage, ada } = await openUsageAccount(api));

@@ -45,6 +45,7 @@ export async function openUsageAccount(api: ApiUnderTest) {
   setNoonOfMarch(api, 10);
   return { tenant, usage: usageOf(api, tenant), ada };
 }
+export type UsageAccount = Awaited<ReturnType<typeof openUsageAccount>>;
 
 /** Runs of one preview each, in the tenant's workspace, with what they cost granted before, and a few more. */
 export async function insertPreviewRuns(
