@@ -34,7 +34,7 @@ import {
 import { connectWorker } from './redis.ts';
 import { repeat } from './repeat.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
-import { ShardBehind } from './shard-behind.ts';
+import { ShardBehind } from './queue-behind.ts';
 import { WatchedQueue, type ProcessJob, type Trying } from './watched-queue.ts';
 import { within } from './within.ts';
 
