@@ -5,11 +5,14 @@
 import { sql } from 'kysely';
 import { integerColumn, textColumn } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
+import type { LaneKey } from './lanes.ts';
 
 /** What a claim names. */
 export interface EnvelopeClaim {
   readonly envelopeId: string;
   readonly operationCount: number;
+  /** Where it is in a trace, if it is in one. */
+  readonly traceparent: string | null;
 }
 
 /**
@@ -27,12 +30,13 @@ export async function claimEnvelopes(
   claims: readonly EnvelopeClaim[],
 ): Promise<(number | undefined)[]> {
   const { rows } = await sql<{ envelopeId: string; envelopeNumber: string }>`${PREPARED}
-    insert into envelopes (envelope_id, operation_count)
-    select c.envelope_id, c.operation_count
+    insert into envelopes (envelope_id, operation_count, traceparent)
+    select c.envelope_id, c.operation_count, c.traceparent
     from unnest(
       ${textColumn(claims, ({ envelopeId }) => envelopeId)}::text[],
-      ${integerColumn(claims, ({ operationCount }) => operationCount)}::int[]
-    ) with ordinality as c (envelope_id, operation_count, place), (
+      ${integerColumn(claims, ({ operationCount }) => operationCount)}::int[],
+      ${textColumn(claims, ({ traceparent }) => traceparent)}::text[]
+    ) with ordinality as c (envelope_id, operation_count, traceparent, place), (
       select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
              set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
     ) as planner
@@ -43,4 +47,25 @@ export async function claimEnvelopes(
   );
   const numbers = new Map(rows.map((row) => [row.envelopeId, Number(row.envelopeNumber)]));
   return claims.map(({ envelopeId }) => numbers.get(envelopeId));
+}
+
+/**
+ * Of deliveries of one webhook, those whose envelope is traced: place in the trace by sequence. By the
+ * primary key of the log, then `envelopes_by_number`.
+ *
+ * @param firstDay - none of them was logged before the day after it, `2026-11-20`.
+ */
+export async function listTraceparents(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  sequences: readonly number[],
+  firstDay: string,
+): Promise<Map<number, string>> {
+  const { rows } = await sql<{ sequence: string; traceparent: string }>`
+    select log.sequence, envelopes.traceparent
+      from delivery_log log join envelopes using (envelope_number)
+     where log.environment_id = ${lane.environmentId} and log.webhook_id = ${lane.webhookId}
+       and log.sequence = any (${sequences}::bigint[]) and log.day >= ${firstDay}::date
+       and envelopes.traceparent is not null`.execute(database);
+  return new Map(rows.map(({ sequence, traceparent }) => [Number(sequence), traceparent]));
 }

@@ -143,7 +143,7 @@ async function writeOnce(
   const events = rows.flatMap(({ event }) => event ?? []);
   const claim = `import-${row.environmentId}-${row.importId}-${held.rowsRead + 1}`;
   const [envelopeNumber] = await claimEnvelopes(transaction, [
-    { envelopeId: claim, operationCount: rows.length },
+    { envelopeId: claim, operationCount: rows.length, traceparent: null },
   ]);
   if (envelopeNumber === undefined) throw new Lost();
   const known = await lockPeopleOf(transaction, events);

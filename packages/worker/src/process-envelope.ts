@@ -124,9 +124,10 @@ function processOnce(
   isIsolating: boolean,
 ): Promise<ProcessOutcome> {
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
-    const claims = envelopes.map(({ id, operations }) => ({
+    const claims = envelopes.map(({ id, operations, traceparent = null }) => ({
       envelopeId: id,
       operationCount: operations.length,
+      traceparent,
     }));
     const numbers = await claimEnvelopes(transaction, claims);
     const operations = envelopes.flatMap((envelope, place): readonly Operation[] => {
