@@ -17,6 +17,11 @@ import {
   listBookedPurchases,
   listBookedSubscribers,
 } from '@sluice/database/verify-purchases';
+import {
+  countUsage,
+  listUsageCreditDifferences,
+  listUsageDayDifferences,
+} from '@sluice/database/verify-usage';
 import { comparePurchases, compareSubscriptions } from '@sluice/domain/compare-purchases';
 import { parseSettings } from '@sluice/platform/config';
 
@@ -29,6 +34,7 @@ interface Check {
 const CHECKS: readonly Check[] = [
   { name: 'audit log', run: verifyAuditLogs },
   { name: 'credit pools', run: verifyCreditPools },
+  { name: 'usage', run: verifyUsage },
   { name: 'payment vendor', run: verifyVendor },
 ];
 
@@ -92,6 +98,19 @@ async function verifyCreditPools(
       `account ${accountId}, ${kind}, grant ${grantId}: ${kept} kept, ${recomputed} by the ledger`,
     );
   return `${await countCreditGrants(opened)} grants made again from their moves`;
+}
+
+async function verifyUsage(opened: Database, report: (message: string) => void): Promise<string> {
+  const differences = [
+    ...(await listUsageDayDifferences(opened)),
+    ...(await listUsageCreditDifferences(opened)),
+  ];
+  for (const { accountId, of, kept, recomputed } of differences)
+    report(
+      `account ${accountId}, ${of}: ${kept ?? 'nothing'} kept, ${recomputed ?? 'nothing'} by the runs (runs, used, refunded)`,
+    );
+  const { runs, sums } = await countUsage(opened);
+  return `${sums} sums of closed days made again from ${runs} runs, and the credits that they took`;
 }
 
 async function verifyVendor(opened: Database, report: (message: string) => void): Promise<string> {

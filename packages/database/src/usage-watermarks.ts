@@ -51,6 +51,10 @@ export async function holdUsageDays(
   return made.closedThrough;
 }
 
+/** The grain of what runs `r` are summed to where they are grouped by `cube (r.environment_id, r.user_id)`. */
+export const GRAIN_OF_RUNS = sql`
+  (array['workspace_user', 'workspace', 'user', 'day'])[1 + grouping(r.environment_id, r.user_id)]`;
+
 /** Closed at a time, so that a worker that was away for long does not hold up its accounts for long. */
 const DAYS_MAX = 31;
 
@@ -83,11 +87,8 @@ export function closeUsageDays(
       ), summed as (
         insert into inbox_preview_days
           (account_id, grain, usage_day, environment_id, user_id, runs, used, refunded)
-        select r.account_id,
-               (array['workspace_user', 'workspace', 'user', 'day'])
-                 [1 + grouping(r.environment_id, r.user_id)],
-               r.usage_day, coalesce(r.environment_id, 0), coalesce(r.user_id, 0), count(*),
-               sum(r.quantity), sum(r.refunded)
+        select r.account_id, ${GRAIN_OF_RUNS}, r.usage_day, coalesce(r.environment_id, 0),
+               coalesce(r.user_id, 0), count(*), sum(r.quantity), sum(r.refunded)
           from closing c
           join inbox_preview_runs r
             on r.account_id = c.account_id

@@ -1,8 +1,12 @@
-/** A seed's crashes one after another on one fleet, and what the books say afterwards. */
+/**
+ * A seed's crashes, and what the books say afterwards. Several fleets go through them side by side, each
+ * with a database, a vendor and books of its own: most of a crash is the start of the next process, which
+ * one core does.
+ */
 import { crashPurchase, type CellReport } from './crash-purchase.ts';
-import { randomOf } from '../fault-plan.ts';
+import { randomOf, type Random } from '../fault-plan.ts';
 import { findWrongBooks } from './books.ts';
-import { chooseCells, nameOf } from './cells.ts';
+import { chooseCells, nameOf, type Cell } from './cells.ts';
 import { startPurchaseFleet } from './fleet.ts';
 
 export interface CrashesReport {
@@ -12,22 +16,47 @@ export interface CrashesReport {
 }
 
 /**
- * @param choice - `count` crashes chosen by the seed, or all; of those, the ones whose name has `only`.
+ * @param choice - `count` crashes chosen by the seed, or all; of those, the ones whose name has `only`; on
+ *   so many fleets.
  * @param say - told of each as it ends, and of what the processes said last where one failed.
  */
 export async function runCrashes(
   seed: number,
-  choice: { readonly count?: number | undefined; readonly only?: string },
+  choice: {
+    readonly count?: number | undefined;
+    readonly only?: string;
+    readonly fleetCount?: number;
+  },
   say: (line: string) => void,
 ): Promise<CrashesReport> {
-  const random = randomOf(seed);
-  const { count, only = '' } = choice;
-  const cells = chooseCells(random, count).filter((cell) => nameOf(cell).includes(only));
-  say(`seed ${seed}: ${cells.length} crashes`);
+  const { count, only = '', fleetCount = 1 } = choice;
+  const left = chooseCells(randomOf(seed), count).filter((cell) => nameOf(cell).includes(only));
+  say(`seed ${seed}: ${left.length} crashes`);
+  // All, so that each is closed before a broken one is told.
+  const parts = await Promise.allSettled(
+    Array.from({ length: Math.min(fleetCount, left.length) }, (_, index) =>
+      crashFleet(randomOf(seed + index), left, say),
+    ),
+  );
+  const broken = parts.find((part) => part.status === 'rejected');
+  if (broken) throw broken.reason;
+  const ended = parts.flatMap((part) => (part.status === 'fulfilled' ? [part.value] : []));
+  return {
+    reports: ended.flatMap(({ reports }) => reports),
+    wrong: ended.flatMap(({ wrong }) => wrong),
+  };
+}
+
+/** Takes from `left`, which other fleets take from too, until nothing is left. */
+async function crashFleet(
+  random: Random,
+  left: Cell[],
+  say: (line: string) => void,
+): Promise<CrashesReport> {
   const fleet = await startPurchaseFleet(random);
   try {
     const reports: CellReport[] = [];
-    for (const cell of cells) {
+    for (let cell = left.shift(); cell; cell = left.shift()) {
       const report = await crashPurchase(fleet, cell);
       reports.push(report);
       const { name, recoveryMs, problems } = report;

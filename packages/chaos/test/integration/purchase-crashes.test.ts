@@ -11,7 +11,9 @@ test(
   { timeout: 300_000 },
   async () => {
     const said: string[] = [];
-    const { reports, wrong } = await runCrashes(SEED, { count: COUNT }, (line) => said.push(line));
+    const { reports, wrong } = await runCrashes(SEED, { count: COUNT, fleetCount: 2 }, (line) =>
+      said.push(line),
+    );
     expect({ failed: reports.filter(({ problems }) => problems.length > 0), said }).toMatchObject({
       failed: [],
     });
