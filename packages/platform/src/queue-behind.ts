@@ -12,11 +12,12 @@
  * Used by `queue-consumers.ts`.
  */
 import type { Envelope } from '@sluice/domain/operation';
-import type { Job, Queue } from 'bullmq';
 import type { Logger } from './logger.ts';
 
 export interface ShardBehindOptions {
-  readonly queue: Pick<Queue, 'getWaiting'>;
+  /** The next `count` that wait, in the order in which they will be taken. */
+  readonly list: (count: number) => Promise<readonly Envelope[]>;
+  readonly remove: (envelopeId: string) => Promise<unknown>;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly logger: Logger;
@@ -31,7 +32,7 @@ const BUSY_WITHIN_MS = 50;
 
 export class ShardBehind {
   readonly #options: ShardBehindOptions;
-  #jobs: Job[] = [];
+  #envelopes: Envelope[] = [];
   #count = COUNT_MIN;
   #lastEndedAtMs = -Infinity;
 
@@ -41,37 +42,36 @@ export class ShardBehind {
 
   /** The next envelopes behind this one, in order; none where it is large or the shard keeps up. */
   async read(inHand: Envelope): Promise<Envelope[]> {
-    const { queue, now, logger } = this.#options;
-    this.#jobs = [];
+    const { list, now, logger } = this.#options;
+    this.#envelopes = [];
     let room = OPERATIONS_MAX - inHand.operations.length;
     if (room < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
     try {
-      const waiting = (await queue.getWaiting(0, this.#count - 1)) as Job<Envelope>[];
-      for (const job of waiting) {
-        room -= job.data.operations.length;
+      const waiting = await list(this.#count);
+      for (const envelope of waiting) {
+        room -= envelope.operations.length;
         if (room < 0) break;
-        this.#jobs.push(job);
+        this.#envelopes.push(envelope);
       }
-      const isAllOfUse = this.#jobs.length === waiting.length;
+      const isAllOfUse = this.#envelopes.length === waiting.length;
       this.#count = isAllOfUse
         ? Math.min(Math.max(this.#count, 2 * waiting.length), COUNT_MAX)
-        : Math.max(this.#jobs.length, COUNT_MIN);
-      return this.#jobs.map(({ data }) => data as Envelope);
+        : Math.max(this.#envelopes.length, COUNT_MIN);
+      return this.#envelopes;
     } catch (error) {
       logger.warn(
         { error },
         'what waits in a shard could not be read; its envelopes go one by one',
       );
-      this.#jobs = [];
       return [];
     }
   }
 
   /** The first `count` of those that were read are applied. */
   async remove(count: number): Promise<void> {
-    const jobs = this.#jobs.slice(0, count);
-    this.#jobs = [];
-    await Promise.all(jobs.map((job) => job.remove())).catch((error: unknown) => {
+    const applied = this.#envelopes.slice(0, count);
+    this.#envelopes = [];
+    await Promise.all(applied.map(({ id }) => this.#options.remove(id))).catch((error: unknown) => {
       this.#options.logger.warn(
         { error },
         'applied envelopes stay queued; they will be found applied',

@@ -18,7 +18,7 @@ import {
   type Job,
 } from 'bullmq';
 import type pg from 'pg';
-import { postgresHeads, redisHeads } from './queue-heads.ts';
+import { listWaitingEnvelopes, postgresHeads, redisHeads } from './queue-heads.ts';
 import { QueueWatch, type WatchReport } from './queue-watch.ts';
 import {
   LANE_QUEUE_NAME,
@@ -183,7 +183,15 @@ export async function startConsumers(
     });
 
   const shardProcessor = (queue: Queue): ProcessJob => {
-    const behind = new ShardBehind({ queue, now: processors.now, logger });
+    const behind = new ShardBehind({
+      list: async (count) =>
+        pool
+          ? listWaitingEnvelopes(pool, queue.name, count)
+          : (await queue.getWaiting(0, count - 1)).map(({ data }) => data as Envelope),
+      remove: (envelopeId) => queue.remove(envelopeId),
+      now: processors.now,
+      logger,
+    });
     return (job, token, trying) =>
       processShardJob(behind, job, token, trying).finally(() => behind.end());
   };

@@ -87,6 +87,8 @@ const HEADERS_BYTES_MAX = 16 * 1024;
 /** 1xx responses before the answer. More are no answer. */
 const INFORMATIONAL_MAX = 10;
 const IDLE_CONNECTIONS_MAX = 2_048;
+/** Endpoints that are remembered taken apart; then it begins anew. */
+const TARGETS_MAX = 4_096;
 /** Where the endpoint does not say how long it keeps a connection; many servers keep them for 5 s or for 60 s. */
 const KEEP_ALIVE_MS = 15_000;
 
@@ -105,11 +107,19 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     (origin, onClosed) => new Connection(origin, connector, onClosed),
     options.idleConnectionsMax ?? IDLE_CONNECTIONS_MAX,
   );
+  const targets = new Map<string, Target | undefined>();
+  const targetOf = (endpoint: string): Target | undefined => {
+    let target = targets.get(endpoint);
+    if (target || targets.has(endpoint)) return target;
+    if (targets.size === TARGETS_MAX) targets.clear();
+    target = parseTarget(endpoint);
+    targets.set(endpoint, target);
+    return target;
+  };
   return {
     post(request) {
-      const url = URL.parse(request.endpoint);
-      const isUsable = url !== null && (url.protocol === 'https:' || url.protocol === 'http:');
-      if (!isUsable) {
+      const target = targetOf(request.endpoint);
+      if (!target) {
         const message = 'not an http or https URL';
         return Promise.resolve({
           outcome: 'failure',
@@ -122,11 +132,33 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
         });
       }
       return new Promise((resolve) => {
-        new Attempt(connections, url, request, options.timeoutMs, resolve).send();
+        new Attempt(connections, target, request, options.timeoutMs, resolve).send();
       });
     },
     idleConnections: () => connections.idleCount,
     close: () => connections.close(),
+  };
+}
+
+/** An endpoint, taken apart once and not for each attempt. */
+interface Target {
+  readonly origin: string;
+  readonly path: string;
+  /** Of the credentials in the URL. */
+  readonly authorization: string | undefined;
+}
+
+/** Undefined for what is no http or https URL. */
+function parseTarget(endpoint: string): Target | undefined {
+  const url = URL.parse(endpoint);
+  if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:')) return undefined;
+  const { origin, username, password, pathname, search } = url;
+  const credentials = [username, password].map(decodeComponent).join(':');
+  return {
+    origin,
+    path: pathname + search,
+    authorization:
+      username || password ? `Basic ${Buffer.from(credentials).toString('base64')}` : undefined,
   };
 }
 
@@ -174,7 +206,7 @@ class Connection {
 /** One request on its way; undici tells it what happens. */
 class Attempt implements Dispatcher.DispatchHandler {
   readonly #connections: ConnectionPool<Connection>;
-  readonly #url: URL;
+  readonly #target: Target;
   readonly #request: HttpPost;
   readonly #resolve: (outcome: HttpOutcome) => void;
   readonly #startedAtMs = performance.now();
@@ -191,29 +223,28 @@ class Attempt implements Dispatcher.DispatchHandler {
 
   constructor(
     connections: ConnectionPool<Connection>,
-    url: URL,
+    target: Target,
     request: HttpPost,
     timeoutMs: number,
     resolve: (outcome: HttpOutcome) => void,
   ) {
     this.#connections = connections;
-    this.#url = url;
+    this.#target = target;
     this.#request = request;
     this.#resolve = resolve;
-    this.#connection = connections.take(url.origin);
+    this.#connection = connections.take(target.origin);
     // Node keeps all timers of one duration in one list: this is the cheapest exact deadline there is.
     this.#timer = setTimeout(() => this.#onDeadline(timeoutMs), timeoutMs);
   }
 
   send(): void {
-    const { username, password, pathname, search } = this.#url;
-    const headers: Record<string, string> = { ...this.#request.headers };
-    if (username || password) {
-      const credentials = [username, password].map(decodeComponent).join(':');
-      headers['authorization'] = `Basic ${Buffer.from(credentials).toString('base64')}`;
-    }
+    const { path, authorization } = this.#target;
+    const headers =
+      authorization === undefined
+        ? this.#request.headers
+        : { ...this.#request.headers, authorization };
     this.#connection.client.dispatch(
-      { path: pathname + search, method: 'POST', headers, body: this.#request.body },
+      { path, method: 'POST', headers, body: this.#request.body },
       this,
     );
   }
@@ -262,7 +293,7 @@ class Attempt implements Dispatcher.DispatchHandler {
       // Whatever becomes of the fresh one, there is no third.
       this.#wasReused = false;
       this.#connections.discard(this.#connection);
-      this.#connection = this.#connections.open(this.#url.origin);
+      this.#connection = this.#connections.open(this.#target.origin);
       this.send();
       return;
     }
@@ -304,7 +335,9 @@ class Attempt implements Dispatcher.DispatchHandler {
     this.#isOver = true;
     clearTimeout(this.#timer);
     keepConnection();
-    const body = Buffer.concat(this.#chunks).toString('utf8');
+    const [chunk] = this.#chunks;
+    const body =
+      chunk && this.#chunks.length === 1 ? chunk.toString() : Buffer.concat(this.#chunks).toString();
     this.#resolve({
       ...ending,
       head: toStorableText(this.#head),
@@ -320,10 +353,13 @@ function headText(
   statusMessage: string | undefined,
   headers: IncomingHttpHeaders,
 ): string {
-  const lines = Object.entries(headers).flatMap(([name, values]) =>
-    [values ?? []].flat().map((value) => `${name}: ${value}`),
-  );
-  return [`HTTP/1.1 ${status} ${statusMessage ?? ''}`.trimEnd(), ...lines].join('\n');
+  let text = `HTTP/1.1 ${status} ${statusMessage ?? ''}`.trimEnd();
+  for (const name in headers) {
+    const values = headers[name];
+    if (typeof values === 'string') text += `\n${name}: ${values}`;
+    else for (const value of values ?? []) text += `\n${name}: ${value}`;
+  }
+  return text;
 }
 
 /** The part as it was before it was percent-encoded; as it stands where that was never valid. */

@@ -36,7 +36,7 @@ export class DeliverySigner {
   readonly #next: Key | undefined;
   readonly #nextSignsFromMs: number;
   readonly #isStandard: boolean;
-  readonly #customHeaders: Readonly<Record<string, string>>;
+  readonly #customHeaders: Readonly<Record<string, string>> | undefined;
 
   /** @param open - opens a sealed key. */
   constructor(target: SigningTarget, open: (sealed: string) => string) {
@@ -46,7 +46,7 @@ export class DeliverySigner {
     this.#isStandard = target.standardWebhooks;
     this.#customHeaders =
       target.customHeaders === null
-        ? {}
+        ? undefined
         : (JSON.parse(open(target.customHeaders)) as Record<string, string>);
   }
 
@@ -67,7 +67,7 @@ export class DeliverySigner {
         },
       }),
     });
-    return { ...this.#customHeaders, ...ours };
+    return this.#customHeaders ? { ...this.#customHeaders, ...ours } : ours;
   }
 }
 

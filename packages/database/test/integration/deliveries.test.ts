@@ -97,8 +97,8 @@ describe('an event', () => {
     expect(await readLog(disabled)).toEqual([]);
     expect(await readLog(neighbour, elsewhere)).toEqual([]);
     expect(lanes.toSorted((a, b) => a.webhookId - b.webhookId)).toEqual([
-      { environmentId, webhookId: both },
-      { environmentId, webhookId: one },
+      { environmentId, webhookId: both, lastSequence: 2 },
+      { environmentId, webhookId: one, lastSequence: 1 },
     ]);
   });
 
