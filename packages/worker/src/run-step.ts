@@ -26,6 +26,8 @@ export interface StepOutput {
 
 /** Fixed with the intent. */
 export interface StepInput {
+  /** The vendor will not do this: what it said when it was asked what it would come to. */
+  readonly refusal?: string;
   readonly prorationAtMs?: number;
   readonly subscriptionId?: string | null;
   readonly itemId?: string | null;

@@ -53,12 +53,8 @@ export const SUBSCRIPTION_STEPS = {
       return mapResult(changed, describeAddons);
     },
     async lookUp({ vendor, run, known }) {
-      const found = await vendor.findSubscription(customerOf(known));
-      return mapResult(found, (subscription) =>
-        subscription && subscription.items.some((item) => item.runId === run.runId)
-          ? describeAddons(subscription)
-          : null,
-      );
+      const found = await vendor.findSubscriptionOfRun(customerOf(known), run.runId);
+      return mapResult(found, (subscription) => subscription && describeAddons(subscription));
     },
   },
 
@@ -100,9 +96,10 @@ export const SUBSCRIPTION_STEPS = {
       return mapResult(subscribed, (subscription) => describeCheckout(run.content, subscription));
     },
     async lookUp({ vendor, run, known }) {
-      const found = await vendor.findSubscription(customerOf(known));
-      return mapResult(found, (subscription) =>
-        subscription?.runId === run.runId ? describeCheckout(run.content, subscription) : null,
+      const found = await vendor.findSubscriptionOfRun(customerOf(known), run.runId);
+      return mapResult(
+        found,
+        (subscription) => subscription && describeCheckout(run.content, subscription),
       );
     },
   },
@@ -115,7 +112,6 @@ function addonChange(runId: string, known: StepOutput, input: StepInput): Subscr
     couponCode: null,
     prorationAtMs: input.prorationAtMs ?? 0,
     runId,
-    isPlanChange: false,
   };
 }
 
@@ -127,7 +123,6 @@ function planChange({ content, runId }: Run, input: StepInput): SubscriptionChan
     couponCode,
     prorationAtMs: input.prorationAtMs ?? 0,
     runId,
-    isPlanChange: true,
   };
 }
 
