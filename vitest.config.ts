@@ -1,10 +1,11 @@
 /** One vitest process for every package: one set-up, one Postgres, one Redis. */
 import { existsSync, readdirSync } from 'node:fs';
+import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-const packages = readdirSync(new URL('packages', import.meta.url)).filter((name) =>
-  existsSync(new URL(`packages/${name}/package.json`, import.meta.url)),
+const packages = [...readdirSync(new URL('packages', import.meta.url)), '../benchmarks'].filter(
+  (name) => existsSync(new URL(`packages/${name}/package.json`, import.meta.url)),
 );
 
 export default defineConfig({
@@ -20,7 +21,7 @@ export default defineConfig({
     projects: packages.map((name) => ({
       extends: true,
       test: {
-        name,
+        name: basename(name),
         root: fileURLToPath(new URL(`packages/${name}`, import.meta.url)),
         include: ['test/*.test.ts', 'test/integration/*.test.ts'],
       },

@@ -1,14 +1,15 @@
 /**
- * `npm run docs`: writes the parts of the README that are made from code. With `--check` it writes
+ * `npm run docs`: writes the parts of the README that are made from code, and from what was measured. With `--check` it writes
  * nothing and fails where they differ.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { apiSettings } from '@sluice/api/settings';
 import { billingSettings, simulatorSettings } from '@sluice/billing-vendor/settings';
 import { intakeSettings } from '@sluice/intake/settings';
 import { platformSettings } from '@sluice/platform/config';
 import { workerSettings } from '@sluice/worker/settings';
 import { z } from 'zod';
+import { markdownTable, newestSuite, type SuiteResult } from '../benchmarks/src/suite-table.ts';
 
 const README = new URL('../README.md', import.meta.url);
 
@@ -57,16 +58,33 @@ function settingsTable(): string {
   return ['| variable | of | default | |', '|---|---|---|---|', ...rows].join('\n');
 }
 
+const RESULTS = new URL('../benchmarks/results/', import.meta.url);
+
+function suiteTable(): string {
+  const suites = readdirSync(RESULTS)
+    .filter((name) => name.endsWith('-suite.json'))
+    .map((name) => JSON.parse(readFileSync(new URL(name, RESULTS), 'utf8')) as SuiteResult);
+  return markdownTable(newestSuite(suites));
+}
+
+/** Puts a text between the marks of a section. */
+function withSection(text: string, section: string, made: string): string {
+  const begin = `<!-- ${section}:begin (npm run docs) -->`;
+  const from = text.indexOf(begin) + begin.length;
+  const to = text.indexOf(`<!-- ${section}:end -->`);
+  if (to < 0 || from < begin.length) throw new Error(`README.md has no place for the ${section}`);
+  return `${text.slice(0, from)}\n\n${made}\n\n${text.slice(to)}`;
+}
+
 const current = readFileSync(README, 'utf8');
-const begin = '<!-- settings:begin (npm run docs) -->';
-const end = '<!-- settings:end -->';
-const from = current.indexOf(begin) + begin.length;
-const to = current.indexOf(end);
-if (to < 0 || from < begin.length) throw new Error('README.md has no place for the settings');
-const next = `${current.slice(0, from)}\n\n${settingsTable()}\n\n${current.slice(to)}`;
+const next = withSection(
+  withSection(current, 'settings', settingsTable()),
+  'benchmarks',
+  suiteTable(),
+);
 if (next !== current) {
   if (process.argv.includes('--check')) {
-    console.error('the settings in README.md are not those of the code: npm run docs');
+    console.error('README.md is not what the code and the newest results say: npm run docs');
     process.exitCode = 1;
   } else {
     writeFileSync(README, next);

@@ -16,7 +16,7 @@ import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
 import { startChildServer, type ChildServer } from './child-server.ts';
 import { isWrkInstalled, loadWithWrk, type Load, type LoadResult } from './load.ts';
-import { median, publish } from './report.ts';
+import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const FEW_ENTRIES = 10_000;
@@ -33,7 +33,7 @@ const HEADERS = { Authorization: `Bearer ${DEMO.accountToken}` };
 const UNLIMITED = { API_RATE_LIMIT_PER_MINUTE: '10000000' };
 const ACCOUNT_PATH = `/v1/accounts/${DEMO.accountId}`;
 
-export async function benchApi(arguments_: string[]): Promise<void> {
+export async function benchApi(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -50,7 +50,7 @@ export async function benchApi(arguments_: string[]): Promise<void> {
   if (!(await isWrkInstalled()))
     throw new Error('wrk is needed for the ratios: apt-get install wrk');
 
-  await withWorld('none', async (world) => {
+  return withWorld('none', async (world) => {
     const small = await world.addDatabase('few');
     await fillAuditLog(small.database, FEW_ENTRIES);
     await fillAuditLog(world.database, entryCount);
@@ -139,7 +139,7 @@ export async function benchApi(arguments_: string[]): Promise<void> {
       Object.fromEntries(
         ROUTES.flatMap((route) => CONTENDERS.flatMap((contender) => make(route, contender))),
       );
-    await publish({
+    return {
       bench: 'api',
       ratios: {
         ...Object.fromEntries(
@@ -153,7 +153,7 @@ export async function benchApi(arguments_: string[]): Promise<void> {
             ),
           ]),
         ),
-        [`page p99 ${entryCount}/${FEW_ENTRIES} entries`]: growth,
+        [`page p99 many/few entries`]: growth,
       },
       rates: each((route, contender) => [
         [`${route} ${contender}`, medianOf(route, contender, 'requestsPerSecond')],
@@ -166,9 +166,13 @@ export async function benchApi(arguments_: string[]): Promise<void> {
         [`page alone p99, ${FEW_ENTRIES} entries`]: p99('few'),
         [`page alone p99, ${entryCount} entries`]: p99('many'),
       },
-      details: { connections, page_size: PAGE_SIZE },
+      details: {
+        connections,
+        page_size: PAGE_SIZE,
+        entries: { many: entryCount, few: FEW_ENTRIES },
+      },
       versions: world.versions,
-    });
+    };
   });
 }
 

@@ -11,19 +11,19 @@ import { claimLane, listLanesToWake, type LaneKey } from '@sluice/database/lanes
 import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
 import { withDeliveryWorld, replaceWebhooks, type DeliveryWorld } from './delivery-world.ts';
-import { median, publish } from './report.ts';
+import { median, type Report } from './report.ts';
 
 const REPETITIONS = 60;
 const LEASE_MS = 15_000;
 const INSERT_SIZE = 200_000;
 
-export async function benchBacklog(arguments_: string[]): Promise<void> {
+export async function benchBacklog(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: { sizes: { type: 'string', default: '10000,100000,1000000' } },
   });
   const sizes = values.sizes.split(',').map(Number);
-  await withDeliveryWorld(async (world) => {
+  return withDeliveryWorld(async (world) => {
     const latencyMs: Record<string, number> = {};
     const redisBytes: Record<string, number> = {};
     const curve: Record<string, number>[] = [];
@@ -43,7 +43,7 @@ export async function benchBacklog(arguments_: string[]): Promise<void> {
     const [firstBytes = NaN, lastBytes = NaN] = [sizes[0], sizes.at(-1)].map(
       (size) => redisBytes[String(size)],
     );
-    await publish({
+    return {
       bench: 'backlog',
       ratios: {
         ...Object.fromEntries(
@@ -58,7 +58,7 @@ export async function benchBacklog(arguments_: string[]): Promise<void> {
       latencyMs,
       details: { redis_bytes: redisBytes },
       versions: world.versions,
-    });
+    };
   });
 }
 

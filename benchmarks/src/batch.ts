@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import type { Redis } from 'ioredis';
 import type { ChildServer } from './child-server.ts';
 import { isWrkInstalled, loadWithWrk } from './load.ts';
-import { median, publish } from './report.ts';
+import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
@@ -45,7 +45,7 @@ interface Round {
   readonly p99Ms: number;
 }
 
-export async function benchBatch(arguments_: string[]): Promise<void> {
+export async function benchBatch(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -59,7 +59,7 @@ export async function benchBatch(arguments_: string[]): Promise<void> {
   if (!(await isWrkInstalled()))
     throw new Error('wrk is needed for the ratios: apt-get install wrk');
 
-  await withWorld('none', async (world) => {
+  return withWorld('none', async (world) => {
     const { redis } = world;
     const intake = await world.startService('intake', PORT, {
       REDIS_URL: world.redisServer.url,
@@ -98,7 +98,7 @@ export async function benchBatch(arguments_: string[]): Promise<void> {
     const toParse = (round: number): number => parses[round] ?? NaN;
     const rate = (contender: Contender): number =>
       median(results[contender].map(({ eventsPerCpuSecond }) => eventsPerCpuSecond));
-    await publish({
+    return {
       bench: 'batch',
       ratios: {
         'strict batch/one': ratio('strict', toOne),
@@ -134,7 +134,7 @@ export async function benchBatch(arguments_: string[]): Promise<void> {
         redis: 'appendonly yes, appendfsync always',
       },
       versions: world.versions,
-    });
+    };
   });
 }
 

@@ -41,8 +41,7 @@ export async function benchSummaries({
   rounds,
   runCount,
 }: SummaryOptions): Promise<Findings> {
-  let findings: Findings | undefined;
-  await withWorld('none', async (world) => {
+  return withWorld('none', async (world) => {
     const { database } = world;
     const beganAtMs = performance.now();
     await insertRuns(database, runCount);
@@ -91,7 +90,7 @@ export async function benchSummaries({
         pairs: readonly { empty: LoadResult; full: LoadResult }[],
       ) => [string, number][],
     ) => Object.fromEntries([...results].flatMap(([read, pairs]) => valuesOf(read, pairs)));
-    findings = {
+    return {
       ratios: each((read, pairs) => [
         [
           `${read} p99 full/empty`,
@@ -114,7 +113,6 @@ export async function benchSummaries({
       postgres: world.versions.postgres,
     };
   });
-  return findings as unknown as Findings;
 }
 
 const seconds = (ms: number): string => (ms / 1_000).toFixed(1);

@@ -49,8 +49,7 @@ type Contender = 'sql' | 'ours';
 
 export async function benchWrites(options: WriteOptions): Promise<Findings> {
   const { durationSeconds, rounds, connections } = options;
-  let findings: Findings | undefined;
-  await withWorld('full', async (world) => {
+  return withWorld('full', async (world) => {
     const database = createDatabase({
       url: world.databaseUrl,
       poolMax: POOL_MAX,
@@ -129,7 +128,7 @@ export async function benchWrites(options: WriteOptions): Promise<Findings> {
           (['sql', 'ours'] as const).flatMap((contender) => valueOf(work, contender)),
         ),
       );
-    findings = {
+    return {
       ratios: Object.fromEntries(
         (['starts', 'debits'] as const).map((work) => [
           `${work} ours/sql`,
@@ -155,7 +154,6 @@ export async function benchWrites(options: WriteOptions): Promise<Findings> {
       postgres: world.versions.postgres,
     };
   });
-  return findings as unknown as Findings;
 }
 
 const purchase = pricePack(readCatalogue(undefined), PACK);

@@ -10,9 +10,9 @@ import { parseArgs } from 'node:util';
 import { benchSummaries } from './billing-summaries.ts';
 import { benchWrites } from './billing-writes.ts';
 import { isWrkInstalled } from './load.ts';
-import { publish } from './report.ts';
+import type { Report } from './report.ts';
 
-export async function benchBilling(arguments_: string[]): Promise<void> {
+export async function benchBilling(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -32,12 +32,12 @@ export async function benchBilling(arguments_: string[]): Promise<void> {
   };
   const writes = await benchWrites(options);
   const summaries = await benchSummaries(options);
-  await publish({
+  return {
     bench: 'billing',
     ratios: { ...writes.ratios, ...summaries.ratios },
     rates: { ...writes.rates, ...summaries.rates },
     latencyMs: { ...writes.latencyMs, ...summaries.latencyMs },
     details: { ...writes.details, ...summaries.details },
     versions: { postgres: writes.postgres },
-  });
+  };
 }

@@ -25,7 +25,7 @@ import {
   unfinishedCount,
   type DeliveryWorld,
 } from './delivery-world.ts';
-import { median, publish } from './report.ts';
+import { median, type Report } from './report.ts';
 
 const RECEIVER_PORT = 18_091;
 const RECEIVER = `http://127.0.0.1:${RECEIVER_PORT}`;
@@ -39,7 +39,7 @@ interface Round {
   readonly cpuUs: Record<string, number>;
 }
 
-export async function benchDeliver(arguments_: string[]): Promise<void> {
+export async function benchDeliver(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -51,7 +51,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
   });
   const cases = values.webhooks.split(',').map(Number);
   const rounds = Number(values.rounds);
-  await withDeliveryWorld(async (world) => {
+  return withDeliveryWorld(async (world) => {
     const receiver = await startChildServer({
       file: join(import.meta.dirname, 'receiver-server.ts'),
       environment: { PORT: String(RECEIVER_PORT) },
@@ -147,7 +147,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
       const last = measured.at(-1);
       details[`cpu µs a delivery, ${name}`] = { ...last?.ours.cpuUs, ...last?.dispatch.cpuUs };
     }
-    await publish({
+    return {
       bench: 'deliver',
       ratios,
       rates,
@@ -160,7 +160,7 @@ export async function benchDeliver(arguments_: string[]): Promise<void> {
         postgres: 'fsync on, synchronous_commit on',
       },
       versions: world.versions,
-    });
+    };
   });
 }
 

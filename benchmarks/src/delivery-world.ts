@@ -14,10 +14,10 @@ export interface DeliveryWorld extends World {
   readonly producer: Producer;
 }
 
-export async function withDeliveryWorld(
-  run: (world: DeliveryWorld) => Promise<void>,
-): Promise<void> {
-  await withWorld('full', async (world) => {
+export async function withDeliveryWorld<Result>(
+  run: (world: DeliveryWorld) => Promise<Result>,
+): Promise<Result> {
+  return withWorld('full', async (world) => {
     const producer = await openProducer({
       databaseUrl: world.databaseUrl,
       redisUrl: world.redisServer.url,
@@ -26,7 +26,7 @@ export async function withDeliveryWorld(
       logger: createLogger('bench', 'warn'),
     });
     world.onClose(() => producer.close());
-    await run({ ...world, producer });
+    return run({ ...world, producer });
   });
 }
 

@@ -15,7 +15,7 @@ import { parseArgs } from 'node:util';
 import { startChildServer, type ChildServer } from './child-server.ts';
 import { copyRowsPerSecond, countOf, makeCopyTable, writeEventRows } from './copy-floor.ts';
 import { endpointOf, replaceWebhooks } from './delivery-world.ts';
-import { publish } from './report.ts';
+import type { Report } from './report.ts';
 import { withWorld, type World } from './world.ts';
 
 const INTAKE_PORT = 18_120;
@@ -41,7 +41,7 @@ interface Step {
   readonly cpu: Record<string, number>;
 }
 
-export async function benchEndToEnd(arguments_: string[]): Promise<void> {
+export async function benchEndToEnd(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -50,7 +50,7 @@ export async function benchEndToEnd(arguments_: string[]): Promise<void> {
     },
   });
   const seconds = Number(values.seconds);
-  await withWorld('full', async (world) => {
+  return withWorld('full', async (world) => {
     const receiver = await startChildServer({
       file: join(import.meta.dirname, 'receiver-server.ts'),
       environment: { PORT: String(RECEIVER_PORT), LATENCIES: '1' },
@@ -83,7 +83,7 @@ export async function benchEndToEnd(arguments_: string[]): Promise<void> {
     }
     const best = steps.findLast(({ isSustained }) => isSustained);
     if (!best) throw new Error(`${values.from} events/s pile up already; try a lower --from`);
-    await publish({
+    return {
       bench: 'e2e',
       ratios: {
         'ours/copy': best.rate / copy,
@@ -93,7 +93,7 @@ export async function benchEndToEnd(arguments_: string[]): Promise<void> {
       latencyMs: { p50: best.p50Ms, p99: best.p99Ms, 'p99.9': best.p999Ms },
       details: { steps, batch_size: BATCH_SIZE, seconds },
       versions: world.versions,
-    });
+    };
   });
 }
 

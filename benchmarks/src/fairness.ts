@@ -18,7 +18,7 @@ import {
   withDeliveryWorld,
   type DeliveryWorld,
 } from './delivery-world.ts';
-import { publish } from './report.ts';
+import type { Report } from './report.ts';
 
 const RECEIVER_PORT = 18_093;
 const WORKER_PORT = 18_094;
@@ -27,7 +27,7 @@ const ACCOUNTS = 20;
 const BATCH_INTERVAL_MS = 20;
 const SHARES = [0, 0.5, 0.9];
 
-export async function benchFairness(arguments_: string[]): Promise<void> {
+export async function benchFairness(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -37,7 +37,7 @@ export async function benchFairness(arguments_: string[]): Promise<void> {
   });
   const seconds = Number(values.seconds);
   const rate = Number(values.rate);
-  await withDeliveryWorld(async (world) => {
+  return withDeliveryWorld(async (world) => {
     const receiver = await startReceiver();
     world.onClose(() => {
       receiver.server.closeAllConnections();
@@ -83,14 +83,14 @@ export async function benchFairness(arguments_: string[]): Promise<void> {
       );
     }
     const [none = NaN, half = NaN, most = NaN] = p99ByShare;
-    await publish({
+    return {
       bench: 'fairness',
       ratios: { 'p99-50/p99-0': half / none, 'p99-90/p99-0': most / none },
       rates: { 'events a second': rate },
       latencyMs,
       details: { webhooks: WEBHOOKS, accounts: ACCOUNTS, seconds },
       versions: world.versions,
-    });
+    };
   });
 }
 

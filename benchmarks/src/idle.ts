@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util';
 import { sql } from 'kysely';
 import { cpuSecondsOf, type ChildServer } from './child-server.ts';
 import { endpointOf, replaceWebhooks } from './delivery-world.ts';
-import { publish } from './report.ts';
+import type { Report } from './report.ts';
 import { withWorld, type Service, type World } from './world.ts';
 
 const SERVICES = ['intake', 'worker', 'api'] as const satisfies readonly Service[];
@@ -29,13 +29,13 @@ interface Idleness {
   readonly transactionsPerSecond: number;
 }
 
-export async function benchIdle(arguments_: string[]): Promise<void> {
+export async function benchIdle(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: { seconds: { type: 'string', default: '30' } },
   });
   const seconds = Number(values.seconds);
-  await withWorld('full', async (world) => {
+  return withWorld('full', async (world) => {
     await replaceWebhooks(
       world.database,
       Array.from({ length: WEBHOOKS }, (_, place) => endpointOf(place, 9)),
@@ -53,7 +53,7 @@ export async function benchIdle(arguments_: string[]): Promise<void> {
     }
     const sum = (shares: Record<string, number>) =>
       Object.values(shares).reduce((total, share) => total + share, 0);
-    await publish({
+    return {
       bench: 'idle',
       ratios: {
         'fleet cpu ours/limit': sum(measured.redis.cpuShares) / CPU_SHARE_LIMIT,
@@ -70,7 +70,7 @@ export async function benchIdle(arguments_: string[]): Promise<void> {
       latencyMs: {},
       details: { seconds, webhooks: WEBHOOKS, ...measured },
       versions: world.versions,
-    });
+    };
   });
 }
 

@@ -11,14 +11,14 @@ import type { Database } from '@sluice/database/connection';
 import { appendImportChunk } from '@sluice/database/import-chunks';
 import { findImport, finishUpload, insertImport, type ImportRow } from '@sluice/database/imports';
 import { sql } from 'kysely';
-import { publish } from './report.ts';
+import type { Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const MEBIBYTE = 1_048_576;
 const PEOPLE = 1_000;
 const SAMPLE_INTERVAL_MS = 100;
 
-export async function benchImports(arguments_: string[]): Promise<void> {
+export async function benchImports(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -28,7 +28,7 @@ export async function benchImports(arguments_: string[]): Promise<void> {
   });
   const sizeBytes = Number(values.megabytes) * MEBIBYTE;
   const rowBytes = Number(values['row-bytes']);
-  await withWorld('full', async (world) => {
+  return withWorld('full', async (world) => {
     const { database } = world;
     const made = await storeFile(database, sizeBytes, rowBytes);
     const worker = await world.startService('worker', 18_085, {
@@ -36,7 +36,7 @@ export async function benchImports(arguments_: string[]): Promise<void> {
       SHARD_COUNT: '4',
     });
     await finishUpload(database, made, Date.now());
-    await watch(database, made, sizeBytes, rowBytes, () => worker.residentBytes());
+    return watch(database, made, sizeBytes, rowBytes, () => worker.residentBytes());
   });
 }
 
@@ -82,7 +82,7 @@ async function watch(
   sizeBytes: number,
   rowBytes: number,
   residentBytes: () => Promise<number>,
-): Promise<void> {
+): Promise<Report> {
   const startedAtMs = performance.now();
   let earlyBytes = 0;
   let peakBytes = 0;
@@ -100,7 +100,7 @@ async function watch(
         `${megabytes(sizeBytes)} MB, ${row.rowsImported.toLocaleString('en')} rows in ${seconds.toFixed(1)} s, ` +
           `worker at most ${megabytes(peakBytes)} MB (${megabytes(earlyBytes)} MB in the first tenth)`,
       );
-      await publish({
+      return {
         bench: 'imports',
         ratios: { 'peak/early memory': peakBytes / earlyBytes },
         rates: { rows: row.rowsImported / seconds, 'MB/s': megabytes(sizeBytes) / seconds },
@@ -112,8 +112,7 @@ async function watch(
           early_resident_mb: megabytes(earlyBytes),
           peak_resident_mb: megabytes(peakBytes),
         },
-      });
-      return;
+      };
     }
     await sleep(SAMPLE_INTERVAL_MS);
   }

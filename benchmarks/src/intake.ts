@@ -29,7 +29,7 @@ import {
   type Load,
   type LoadResult,
 } from './load.ts';
-import { median, publish } from './report.ts';
+import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
@@ -47,7 +47,7 @@ const bodies = Array.from({ length: 64 }, (_, person) =>
   }),
 );
 
-export async function benchIntake(arguments_: string[]): Promise<void> {
+export async function benchIntake(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -63,7 +63,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
   if (!(await isWrkInstalled()))
     throw new Error('wrk is needed for the ratios: apt-get install wrk');
 
-  await withWorld('none', async (world) => {
+  return withWorld('none', async (world) => {
     const { redis, redisServer } = world;
 
     const startContender = async (file: string, environment: Record<string, string>) => {
@@ -148,7 +148,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
 
     const rate = (contender: Contender) =>
       median(results[contender].map((result) => result.requestsPerSecond));
-    await publish({
+    return {
       bench: processCount === 1 ? 'intake' : `intake-${processCount}-processes`,
       ratios: {
         'ours/floor': median(
@@ -198,7 +198,7 @@ export async function benchIntake(arguments_: string[]): Promise<void> {
         redis: 'appendonly yes, appendfsync always',
       },
       versions: world.versions,
-    });
+    };
   });
 }
 

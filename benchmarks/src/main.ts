@@ -1,88 +1,79 @@
-/** `npm run bench -- <name>`: runs one benchmark; without a name, lists them. */
-import { benchApi } from './api.ts';
-import { benchBilling } from './billing.ts';
-import { benchBatch } from './batch.ts';
-import { benchIdle } from './idle.ts';
-import { benchImports } from './imports.ts';
-import { benchBacklog } from './backlog.ts';
-import { benchDeliver } from './deliver.ts';
-import { benchEndToEnd } from './end-to-end.ts';
-import { benchFairness } from './fairness.ts';
-import { benchIntake } from './intake.ts';
-import { benchProcess } from './process.ts';
-import { benchStream } from './stream.ts';
-import { benchTail } from './tail.ts';
+/**
+ * `npm run bench`: the whole suite. `npm run bench -- <name>`: one benchmark. `--compare REV`: this
+ * checkout and another revision, alternately.
+ */
+import { CATALOGUE } from './catalogue.ts';
+import { describeBar } from './bars.ts';
+import { takeFlag, takeOption } from './command-flags.ts';
+import { compareRevisions } from './compare.ts';
+import { publish } from './report.ts';
+import { runSuite } from './suite.ts';
 
-const BENCHMARKS: Record<string, { about: string; run: (arguments_: string[]) => Promise<void> }> =
-  {
-    intake: {
-      about:
-        'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
-      run: benchIntake,
-    },
-    batch: {
-      about: 'batches of 100 events against the same events one a request, and against JSON.parse',
-      run: benchBatch,
-    },
-    imports: {
-      about: 'one CSV import of 1 GB: rows a second, and memory that stays as it is',
-      run: benchImports,
-    },
-    deliver: {
-      about:
-        'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
-      run: benchDeliver,
-    },
-    backlog: {
-      about: 'the statements of a lane, and Redis, with 10⁴, 10⁵ and 10⁶ deliveries held back',
-      run: benchBacklog,
-    },
-    fairness: {
-      about: 'what healthy webhooks feel when 0 %, 50 % and 90 % of 1,000 hang',
-      run: benchFairness,
-    },
-    stream: {
-      about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',
-      run: benchStream,
-    },
-    api: {
-      about:
-        'an account and a page of its audit log, against a bare Fastify route with the same statement',
-      run: benchApi,
-    },
-    billing: {
-      about:
-        'run starts and debits over HTTP against the same SQL called directly; a summary of two years of usage',
-      run: benchBilling,
-    },
-    process: {
-      about: 'queued envelopes to rows in Postgres, against COPY of the same rows',
-      run: benchProcess,
-    },
-    e2e: {
-      about: 'request → signed delivery received: the rate at which nothing piles up, and how late',
-      run: benchEndToEnd,
-    },
-    idle: {
-      about: 'CPU, broker commands and transactions of a fleet that has nothing to do',
-      run: benchIdle,
-    },
-    tail: {
-      about: 'what the live tail costs intake for each call, while it is read and while it is not',
-      run: benchTail,
-    },
-  };
+const arguments_ = process.argv.slice(2);
+const isHelp = takeFlag(arguments_, '--help') || takeFlag(arguments_, '-h');
+const isShort = takeFlag(arguments_, '--short');
+const isKept = !takeFlag(arguments_, '--no-file');
+const revision = takeOption(arguments_, '--compare');
+const times = Number(takeOption(arguments_, '--times') ?? 1);
+const name = arguments_[0]?.startsWith('-') ? undefined : arguments_.shift();
+const benchmark = name === undefined ? undefined : CATALOGUE[name];
 
-const [name, ...rest] = process.argv.slice(2);
-const chosen = name === undefined ? undefined : BENCHMARKS[name];
-if (chosen) {
-  await chosen.run(rest);
-} else {
-  console.log('npm run bench -- <name>\n');
-  for (const [known, { about }] of Object.entries(BENCHMARKS))
-    console.log(`  ${known.padEnd(10)} ${about}`);
-  console.log(
-    '\nMost take --rounds N; those under load --seconds N (a measured round) and --connections N. One at a time: they share the cores.',
+if (name !== undefined && name !== 'list' && !benchmark) {
+  console.error(`there is no benchmark "${name}"; there are ${Object.keys(CATALOGUE).join(', ')}`);
+  process.exitCode = 1;
+} else if (isHelp || name === 'list') {
+  console.log(benchmark ? helpOf(name as string) : help());
+} else if (revision !== undefined) {
+  const names = name === undefined ? Object.keys(CATALOGUE) : [name];
+  process.exitCode = (await compareRevisions({
+    revision,
+    times,
+    benchmarks: names.map((one) => ({
+      name: one,
+      arguments: [
+        ...(isShort || name === undefined ? (CATALOGUE[one]?.short ?? []) : []),
+        ...arguments_,
+      ],
+    })),
+  }))
+    ? 0
+    : 1;
+} else if (benchmark) {
+  await publish(await benchmark.run([...(isShort ? benchmark.short : []), ...arguments_]), isKept);
+} else if (arguments_.length > 0) {
+  console.error(
+    `${arguments_[0]} belongs to one benchmark: npm run bench -- <name> ${arguments_.join(' ')}`,
   );
-  process.exitCode = name === undefined || name === '--help' ? 0 : 1;
+  process.exitCode = 1;
+} else {
+  process.exitCode = (await runSuite(CATALOGUE)) ? 0 : 1;
+}
+
+function help(): string {
+  const names = Object.entries(CATALOGUE).map(
+    ([known, { about }]) => `  ${known.padEnd(10)} ${about}`,
+  );
+  return `npm run bench                   all of them in their short forms, about ten minutes, a table at the end
+npm run bench -- <name>         one of them in its full form, with options of its own
+npm run bench -- <name> --short as the whole suite runs it
+npm run bench -- <name> --help  its short form and what it is wanted to reach
+npm run bench -- list           this
+npm run bench -- <name> --compare REV [--times N]
+                                another revision and this checkout in turn (old new new old, N times):
+                                new/old of each number; without a name all, in their short forms
+
+${names.join('\n')}
+
+Most take --rounds N; those under load --seconds N (a measured round) and --connections N. --no-file
+prints the result and keeps no file of it. One at a time, and nothing beside: they share the cores.`;
+}
+
+function helpOf(known: string): string {
+  const { about, short, bars } = CATALOGUE[known] as (typeof CATALOGUE)[string];
+  const wanted = Object.entries(bars).map(([ratio, bar]) => `  ${ratio} ${describeBar(bar)}`);
+  return [
+    `${known}: ${about}`,
+    `\nin the whole suite: npm run bench -- ${known} ${short.join(' ')}`,
+    ...(wanted.length > 0 ? [`\nwanted:`, ...wanted] : []),
+  ].join('\n');
 }

@@ -2,6 +2,8 @@
  * Envelopes that are already queued → rows in Postgres, by one worker, against `COPY` of the same
  * event rows into a table with the same indexes: what the database can take at best.
  *
+ * And against graphile-worker, what many would run: one job an event, each of which inserts that row.
+ *
  * Ours also claims each envelope and each event id, finds out whose the event is, and takes the job
  * from the broker and ends it. Redis and the Postgres backend, interleaved with the floor, in one
  * run and one database, on a Postgres that loses nothing (`fsync`, `synchronous_commit`).
@@ -23,7 +25,8 @@ import {
   makeCopyTable,
   writeEventRows,
 } from './copy-floor.ts';
-import { median, publish } from './report.ts';
+import { startGraphile } from './process-graphile.ts';
+import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
@@ -31,6 +34,10 @@ const PERSON_COUNT = 1_000;
 const ENVIRONMENT_ID = 1;
 const BACKENDS = ['redis', 'postgres'] as const;
 type Backend = (typeof BACKENDS)[number];
+
+/** Of one round: a job takes it ten times as long as an event takes us. */
+const GRAPHILE_JOBS = 5_000;
+const EVENT_DATA = { plan: 'pro', amount: 42.5, currency: 'EUR', items: ['sku-1', 'sku-2'] };
 
 const newId = createIdGenerator(Date.now);
 
@@ -44,7 +51,7 @@ function event(index: number): TrackEvent {
     person: { kind: 'id', value: `user-${index % PERSON_COUNT}` },
     eventId: newId(),
     name: 'Order Placed',
-    data: { plan: 'pro', amount: 42.5, currency: 'EUR', items: ['sku-1', 'sku-2'] },
+    data: EVENT_DATA,
     occurredAtMs: Date.UTC(2026, 10, 20, 10),
   };
 }
@@ -54,7 +61,7 @@ interface Round {
   readonly workerCpu: number;
 }
 
-export async function benchProcess(arguments_: string[]): Promise<void> {
+export async function benchProcess(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -67,7 +74,7 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
   const eventCount = Number(values.events);
   const operationCount = Number(values.operations);
 
-  await withWorld('full', async (world) => {
+  return withWorld('full', async (world) => {
     const { database, databaseUrl, redisServer } = world;
     await makeCopyTable(database);
     const logger = createLogger('bench', 'warn');
@@ -128,9 +135,12 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
     }
     const file = await writeEventRows(database);
     await copyRowsPerSecond(database, file);
+    const runGraphile = await startGraphile(world, EVENT_DATA);
+    await runGraphile(GRAPHILE_JOBS);
 
     const ours: Record<Backend, Round[]> = { redis: [], postgres: [] };
     const floor: number[] = [];
+    const graphile: number[] = [];
     for (let round = 1; round <= rounds; round++) {
       for (const backend of BACKENDS) {
         const result = await runOurs(backend, eventCount);
@@ -144,17 +154,28 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
             `worker ${(result.workerCpu * 100).toFixed(0)} % of a core; copy ${Math.round(floor.at(-1) as number)} rows/s`,
         );
       }
+      graphile.push(await runGraphile(GRAPHILE_JOBS));
+      console.log(
+        `${round}/${rounds} graphile-worker ${Math.round(graphile.at(-1) as number)} events/s`,
+      );
     }
 
     const ratio = (backend: Backend): number =>
       median(ours[backend].map((round, i) => round.eventsPerSecond / (floor[i] ?? NaN)));
-    await publish({
+    return {
       bench: 'process',
-      ratios: { 'ours/copy': ratio('redis'), 'ours/copy, postgres backend': ratio('postgres') },
+      ratios: {
+        'ours/copy': ratio('redis'),
+        'ours/copy, postgres backend': ratio('postgres'),
+        'ours/graphile-worker': median(
+          ours.postgres.map((round, i) => round.eventsPerSecond / (graphile[i] ?? NaN)),
+        ),
+      },
       rates: {
         ours: median(ours.redis.map((round) => round.eventsPerSecond)),
         'ours, postgres backend': median(ours.postgres.map((round) => round.eventsPerSecond)),
         copy: median(floor),
+        'graphile-worker': median(graphile),
       },
       latencyMs: {},
       details: {
@@ -170,7 +191,7 @@ export async function benchProcess(arguments_: string[]): Promise<void> {
         redis: 'appendonly yes, appendfsync always',
       },
       versions: world.versions,
-    });
+    };
   });
 }
 

@@ -1,4 +1,7 @@
-/** What every benchmark says of itself: the machine, the versions, the commit; and its last line. */
+/**
+ * What every benchmark hands back, and what goes with it into `results/<date>-<commit>-<name>.json` and
+ * the last printed line: the machine, the versions, the commit.
+ */
 import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { cpus, totalmem } from 'node:os';
@@ -16,37 +19,70 @@ export interface Report {
   readonly versions?: Record<string, string>;
 }
 
+/** Where and of what something was measured. */
+export interface Surroundings {
+  readonly machine: { readonly cpu: string; readonly cores: number; readonly memory_gb: number };
+  /** `+changes` where files differ from it. */
+  readonly commit: string;
+  readonly at: string;
+}
+
+/** A report as it is printed and kept. */
+export interface PublishedReport extends Surroundings {
+  readonly bench: string;
+  readonly ratios: Record<string, number>;
+  readonly rates: Record<string, number>;
+  readonly latency_ms: Record<string, number>;
+  readonly details?: Record<string, unknown>;
+  readonly versions: Record<string, string>;
+}
+
+const RESULTS_DIRECTORY = join(import.meta.dirname, '..', 'results');
+
 const run = async (command: string, ...arguments_: string[]): Promise<string> =>
-  promisify(execFile)(command, arguments_).then(
+  promisify(execFile)(command, arguments_, { cwd: import.meta.dirname }).then(
     ({ stdout }) => stdout.trim(),
     () => 'unknown',
   );
 
-/** Writes `results/<date>-<commit>-<name>.json` and prints the one JSON line. */
-export async function publish(report: Report): Promise<void> {
+export async function readSurroundings(): Promise<Surroundings> {
   const commit = await run('git', 'rev-parse', '--short', 'HEAD');
   const isDirty = (await run('git', 'status', '--porcelain')) !== '';
-  const [cpu] = cpus();
-  const line = {
+  return {
+    machine: {
+      cpu: cpus()[0]?.model ?? 'unknown',
+      cores: cpus().length,
+      memory_gb: Math.round(totalmem() / 2 ** 30),
+    },
+    commit: isDirty ? `${commit}+changes` : commit,
+    at: new Date().toISOString(),
+  };
+}
+
+/** Prints a report as one JSON line and, where it `isKept`, writes its file too. */
+export async function publish(report: Report, isKept: boolean): Promise<void> {
+  const published: PublishedReport = {
     bench: report.bench,
     ratios: rounded(report.ratios),
     rates: rounded(report.rates),
     latency_ms: rounded(report.latencyMs),
     ...(report.details ? { details: report.details } : {}),
-    machine: {
-      cpu: cpu?.model ?? 'unknown',
-      cores: cpus().length,
-      memory_gb: Math.round(totalmem() / 2 ** 30),
-    },
     versions: { node: process.version, ...report.versions },
-    commit: isDirty ? `${commit}+changes` : commit,
-    at: new Date().toISOString(),
+    ...(await readSurroundings()),
   };
-  const directory = join(import.meta.dirname, '..', 'results');
-  await mkdir(directory, { recursive: true });
-  const name = `${line.at.slice(0, 10)}-${commit}-${report.bench}.json`;
-  await writeFile(join(directory, name), `${JSON.stringify(line, undefined, 2)}\n`);
-  console.log(JSON.stringify(line));
+  if (isKept) await keepResult(published);
+  console.log(JSON.stringify(published));
+}
+
+/** Writes a result where results are. @returns the file's path. */
+export async function keepResult(
+  result: Pick<PublishedReport, 'bench' | 'commit' | 'at'>,
+): Promise<string> {
+  await mkdir(RESULTS_DIRECTORY, { recursive: true });
+  const commit = result.commit.split('+')[0] as string;
+  const file = join(RESULTS_DIRECTORY, `${result.at.slice(0, 10)}-${commit}-${result.bench}.json`);
+  await writeFile(file, `${JSON.stringify(result, undefined, 2)}\n`);
+  return file;
 }
 
 /** The middle value; of an even count the lower one. */

@@ -14,7 +14,7 @@ import { createGzip } from 'node:zlib';
 import { createLogger } from '@sluice/platform/logger';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import type { ChildServer } from './child-server.ts';
-import { publish } from './report.ts';
+import type { Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
@@ -31,13 +31,13 @@ interface Run {
   readonly peakBytes: number;
 }
 
-export async function benchStream(arguments_: string[]): Promise<void> {
+export async function benchStream(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: { lines: { type: 'string', default: '1000000' }, gzip: { type: 'boolean' } },
   });
   const lineCount = Number(values.lines);
-  await withWorld('none', async (world) => {
+  return withWorld('none', async (world) => {
     let operationCount = 0;
     const consumers = await startConsumers(
       {
@@ -75,7 +75,7 @@ export async function benchStream(arguments_: string[]): Promise<void> {
       `${lineCount.toLocaleString('en')} lines in ${run.seconds.toFixed(1)} s, ${run.acknowledgements.toLocaleString('en')} acknowledgements, ` +
         `intake at most ${mebibytes(run.peakBytes)} MB (${mebibytes(run.earlyBytes)} MB when a tenth was through)`,
     );
-    await publish({
+    return {
       bench: values.gzip ? 'stream-gzip' : 'stream',
       ratios: { 'peak/early memory': run.peakBytes / run.earlyBytes },
       rates: { lines: lineCount / run.seconds },
@@ -88,7 +88,7 @@ export async function benchStream(arguments_: string[]): Promise<void> {
         peak_resident_mb: mebibytes(run.peakBytes),
         redis: 'appendonly yes, appendfsync always',
       },
-    });
+    };
   });
 }
 

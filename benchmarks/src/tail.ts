@@ -15,11 +15,13 @@ import { createIdGenerator } from '@sluice/platform/new-id';
 import type { TailChannel } from '@sluice/platform/tail-channel';
 import { ANNOUNCEMENT_TOPIC, TailSource } from '@sluice/platform/tail-source';
 import { parseArgs } from 'node:util';
-import { median, publish } from './report.ts';
+import { median, type Report } from './report.ts';
 
 const CONTENDERS = ['no tail', 'nobody reads', 'another is read', 'this one is read'] as const;
 type Contender = (typeof CONTENDERS)[number];
 const CALLS_A_FLUSH = 64;
+
+type Dependencies = AcceptDependencies & { readonly tail?: TailSource };
 
 const authorization = `Basic ${Buffer.from('key:').toString('base64')}`;
 const body = Buffer.from(
@@ -32,7 +34,7 @@ const body = Buffer.from(
   }),
 );
 
-export async function benchTail(arguments_: string[]): Promise<void> {
+export async function benchTail(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
     args: arguments_,
     options: {
@@ -44,7 +46,7 @@ export async function benchTail(arguments_: string[]): Promise<void> {
   const callCount = Number(values.calls);
   const dependencies = Object.fromEntries(
     CONTENDERS.map((contender) => [contender, dependenciesOf(contender)]),
-  ) as Record<Contender, AcceptDependencies>;
+  ) as Record<Contender, Dependencies>;
   const times: Record<Contender, number[]> = {
     'no tail': [],
     'nobody reads': [],
@@ -56,10 +58,12 @@ export async function benchTail(arguments_: string[]): Promise<void> {
     for (const contender of CONTENDERS)
       times[contender].push(await callMicroseconds(dependencies[contender], callCount));
   }
+  // Whoever reads is watched by a timer.
+  for (const { tail } of Object.values(dependencies)) tail?.stop();
   const cost = (contender: Contender): number => median(times[contender]);
   for (const contender of CONTENDERS)
     console.log(`${contender.padEnd(17)} ${cost(contender).toFixed(2)} µs a call`);
-  await publish({
+  return {
     bench: 'tail',
     ratios: Object.fromEntries(
       CONTENDERS.slice(1).map((contender) => [
@@ -70,11 +74,10 @@ export async function benchTail(arguments_: string[]): Promise<void> {
     rates: Object.fromEntries(CONTENDERS.map((contender) => [contender, 1e6 / cost(contender)])),
     latencyMs: {},
     details: { calls: callCount, rounds, unit: 'calls per CPU second' },
-  });
-  process.exit();
+  };
 }
 
-function dependenciesOf(contender: Contender): AcceptDependencies {
+function dependenciesOf(contender: Contender): Dependencies {
   const keys = new KeyRing();
   keys.replace([
     {

@@ -43,10 +43,10 @@ export type Service = 'intake' | 'worker' | 'api';
  *
  * @param durability of Postgres: `full` where its writes are measured, `none` where it only has to be there.
  */
-export async function withWorld(
+export async function withWorld<Result>(
   durability: 'full' | 'none',
-  run: (world: World) => Promise<void>,
-): Promise<void> {
+  run: (world: World) => Promise<Result>,
+): Promise<Result> {
   const closers: (() => unknown)[] = [];
   const onClose = (close: () => unknown): void => void closers.push(close);
   try {
@@ -74,7 +74,7 @@ export async function withWorld(
     onClose(() => redisServer.stop());
     const redis = new Redis(redisServer.url);
     onClose(() => redis.disconnect());
-    await run({
+    return await run({
       directory,
       database,
       databaseUrl,

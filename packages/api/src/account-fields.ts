@@ -56,6 +56,19 @@ export const updateAccountInput = z
   .strictObject({ account: accountSettings })
   .meta({ id: 'UpdateAccountRequest' });
 
+export const updateEnvironmentInput = z
+  .strictObject({
+    environment: z
+      .strictObject({
+        name: name.optional(),
+        phone_identifies: z.boolean().optional().meta({
+          description: 'Whether a phone number (E.164) names a person on the Track API v2.',
+        }),
+      })
+      .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' }),
+  })
+  .meta({ id: 'UpdateEnvironmentRequest' });
+
 const line200 = line(LINE_LENGTH_MAX);
 
 const addressInput = z

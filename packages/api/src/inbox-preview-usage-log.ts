@@ -14,7 +14,7 @@ import { accountCallerOf } from './account-guard.ts';
 import { integerInQuery } from './audit-log-filters.ts';
 import type { BillingDependencies } from './billing.ts';
 import { accountParams } from './billing-shapes.ts';
-import { badRequest, commonFailures, forbidden, missing, unprocessable } from './fields.ts';
+import { accountFailures } from './fields.ts';
 import { invalidRequest } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
@@ -86,11 +86,7 @@ export function registerInboxPreviewUsageLog(scope: ApiServer, deps: BillingDepe
             next_cursor: z.string().nullable(),
             range: z.object(rangeShape),
           }),
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },

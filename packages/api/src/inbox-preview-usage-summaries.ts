@@ -14,7 +14,7 @@ import {
 import { z } from 'zod';
 import { billingAccountOf, isPaidPlan, type BillingDependencies } from './billing.ts';
 import { accountParams, poolShape, poolsToWire } from './billing-shapes.ts';
-import { badRequest, commonFailures, forbidden, missing, unprocessable } from './fields.ts';
+import { accountFailures } from './fields.ts';
 import type { ApiServer } from './server.ts';
 import {
   namesOf,
@@ -77,11 +77,7 @@ export function registerInboxPreviewUsageSummaries(
         }),
         response: {
           200: summariesShape,
-          ...badRequest,
-          ...unprocessable,
-          ...forbidden,
-          ...missing,
-          ...commonFailures,
+          ...accountFailures,
         },
       },
     },

@@ -57,25 +57,27 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 /** Postgres may be away at a start; then its schema is looked at once it answers. */
-let isSchemaChecked = false;
-const lookAtSchema = async (): Promise<void> => {
-  if (isSchemaChecked) return;
+const isSchemaSeen = async (): Promise<boolean> => {
   try {
     await checkSchema(database);
-    isSchemaChecked = true;
+    return true;
   } catch (error) {
     if (error instanceof AppError) throw error;
     logger.warn({ error }, 'the schema cannot be looked at; it is tried again');
+    return false;
   }
 };
-await lookAtSchema();
-const schemaLooks = repeat('look at the schema', SCHEMA_LOOK_INTERVAL_MS, logger, () =>
-  lookAtSchema().catch((error: unknown) => {
-    logger.fatal({ error }, 'this version cannot run against the schema');
-    process.exit(1);
-  }),
-);
-lifecycle.defer('looks at the schema', () => schemaLooks.stop());
+if (!(await isSchemaSeen())) {
+  const looks = repeat('look at the schema', SCHEMA_LOOK_INTERVAL_MS, logger, async () => {
+    try {
+      if (await isSchemaSeen()) void looks.stop();
+    } catch (error) {
+      logger.fatal({ error }, 'this version cannot run against the schema');
+      process.exit(1);
+    }
+  });
+  lifecycle.defer('looks at the schema', () => looks.stop());
+}
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,

@@ -32,6 +32,7 @@ import { registerBilling } from './billing-routes.ts';
 import { boundBodyTime } from './body-deadline.ts';
 import { parseJsonBody } from './body.ts';
 import { type CustomerDependencies, registerCustomers } from './customers.ts';
+import { type EnvironmentDependencies, registerEnvironments } from './environments.ts';
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
 import { type ImportDependencies, registerImports } from './imports.ts';
 import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
@@ -94,6 +95,7 @@ export interface ApiDependencies
     WorkspaceDependencies,
     AccountGuardDependencies,
     AccountDependencies,
+    EnvironmentDependencies,
     UserDependencies,
     CredentialDependencies,
     ReceiptDependencies,
@@ -200,6 +202,7 @@ export async function buildServer(
     scope.setValidatorCompiler(accountValidatorCompiler);
     guardAccounts(scope, dependencies);
     registerAccounts(scope, dependencies);
+    registerEnvironments(scope, dependencies);
     registerBilling(scope, dependencies.billing);
     registerUsers(scope, dependencies);
     registerCredentials(scope, dependencies);

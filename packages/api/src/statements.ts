@@ -37,7 +37,7 @@ import {
   listAttemptsOf,
   listDeliveriesOfEvent,
 } from '@sluice/database/event-traces';
-import { findWorkspaceTotals } from '@sluice/database/environments';
+import { findWorkspaceTotals, updateEnvironment } from '@sluice/database/environments';
 import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
 import { appendImportChunk } from '@sluice/database/import-chunks';
@@ -102,6 +102,7 @@ const STATEMENTS = {
   findAccountByEnvironment,
   updateAccount,
   updateAddress,
+  updateEnvironment,
   requireTwoFactor,
   activateProduct,
   listUsers,

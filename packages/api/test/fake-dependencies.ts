@@ -56,6 +56,7 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     },
     updateAccount: async () => undefined,
     updateAddress: async () => undefined,
+    updateEnvironment: async () => undefined,
     requireTwoFactor: async () => undefined,
     activateProduct: async () => undefined,
     listUsers: async () => ({ users: [], total: 0 }),

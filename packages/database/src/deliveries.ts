@@ -6,7 +6,7 @@
  * seen all before it.
  *
  * Walk: before `worker/src/process-envelope.ts` calls `appendDeliveries` (step 9); after
- * `worker/src/deliver-webhook.ts` reads the log (step 11). Attempts are written in `lanes.ts`,
+ * `worker/src/deliver-webhook.ts` reads the log (step 11). Attempts are written in `lane-progress.ts`,
  * together with the cursor (step 14).
  */
 import { matchesFilters, type AttributeFilter } from '@sluice/domain/attribute-filter';

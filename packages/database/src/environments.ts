@@ -1,6 +1,8 @@
-/** Workspaces as the API shows them. */
+/** Workspaces as the API shows them, and their settings. */
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { type ChangeOrigin, recordChange } from './audit-logs.ts';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import { transactOnce } from './transact-once.ts';
 
 export interface WorkspaceTotals {
   readonly environmentId: number;
@@ -56,3 +58,66 @@ export async function findWorkspaceTotals(
     where e.environment_id = ${environmentId}`.execute(database);
   return rows[0];
 }
+
+export interface EnvironmentSettings {
+  readonly name: string;
+  /** Whether a phone number names a person on Track v2. */
+  readonly phoneIdentifies: boolean;
+}
+
+export interface Environment extends EnvironmentSettings {
+  readonly environmentId: number;
+}
+
+/**
+ * Changes what is given and leaves the rest, with its entry of the audit log. Undefined where the account has no
+ * such workspace in use. Index: the primary key.
+ */
+export async function updateEnvironment(
+  database: Database,
+  accountId: number,
+  environmentId: number,
+  settings: Partial<EnvironmentSettings>,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<Environment | undefined> {
+  return transactOnce(
+    database,
+    origin.call,
+    (outcome) => outcome !== undefined,
+    async (transaction) => {
+      const { rows } = await sql<EnvironmentSettings>`
+        select name, phone_identifies as "phoneIdentifies" from environments
+         where account_id = ${accountId} and environment_id = ${environmentId} and deleted_at is null
+           for no key update`.execute(transaction);
+      const [before] = rows;
+      if (!before) return undefined;
+      const after = { ...before, ...settings };
+      await sql`
+        update environments set name = ${after.name}, phone_identifies = ${after.phoneIdentifies}
+         where account_id = ${accountId} and environment_id = ${environmentId}`.execute(
+        transaction,
+      );
+      await recordChange(
+        transaction,
+        accountId,
+        origin,
+        {
+          objectType: 'environment',
+          objectId: environmentId,
+          objectName: after.name,
+          environmentId,
+          before: audited(before),
+          after: audited(after),
+        },
+        nowMs,
+      );
+      return { environmentId, ...after };
+    },
+  );
+}
+
+const audited = ({ name, phoneIdentifies }: EnvironmentSettings) => ({
+  name,
+  phone_identifies: phoneIdentifies,
+});

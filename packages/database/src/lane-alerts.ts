@@ -5,7 +5,7 @@
  *   first failure ──▶ `failing_since` ──an hour──▶ told once ──first success──▶ nothing remembered
  *                        └── a delivery given up ──▶ told once ──first success──▶
  *
- * What is remembered is written by `recordProgress` (`lanes.ts`); here it is looked for and marked
+ * What is remembered is written by `recordProgress` (`lane-progress.ts`); here it is looked for and marked
  * as told, in the transaction that logs the alert. So an episode is told exactly once, whatever ends
  * in between. All lanes of the workspace are locked first, in order of their key as everywhere: the
  * alert is logged to some of them.

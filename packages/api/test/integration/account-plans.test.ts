@@ -32,6 +32,7 @@ import { findAuditLog, listWholeAuditLogs } from '@sluice/database/audit-log-rea
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { clearCallCounts, takeCalls } from '@sluice/database/call-counts';
 import type { Database } from '@sluice/database/connection';
+import { updateEnvironment } from '@sluice/database/environments';
 import {
   claimIdempotencyKey,
   clearIdempotencyKeys,
@@ -173,6 +174,10 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
     (db) => updateAccount(db, ACCOUNT, { name: 'C' }, { ...ORIGIN, call: CALL }, NOW_MS),
   ],
   ['an address', (db) => updateAddress(db, ACCOUNT, ADDRESS, ORIGIN, NOW_MS)],
+  [
+    'settings of a workspace',
+    (db) => updateEnvironment(db, ACCOUNT, ACCOUNT, { phoneIdentifies: true }, ORIGIN, NOW_MS),
+  ],
   ['two-factor authentication', (db) => requireTwoFactor(db, ACCOUNT, true, ORIGIN, NOW_MS)],
   ['a product', (db) => activateProduct(db, ACCOUNT, 'journeys', ORIGIN, NOW_MS)],
   ['users', (db) => listUsers(db, ACCOUNT, 100)],

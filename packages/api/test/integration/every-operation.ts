@@ -98,6 +98,9 @@ export const BODIES: Readonly<Record<string, Record<string, unknown>>> = {
     dry_run: true,
   },
   'PUT /v1/accounts/{account_id}': { account: { name: 'Acme', timezone: 'Europe/Berlin' } },
+  'PUT /v1/accounts/{account_id}/environments/{environment_id}': {
+    environment: { name: 'Shop', phone_identifies: true },
+  },
   'POST /v1/accounts/{account_id}/address': {
     address: {
       line1: '1 Main Street',

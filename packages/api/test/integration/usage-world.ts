@@ -4,7 +4,7 @@ import { grantCredits, type NewGrant } from '@sluice/database/credits';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { recordPreviewRun } from '../../src/record-preview-run.ts';
-import type { ApiUnderTest, Tenant } from './api-under-test.ts';
+import { insertTenant, type ApiUnderTest, type Tenant } from './api-under-test.ts';
 
 /** A grant of inbox previews. */
 export const grantPreviews = (
@@ -22,6 +22,30 @@ export const grantPreviews = (
         api.clock.nowMs,
       ),
     );
+
+export const setClock = ({ clock }: Pick<ApiUnderTest, 'clock'>, text: string): void => {
+  clock.nowMs = Date.parse(text);
+};
+
+/** So many minutes after noon of that day of March 2026. */
+export const setNoonOfMarch = (api: ApiUnderTest, day: number, minute = 0): void =>
+  setClock(
+    api,
+    `2026-03-${String(day).padStart(2, '0')}T12:${String(minute).padStart(2, '0')}:00.000Z`,
+  );
+
+let accountCount = 0;
+
+/** An account with 10,000 previews to spend and a user Ada, at noon of 10 March 2026. */
+export async function openUsageAccount(api: ApiUnderTest) {
+  const tenant = await insertTenant(api.database, `tenant_${++accountCount}`);
+  const ada = 1_000 + accountCount;
+  await insertUser(api, tenant.accountId, ada);
+  await grantPreviews(api, tenant, { amount: 10_000, key: 'a' });
+  setNoonOfMarch(api, 10);
+  return { tenant, usage: usageOf(api, tenant), ada };
+}
+export type UsageAccount = Awaited<ReturnType<typeof openUsageAccount>>;
 
 /** Runs of one preview each, in the tenant's workspace, with what they cost granted before, and a few more. */
 export async function insertPreviewRuns(

@@ -4,12 +4,9 @@
  * through (`infra/README.md` says which proxy setting stops that). Nothing of it may harm the next caller.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import {
-  PIPELINES_AUTHORIZATION,
-  startIntakeUnderTest,
-  type IntakeUnderTest,
-} from './intake-under-test.ts';
+import { startIntakeUnderTest, type IntakeUnderTest } from './intake-under-test.ts';
 import { openRaw } from './raw-http.ts';
+import { callHead, eventsNamed, expectUnharmed } from './unharmed.ts';
 
 let intake: IntakeUnderTest;
 beforeAll(async () => {
@@ -20,39 +17,12 @@ afterAll(() => intake.close());
 const BODY = '{"userId":"u","event":"hostile"}';
 const SIZE = BODY.length;
 const HEX = SIZE.toString(16);
-const request = (...lines: string[]): string =>
-  [
-    'POST /v1/track HTTP/1.1',
-    'Host: a',
-    `Authorization: ${PIPELINES_AUTHORIZATION}`,
-    'X-Strict-Mode: 1',
-    ...lines,
-    '',
-    '',
-  ].join('\r\n');
 const LENGTH = `Content-Length: ${SIZE}`;
-const sized = (...lines: string[]): string => request(...lines, LENGTH) + BODY;
-const chunked = (body: string): string => request('Transfer-Encoding: chunked') + body;
+const sized = (...lines: string[]): string => callHead(...lines, LENGTH) + BODY;
+const chunked = (body: string): string => callHead('Transfer-Encoding: chunked') + body;
 const END = '0\r\n\r\n';
 const floodOf = (count: number): string =>
   sized(...Array.from({ length: count }, (_, index) => `X-${index}: y`));
-
-let neighbourCount = 0;
-
-/** A good call is taken, and has passed through the broker, so that all that was taken before it has too. */
-async function expectUnharmed(): Promise<void> {
-  const event = `neighbour ${++neighbourCount}`;
-  const body = JSON.stringify({ userId: 'u', event });
-  const raw = openRaw(intake.port);
-  raw.write(request(`Content-Length: ${body.length}`) + body);
-  expect((await raw.answer()).status).toBe(200);
-  raw.destroy();
-  await vi.waitFor(() => expect(eventsNamed(event)).toHaveLength(1), 10_000);
-}
-const eventsNamed = (name: string) =>
-  intake.operations.filter(
-    (operation) => operation.type === 'event.track' && operation.name === name,
-  );
 
 describe('refused at once, and the connection ended', () => {
   test.each<[string, string, number]>([
@@ -63,11 +33,11 @@ describe('refused at once, and the connection ended', () => {
     ['a chunk size past 64 bits', chunked(`FFFFFFFFFFFFFFFFF\r\n${BODY}\r\n${END}`), 400],
     ['a chunk size that wraps to a small one', chunked(`100000000000000${HEX}\r\n${BODY}`), 400],
     ['a chunk extension over two lines', chunked(`${HEX};a="\r\n"\r\n${BODY}\r\n${END}`), 400],
-    ['a list of lengths', request(`Content-Length: ${SIZE}, ${SIZE}`) + BODY, 400],
-    ['a length with a plus', request(`Content-Length: +${SIZE}`) + BODY, 400],
-    ['a length with a fraction', request(`Content-Length: ${SIZE}.0`) + BODY, 400],
-    ['a length past 64 bits', request(`Content-Length: 18446744073709551648`) + BODY, 400],
-    ['an empty length', request('Content-Length:'), 400],
+    ['a list of lengths', callHead(`Content-Length: ${SIZE}, ${SIZE}`) + BODY, 400],
+    ['a length with a plus', callHead(`Content-Length: +${SIZE}`) + BODY, 400],
+    ['a length with a fraction', callHead(`Content-Length: ${SIZE}.0`) + BODY, 400],
+    ['a length past 64 bits', callHead(`Content-Length: 18446744073709551648`) + BODY, 400],
+    ['an empty length', callHead('Content-Length:'), 400],
     ['two hosts', sized('Host: b'), 400],
     ['no host', sized().replace('Host: a\r\n', ''), 400],
     ['a hundred and one headers', floodOf(101), 431],
@@ -86,7 +56,7 @@ describe('refused at once, and the connection ended', () => {
     raw.write(Buffer.from(bytes, 'latin1'));
     expect((await raw.answer()).status).toBe(status);
     await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
-    await expectUnharmed();
+    await expectUnharmed(intake);
   });
 });
 
@@ -95,11 +65,11 @@ test('never understood: cut without an answer', { timeout: 40_000 }, async () =>
   const all: Record<string, string> = {
     'a chunk extension': chunked(`${HEX};a=b\r\n${BODY}\r\n${END}`),
     'Transfer-Encoding with a space before the colon':
-      request('Transfer-Encoding : chunked') + `${HEX}\r\n${BODY}\r\n${END}`,
-    'Content-Length with a space before the colon': request(`Content-Length : ${SIZE}`) + BODY,
+      callHead('Transfer-Encoding : chunked') + `${HEX}\r\n${BODY}\r\n${END}`,
+    'Content-Length with a space before the colon': callHead(`Content-Length : ${SIZE}`) + BODY,
     'a folded header': sized('X-A: b\r\n c'),
     'a folded transfer coding':
-      request('Transfer-Encoding:\r\n chunked') + `${HEX}\r\n${BODY}\r\n${END}`,
+      callHead('Transfer-Encoding:\r\n chunked') + `${HEX}\r\n${BODY}\r\n${END}`,
     'one line that ends with LF alone': sized('X-A: b\nX-B: c'),
     'a CR in a header': sized('X-A: b\rX-B: c'),
     'a NUL in a value': sized('X-A: b\0c'),
@@ -107,10 +77,10 @@ test('never understood: cut without an answer', { timeout: 40_000 }, async () =>
     'a space in a name': sized('X A: b'),
     'a line without a colon': sized('XA'),
     'HTTP/0.9': 'GET /\r\n',
-    'a body that never comes': request('Content-Length: 9999999999') + BODY,
+    'a body that never comes': callHead('Content-Length: 9999999999') + BODY,
     'a head that stops': sized().slice(0, 60),
   };
-  const takenCount = eventsNamed('hostile').length;
+  const takenCount = eventsNamed(intake, 'hostile').length;
   const heard = await Promise.all(
     Object.entries(all).map(async ([name, bytes]) => {
       const raw = openRaw(intake.port);
@@ -120,8 +90,8 @@ test('never understood: cut without an answer', { timeout: 40_000 }, async () =>
     }),
   );
   expect(heard.filter(([, answer]) => answer !== '')).toEqual([]);
-  await expectUnharmed();
-  expect(eventsNamed('hostile')).toHaveLength(takenCount);
+  await expectUnharmed(intake);
+  expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
 });
 
 describe('let through by uWebSockets.js', () => {
@@ -129,15 +99,15 @@ describe('let through by uWebSockets.js', () => {
     ['a chunk size with a space after it', chunked(`${HEX} \r\n${BODY}\r\n${END}`)],
     ['chunks whose lines end with LF alone', chunked(`${HEX}\n${BODY}\n0\n\n`)],
     ['a chunk that ends with anything', chunked(`${HEX}\r\n${BODY}XX${END}`)],
-    ['Chunked', request('Transfer-Encoding: Chunked') + `${HEX}\r\n${BODY}\r\n${END}`],
-    ['a length with spaces around it', request(`Content-Length:   ${SIZE}  `) + BODY],
-    ['a length with zeros before it', request(`Content-Length: 00${SIZE}`) + BODY],
+    ['Chunked', callHead('Transfer-Encoding: Chunked') + `${HEX}\r\n${BODY}\r\n${END}`],
+    ['a length with spaces around it', callHead(`Content-Length:   ${SIZE}  `) + BODY],
+    ['a length with zeros before it', callHead(`Content-Length: 00${SIZE}`) + BODY],
   ])('%s: read as it was meant', async (_, bytes) => {
     const raw = openRaw(intake.port);
     raw.write(bytes);
     expect((await raw.answer()).status).toBe(200);
     raw.destroy();
-    await expectUnharmed();
+    await expectUnharmed(intake);
   });
 
   // Where another reader sees a body, it sees none: a proxy that passes these on could be fooled.
@@ -146,12 +116,12 @@ describe('let through by uWebSockets.js', () => {
     ['an empty chunk size', chunked(`\r\n${BODY}\r\n${END}`)],
     ['a header without a name', sized(': b')],
   ])('%s: read as no body, which is refused', async (_, bytes) => {
-    const takenCount = eventsNamed('hostile').length;
+    const takenCount = eventsNamed(intake, 'hostile').length;
     const raw = openRaw(intake.port);
     raw.write(bytes);
     expect((await raw.answer()).status).toBe(400);
     raw.destroy();
-    await expectUnharmed();
-    expect(eventsNamed('hostile')).toHaveLength(takenCount);
+    await expectUnharmed(intake);
+    expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
   });
 });

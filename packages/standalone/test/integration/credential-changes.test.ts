@@ -111,3 +111,40 @@ test('a Pipelines key opens everything once a test identify was taken with it, a
   await lastSentBefore(200, track);
   expect(await isTesting()).toBe(false);
 });
+
+test('whether a phone number names a person', async () => {
+  const allow = async (phone_identifies: boolean) => {
+    const answer = await fetch(
+      `${fleet.api.url}/v1/accounts/${DEMO.accountId}/environments/${DEMO.environmentId}`,
+      {
+        method: 'PUT',
+        headers: {
+          authorization: `Bearer ${DEMO.accountToken}`,
+          'content-type': 'application/json',
+        },
+        body: JSON.stringify({ environment: { phone_identifies } }),
+      },
+    );
+    expect(answer.status).toBe(200);
+  };
+  const statusOfCall = async (): Promise<number> => {
+    const answer = await fetch(`${fleet.intake.url}/v2/entity`, {
+      method: 'POST',
+      headers: {
+        authorization: `Basic ${Buffer.from(`${DEMO.siteId}:${DEMO.apiKey}`).toString('base64')}`,
+        'x-strict-mode': '1',
+      },
+      body: JSON.stringify({
+        type: 'person',
+        action: 'identify',
+        identifiers: { phone: '+15550100' },
+      }),
+    });
+    await answer.arrayBuffer();
+    return answer.status;
+  };
+  await allow(true);
+  expect(await lastSentBefore(200, statusOfCall)).toBeLessThan(IN_FORCE_AFTER_MS);
+  await allow(false);
+  expect(await lastSentBefore(400, statusOfCall)).toBeLessThan(IN_FORCE_AFTER_MS);
+});

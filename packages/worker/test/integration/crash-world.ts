@@ -48,6 +48,15 @@ export interface CrashWorld {
   workerWaitsForLock(): Promise<void>;
   /** The next request comes, and is answered when the gate is opened. */
   catchRequest(status?: number): { readonly came: Promise<void>; readonly answer: () => void };
+  /**
+   * The worker dies while it keeps how the first request of what `begin` begins was answered: it waits for a
+   * lock that the statement `progress` holds.
+   */
+  killWhileKeeping<Begun>(
+    status: number,
+    progress: ReturnType<typeof sql>,
+    begin: () => Promise<Begun>,
+  ): Promise<Begun>;
   redisCommand(...words: string[]): Promise<void>;
   isFailing(): Promise<boolean>;
   allArrive(): Promise<void>;
@@ -184,6 +193,18 @@ export async function createCrashWorld(): Promise<CrashWorld> {
         return status;
       };
       return { came: came.opened, answer: () => mayAnswer.open() };
+    },
+
+    async killWhileKeeping(status, progress, begin) {
+      const request = world.catchRequest(status);
+      const begun = await begin();
+      await request.came;
+      const release = await world.hold(progress);
+      request.answer();
+      await world.workerWaitsForLock();
+      await world.kill();
+      await release();
+      return begun;
     },
 
     redisCommand: (...words) =>

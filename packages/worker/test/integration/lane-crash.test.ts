@@ -51,26 +51,8 @@ const STEPS: Readonly<Record<string, () => Promise<void>>> = {
     await world.kill();
     request.answer();
   },
-  async 'keeping a success'() {
-    const request = world.catchRequest();
-    await world.log(3);
-    await request.came;
-    const release = await world.hold(PROGRESS);
-    request.answer();
-    await world.workerWaitsForLock();
-    await world.kill();
-    await release();
-  },
-  async 'keeping a failure'() {
-    const request = world.catchRequest(503);
-    await world.log(3);
-    await request.came;
-    const release = await world.hold(PROGRESS);
-    request.answer();
-    await world.workerWaitsForLock();
-    await world.kill();
-    await release();
-  },
+  'keeping a success': () => world.killWhileKeeping(200, PROGRESS, () => world.log(3)),
+  'keeping a failure': () => world.killWhileKeeping(503, PROGRESS, () => world.log(3)),
   async 'done with the lane, before it is woken for its probe'() {
     const request = world.catchRequest(503);
     await world.log(3);

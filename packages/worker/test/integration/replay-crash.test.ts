@@ -68,28 +68,8 @@ const STEPS: Readonly<Record<string, () => Promise<ReplayKey>>> = {
     request.answer();
     return key;
   },
-  async 'keeping a success'() {
-    const request = world.catchRequest();
-    const key = await start();
-    await request.came;
-    const release = await world.hold(PROGRESS);
-    request.answer();
-    await world.workerWaitsForLock();
-    await world.kill();
-    await release();
-    return key;
-  },
-  async 'keeping a failure'() {
-    const request = world.catchRequest(503);
-    const key = await start();
-    await request.came;
-    const release = await world.hold(PROGRESS);
-    request.answer();
-    await world.workerWaitsForLock();
-    await world.kill();
-    await release();
-    return key;
-  },
+  'keeping a success': () => world.killWhileKeeping(200, PROGRESS, start),
+  'keeping a failure': () => world.killWhileKeeping(503, PROGRESS, start),
   async 'waiting until a probe is due'() {
     world.answer = () => 503;
     const key = await start();

@@ -1,0 +1,139 @@
+/**
+ * Every benchmark: what it says of itself, what its ratios are wanted to reach, and its short form, which
+ * is what the whole suite runs (`--short` runs one in it). The full form is its own defaults.
+ */
+import { benchApi } from './api.ts';
+import type { Bars } from './bars.ts';
+import { benchBacklog } from './backlog.ts';
+import { benchBatch } from './batch.ts';
+import { benchBilling } from './billing.ts';
+import { benchDeliver } from './deliver.ts';
+import { benchEndToEnd } from './end-to-end.ts';
+import { benchFairness } from './fairness.ts';
+import { benchIdle } from './idle.ts';
+import { benchImports } from './imports.ts';
+import { benchIntake } from './intake.ts';
+import { benchProcess } from './process.ts';
+import type { Report } from './report.ts';
+import { benchStream } from './stream.ts';
+import { benchTail } from './tail.ts';
+
+export interface Benchmark {
+  readonly about: string;
+  readonly bars: Bars;
+  /** So that all of them together take about ten minutes on two cores. */
+  readonly short: readonly string[];
+  readonly run: (arguments_: string[]) => Promise<Report>;
+}
+
+/** In the order in which the suite runs them: the way of an event, then what is beside it. */
+export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
+  intake: {
+    about:
+      'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
+    bars: { 'ours/floor': { atLeast: 0.65 }, 'ours/fastify-bullmq': { atLeast: 5 } },
+    short: ['--rounds', '2', '--seconds', '3'],
+    run: benchIntake,
+  },
+  batch: {
+    about: 'batches of 100 events against the same events one a request, and against JSON.parse',
+    bars: {
+      'strict batch/one': { atLeast: 3 },
+      'permissive batch/one': { atLeast: 3 },
+      'strict batch/JSON.parse': { atLeast: 0.4 },
+      'permissive batch/JSON.parse': { atLeast: 0.4 },
+    },
+    short: ['--rounds', '2', '--seconds', '2'],
+    run: benchBatch,
+  },
+  stream: {
+    about: 'one stream of 1,000,000 lines: lines a second, and memory that stays as it is',
+    bars: {},
+    short: ['--lines', '300000'],
+    run: benchStream,
+  },
+  imports: {
+    about: 'one CSV import of 1 GB: rows a second, and memory that stays as it is',
+    bars: {},
+    short: ['--megabytes', '64'],
+    run: benchImports,
+  },
+  tail: {
+    about: 'what the live tail costs intake for each call, while it is read and while it is not',
+    bars: {},
+    short: ['--rounds', '5'],
+    run: benchTail,
+  },
+  process: {
+    about:
+      'queued envelopes to rows in Postgres, against COPY of the same rows and graphile-worker',
+    bars: {
+      'ours/copy': { atLeast: 0.45 },
+      'ours/copy, postgres backend': { atLeast: 0.25 },
+    },
+    short: ['--rounds', '2', '--events', '30000'],
+    run: benchProcess,
+  },
+  deliver: {
+    about:
+      'log → signed POST → attempt recorded, against an undici dispatch loop that only signs and posts',
+    bars: {
+      'ours/dispatch, 1 webhook': { atLeast: 0.6 },
+      'ours/dispatch, 100 webhooks': { atLeast: 0.6 },
+      'ours/dispatch, 1000 webhooks': { atLeast: 0.6 },
+    },
+    short: ['--rounds', '1', '--deliveries', '15000'],
+    run: benchDeliver,
+  },
+  fairness: {
+    about: 'what healthy webhooks feel when 0 %, 50 % and 90 % of 1,000 hang',
+    bars: { 'p99-90/p99-0': { atMost: 2 } },
+    short: ['--seconds', '6'],
+    run: benchFairness,
+  },
+  backlog: {
+    about: 'the statements of a lane, and Redis, with 10⁴, 10⁵ and 10⁶ deliveries held back',
+    bars: {},
+    short: ['--sizes', '10000,300000'],
+    run: benchBacklog,
+  },
+  e2e: {
+    about: 'request → signed delivery received: the rate at which nothing piles up, and how late',
+    bars: { 'ours/wanted': { atLeast: 1 } },
+    short: ['--seconds', '4', '--from', '1000'],
+    run: benchEndToEnd,
+  },
+  idle: {
+    about: 'CPU, broker commands and transactions of a fleet that has nothing to do',
+    bars: {
+      'fleet cpu ours/limit': { atMost: 1 },
+      'redis commands a process ours/limit': { atMost: 1 },
+    },
+    short: ['--seconds', '10'],
+    run: benchIdle,
+  },
+  api: {
+    about:
+      'an account and a page of its audit log, against a bare Fastify route with the same statement',
+    bars: {
+      'account ours/fastify': { atLeast: 0.7 },
+      'page ours/fastify': { atLeast: 0.7 },
+      'page p99 many/few entries': { atMost: 1.5 },
+    },
+    short: ['--rounds', '2', '--seconds', '2', '--entries', '500000'],
+    run: benchApi,
+  },
+  billing: {
+    about:
+      'run starts and debits over HTTP against the same SQL called directly; a summary of two years of usage',
+    bars: {
+      'starts ours/sql': { atLeast: 0.4 },
+      'debits ours/sql': { atLeast: 0.4 },
+      'summary by month p99 full/empty': { atMost: 10 },
+      'summary by month and user p99 full/empty': { atMost: 10 },
+      'summary by day p99 full/empty': { atMost: 10 },
+    },
+    short: ['--rounds', '1', '--seconds', '1', '--runs', '1000000'],
+    run: benchBilling,
+  },
+};

@@ -1,0 +1,34 @@
+/**
+ * The comparator of `process`: graphile-worker in a process of its own, a job an event, each of which
+ * inserts the row that ours does and nothing else: no claim of the event's id, no look for the person.
+ */
+import { run } from 'graphile-worker';
+import { STORE_EVENT, type EventJob } from './graphile-jobs.ts';
+
+const CONNECTIONS = 10;
+
+await run({
+  preset: {
+    worker: {
+      connectionString: process.env['DATABASE_URL'] as string,
+      concurrentJobs: CONNECTIONS,
+      maxPoolSize: CONNECTIONS + 2,
+      localQueue: { size: 500 },
+      completeJobBatchDelay: 0,
+      failJobBatchDelay: 0,
+    },
+  },
+  taskList: {
+    async [STORE_EVENT](payload, helpers) {
+      const { personId, eventId, occurredAt, data } = payload as EventJob;
+      await helpers.query(
+        `insert into events_copied
+           (environment_id, person_id, event_id, kind, name, data, occurred_at, received_at, processed_at)
+         values (1, $1, $2, 'event', 'Order Placed', $3, $4, now(), now())`,
+        [personId, eventId, data, occurredAt],
+      );
+    },
+  },
+});
+process.once('disconnect', () => process.exit());
+process.send?.('ready');

@@ -1,0 +1,112 @@
+/**
+ * The table at the end of the whole suite: a row for each ratio that has a bar, or, where a benchmark has
+ * none, for each of its ratios; a row for a benchmark that failed. Printed on the terminal, and written
+ * into the README by `npm run docs` from the newest suite that was kept.
+ */
+import { describeBar, judge, type Bars } from './bars.ts';
+import type { PublishedReport, Surroundings } from './report.ts';
+
+/** What came of one benchmark of the suite. */
+export interface SuiteRun {
+  readonly name: string;
+  readonly arguments: readonly string[];
+  readonly seconds: number;
+  readonly bars: Bars;
+  /** Absent where it failed. */
+  readonly report?: PublishedReport;
+  /** Its last words. */
+  readonly failure?: string;
+}
+
+/** `results/<date>-<commit>-suite.json`. */
+export interface SuiteResult extends Surroundings {
+  readonly bench: 'suite';
+  readonly versions: Record<string, string>;
+  readonly seconds: number;
+  readonly runs: readonly SuiteRun[];
+}
+
+interface Row {
+  readonly name: string;
+  readonly ratio: string;
+  readonly measured: string;
+  readonly bar: string;
+  readonly verdict: string;
+  readonly seconds: string;
+}
+
+const HEADINGS: Row = {
+  name: 'benchmark',
+  ratio: 'ratio',
+  measured: 'measured',
+  bar: 'bar',
+  verdict: '',
+  seconds: 'seconds',
+};
+const NUMBER_COLUMNS: ReadonlySet<keyof Row> = new Set(['measured', 'seconds']);
+const COLUMNS = Object.keys(HEADINGS) as (keyof Row)[];
+
+export function suiteRows(runs: readonly SuiteRun[]): Row[] {
+  return runs.flatMap(({ name, seconds, bars, report, failure }) => {
+    const first = { name, seconds: seconds.toFixed(0) };
+    if (!report)
+      return [
+        { ...first, ratio: failure ?? 'no result', measured: '', bar: '', verdict: 'FAILED' },
+      ];
+    const isBarred = Object.keys(bars).length > 0;
+    return Object.keys(isBarred ? bars : report.ratios).map((ratio, place) => {
+      const measured = report.ratios[ratio];
+      const bar = bars[ratio];
+      return {
+        ...(place === 0 ? first : { name: '', seconds: '' }),
+        ratio,
+        measured: isMeasured(measured) ? String(Number(measured.toPrecision(3))) : '',
+        bar: bar ? describeBar(bar) : '',
+        verdict: isMeasured(measured) ? (bar ? judge(measured, bar) : '') : 'not measured',
+      };
+    });
+  });
+}
+
+/** JSON has no NaN: what could not be divided is null in a report that was kept. */
+const isMeasured = (ratio: number | null | undefined): ratio is number =>
+  typeof ratio === 'number' && Number.isFinite(ratio);
+
+/** For a terminal: columns as wide as what is in them. */
+export function terminalTable(runs: readonly SuiteRun[]): string {
+  const rows = [HEADINGS, ...suiteRows(runs)];
+  const widths = COLUMNS.map((column) => Math.max(...rows.map((row) => row[column].length)));
+  return rows
+    .map((row) =>
+      COLUMNS.map((column, place) =>
+        NUMBER_COLUMNS.has(column)
+          ? row[column].padStart(widths[place] as number)
+          : row[column].padEnd(widths[place] as number),
+      )
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** For the README: where, when and of what, then the table. */
+export function markdownTable(suite: SuiteResult | undefined): string {
+  if (!suite) return 'No run of the whole suite is kept in `benchmarks/results/`.';
+  const { machine, versions } = suite;
+  const line = (row: Row): string =>
+    `| ${COLUMNS.map((column) => row[column].replaceAll('|', '\\|')).join(' | ')} |`;
+  return [
+    `${suite.at.slice(0, 10)}, commit ${suite.commit}: ${machine.cores} × ${machine.cpu}, ${machine.memory_gb} GB, ` +
+      `${Object.entries(versions)
+        .map(([name, version]) => `${name} ${version}`)
+        .join(', ')}; ${Math.round(suite.seconds / 60)} minutes, each benchmark in its short form.`,
+    '',
+    line(HEADINGS),
+    `|${COLUMNS.map((column) => (NUMBER_COLUMNS.has(column) ? '---:' : '---')).join('|')}|`,
+    ...suiteRows(suite.runs).map(line),
+  ].join('\n');
+}
+
+/** The one that was measured last, whatever its file is called. */
+export const newestSuite = (suites: readonly SuiteResult[]): SuiteResult | undefined =>
+  suites.toSorted((one, other) => one.at.localeCompare(other.at)).at(-1);

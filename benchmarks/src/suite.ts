@@ -1,0 +1,43 @@
+/** The whole suite: every benchmark in its short form, one after another, and one table at the end. */
+import { join } from 'node:path';
+import type { Benchmark } from './catalogue.ts';
+import { keepResult, readSurroundings } from './report.ts';
+import { runBenchmark } from './run-benchmark.ts';
+import { terminalTable, type SuiteResult, type SuiteRun } from './suite-table.ts';
+
+const CHECKOUT = join(import.meta.dirname, '../..');
+
+/** Runs them all, prints the table, keeps the result. @returns whether none failed; a missed bar is no failure. */
+export async function runSuite(catalogue: Readonly<Record<string, Benchmark>>): Promise<boolean> {
+  const startedAtMs = performance.now();
+  const runs: SuiteRun[] = [];
+  const names = Object.keys(catalogue);
+  for (const [place, [name, { about, bars, short }]] of Object.entries(catalogue).entries()) {
+    const minutes = ((performance.now() - startedAtMs) / 60_000).toFixed(1);
+    console.log(`\n[${place + 1}/${names.length}, ${minutes} min] ${name}: ${about}`);
+    const ended = await runBenchmark(CHECKOUT, [name, ...short, '--no-file'], (line) =>
+      console.log(`  ${line}`),
+    );
+    if (ended.outcome === 'failed') console.log(`  FAILED: ${ended.failure}`);
+    runs.push({
+      name,
+      arguments: short,
+      seconds: Math.round(ended.seconds),
+      bars,
+      ...(ended.outcome === 'measured' ? { report: ended.report } : { failure: ended.failure }),
+    });
+  }
+  const suite: SuiteResult = {
+    bench: 'suite',
+    ...(await readSurroundings()),
+    versions: Object.assign({}, ...runs.map(({ report }) => report?.versions)) as Record<
+      string,
+      string
+    >,
+    seconds: Math.round((performance.now() - startedAtMs) / 1_000),
+    runs,
+  };
+  console.log(`\n${terminalTable(runs)}`);
+  console.log(`\n${await keepResult(suite)}\n"npm run docs" writes the table into README.md.`);
+  return runs.every(({ report }) => report);
+}

@@ -1,0 +1,69 @@
+/** Where the bytes of an import come from: a URL that breaks off or is not there, an upload that stops. */
+import { Readable } from 'node:stream';
+import { appendImportChunk } from '@sluice/database/import-chunks';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { FetchFault } from '../../src/fetch-file.ts';
+import { ImportsWorld } from './imports-world.ts';
+
+let world: ImportsWorld;
+beforeEach(async () => {
+  world = await ImportsWorld.create();
+});
+
+describe('a file behind a URL', () => {
+  const fromUrl = () =>
+    world.insert({
+      dataToProcess: 'only_existing',
+      dataFileUrl: 'https://files.example/events.csv',
+    });
+  const TEXT = '_svc_name,_svc_customer_id\na,ann\n';
+
+  test('is fetched once more where that may help, from its start, and imported', async () => {
+    await world.people('ann');
+    const key = await fromUrl();
+    let tries = 0;
+    async function* fetchFile() {
+      yield Buffer.from(TEXT.slice(0, 20));
+      if (++tries < 3) throw new FetchFault('the file broke off: reset', true);
+      yield Buffer.from(TEXT.slice(20));
+    }
+    await world.run({ fetchFile });
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsImported: 1,
+      sizeBytes: TEXT.length,
+    });
+  });
+
+  test('that is not there, or too large, fails and says why', async () => {
+    const missing = await fromUrl();
+    // oxlint-disable-next-line require-yield
+    async function* fetchFile(): AsyncGenerator<Buffer> {
+      throw new FetchFault('the URL answered 404', false);
+    }
+    await world.run({ fetchFile });
+    expect(await world.shown(missing)).toMatchObject({
+      state: 'failed',
+      error: 'the URL answered 404',
+    });
+    const large = await fromUrl();
+    await world.run({ sizeBytesMax: 10, fetchFile: () => Readable.from([Buffer.from(TEXT)]) });
+    expect(await world.shown(large)).toMatchObject({
+      state: 'failed',
+      error: 'the file is larger than 10 bytes',
+    });
+    expect(await world.chunkCount()).toBe(0);
+  });
+});
+
+test('an upload of which nothing came for an hour is given up', async () => {
+  const key = await world.insert();
+  await appendImportChunk(world.database, key, 0, Buffer.from('_svc'), 0, world.nowMs);
+  world.nowMs += 3_599_000;
+  expect(await world.run()).toBe(false);
+  expect(await world.shown(key)).toMatchObject({ state: 'preprocessing' });
+  world.nowMs += 2_000;
+  await world.run();
+  expect(await world.shown(key)).toMatchObject({ state: 'failed' });
+  expect(await world.chunkCount()).toBe(0);
+});

@@ -1,0 +1,98 @@
+/** A worker at an import dies, is slow, is told to stop or finds it cancelled: every row once, none after. */
+import { cancelImport, claimImport } from '@sluice/database/imports';
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { ImportsWorld, LEASE_MS } from './imports-world.ts';
+
+let world: ImportsWorld;
+beforeEach(async () => {
+  world = await ImportsWorld.create();
+});
+
+describe('a worker', () => {
+  const LINES = 5_000;
+  const file = () =>
+    `_svc_name,_svc_customer_id,note\n${Array.from({ length: LINES }, (_, n) => `e-${n},p-${n % 7},"a, ""b""\n${'x'.repeat(n % 90)}"\n`).join('')}`;
+  const PEOPLE = Array.from({ length: 7 }, (_, n) => `p-${n}`);
+
+  test('that dies anywhere is followed by one that goes on: every row once', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    let statementsLeft = 0;
+    // As a kill does: what is in hand is rolled back, nothing is said to anybody.
+    const dying = world.database.withPlugin({
+      transformQuery: ({ node }) => {
+        if (statementsLeft-- <= 0) throw new Error('killed');
+        return node;
+      },
+      transformResult: ({ result }) => Promise.resolve(result),
+    });
+    for (let statements = 3, runs = 0; runs < 40; statements += 2, runs++) {
+      statementsLeft = statements;
+      await world.run({ database: dying }).catch(() => undefined);
+      // Its lease has to end first.
+      world.nowMs += 1;
+      expect(await claimImport(world.database, 0, world.nowMs)).toBeUndefined();
+      world.nowMs += LEASE_MS;
+    }
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({
+      state: 'imported',
+      rowsRead: LINES,
+      rowsImported: LINES,
+    });
+    const { rows } = await sql<{ count: string; distinct: string }>`
+    select count(*), count(distinct event_id) as distinct from events where kind = 'event'`.execute(
+      world.database,
+    );
+    expect(rows[0]).toEqual({ count: String(LINES), distinct: String(LINES) });
+  }, 60_000);
+
+  test('that was away while another took its import writes nothing more', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    let hasBeenAway = false;
+    const first = world.run({
+      stopping: {
+        get aborted() {
+          if (!hasBeenAway) {
+            hasBeenAway = true;
+            // Between two batches: its lease ends.
+            world.nowMs += LEASE_MS + 1;
+          }
+          return false;
+        },
+      } as AbortSignal,
+    });
+    await expect.poll(() => hasBeenAway, { timeout: 10_000 }).toBe(true);
+    const second = world.run();
+    await Promise.all([first, second]);
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
+    expect(await world.events()).toHaveLength(LINES);
+  });
+
+  test('that is told to stop finishes its batch and gives the import back at once', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    const stopping = AbortSignal.abort();
+    await world.run({ stopping });
+    expect(await world.shown(key)).toMatchObject({ state: 'importing', rowsRead: 1_000 });
+    world.nowMs += 1;
+    await world.run();
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
+  });
+
+  test('stops at a cancelled import, whose rows until then stay', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    await world.run({ stopping: AbortSignal.abort() });
+    expect(await cancelImport(world.database, key, world.nowMs)).toMatchObject({
+      state: 'canceled',
+    });
+    world.nowMs += 1;
+    expect(await world.run()).toBe(false);
+    expect(await world.events()).toHaveLength(1_000);
+    expect(await world.chunkCount()).toBe(0);
+    expect(await cancelImport(world.database, key, world.nowMs)).toBeUndefined();
+  });
+});

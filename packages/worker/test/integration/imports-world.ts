@@ -1,0 +1,116 @@
+/** A Postgres with two workspaces and a clock of its own, for imports that are run in the test's own process. */
+import { Readable } from 'node:stream';
+import type { Database } from '@sluice/database/connection';
+import { appendImportChunk } from '@sluice/database/import-chunks';
+import { listImportProblems } from '@sluice/database/import-problems';
+import {
+  findImport,
+  finishUpload,
+  insertImport,
+  type ImportKey,
+  type NewImport,
+} from '@sluice/database/imports';
+import { NumberStock } from '@sluice/database/numbers';
+import { createTestDatabase } from '@sluice/database/testing';
+import type { Operation } from '@sluice/domain/operation';
+import { identify } from '@sluice/domain/testing';
+import { createIdGenerator } from '@sluice/platform/new-id';
+import { sql } from 'kysely';
+import { processEnvelope } from '../../src/process-envelope.ts';
+import { runNextImport, type RunImportDeps } from '../../src/run-import.ts';
+
+export const LEASE_MS = 15_000;
+const CHUNK_SIZE_BYTES = 100_000;
+const newId = createIdGenerator(Date.now);
+
+export class ImportsWorld {
+  readonly database: Database;
+  nowMs = Date.now();
+
+  private constructor(database: Database) {
+    this.database = database;
+  }
+
+  static async create(): Promise<ImportsWorld> {
+    const { database } = await createTestDatabase();
+    await sql`insert into accounts (account_id, name) values (1, 'test')`.execute(database);
+    await sql`insert into environments (account_id, environment_id, name, webhook_signing_key)
+              values (1, 1, 'test', 'k'), (1, 2, 'other', 'k')`.execute(database);
+    return new ImportsWorld(database);
+  }
+
+  /** False: nothing to run. */
+  run(overrides: Partial<RunImportDeps> = {}): Promise<boolean> {
+    return runNextImport({
+      ...this.#processing(),
+      fetchFile: () => Readable.from([]),
+      wakeLane: () => Promise.resolve(),
+      pause: () => Promise.resolve(),
+      leaseMs: LEASE_MS,
+      sizeBytesMax: 1e9,
+      stopping: new AbortController().signal,
+      ...overrides,
+    });
+  }
+
+  async process(...operations: Operation[]): Promise<void> {
+    await processEnvelope(this.#processing(), { id: newId(), operations });
+  }
+
+  people(...ids: string[]): Promise<void> {
+    return this.process(...ids.map((id) => identify(`id:${id}`)));
+  }
+
+  insert(more: Partial<NewImport> = {}): Promise<ImportKey> {
+    return insertImport(this.database, {
+      environmentId: 1,
+      name: 'test',
+      description: null,
+      identifier: 'id',
+      dataToProcess: 'all',
+      dataFileUrl: null,
+      nowMs: this.nowMs,
+      ...more,
+    });
+  }
+
+  async upload(text: string, more: Partial<NewImport> = {}): Promise<ImportKey> {
+    const made = await this.insert(more);
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; at += CHUNK_SIZE_BYTES) {
+      const piece = bytes.subarray(at, at + CHUNK_SIZE_BYTES);
+      if (!(await appendImportChunk(this.database, made, 0, piece, 0, this.nowMs)))
+        throw new Error('the import takes no more of its file');
+    }
+    await finishUpload(this.database, made, this.nowMs);
+    return made;
+  }
+
+  async shown(key: ImportKey): Promise<object> {
+    return (await findImport(this.database, key)) as object;
+  }
+
+  problems(key: ImportKey, severity: 'error' | 'warning') {
+    return listImportProblems(this.database, key, severity, { rowNumber: 0, position: 0 }, 1_000);
+  }
+
+  /** Those of both workspaces, in the order of their ids. */
+  async events() {
+    const { rows } = await sql<{ name: string; eventId: string; data: object; id: string }>`
+      select e.name, e.event_id as "eventId", e.data, p.id from events e join people p using (environment_id, person_id)
+      where e.kind = 'event'
+      order by e.event_id`.execute(this.database);
+    return rows;
+  }
+
+  async chunkCount(): Promise<number> {
+    const { rows } = await sql<{ count: number }>`select count(*)::int from import_chunks`.execute(
+      this.database,
+    );
+    return rows[0]!.count;
+  }
+
+  #processing() {
+    return { database: this.database, numbers: new NumberStock(), newId, now: () => this.nowMs };
+  }
+}
