@@ -31,6 +31,8 @@ export interface StepInput {
   readonly prorationAtMs?: number;
   readonly subscriptionId?: string | null;
   readonly itemId?: string | null;
+  /** The card on file before a checkout that names another. */
+  readonly earlierPaymentMethodId?: string | null;
   /** What a checkout will charge, where its customer was shown an amount. */
   readonly amount?: Money;
 }

@@ -128,6 +128,27 @@ test.each(['created', 'changed'])(
   },
 );
 
+test.each(['pm_card_chargeCustomerFail', 'pm_card_chargeDeclined'])(
+  'a plan that the card %s of its checkout does not pay leaves the card on file that was there',
+  async (card) => {
+    const accountId = await world.addAccount('pm_card_visa');
+    const run = await world.finish(
+      await world.start(accountId, 'invoiced', 'checkout', {
+        type: 'checkout',
+        plan: plan('premium_month'),
+        quantity: 1,
+        couponCode: null,
+        paymentMethodId: card,
+        expectedAmount: null,
+      } as never),
+    );
+    expect(run).toMatchObject({ status: 'failed', message: /declined/ });
+    // The renewal of what it has would charge that one.
+    const bought = await world.finish(await checkout(accountId, 'essentials_month'));
+    expect(bought).toMatchObject({ status: 'success' });
+  },
+);
+
 test('a plan that the vendor refuses to price ends, with nothing charged', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await world.finish(await checkout(accountId, 'premium_month'));
