@@ -231,7 +231,6 @@ describe('a subscription', () => {
       couponCode: null,
       prorationAtMs: simulator.state.now(),
       runId: 'run_a',
-      isPlanChange: false,
     };
     const preview = await ok(vendor.previewChange(subscription.subscriptionId, change));
     simulator.state.advanceClock(3_600_000);
@@ -260,7 +259,6 @@ describe('a subscription', () => {
       couponCode: null,
       prorationAtMs: Date.now(),
       runId: 'run_a',
-      isPlanChange: false,
     };
     expect(await vendor.changeSubscription(before.subscriptionId, change, 'a')).toMatchObject({
       outcome: 'declined',
