@@ -117,7 +117,7 @@ export function payInvoice(
 ): VendorObject {
   if (invoice['status'] === 'paid')
     throw invalid('Invoice is already paid', { code: 'invoice_already_paid' });
-  if (invoice['status'] !== 'open')
+  if (invoice['status'] !== 'open' && invoice['status'] !== 'uncollectible')
     throw invalid(`Invoice cannot be paid: it is ${String(invoice['status'])}.`, {
       code: 'invoice_not_open',
     });
@@ -167,7 +167,7 @@ function markPaid(state: SimulatorState, invoice: VendorObject, amount: number):
 }
 
 export function voidInvoice(state: SimulatorState, invoice: VendorObject): VendorObject {
-  if (invoice['status'] !== 'open')
+  if (invoice['status'] !== 'open' && invoice['status'] !== 'uncollectible')
     throw invalid(
       `You can only pass in open invoices. This invoice is ${String(invoice['status'])}.`,
       {

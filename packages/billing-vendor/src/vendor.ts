@@ -157,7 +157,7 @@ export interface Vendor {
   finalizeInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   /** Charges the card on file. */
   payInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
-  /** Deletes a draft, voids what is open; what is void, deleted or paid already is told as it is. */
+  /** Deletes a draft, voids what is open or given up; what is void, deleted or paid already is told as it is. */
   discardInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   findInvoice(invoiceId: string): Promise<VendorResult<VendorInvoice>>;
   /** Of all customers. */

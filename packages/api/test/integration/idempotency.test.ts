@@ -98,14 +98,13 @@ test('I38: what was refused is not kept: mended, it runs under the same key', as
 test('I38: what failed before anything was done is not kept: once it can be, it runs under the same key', async () => {
   const key = newKey();
   await sql`alter table audit_chains rename to audit_chains_away`.execute(api.database);
-  const failed = await api.app
-    .inject({
-      method: 'POST',
-      url: path,
-      headers: { authorization: `Bearer ${api.a.token}`, 'idempotency-key': key },
-      payload: TOKEN,
-    })
-    .finally(() => sql`alter table audit_chains_away rename to audit_chains`.execute(api.database));
+  const failed = await api.app.inject({
+    method: 'POST',
+    url: path,
+    headers: { authorization: `Bearer ${api.a.token}`, 'idempotency-key': key },
+    payload: TOKEN,
+  });
+  await sql`alter table audit_chains_away rename to audit_chains`.execute(api.database);
   expect(failed.statusCode).toBeGreaterThanOrEqual(500);
   const before = await credentialCount();
   const done = await create(key);

@@ -64,7 +64,7 @@ describe('a plan', () => {
   test('that is declined changes nothing', async () => {
     const accountId = await world.addAccount('pm_card_chargeCustomerFail');
     const run = await world.finish(await checkout(accountId, 'essentials_month'));
-    expect(run).toMatchObject({ status: 'failed', message: /declined/ });
+    expect(run).toMatchObject({ status: 'failed', message: expect.stringMatching(/declined/) });
     expect(await findBillingAccount(world.database, accountId)).toMatchObject({
       planId: 'premium_month',
     });
@@ -128,7 +128,7 @@ test.each(['created', 'changed'])(
   },
 );
 
-test.each(['pm_card_chargeCustomerFail', 'pm_card_chargeDeclined'])(
+test.each(['pm_card_chargeCustomerFail', 'pm_card_visa_chargeDeclined'])(
   'a plan that the card %s of its checkout does not pay leaves the card on file that was there',
   async (card) => {
     const accountId = await world.addAccount('pm_card_visa');
@@ -142,7 +142,7 @@ test.each(['pm_card_chargeCustomerFail', 'pm_card_chargeDeclined'])(
         expectedAmount: null,
       } as never),
     );
-    expect(run).toMatchObject({ status: 'failed', message: /declined/ });
+    expect(run).toMatchObject({ status: 'failed', message: expect.stringMatching(/declined/) });
     // The renewal of what it has would charge that one.
     const bought = await world.finish(await checkout(accountId, 'essentials_month'));
     expect(bought).toMatchObject({ status: 'success' });
@@ -319,6 +319,9 @@ describe('add-ons', () => {
     const run = await world.finish(
       await addons(await world.addAccount('pm_card_visa', 'card'), 'price_addon_ip_month'),
     );
-    expect(run).toMatchObject({ status: 'refused', message: /no subscription/ });
+    expect(run).toMatchObject({
+      status: 'refused',
+      message: expect.stringMatching(/no subscription/),
+    });
   });
 });
