@@ -64,7 +64,7 @@ export async function snapshotOf(api: ApiUnderTest): Promise<string> {
 
 /** Bodies that buy something; of accounts of the rail that the path is for. */
 const PURCHASES: Readonly<Record<string, { rail: 'card' | 'invoiced'; body: object }>> = {
-  addons: { rail: 'card', body: { skus: { add: ['price_sso_month'] } } },
+  addons: { rail: 'card', body: { skus: { add: ['price_addon_ip_month'] } } },
   'ai_credits/invoiced_purchase': { rail: 'invoiced', body: { quantity: 1_000 } },
   'ai_credits/payment_intent': { rail: 'card', body: { quantity: 1_000 } },
   'builder_credits/payment_intent': { rail: 'card', body: { quantity: 1_000 } },

@@ -50,6 +50,7 @@ describe('what is refused before anything is started', () => {
     [{ skus: { add: ['a', 'a'] } }, 'skus.add'],
     [{ skus: { add: ['a'], replace: [] } }, 'skus.replace'],
     [{ skus: { add: ['a b'] } }, 'skus.add.0'],
+    [{ skus: { add: ['price_addon_ip_month', 'price_nobody_sells'] } }, 'skus.add.1'],
   ])('add-ons %j', async (body, field) => {
     await billing.setAccount("billing_rail = 'card'");
     const answer = await billing.call('POST', '/addons', { body });
