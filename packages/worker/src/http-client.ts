@@ -337,7 +337,9 @@ class Attempt implements Dispatcher.DispatchHandler {
     keepConnection();
     const [chunk] = this.#chunks;
     const body =
-      chunk && this.#chunks.length === 1 ? chunk.toString() : Buffer.concat(this.#chunks).toString();
+      chunk && this.#chunks.length === 1
+        ? chunk.toString()
+        : Buffer.concat(this.#chunks).toString();
     this.#resolve({
       ...ending,
       head: toStorableText(this.#head),
