@@ -9,6 +9,9 @@ import { compareRevisions } from './compare.ts';
 import { publish } from './report.ts';
 import { runSuite } from './suite.ts';
 
+// What is started ends with us, also when we are told to.
+process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
+
 const arguments_ = process.argv.slice(2);
 const isHelp = takeFlag(arguments_, '--help') || takeFlag(arguments_, '-h');
 const isShort = takeFlag(arguments_, '--short');
