@@ -4,9 +4,10 @@
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
+import type { LaneKey } from './lanes.ts';
 
 /**
- * Claims the envelope for this transaction and numbers it; undefined where another has claimed it for good. Waits for a
+ * Claims the envelope for this transaction and numbers it, with where it is in a trace, if it is in one; undefined where another has claimed it for good. Waits for a
  * transaction that has claimed it and has not ended. By the primary key.
  *
  * Also tells the planner, for this transaction, that all its statements look keys up by index: a
@@ -18,10 +19,11 @@ export async function claimEnvelope(
   transaction: DatabaseOrTransaction,
   envelopeId: string,
   operationCount: number,
+  traceparent: string | null = null,
 ): Promise<string | undefined> {
   const { rows } = await sql<{ envelopeNumber: string }>`
-    insert into envelopes (envelope_id, operation_count)
-    select ${envelopeId}::text, ${operationCount}::int
+    insert into envelopes (envelope_id, operation_count, traceparent)
+    select ${envelopeId}::text, ${operationCount}::int, ${traceparent}::text
     from (
       select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
              set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
@@ -29,4 +31,25 @@ export async function claimEnvelope(
     on conflict (envelope_id) do nothing
     returning envelope_number as "envelopeNumber"`.execute(transaction);
   return rows[0]?.envelopeNumber;
+}
+
+/**
+ * Of deliveries of one webhook, those whose envelope is traced: place in the trace by sequence. By the
+ * primary key of the log, then `envelopes_by_number`.
+ *
+ * @param firstDay - none of them was logged before the day after it, `2026-11-20`.
+ */
+export async function listTraceparents(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  sequences: readonly number[],
+  firstDay: string,
+): Promise<Map<number, string>> {
+  const { rows } = await sql<{ sequence: string; traceparent: string }>`
+    select log.sequence, envelopes.traceparent
+      from delivery_log log join envelopes using (envelope_number)
+     where log.environment_id = ${lane.environmentId} and log.webhook_id = ${lane.webhookId}
+       and log.sequence = any (${sequences}::bigint[]) and log.day >= ${firstDay}::date
+       and envelopes.traceparent is not null`.execute(database);
+  return new Map(rows.map(({ sequence, traceparent }) => [Number(sequence), traceparent]));
 }

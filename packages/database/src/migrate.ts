@@ -29,6 +29,7 @@ import { keptOutcomes } from './migrations/0021_kept_outcomes.ts';
 import { callCounts } from './migrations/0022_call_counts.ts';
 import { inboxPreviewUsage } from './migrations/0023_inbox_preview_usage.ts';
 import { schemaRequirements } from './migrations/0024_schema_requirements.ts';
+import { envelopeTraces } from './migrations/0025_envelope_traces.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -68,6 +69,7 @@ export const MIGRATIONS: SchemaSteps = {
   '0022_call_counts': callCounts,
   '0023_inbox_preview_usage': inboxPreviewUsage,
   '0024_schema_requirements': schemaRequirements,
+  '0025_envelope_traces': envelopeTraces,
 };
 
 /**

@@ -241,6 +241,7 @@ export interface Envelopes {
   envelope_number: Generated<Int8 | null>;
   operation_count: number;
   processed_at: Generated<Timestamp>;
+  traceparent: string | null;
 }
 
 export interface Environments {

@@ -217,4 +217,6 @@ export interface Envelope {
   /** ULID made by intake; claimed in the transaction that writes its effects. */
   readonly id: string;
   readonly operations: readonly Operation[];
+  /** W3C trace context, where a call in it is traced; envelopes of versions before 0025 have none, and their workers pass it over. */
+  readonly traceparent?: string;
 }

@@ -45,6 +45,15 @@ export interface BatcherOptions {
   /** Request bytes held in memory before `add` refuses. */
   readonly pendingSizeBytesMax: number;
   readonly onCommitFailure: (error: unknown) => void;
+  /** Asked once a flush; absent: nothing is traced. */
+  readonly traceFlush?: (envelopes: readonly ShardEnvelope[]) => TracedFlush | undefined;
+}
+
+/** A flush that holds calls that are traced. */
+export interface TracedFlush {
+  /** The same ones, marked. */
+  readonly envelopes: readonly ShardEnvelope[];
+  end(outcome: CommitOutcome): void;
 }
 
 interface WaitingCall {
@@ -179,13 +188,17 @@ export class Batcher {
   }
 
   async #commit({ envelopes, isAtomic, arrivedAtMs }: Flush): Promise<CommitOutcome> {
+    const { traceFlush } = this.#options;
+    const traced = traceFlush === undefined ? undefined : traceFlush(envelopes);
+    let outcome: CommitOutcome = 'committed';
     try {
-      await this.#options.commit(envelopes, isAtomic, arrivedAtMs);
-      return 'committed';
+      await this.#options.commit(traced?.envelopes ?? envelopes, isAtomic, arrivedAtMs);
     } catch (error) {
       this.#options.onCommitFailure(error);
-      return 'unavailable';
+      outcome = 'unavailable';
     }
+    traced?.end(outcome);
+    return outcome;
   }
 }
 

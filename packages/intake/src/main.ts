@@ -13,6 +13,7 @@ import { openProducer } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
 import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
+import { openTracer } from '@sluice/platform/tracing';
 import { createAccept } from './accept-unsubscribe.ts';
 import { KeyRing } from './authenticate.ts';
 import { Batcher } from './batcher.ts';
@@ -24,6 +25,7 @@ import { RateLimiter } from './rate-limit.ts';
 import { intakeSettings } from './settings.ts';
 import { openSpill } from './spill.ts';
 import { stopServing } from './stop-serving.ts';
+import { CallTracer } from './trace-calls.ts';
 import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
 
 /** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */
@@ -36,6 +38,10 @@ const lifecycle = createLifecycle(logger);
 stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
 const now = Date.now;
 const newId = createIdGenerator(now);
+
+const tracer = await openTracer(settings, 'sluice-intake', logger);
+if (tracer) lifecycle.defer('tracer', () => tracer.close());
+const callTracer = tracer && new CallTracer(tracer);
 
 const database = createDatabase({
   url: settings.DATABASE_URL,
@@ -103,6 +109,7 @@ const batcher = new Batcher({
     failureLineAtMs = now();
     logger.error({ error }, 'calls are refused: neither the broker nor the spill takes them');
   },
+  ...(callTracer && { traceFlush: (envelopes) => callTracer.traceFlush(envelopes) }),
 });
 const unauthorized = new UnauthorizedRecorder();
 const recordUnauthorized = () => {
@@ -180,13 +187,17 @@ const acceptDependencies = {
   now,
   newId,
 };
+const accept = createAccept(acceptDependencies, {
+  listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
+  hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
+});
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
   collectedSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
-  accept: createAccept(acceptDependencies, {
-    listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
-    hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
+  accept,
+  ...(callTracer && {
+    acceptTraced: (call, traceparent) => callTracer.acceptCall(accept, call, traceparent),
   }),
   streams: {
     ...acceptDependencies,

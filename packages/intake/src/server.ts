@@ -24,6 +24,8 @@ export interface ServerOptions {
   /** 0: any free one. */
   readonly port: number;
   readonly accept: Accept;
+  /** The way of one call, by its `traceparent` header; absent: no call is traced. */
+  readonly acceptTraced?: (call: Call, traceparent: string) => Accept;
   /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
   readonly collectedSizeBytesMax: number;
   readonly streams: StreamOptions;
@@ -80,18 +82,28 @@ export function startServer(options: ServerOptions): Promise<Server> {
     call: Call,
     parameterCount: number,
     query: readonly string[],
+    accept: Accept,
   ): void => {
     if (isRefusedForFraming(res, req)) return;
     const parameters =
       parameterCount === 0 ? NO_PARAMETERS : readParameters(req, parameterCount, query);
     state.inFlightCount++;
     state.receivedCount++;
-    new Exchange(res, call, parameters, state, options.accept).receive();
+    new Exchange(res, call, parameters, state, accept).receive();
   };
 
   for (const { method, pattern, call, query = NO_PARAMETERS } of routes) {
     const parameterCount = pattern.split('/:').length - 1;
-    app[method](pattern, (res, req) => receive(res, req, call, parameterCount, query));
+    const { accept, acceptTraced } = options;
+    app[method](
+      pattern,
+      acceptTraced === undefined
+        ? (res, req) => receive(res, req, call, parameterCount, query, accept)
+        : (res, req) => {
+            const traced = acceptTraced(call, req.getHeader('traceparent'));
+            receive(res, req, call, parameterCount, query, traced);
+          },
+    );
   }
   app.post(STREAM_PATTERN, (res, req) => {
     head.clear();

@@ -1,10 +1,12 @@
 /** The settings of intake. */
 import { flag, integer, platformSettings } from '@sluice/platform/config';
+import { tracingSettings } from '@sluice/platform/tracing';
 import { z } from 'zod';
 
 const MEBIBYTE = 1_048_576;
 
 export const intakeSettings = platformSettings.extend({
+  ...tracingSettings.shape,
   INTAKE_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
   INTAKE_PORT: integer(0, 65_535, 8080).describe('0: any free one'),
   INTAKE_IS_HTTPS: flag(false).describe(

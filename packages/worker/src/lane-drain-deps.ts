@@ -1,4 +1,5 @@
 /** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
+import type { LoggedDelivery } from '@sluice/database/deliveries';
 import type { LanePolicy } from '@sluice/domain/lane';
 import type { TailTeller } from '@sluice/domain/tail';
 import type { Logger } from '@sluice/platform/logger';
@@ -6,6 +7,9 @@ import type { HttpOutcome, HttpPost } from './http-client.ts';
 import type { LaneSlots } from './lane-slots.ts';
 import type { LaneStore } from './lane-store.ts';
 import type { SpareTime } from './spare-time.ts';
+
+/** Sends one attempt of a delivery. */
+export type PostDelivery = (request: HttpPost, delivery: LoggedDelivery) => Promise<HttpOutcome>;
 
 export interface LaneDrainDeps {
   readonly store: Pick<LaneStore, 'load' | 'keep'>;
@@ -16,7 +20,7 @@ export interface LaneDrainDeps {
   readonly leases: LeaseOptions;
   /** Others may wait for this lane's place: then it makes room when its slice is over. */
   readonly isPlaceWanted: () => boolean;
-  readonly post: (request: HttpPost) => Promise<HttpOutcome>;
+  readonly post: PostDelivery;
   /** Opens a sealed secret of a workspace. */
   readonly openSecret: (environmentId: number, sealed: string) => string;
   /** Unix milliseconds: what timestamps and waits are made of. */

@@ -230,7 +230,7 @@ export class LaneDrain {
     const { endpoint } = this.#target;
     const headers = this.#signer.headers(delivery.eventId, delivery.body, startedAtMs);
     this.#deps
-      .post({ endpoint, headers, body: delivery.body })
+      .post({ endpoint, headers, body: delivery.body }, delivery)
       .then((outcome) => {
         this.#end(delivery, startedAtMs, endpoint, outcome);
         this.#goOn(slot);

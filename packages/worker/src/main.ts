@@ -17,6 +17,7 @@ import { startConsumers } from '@sluice/platform/queue-consumers';
 import { repeat } from '@sluice/platform/repeat';
 import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
+import { openTracer } from '@sluice/platform/tracing';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { fetchFile } from './fetch-file.ts';
@@ -26,7 +27,7 @@ import { createVettedConnector } from './vetted-connection.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startExportTasks } from './export-tasks.ts';
 import { startHealthServer } from './health-server.ts';
-import { createHttpClient, outcomeOf, type HttpPost } from './http-client.ts';
+import { createHttpClient, outcomeOf } from './http-client.ts';
 import { LaneRoom } from './lane-room.ts';
 import { createLaneSlots } from './lane-slots.ts';
 import { createLaneStore } from './lane-store.ts';
@@ -36,6 +37,7 @@ import { keepSigningKeys, secretOpener } from './keep-signing-keys.ts';
 import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
 import { SpareTime } from './spare-time.ts';
+import { createWorkerTracing } from './trace-deliveries.ts';
 import { startWebhookTasks } from './webhook-tasks.ts';
 import { startUsageTasks } from './usage-tasks.ts';
 import { webhookOptions } from './webhook-settings.ts';
@@ -87,7 +89,10 @@ tail.start();
 const http = createHttpClient(webhooks);
 lifecycle.defer('http client', () => http.close());
 
-const store = createLaneStore(database, now);
+const tracer = await openTracer(settings, 'sluice-worker', logger);
+if (tracer) lifecycle.defer('tracer', () => tracer.close());
+const tracing = createWorkerTracing({ tracer, database, logger });
+const store = tracing.loading(createLaneStore(database, now));
 const monotonicNow = () => performance.now();
 const spare = new SpareTime({
   idleMs: () => performance.eventLoopUtilization().idle,
@@ -119,12 +124,12 @@ const purchases = createPurchases({ database, producer, settings, now, logger })
 const draining = {
   policy: webhooks.lanes,
   leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
-  async post(request: HttpPost) {
+  post: tracing.posting(async (request) => {
     const answer = await http.post(request);
     const outcome = outcomeOf(answer);
     attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
     return answer;
-  },
+  }),
   openSecret: secretOpener(sealedText),
   now,
   monotonicNow,
@@ -134,12 +139,15 @@ const draining = {
   logger,
 };
 
+const processOne = tracing.processing((envelope) =>
+  processEnvelope({ database, numbers, newId, now }, envelope),
+);
 const consumers = await startConsumers(broker, {
   purchases: purchases.processors,
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
   now,
   async processEnvelope(envelope) {
-    const result = await processEnvelope({ database, numbers, newId, now }, envelope);
+    const result = await processOne(envelope);
     if (result.outcome === 'already-applied') return { outcome: 'done' };
     appliedCount++;
     operationCount += envelope.operations.length;

@@ -104,7 +104,12 @@ function processOnce(
 ): Promise<ProcessOutcome> {
   const { operations } = envelope;
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
-    const number = await claimEnvelope(transaction, envelope.id, operations.length);
+    const number = await claimEnvelope(
+      transaction,
+      envelope.id,
+      operations.length,
+      envelope.traceparent ?? null,
+    );
     if (number === undefined) return { outcome: 'already-applied' };
     const { lanes, counts } = isIsolating
       ? await applyIsolated(deps, transaction, { id: envelope.id, number }, operations)

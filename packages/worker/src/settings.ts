@@ -1,10 +1,12 @@
 /** The settings of the worker; those of delivery are in `webhook-settings.ts`. */
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
+import { tracingSettings } from '@sluice/platform/tracing';
 import { z } from 'zod';
 import { webhookSettings } from './webhook-settings.ts';
 
 export const workerSettings = platformSettings.extend({
+  ...tracingSettings.shape,
   ...sealingSettings.shape,
   ...webhookSettings.shape,
   ...billingSettings.shape,

@@ -8,7 +8,7 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { APIClient } from 'customerio-node';
 import { expect, vi } from 'vitest';
 
-const mainOf = (service: string) =>
+export const mainOf = (service: string) =>
   fileURLToPath(new URL(`../../../${service}/src/main.ts`, import.meta.url));
 
 /** How long what was sent may take to be readable. */
@@ -35,6 +35,9 @@ export interface Fleet {
   readonly app: APIClient;
   /** For what no read of the API shows yet. */
   readonly database: Database;
+  readonly databaseUrl: string;
+  /** Of this fleet's keys in Redis. */
+  readonly queuePrefix: string;
   customer(id: string): Promise<Customer>;
   /** Events, pages and screens. */
   events(id: string): Promise<Activity[]>;
@@ -52,10 +55,11 @@ export async function startFleet(
 ): Promise<Fleet> {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
+  const queuePrefix = uniquePrefix();
   const settings = {
     DATABASE_URL: url,
     REDIS_URL: broker === 'redis' ? testRedisUrl() : '',
-    QUEUE_PREFIX: uniquePrefix(),
+    QUEUE_PREFIX: queuePrefix,
     SHARD_COUNT: '2',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
     ...more,
@@ -78,6 +82,8 @@ export async function startFleet(
     worker,
     app,
     database,
+    databaseUrl: url,
+    queuePrefix,
     customer: async (id) => ((await app.getAttributes(id)) as { customer: Customer }).customer,
     events,
     event: (id, name) =>

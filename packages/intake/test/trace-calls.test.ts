@@ -1,0 +1,103 @@
+import type { TrackEvent } from '@sluice/domain/operation';
+import type { ShardEnvelope } from '@sluice/platform/queue';
+import type { Span, SpanStart, Tracer } from '@sluice/platform/tracing';
+import { expect, test } from 'vitest';
+import type { Submission } from '../src/accept.ts';
+import type { TracedFlush } from '../src/batcher.ts';
+import type { Call } from '../src/calls.ts';
+import { CallTracer } from '../src/trace-calls.ts';
+
+const operation = (eventId: string): TrackEvent => ({
+  type: 'event.track',
+  kind: 'event',
+  environmentId: 1,
+  receivedAtMs: 1,
+  person: { kind: 'id', value: 'ada' },
+  eventId,
+  name: 'n',
+  data: {},
+  occurredAtMs: 1,
+});
+
+/** Spans are named 1, 2, 3 in the order of their starts; senders that say "no" are not sampled. */
+function createTracer() {
+  const spans: (SpanStart & { linked: string[]; ended: [unknown, string | undefined][] })[] = [];
+  const tracer: Tracer = {
+    startSpan(start): Span {
+      const span = {
+        ...start,
+        linked: [] as string[],
+        ended: [] as [unknown, string | undefined][],
+      };
+      spans.push(span);
+      return {
+        traceparent: start.parent === 'no' ? undefined : String(spans.length),
+        link: (traceparent) => void span.linked.push(traceparent),
+        note: () => undefined,
+        end: (attributes, failure) => void span.ended.push([attributes, failure]),
+      };
+    },
+    close: () => Promise.resolve(),
+  };
+  return { tracer, spans };
+}
+
+/** Takes a call of one event. @returns the event, and what answers the call. */
+function take(calls: CallTracer, eventId: string, traceparent: string) {
+  const event = operation(eventId);
+  const call = { name: 'pipelines.track', parse: () => ({ operations: [event], issues: [] }) };
+  let answered = 0;
+  let end: () => void = () => undefined;
+  calls.acceptCall(
+    (submission, answer) => {
+      submission.call.parse(undefined, {} as never, []);
+      end = () => answer({ outcome: 'accepted' });
+    },
+    call as unknown as Call,
+    traceparent,
+  )({ call } as unknown as Submission, () => answered++);
+  return { event, answer: () => end(), answeredCount: () => answered };
+}
+
+const envelopeOf = (id: string, ...operations: TrackEvent[]): ShardEnvelope => ({
+  shard: 0,
+  envelope: { id, operations },
+});
+
+test('an envelope goes on with the first traced call in it, and is linked to the others both ways', () => {
+  const { tracer, spans } = createTracer();
+  const calls = new CallTracer(tracer);
+  const untraced = take(calls, 'a', 'no');
+  const first = take(calls, 'b', 'sender');
+  const second = take(calls, 'c', '');
+  const envelopes = [
+    envelopeOf('e1', untraced.event, first.event, second.event),
+    envelopeOf('e2', operation('d')),
+  ];
+  const flush = calls.traceFlush(envelopes) as TracedFlush;
+  const [, , , commit] = spans;
+  expect(commit).toMatchObject({ name: 'commit envelope', parent: '2', links: ['3'] });
+  expect(spans[2]?.linked).toEqual(['4']);
+  expect(flush.envelopes[0]).toEqual({
+    shard: 0,
+    envelope: { ...envelopes[0]?.envelope, traceparent: '4' },
+  });
+  expect(flush.envelopes[1]).toBe(envelopes[1]);
+  flush.end('unavailable');
+  expect(commit?.ended).toEqual([[{ 'sluice.outcome': 'unavailable' }, 'unavailable']]);
+});
+
+test('a call’s span ends with its answer, which is given as before', () => {
+  const { tracer, spans } = createTracer();
+  const call = take(new CallTracer(tracer), 'a', 'sender');
+  expect(spans[0]?.ended).toEqual([]);
+  call.answer();
+  expect(call.answeredCount()).toBe(1);
+  expect(spans[0]?.ended).toEqual([[{ 'sluice.outcome': 'accepted' }, undefined]]);
+});
+
+test('a flush without a traced call is left alone', () => {
+  const { tracer } = createTracer();
+  const calls = new CallTracer(tracer);
+  expect(calls.traceFlush([envelopeOf('e1', take(calls, 'a', 'no').event)])).toBeUndefined();
+});

@@ -1,0 +1,112 @@
+/**
+ * Traces of single events on their way, for whoever collects them by OpenTelemetry's protocol. Off
+ * unless `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector; then, and only then, `open-telemetry.ts`
+ * and its libraries are loaded.
+ *
+ * A place in a trace is a W3C `traceparent` (`00-<32 hex>-<16 hex>-<flags>`) wherever it goes: in a
+ * request's head, in an envelope, in Postgres. Only what was sampled has one, so what comes without
+ * it costs nothing on the way.
+ *
+ * Attributes name ids of ours, counts and outcomes: nothing of a person, no body, no credential.
+ */
+import { z } from 'zod';
+import type { Logger } from './logger.ts';
+
+export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
+
+export interface SpanStart {
+  readonly name: string;
+  readonly kind: 'server' | 'producer' | 'consumer' | 'client';
+  /** A `traceparent`; empty or not one: a trace begins here. */
+  readonly parent: string;
+  /** Spans of other traces that this one works for. */
+  readonly links?: readonly string[];
+  readonly attributes: SpanAttributes;
+}
+
+export interface Span {
+  /** For what comes after; undefined where the sampler leaves this one out. */
+  readonly traceparent: string | undefined;
+  /** Names a span of another trace that goes on with this one's work. */
+  link(traceparent: string): void;
+  /** Something that happened at this moment. */
+  note(name: string, attributes: SpanAttributes): void;
+  /** Once. With a failure, the span counts as failed. */
+  end(attributes: SpanAttributes, failure?: string): void;
+}
+
+export interface Tracer {
+  startSpan(start: SpanStart): Span;
+  /** Sends what is left, within a few seconds. */
+  close(): Promise<void>;
+}
+
+const SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const;
+
+/** Of the processes that an event passes; OpenTelemetry's own names. */
+export const tracingSettings = z.object({
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe(
+      'a collector of traces (OTLP over HTTP, JSON, at `/v1/traces`); absent: none are made',
+    ),
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .default('')
+    .describe('sent to the collector: `name=value`, percent-encoded, commas between'),
+  OTEL_SERVICE_NAME: z
+    .string()
+    .optional()
+    .describe('of this process in traces; absent: sluice-intake or sluice-worker'),
+  OTEL_TRACES_SAMPLER: z
+    .enum(SAMPLERS)
+    .default('parentbased_always_on')
+    .describe(
+      'which calls are traced; with `parentbased_…` a sender’s own `traceparent` decides first, with the others it does not',
+    ),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('the part of the calls that `…traceidratio` traces'),
+});
+
+export type TracingSettings = z.infer<typeof tracingSettings>;
+
+/** Undefined where traces are off: nothing of OpenTelemetry is loaded then. */
+export async function openTracer(
+  settings: TracingSettings,
+  serviceName: string,
+  logger: Pick<Logger, 'warn'>,
+): Promise<Tracer | undefined> {
+  const endpoint = settings.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (endpoint === undefined) return undefined;
+  const { startTracer } = await import('./open-telemetry.ts');
+  return startTracer({
+    url: `${endpoint.replace(/\/+$/, '')}/v1/traces`,
+    headers: headersOf(settings.OTEL_EXPORTER_OTLP_HEADERS),
+    serviceName: settings.OTEL_SERVICE_NAME ?? serviceName,
+    sampler: settings.OTEL_TRACES_SAMPLER,
+    ratio: settings.OTEL_TRACES_SAMPLER_ARG,
+    logger,
+  });
+}
+
+function headersOf(text: string): Record<string, string> {
+  const pairs = text.split(',').filter((pair) => pair.includes('='));
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [name = '', value = ''] = pair.split(/=(.*)/s);
+      return [name.trim(), decodeURIComponent(value.trim())];
+    }),
+  );
+}

@@ -1,0 +1,100 @@
+import { startCollectorUnderTest } from '@sluice/platform/collector-under-test';
+import { parseSettings } from '@sluice/platform/config';
+import { openTracer, tracingSettings, type Tracer } from '@sluice/platform/tracing';
+import { expect, onTestFinished, test } from 'vitest';
+
+const SAMPLED = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const UNSAMPLED = SAMPLED.replace(/01$/, '00');
+
+const warnings: unknown[] = [];
+const logger = { warn: (line: unknown) => void warnings.push(line) };
+
+async function open(environment: Record<string, string>): Promise<Tracer> {
+  const settings = parseSettings(tracingSettings, environment);
+  const tracer = await openTracer(settings, 'sluice-test', logger);
+  if (!tracer) throw new Error('traces are off');
+  return tracer;
+}
+
+const start = (tracer: Tracer, parent: string) =>
+  tracer.startSpan({ name: 'step', kind: 'server', parent, attributes: { 'sluice.n': 1 } });
+
+test('without a collector there is no tracer', async () => {
+  const settings = parseSettings(tracingSettings, { OTEL_TRACES_SAMPLER: 'always_on' });
+  expect(await openTracer(settings, 'sluice-test', logger)).toBeUndefined();
+});
+
+test('a span goes on with the trace of its parent, links others, and reaches the collector as it ended', async () => {
+  const collector = await startCollectorUnderTest();
+  onTestFinished(() => collector.close());
+  const tracer = await open({
+    OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/`,
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20secret, x-tenant=7',
+  });
+  const first = start(tracer, SAMPLED);
+  const second = start(tracer, 'no traceparent');
+  first.link(second.traceparent ?? '');
+  first.note('happened', {});
+  first.end({ 'sluice.outcome': 'done' });
+  second.end({}, 'broken');
+  await tracer.close();
+  const [one, other] = collector.spans;
+  expect(one).toMatchObject({
+    service: 'sluice-test',
+    traceId: '0af7651916cd43dd8448eb211c80319c',
+    parentSpanId: 'b7ad6b7169203331',
+    attributes: { 'sluice.n': 1, 'sluice.outcome': 'done' },
+    events: ['happened'],
+    links: [other?.spanId],
+    isFailed: false,
+  });
+  expect(first.traceparent).toBe(`00-${one?.traceId}-${one?.spanId}-01`);
+  expect(other).toMatchObject({ parentSpanId: '', isFailed: true });
+  expect(other?.traceId).not.toBe(one?.traceId);
+  expect(collector.headers[0]).toMatchObject({
+    path: '/v1/traces',
+    authorization: 'Bearer secret',
+    'x-tenant': '7',
+  });
+});
+
+test.each([
+  ['parentbased_always_on', '1', true, false, true],
+  ['parentbased_always_off', '1', true, false, false],
+  ['parentbased_traceidratio', '0', true, false, false],
+  ['traceidratio', '0', false, false, false],
+  ['always_on', '1', true, true, true],
+  ['always_off', '1', false, false, false],
+])(
+  '%s %s: a parent that is sampled %s, one that is not %s, none %s',
+  async (sampler, ratio, sampled, unsampled, none) => {
+    const tracer = await open({
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      OTEL_TRACES_SAMPLER: sampler,
+      OTEL_TRACES_SAMPLER_ARG: ratio,
+    });
+    const isSampled = (parent: string) => start(tracer, parent).traceparent !== undefined;
+    expect([SAMPLED, UNSAMPLED, ''].map(isSampled)).toEqual([sampled, unsampled, none]);
+    await tracer.close();
+  },
+);
+
+test('a collector that is away costs a line in the log', async () => {
+  const tracer = await open({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
+  start(tracer, '').end({});
+  warnings.length = 0;
+  await tracer.close();
+  expect(JSON.stringify(warnings)).toContain('ECONNREFUSED');
+});
+
+test.each([
+  '00-' + '0'.repeat(32) + '-b7ad6b7169203331-01',
+  SAMPLED.toUpperCase(),
+  `ff${SAMPLED.slice(2)}`,
+])('a trace begins anew where the sender gives no valid place: %s', async (traceparent) => {
+  const tracer = await open({ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' });
+  expect(start(tracer, traceparent).traceparent?.slice(3, 35)).not.toBe(
+    traceparent.slice(3, 35).toLowerCase(),
+  );
+  await tracer.close();
+});
