@@ -31,7 +31,7 @@ if (name !== undefined && name !== 'list' && !benchmark) {
     name === undefined
       ? Object.keys(CATALOGUE).filter((one) => CATALOGUE[one]?.isApart !== true)
       : [name];
-  process.exitCode = (await compareRevisions({
+  const comparing = compareRevisions({
     revision,
     times,
     benchmarks: names.map((one) => ({
@@ -41,9 +41,11 @@ if (name !== undefined && name !== 'list' && !benchmark) {
         ...arguments_,
       ],
     })),
-  }))
-    ? 0
-    : 1;
+  }).catch((error: Error) => {
+    console.error(error.message);
+    return false;
+  });
+  process.exitCode = (await comparing) ? 0 : 1;
 } else if (benchmark) {
   await publish(await benchmark.run([...(isShort ? benchmark.short : []), ...arguments_]), isKept);
 } else if (arguments_.length > 0) {
