@@ -95,7 +95,18 @@ test('services that log all they can do not log credentials, signatures or what 
     await fetch(`${api.url}/v1/accounts/${DEMO.accountId}`, {
       headers: { authorization: account },
     });
+    await fetch(`${api.url}/v1/accounts/${DEMO.accountId}`, {
+      headers: { authorization: account, 'x-request-id': 'followed-through' },
+    });
     await Promise.all([intake, api, worker].map((service) => service.kill('SIGTERM')));
+    // What was committed in one process can be followed into the other, and a request by its id.
+    const committed = intake.logs.flatMap(({ envelopeIds }) => envelopeIds ?? []);
+    expect(committed.length).toBeGreaterThan(2);
+    expect(committed).toEqual(
+      expect.arrayContaining(worker.logs.flatMap(({ envelopeId }) => envelopeId ?? [])),
+    );
+    expect(worker.logs.filter(({ msg }) => msg === 'applied').length).toBeGreaterThan(2);
+    expect(api.logs.filter(({ reqId }) => reqId === 'followed-through').length).toBeGreaterThan(0);
     const logged = [intake, api, worker].map(({ logs }) => JSON.stringify(logs));
     for (const lines of logged) expect(lines.length).toBeGreaterThan(100);
     for (const secret of [

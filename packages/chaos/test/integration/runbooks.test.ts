@@ -1,0 +1,11 @@
+/** Two of the runbooks, as an operator goes through them; `npm run runbooks` executes all. */
+import { test } from 'vitest';
+import { executeRunbook } from '../../src/runbooks/execute-runbook.ts';
+
+test.each(['redis-lost', 'replay-a-day'])(
+  '%s: what the page says to type works, and shows what it says',
+  { timeout: 240_000 },
+  async (name) => {
+    await executeRunbook(name, process.env['PATH'] ?? '', () => undefined);
+  },
+);
