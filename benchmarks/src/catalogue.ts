@@ -15,6 +15,7 @@ import { benchImports } from './imports.ts';
 import { benchIntake } from './intake.ts';
 import { benchProcess } from './process.ts';
 import type { Report } from './report.ts';
+import { benchSoak } from './soak.ts';
 import { benchStream } from './stream.ts';
 import { benchTail } from './tail.ts';
 
@@ -23,6 +24,8 @@ export interface Benchmark {
   readonly bars: Bars;
   /** So that all of them together take about ten minutes on two cores. */
   readonly short: readonly string[];
+  /** Takes too long for the whole suite, even in its short form. */
+  readonly isApart?: boolean;
   readonly run: (arguments_: string[]) => Promise<Report>;
 }
 
@@ -100,7 +103,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
   e2e: {
     about: 'request → signed delivery received: the rate at which nothing piles up, and how late',
     bars: { 'ours/wanted': { atLeast: 1 } },
-    short: ['--seconds', '4', '--from', '1000'],
+    short: ['--seconds', '4'],
     run: benchEndToEnd,
   },
   idle: {
@@ -135,5 +138,17 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     },
     short: ['--rounds', '1', '--seconds', '1', '--runs', '1000000'],
     run: benchBilling,
+  },
+  soak: {
+    about: 'half of what e2e sustains for half an hour: nothing lost, no process grows',
+    bars: Object.fromEntries(
+      ['intake', 'worker', 'api', 'redis', 'postgres'].map((process) => [
+        `memory ${process}, end/start`,
+        { atMost: 1.1 },
+      ]),
+    ),
+    short: ['--minutes', '1'],
+    isApart: true,
+    run: benchSoak,
   },
 };

@@ -76,7 +76,8 @@ export async function startChildServer({
       const seconds = await Promise.all(pids.map(cpuSecondsOf));
       return seconds.reduce((sum, value) => sum + value, 0);
     },
-    residentBytes: async () => Math.max(...(await Promise.all(pids.map(residentBytesOf)))),
+    residentBytes: async () =>
+      Math.max(...(await Promise.all(pids.map(memoryOf))).map((memory) => memory.residentBytes)),
     async stop() {
       for (const { process } of children) process.kill('SIGTERM');
       await Promise.all(children.map(({ ended }) => ended));
@@ -102,7 +103,12 @@ function startProcess(
   return { process: child, ended };
 }
 
-async function residentBytesOf(pid: number): Promise<number> {
+/** Memory of any process: all that is resident, and its own without what it shares or maps. */
+export async function memoryOf(
+  pid: number,
+): Promise<{ readonly residentBytes: number; readonly anonymousBytes: number }> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
+  const bytesOf = (name: string) =>
+    Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1]) * 1024;
+  return { residentBytes: bytesOf('VmRSS'), anonymousBytes: bytesOf('RssAnon') };
 }

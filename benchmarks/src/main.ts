@@ -24,7 +24,10 @@ if (name !== undefined && name !== 'list' && !benchmark) {
 } else if (isHelp || name === 'list') {
   console.log(benchmark ? helpOf(name as string) : help());
 } else if (revision !== undefined) {
-  const names = name === undefined ? Object.keys(CATALOGUE) : [name];
+  const names =
+    name === undefined
+      ? Object.keys(CATALOGUE).filter((one) => CATALOGUE[one]?.isApart !== true)
+      : [name];
   process.exitCode = (await compareRevisions({
     revision,
     times,
@@ -69,11 +72,11 @@ prints the result and keeps no file of it. One at a time, and nothing beside: th
 }
 
 function helpOf(known: string): string {
-  const { about, short, bars } = CATALOGUE[known] as (typeof CATALOGUE)[string];
+  const { about, short, bars, isApart } = CATALOGUE[known] as (typeof CATALOGUE)[string];
   const wanted = Object.entries(bars).map(([ratio, bar]) => `  ${ratio} ${describeBar(bar)}`);
   return [
     `${known}: ${about}`,
-    `\nin the whole suite: npm run bench -- ${known} ${short.join(' ')}`,
+    `\n${isApart ? 'not in the whole suite; its short form' : 'in the whole suite'}: npm run bench -- ${known} ${short.join(' ')}`,
     ...(wanted.length > 0 ? [`\nwanted:`, ...wanted] : []),
   ].join('\n');
 }

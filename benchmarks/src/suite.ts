@@ -11,10 +11,10 @@ const CHECKOUT = join(import.meta.dirname, '../..');
 export async function runSuite(catalogue: Readonly<Record<string, Benchmark>>): Promise<boolean> {
   const startedAtMs = performance.now();
   const runs: SuiteRun[] = [];
-  const names = Object.keys(catalogue);
-  for (const [place, [name, { about, bars, short }]] of Object.entries(catalogue).entries()) {
+  const benchmarks = Object.entries(catalogue).filter(([, { isApart }]) => isApart !== true);
+  for (const [place, [name, { about, bars, short }]] of benchmarks.entries()) {
     const minutes = ((performance.now() - startedAtMs) / 60_000).toFixed(1);
-    console.log(`\n[${place + 1}/${names.length}, ${minutes} min] ${name}: ${about}`);
+    console.log(`\n[${place + 1}/${benchmarks.length}, ${minutes} min] ${name}: ${about}`);
     const ended = await runBenchmark(CHECKOUT, [name, ...short, '--no-file'], (line) =>
       console.log(`  ${line}`),
     );
