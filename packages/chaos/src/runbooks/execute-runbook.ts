@@ -6,6 +6,11 @@ import { readRunbook, unseen, type Step } from './read-runbook.ts';
 import { situations } from './situations.ts';
 import { CHECKOUT, startWorld, type World } from './world.ts';
 
+/** For whoever looks for the reason of a failure. */
+const DIAGNOSIS = `
+  for service in $INTAKE $WORKER; do curl -s -m 3 $service/readyz; curl -s -m 3 $service/metrics | grep '^sluice_'; done
+  psql "$DATABASE_URL" -Atc "select pid, state, wait_event, now() - xact_start, left(query, 80) from pg_stat_activity where datname = current_database()"
+  true`;
 const LOOK_MS_MAX = 60_000;
 const LOOK_INTERVAL_MS = 300;
 
@@ -43,6 +48,7 @@ export async function executeRunbook(
     await world.traffic.expectStored();
     await situation.end?.(world);
   } catch (error) {
+    say(await world.shell.run(DIAGNOSIS).catch(String));
     for (const [service, processes] of Object.entries(world.processes))
       for (const line of processes.at(-1)?.logs.slice(-5) ?? [])
         say(`    ${service}: ${JSON.stringify(line).slice(0, 600)}`);
