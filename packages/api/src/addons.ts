@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import {
   billingAccountOf,
+  refusedField,
   requireRail,
   setPollHeader,
   startPurchase,
@@ -83,6 +84,10 @@ export function registerAddons(scope: ApiServer, deps: BillingDependencies): voi
       const account = await billingAccountOf(request, deps);
       requireRail(account, 'card');
       const skus = request.body.skus.add;
+      const sold = new Set(deps.catalogue.addons.map(({ sku }) => sku));
+      for (const [index, sku] of skus.entries())
+        if (!sold.has(sku))
+          throw refusedField(`skus.add.${index}`, 'unsupported', 'is no price of an add-on');
       const run = await startPurchase(request, deps, account, {
         kind: 'addons',
         rail: account.rail,

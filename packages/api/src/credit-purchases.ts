@@ -5,7 +5,7 @@
  */
 import type { BillingAccount } from '@sluice/database/account-plans';
 import { listBalances } from '@sluice/database/credit-reads';
-import { findRun, findRunOfInvoice, type Run } from '@sluice/database/runs';
+import { findRun, findRunOfInvoice, listRunSteps, type Run } from '@sluice/database/runs';
 import {
   pricePack,
   priceCredits,
@@ -148,8 +148,14 @@ export async function cardStatusOf(deps: BillingDependencies, run: Run): Promise
   if (run.status !== 'pending') return 'void';
   if (run.invoiceId === null) return 'draft';
   const found = await deps.vendor.findInvoice(run.invoiceId);
-  if (found.outcome !== 'ok') return 'open';
+  if (found.outcome !== 'ok') return (await isFinalized(deps, run)) ? 'open' : 'draft';
   return found.value.status === 'deleted' ? 'void' : found.value.status;
+}
+
+/** What we know of an invoice while the vendor says nothing. */
+async function isFinalized({ database }: BillingDependencies, run: Run): Promise<boolean> {
+  const steps = await listRunSteps(database, run);
+  return steps.some((step) => step.step === 'finalize' && step.state === 'done');
 }
 
 export async function balanceOf(

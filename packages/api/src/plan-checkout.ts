@@ -68,7 +68,7 @@ export function registerPlanCheckout(scope: ApiServer, deps: BillingDependencies
         tags,
         summary: 'Buy a plan',
         description:
-          'Waits for the checkout. Concurrent checkouts of an account share a run: who asked for another plan or coupon than was bought gets 409 `checkout_conflict`. One that outlives the wait gets 409 `checkout_pending` and goes on.',
+          'Waits for the checkout. Concurrent checkouts of an account share a run: who asked for another plan, quantity or coupon than was bought gets 409 `checkout_conflict`. One that outlives the wait gets 409 `checkout_pending` and goes on.',
         params: accountParams.extend({ plan_id: planId }),
         body: subscriptionRequest,
         response: {
@@ -107,7 +107,7 @@ export function registerPlanCheckout(scope: ApiServer, deps: BillingDependencies
         ({ run }) => run.status !== 'pending',
       );
       const run = state?.run ?? started;
-      const asked = { planId: plan.id, couponCode: code, expectedAmount };
+      const asked = { planId: plan.id, couponCode: code, quantity, expectedAmount };
       return reply.send({ subscription: answerCheckout(deps, run, asked), run_id: run.runId });
     },
   );
@@ -155,6 +155,7 @@ export function registerPlanCheckout(scope: ApiServer, deps: BillingDependencies
 interface Asked {
   readonly planId: string;
   readonly couponCode: string | null;
+  readonly quantity?: number;
   readonly expectedAmount?: Money | undefined;
 }
 
@@ -192,7 +193,8 @@ function answerCheckout(
   if (status === 'conflict')
     throw new RequestRefused({
       code: 'checkout_conflict',
-      message: 'a checkout of this account at the same time bought another plan or coupon',
+      message:
+        'a checkout of this account at the same time bought another plan, quantity or coupon',
       meta,
     });
   if (run.result?.refusal === 'amount_changed')

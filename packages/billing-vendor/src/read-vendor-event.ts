@@ -1,9 +1,11 @@
 /** A call of the vendor's webhook → the event in it, where the signature is the vendor's and fresh. */
 import { Stripe } from 'stripe';
+import { z } from 'zod';
 
 export interface ReceivedEvent {
   readonly eventId: string;
   readonly type: string;
+  /** Empty where it is about no object. */
   readonly objectId: string;
 }
 
@@ -11,11 +13,21 @@ export interface ReceivedEvent {
 const TOLERANCE_SECONDS = 300;
 
 /** Only for its webhook functions, which use no key. */
-const stripe = new Stripe('sk_unused');
+const { signature: signatures } = new Stripe('sk_unused').webhooks;
+
+/** Of what the vendor signed; what it is about is absent where it only says that something happened. */
+const event = z.object({
+  id: z.string(),
+  type: z.string(),
+  data: z
+    .object({ object: z.object({ id: z.string() }) })
+    .optional()
+    .catch(undefined),
+});
 
 /**
  * @param body - the bytes as they came: one that was parsed and written again has another signature.
- * @returns undefined where the signature is missing, wrong or too old.
+ * @returns undefined where the signature is missing, wrong or too old, or what it signs is no event.
  */
 export function readVendorEvent(
   body: Buffer,
@@ -24,20 +36,14 @@ export function readVendorEvent(
   nowMs: number,
 ): ReceivedEvent | undefined {
   try {
-    const event = stripe.webhooks.constructEvent(
-      body,
-      signature,
-      secret,
-      TOLERANCE_SECONDS,
-      undefined,
-      nowMs,
-    );
-    const object = event.data.object as { id?: unknown };
-    return {
-      eventId: event.id,
-      type: event.type,
-      objectId: typeof object.id === 'string' ? object.id : '',
-    };
+    // Not the SDK's own reading: it refuses events of the newer form, and a vendor that is refused
+    // gives the endpoint up.
+    const isSigned =
+      signatures?.verifyHeader(body, signature, secret, TOLERANCE_SECONDS, undefined, nowMs) ===
+      true;
+    if (!isSigned) return undefined;
+    const { id, type, data } = event.parse(JSON.parse(body.toString('utf8')));
+    return { eventId: id, type, objectId: data?.object.id ?? '' };
   } catch {
     return undefined;
   }

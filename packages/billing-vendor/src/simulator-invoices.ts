@@ -20,7 +20,14 @@ export interface NewInvoice {
   readonly metadata: Readonly<Record<string, string>>;
   readonly collectionMethod: string;
   readonly autoAdvance: boolean;
-  readonly subscription: string | null;
+  /** Null: it is for one purchase. */
+  readonly subscription: {
+    readonly id: string;
+    readonly metadata: Readonly<Record<string, string>>;
+    readonly reason: 'subscription_create' | 'subscription_update' | 'subscription_cycle';
+    /** Whose charge the oracle shall say that it is; the vendor's invoice does not. */
+    readonly cause: Readonly<Record<string, string>>;
+  } | null;
 }
 
 export function createInvoice(state: SimulatorState, request: NewInvoice): VendorObject {
@@ -40,13 +47,15 @@ export function createInvoice(state: SimulatorState, request: NewInvoice): Vendo
     amount_remaining: 0,
     created: state.nowSeconds(),
     livemode: false,
-    parent:
-      request.subscription === null
-        ? null
-        : {
-            type: 'subscription_details',
-            subscription_details: { subscription: request.subscription },
-          },
+    billing_reason: request.subscription?.reason ?? 'manual',
+    parent: request.subscription && {
+      type: 'subscription_details',
+      subscription_details: {
+        subscription: request.subscription.id,
+        metadata: request.subscription.metadata,
+      },
+    },
+    simulated_cause: request.subscription?.cause ?? request.metadata,
     status_transitions: { finalized_at: null, paid_at: null, voided_at: null },
     simulated_payment_intent: null,
   });
@@ -108,7 +117,7 @@ export function payInvoice(
 ): VendorObject {
   if (invoice['status'] === 'paid')
     throw invalid('Invoice is already paid', { code: 'invoice_already_paid' });
-  if (invoice['status'] !== 'open')
+  if (invoice['status'] !== 'open' && invoice['status'] !== 'uncollectible')
     throw invalid(`Invoice cannot be paid: it is ${String(invoice['status'])}.`, {
       code: 'invoice_not_open',
     });
@@ -122,7 +131,7 @@ export function payInvoice(
       currency: String(invoice['currency']),
       invoiceId: invoice.id,
       paymentIntentId: intent?.id ?? null,
-      metadata: invoice['metadata'] as Record<string, string>,
+      metadata: invoice['simulated_cause'] as Record<string, string>,
       isOnSession: options.isOnSession,
     });
   } catch (error) {
@@ -158,7 +167,7 @@ function markPaid(state: SimulatorState, invoice: VendorObject, amount: number):
 }
 
 export function voidInvoice(state: SimulatorState, invoice: VendorObject): VendorObject {
-  if (invoice['status'] !== 'open')
+  if (invoice['status'] !== 'open' && invoice['status'] !== 'uncollectible')
     throw invalid(
       `You can only pass in open invoices. This invoice is ${String(invoice['status'])}.`,
       {

@@ -73,7 +73,12 @@ function billPeriod(
     metadata: {},
     collectionMethod: 'charge_automatically',
     autoAdvance: true,
-    subscription: subscription.id,
+    subscription: {
+      id: subscription.id,
+      metadata: subscription['metadata'] as Record<string, string>,
+      reason: 'subscription_cycle',
+      cause: {},
+    },
   });
   for (const { price, quantity } of items)
     addLine(state, state.get('invoice', draft.id) as VendorObject, {

@@ -242,8 +242,13 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   },
   'POST /v1/subscriptions': (call) =>
     showSubscription(call, createSubscription(call.state, call.body)),
-  'GET /v1/subscriptions': (call) =>
-    list(call, 'subscription', ofCustomer(call), (each) => showSubscription(call, each)),
+  'GET /v1/subscriptions': (call) => {
+    // Without a status those that have ended are left out.
+    const isAll = textOf(call.body['status']) === 'all';
+    const isWanted = (each: VendorObject) =>
+      ofCustomer(call)(each) && (isAll || each['status'] !== 'canceled');
+    return list(call, 'subscription', isWanted, (each) => showSubscription(call, each));
+  },
   'GET /v1/subscriptions/:id': (call) =>
     showSubscription(call, find(call, 'subscription', 'subscription')),
   'POST /v1/subscriptions/:id': (call) =>

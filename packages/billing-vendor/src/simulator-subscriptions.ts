@@ -4,7 +4,13 @@
  */
 import { discountedAmount, proratedAmount } from '@sluice/domain/money';
 import { emit } from './simulator-events.ts';
-import { addLine, createInvoice, finalizeInvoice, payInvoice } from './simulator-invoices.ts';
+import {
+  addLine,
+  createInvoice,
+  finalizeInvoice,
+  payInvoice,
+  type NewInvoice,
+} from './simulator-invoices.ts';
 import { periodEnd } from './simulator-periods.ts';
 import {
   flagOf,
@@ -100,9 +106,8 @@ export function createSubscription(state: SimulatorState, body: Form): VendorObj
   );
   const invoice = payAtOnce(state, {
     customer,
-    subscription: id,
+    subscription: { id, metadata, reason: 'subscription_create', cause: metadata },
     currency: currencyOf(items),
-    metadata,
     lines: [{ amount: reduced(total, coupon), description: 'Subscription', metadata }],
     paymentMethodId: textOf(body['default_payment_method']),
   });
@@ -135,7 +140,10 @@ export function updateSubscription(
     throw invalid('A canceled subscription can only update its cancellation_details.');
   const coupon = couponOf(state, body['discounts']);
   const change = changeItems(state, subscription, body);
-  const metadata = { ...(subscription['metadata'] as object), ...metadataOf(body['metadata']) };
+  const metadata = {
+    ...(subscription['metadata'] as Record<string, string>),
+    ...metadataOf(body['metadata']),
+  };
   const total = Math.max(
     0,
     change.lines.reduce((sum, line) => sum + line.amount, 0),
@@ -145,9 +153,13 @@ export function updateSubscription(
     line && textOf(body['proration_behavior']) === 'always_invoice'
       ? payAtOnce(state, {
           customer: String(subscription['customer']),
-          subscription: subscription.id,
+          subscription: {
+            id: subscription.id,
+            metadata,
+            reason: 'subscription_update',
+            cause: line.metadata,
+          },
           currency: String(subscription['currency']),
-          metadata: { ...metadata, ...line.metadata },
           lines: coupon ? [{ ...line, amount: reduced(total, coupon) }] : change.lines,
           paymentMethodId: textOf(body['default_payment_method']),
         })
@@ -249,9 +261,8 @@ function changeItems(state: SimulatorState, subscription: VendorObject, body: Fo
 
 interface ImmediatePayment {
   readonly customer: string;
-  readonly subscription: string;
+  readonly subscription: NewInvoice['subscription'];
   readonly currency: string;
-  readonly metadata: Readonly<Record<string, string>>;
   readonly lines: readonly {
     amount: number;
     description: string;
@@ -265,7 +276,7 @@ function payAtOnce(state: SimulatorState, payment: ImmediatePayment): VendorObje
   const draft = createInvoice(state, {
     customer: payment.customer,
     currency: payment.currency,
-    metadata: payment.metadata,
+    metadata: {},
     collectionMethod: 'charge_automatically',
     autoAdvance: true,
     subscription: payment.subscription,

@@ -100,7 +100,8 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
           await stripe.invoices.del(invoiceId, undefined, { idempotencyKey: `${key}:delete` });
           return deletedInvoice(invoiceId);
         });
-      if (found.value.status !== 'open') return found;
+      // One that the vendor has given up collecting can still be paid.
+      if (found.value.status !== 'open' && found.value.status !== 'uncollectible') return found;
       return callStripe(async () =>
         toInvoice(await stripe.invoices.voidInvoice(invoiceId, undefined, { idempotencyKey: key })),
       );

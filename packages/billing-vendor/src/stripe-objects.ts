@@ -14,12 +14,20 @@ export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
   customerId: idOf(invoice.customer) ?? '',
   status: (invoice.status ?? 'draft') as InvoiceStatus,
   total: { amount: invoice.total, currency: invoice.currency },
-  runId: invoice.metadata?.['run_id'] ?? null,
+  runId: invoice.metadata?.['run_id'] ?? runIdOfChange(invoice),
   accountId: accountIdOf(invoice.metadata?.['account_id']),
   lineCount: invoice.lines.data.length,
   clientSecret: invoice.confirmation_secret?.client_secret ?? null,
   subscriptionId: idOf(invoice.parent?.subscription_details?.subscription),
 });
+
+const CHANGE_REASONS: ReadonlySet<string> = new Set(['subscription_create', 'subscription_update']);
+
+/** The invoice keeps what the subscription said as it was made; of a renewal that is about an earlier purchase. */
+function runIdOfChange(invoice: Stripe.Invoice): string | null {
+  if (!CHANGE_REASONS.has(invoice.billing_reason ?? '')) return null;
+  return invoice.parent?.subscription_details?.metadata?.['run_id'] ?? null;
+}
 
 export function toSubscription(subscription: Stripe.Subscription): VendorSubscription {
   const [first] = subscription.items.data;
@@ -38,14 +46,34 @@ export function toSubscription(subscription: Stripe.Subscription): VendorSubscri
     currentPeriodStartMs: (first?.current_period_start ?? 0) * 1_000,
     currentPeriodEndMs: (first?.current_period_end ?? 0) * 1_000,
     isEndingAtPeriodEnd: subscription.cancel_at_period_end,
-    latestInvoiceId: idOf(latest),
-    latestInvoiceTotal:
-      typeof latest === 'object' && latest !== null
-        ? { amount: latest.total, currency: latest.currency }
-        : null,
+    ...latestInvoice(latest),
     runId: subscription.metadata['run_id'] ?? null,
   };
 }
+
+function latestInvoice(latest: Stripe.Subscription['latest_invoice']) {
+  const isExpanded = typeof latest === 'object' && latest !== null;
+  return {
+    latestInvoiceId: idOf(latest),
+    latestInvoiceTotal: isExpanded
+      ? { amount: Math.max(0, latest.total), currency: latest.currency }
+      : null,
+  };
+}
+
+/** As the purchase left it: no later invoice, and none of before where it made none itself. */
+export const withInvoiceOf = (
+  runId: string,
+  subscription: Stripe.Subscription,
+  invoice: Stripe.Subscription['latest_invoice'] | undefined,
+): VendorSubscription => ({
+  ...toSubscription(subscription),
+  ...latestInvoice(
+    typeof invoice === 'object' && invoice !== null && toInvoice(invoice).runId === runId
+      ? invoice
+      : null,
+  ),
+});
 
 /** The vendor's balance is what is owed: what a customer has is below nothing. */
 export const toCustomer = (customer: Stripe.Customer): VendorCustomer => ({

@@ -17,6 +17,8 @@ export async function callStripe<Value>(call: () => Promise<Value>): Promise<Ven
 
 function judge(error: Stripe.errors.StripeError): VendorResult<never> {
   const { statusCode, code } = error;
+  if (code !== undefined && ASKS_FOR_CARDHOLDER.test(code))
+    return { outcome: 'declined', declineCode: 'authentication_required' };
   if (error instanceof Stripe.errors.StripeCardError)
     return { outcome: 'declined', declineCode: declineCodeOf(error) };
   const unknown = (isFinal: boolean): VendorResult<never> => ({
@@ -33,6 +35,9 @@ function judge(error: Stripe.errors.StripeError): VendorResult<never> {
   if (statusCode >= 500) return unknown(isReplayed(error));
   return { outcome: 'refused', code: code ?? error.type };
 }
+
+/** What paying an invoice or a subscription says where paying an intent says `authentication_required`. */
+const ASKS_FOR_CARDHOLDER = /_payment_intent_requires_action$/;
 
 /** The more telling of the two words that the vendor gives. */
 const declineCodeOf = (error: Stripe.errors.StripeCardError): string | null => {

@@ -1,7 +1,7 @@
 /** Subscriptions, as the vendor's SDK has them. A change is paid for at once or does not happen. */
 import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
-import { toSubscription } from './stripe-objects.ts';
+import { toInvoice, toSubscription, withInvoiceOf } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
 import type { SubscriptionChange, Vendor } from './vendor.ts';
 
@@ -11,6 +11,7 @@ type Subscriptions = Pick<
   | 'changeSubscription'
   | 'previewChange'
   | 'findSubscription'
+  | 'findSubscriptionOfRun'
   | 'readSubscription'
   | 'listSubscriptions'
 >;
@@ -26,42 +27,40 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
       ),
 
     createSubscription: ({ customerId, priceId, quantity, couponCode, runId }, key) =>
-      callStripe(async () =>
-        toSubscription(
-          await stripe.subscriptions.create(
-            {
-              customer: customerId,
-              items: [{ price: priceId, quantity, metadata: { run_id: runId } }],
-              payment_behavior: 'error_if_incomplete',
-              off_session: true,
-              ...(couponCode !== null && { discounts: [{ coupon: couponCode }] }),
-              metadata: { run_id: runId },
-              expand: ['latest_invoice'],
-            },
-            { idempotencyKey: key },
-          ),
-        ),
-      ),
+      callStripe(async () => {
+        const made = await stripe.subscriptions.create(
+          {
+            customer: customerId,
+            items: [{ price: priceId, quantity, metadata: { run_id: runId } }],
+            payment_behavior: 'error_if_incomplete',
+            off_session: true,
+            ...(couponCode !== null && { discounts: [{ coupon: couponCode }] }),
+            metadata: { run_id: runId },
+            expand: ['latest_invoice'],
+          },
+          { idempotencyKey: key },
+        );
+        return withInvoiceOf(runId, made, made.latest_invoice);
+      }),
 
     changeSubscription: (subscriptionId, change, key) =>
-      callStripe(async () =>
-        toSubscription(
-          await stripe.subscriptions.update(
-            subscriptionId,
-            {
-              items: itemsOf(change),
-              proration_behavior: 'always_invoice',
-              payment_behavior: 'error_if_incomplete',
-              proration_date: Math.floor(change.prorationAtMs / 1_000),
-              off_session: true,
-              ...(change.couponCode !== null && { discounts: [{ coupon: change.couponCode }] }),
-              ...(change.isPlanChange && { metadata: { run_id: change.runId } }),
-              expand: ['latest_invoice'],
-            },
-            { idempotencyKey: key },
-          ),
-        ),
-      ),
+      callStripe(async () => {
+        const changed = await stripe.subscriptions.update(
+          subscriptionId,
+          {
+            items: itemsOf(change),
+            proration_behavior: 'always_invoice',
+            payment_behavior: 'error_if_incomplete',
+            proration_date: Math.floor(change.prorationAtMs / 1_000),
+            off_session: true,
+            ...(change.couponCode !== null && { discounts: [{ coupon: change.couponCode }] }),
+            metadata: { run_id: change.runId },
+            expand: ['latest_invoice'],
+          },
+          { idempotencyKey: key },
+        );
+        return withInvoiceOf(change.runId, changed, changed.latest_invoice);
+      }),
 
     previewChange: (subscriptionId, change) =>
       callStripe(async () => {
@@ -74,7 +73,7 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
           },
           ...(change.couponCode !== null && { discounts: [{ coupon: change.couponCode }] }),
         });
-        return { amount: preview.total, currency: preview.currency };
+        return { amount: Math.max(0, preview.total), currency: preview.currency };
       }),
 
     findSubscription: (customerId) =>
@@ -86,6 +85,24 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
         });
         const found = data.find((subscription) => subscription.status !== 'canceled');
         return found ? toSubscription(found) : null;
+      }),
+
+    findSubscriptionOfRun: (customerId, runId) =>
+      callStripe(async () => {
+        const ofCustomer = { customer: customerId, limit: LOOKUP_COUNT_MAX } as const;
+        const { data: subscriptions } = await stripe.subscriptions.list({
+          ...ofCustomer,
+          status: 'all',
+        });
+        const { data: invoices } = await stripe.invoices.list(ofCustomer);
+        const invoice = invoices.findLast((each) => toInvoice(each).runId === runId);
+        // Either may have gone since: an item can be taken away, and not every change is invoiced.
+        const found = subscriptions.find(
+          (each) =>
+            each.items.data.some((item) => item.metadata['run_id'] === runId) ||
+            (invoice?.status === 'paid' && toInvoice(invoice).subscriptionId === each.id),
+        );
+        return found ? withInvoiceOf(runId, found, invoice) : null;
       }),
 
     readSubscription: (subscriptionId) =>

@@ -63,8 +63,9 @@ export interface VendorSubscription {
   readonly currentPeriodEndMs: number;
   readonly isEndingAtPeriodEnd: boolean;
   readonly latestInvoiceId: string | null;
+  /** What it charged; nothing where unused time came to more than the new. */
   readonly latestInvoiceTotal: Money | null;
-  /** Of the purchase that last changed its plan. */
+  /** Of the purchase that last changed it. */
   readonly runId: string | null;
 }
 
@@ -118,8 +119,6 @@ export interface SubscriptionChange {
   /** The moment that unused time is counted from: fixed with the intent, so that a repeat is the same. */
   readonly prorationAtMs: number;
   readonly runId: string;
-  /** The purchase is a change of plan, and the subscription says so. */
-  readonly isPlanChange: boolean;
 }
 
 export interface Vendor {
@@ -158,7 +157,7 @@ export interface Vendor {
   finalizeInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   /** Charges the card on file. */
   payInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
-  /** Deletes a draft, voids what is open; what is void, deleted or paid already is told as it is. */
+  /** Deletes a draft, voids what is open or given up; what is void, deleted or paid already is told as it is. */
   discardInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   findInvoice(invoiceId: string): Promise<VendorResult<VendorInvoice>>;
   /** Of all customers. */
@@ -171,6 +170,7 @@ export interface Vendor {
   listOpenInvoices(customerId: string): Promise<VendorResult<readonly VendorInvoice[]>>;
   /** By its purchase, among the customer's newest. */
   findInvoiceOfRun(customerId: string, runId: string): Promise<VendorResult<VendorInvoice | null>>;
+  /** @returns it with the invoice that this made as its latest. */
   createSubscription(
     subscription: {
       readonly customerId: string;
@@ -181,6 +181,7 @@ export interface Vendor {
     },
     key: string,
   ): Promise<VendorResult<VendorSubscription>>;
+  /** @returns it with the invoice that this made as its latest, or none where this made none. */
   changeSubscription(
     subscriptionId: string,
     change: SubscriptionChange,
@@ -190,6 +191,14 @@ export interface Vendor {
   previewChange(subscriptionId: string, change: SubscriptionChange): Promise<VendorResult<Money>>;
   /** The one that is in force; null where there is none. */
   findSubscription(customerId: string): Promise<VendorResult<VendorSubscription | null>>;
+  /**
+   * What a purchase made or changed, in whatever state it is by now, with the purchase's own invoice as its
+   * latest, whatever has been invoiced since; null where the purchase did neither.
+   */
+  findSubscriptionOfRun(
+    customerId: string,
+    runId: string,
+  ): Promise<VendorResult<VendorSubscription | null>>;
   /** In whatever state; null where there never was one. */
   readSubscription(subscriptionId: string): Promise<VendorResult<VendorSubscription | null>>;
   findDefaultCard(customerId: string): Promise<VendorResult<CardOnFile | null>>;

@@ -74,6 +74,17 @@ describe('an invoice', () => {
     },
   );
 
+  test('that the vendor has given up collecting is voided too, for it could still be paid', async () => {
+    const { vendor, simulator } = await startVendor();
+    const customer = await newCustomer(vendor, 'pm_card_visa');
+    const open = await openInvoice(vendor, customer);
+    const { state } = simulator;
+    state.save('invoice', { ...state.get('invoice', open.invoiceId)!, status: 'uncollectible' });
+    expect(await ok(vendor.discardInvoice(open.invoiceId, 'v'))).toMatchObject({ status: 'void' });
+    expect(await vendor.payInvoice(open.invoiceId, 'p')).toMatchObject({ outcome: 'refused' });
+    expect(listCharges(state)).toEqual([]);
+  });
+
   test('is deleted while it is a draft, and told as it is when it is paid', async () => {
     const { vendor } = await startVendor();
     const customerId = await newCustomer(vendor, 'pm_card_visa');
@@ -231,7 +242,6 @@ describe('a subscription', () => {
       couponCode: null,
       prorationAtMs: simulator.state.now(),
       runId: 'run_a',
-      isPlanChange: false,
     };
     const preview = await ok(vendor.previewChange(subscription.subscriptionId, change));
     simulator.state.advanceClock(3_600_000);
@@ -260,7 +270,6 @@ describe('a subscription', () => {
       couponCode: null,
       prorationAtMs: Date.now(),
       runId: 'run_a',
-      isPlanChange: false,
     };
     expect(await vendor.changeSubscription(before.subscriptionId, change, 'a')).toMatchObject({
       outcome: 'declined',

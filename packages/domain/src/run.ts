@@ -58,21 +58,25 @@ export function judgeStart(
   return pendingFingerprint === fingerprint ? 'join' : 'in-flight';
 }
 
-/** What a caller who asked for this plan and coupon, at this amount, learns of a checkout that bought something. */
+/** What a caller who asked for this plan and coupon, so often and at this amount, learns of a checkout that bought something. */
 export function judgeCheckout(
   bought: {
     readonly planId: string;
     readonly couponCode: string | null;
+    readonly quantity: number;
     readonly charged: Money | null;
   },
   asked: {
     readonly planId: string;
     readonly couponCode: string | null;
+    /** Left out where the caller names none. */
+    readonly quantity?: number | undefined;
     readonly expectedAmount?: Money | undefined;
   },
 ): 'success' | 'conflict' {
   if (bought.planId !== asked.planId) return 'conflict';
-  const { expectedAmount } = asked;
+  const { expectedAmount, quantity = bought.quantity } = asked;
+  if (quantity !== bought.quantity) return 'conflict';
   if (expectedAmount && !isSameMoney(expectedAmount, bought.charged)) return 'conflict';
   return asked.couponCode !== null && asked.couponCode !== bought.couponCode
     ? 'conflict'

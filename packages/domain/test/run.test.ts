@@ -33,11 +33,13 @@ describe('what a start meets in its lane', () => {
     expect(laneOf('credits', 'invoiced')).toBe(laneOf('inbox_previews', 'invoiced'));
   });
 
-  test('a checkout answers only who asked for its plan, and its coupon where one was named', () => {
+  test('a checkout answers only who asked for its plan, so many of it, and its coupon where one was named', () => {
     const charged = { amount: 100, currency: 'usd' };
-    const bought = { planId: 'p', couponCode: null, charged };
+    const bought = { planId: 'p', couponCode: null, quantity: 1, charged };
     expect(judgeCheckout(bought, { planId: 'p', couponCode: null })).toBe('success');
     expect(judgeCheckout(bought, { planId: 'q', couponCode: null })).toBe('conflict');
+    expect(judgeCheckout(bought, { planId: 'p', couponCode: null, quantity: 1 })).toBe('success');
+    expect(judgeCheckout(bought, { planId: 'p', couponCode: null, quantity: 2 })).toBe('conflict');
     expect(judgeCheckout(bought, { planId: 'p', couponCode: 'C' })).toBe('conflict');
     expect(judgeCheckout({ ...bought, couponCode: 'C' }, { planId: 'p', couponCode: null })).toBe(
       'success',

@@ -24,7 +24,7 @@ test.each([
   ['2026-01-01', '2025-08-01'],
   ['2026-05-31', '2025-12-01'],
   ['2026-06-01', '2026-01-01'],
-])('up to %s the default range begins on %s: six whole calendar months', (end, start) => {
+])('I31: up to %s the default range begins on %s: six whole calendar months', (end, start) => {
   expect(usageRange({ end }, '2030-01-01')).toEqual({ start, end });
 });
 
@@ -56,7 +56,7 @@ test.each([
   expect(parseUtcDay(text)).toBeUndefined();
 });
 
-test('every day that exists is read, and belongs to each of its milliseconds', () => {
+test('I31: every day that exists is read, and belongs to each of its milliseconds', () => {
   fc.assert(
     fc.property(anyDay, fc.integer({ min: 0, max: DAY_MS - 1 }), (day, ms) => {
       expect(parseUtcDay(day)).toBe(day);

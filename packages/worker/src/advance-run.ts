@@ -129,8 +129,9 @@ async function doStep(
   let input: StepInput = {};
   if (!hasIntent && step.prepare) {
     const prepared = await step.prepare(base);
-    if (prepared.outcome !== 'ok') return waitLonger(deps, run, name, prepared);
-    input = prepared.value;
+    if (prepared.outcome === 'unknown') return waitLonger(deps, run, name, prepared);
+    // Kept with the intent, so that whoever takes over does not ask for what cannot be.
+    input = prepared.outcome === 'ok' ? prepared.value : { refusal: refusalOf(prepared) };
   }
   await deps.onPoint?.(`before-intent:${name}`);
   const intent = await insertStepIntent(
@@ -145,9 +146,12 @@ async function doStep(
   const context: StepContext = { ...base, input: intent.input as StepInput };
 
   const isOld = nowMs - intent.startedAt.getTime() > INTENT_REPLAY_MS_MAX;
-  let result: VendorResult<StepOutput | null> = isOld
-    ? { outcome: 'unknown', reason: 'the key may be forgotten', isFinal: true }
-    : await step.perform(context);
+  let result: VendorResult<StepOutput | null>;
+  if (context.input.refusal !== undefined)
+    result = { outcome: 'refused', code: context.input.refusal };
+  else if (isOld)
+    result = { outcome: 'unknown', reason: 'the key may be forgotten', isFinal: true };
+  else result = await step.perform(context);
   // What is there tells more than an answer that cannot change, or that says "not like this".
   const refusal = result.outcome === 'refused' ? result : undefined;
   if (refusal || (result.outcome === 'unknown' && result.isFinal)) {
@@ -160,6 +164,10 @@ async function doStep(
   await deps.onPoint?.(`after-record:${name}`);
   return settled;
 }
+
+const refusalOf = (
+  result: Extract<VendorResult<unknown>, { outcome: 'declined' | 'refused' }>,
+): string => (result.outcome === 'refused' ? result.code : (result.declineCode ?? 'declined'));
 
 /** The second transaction: what came of the step, and what it means, together. */
 async function recordStep(

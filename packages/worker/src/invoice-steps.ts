@@ -66,7 +66,7 @@ export const INVOICE_STEPS = {
     async perform({ vendor, known, key }) {
       return mapResult(await vendor.discardInvoice(invoiceOf(known), key), describeInvoice);
     },
-    lookUp: lookUpInvoice((invoice) => invoice.status !== 'draft' && invoice.status !== 'open'),
+    lookUp: lookUpInvoice(({ status }) => !['draft', 'open', 'uncollectible'].includes(status)),
   },
 } satisfies Record<string, Step>;
 

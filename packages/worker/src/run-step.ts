@@ -26,9 +26,13 @@ export interface StepOutput {
 
 /** Fixed with the intent. */
 export interface StepInput {
+  /** The vendor will not do this: what it said when it was asked what it would come to. */
+  readonly refusal?: string;
   readonly prorationAtMs?: number;
   readonly subscriptionId?: string | null;
   readonly itemId?: string | null;
+  /** The card on file before a checkout that names another. */
+  readonly earlierPaymentMethodId?: string | null;
   /** What a checkout will charge, where its customer was shown an amount. */
   readonly amount?: Money;
 }

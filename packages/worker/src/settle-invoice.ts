@@ -9,7 +9,7 @@ import { parkRun, type Run } from '@sluice/database/runs';
 import type { Tables } from '@sluice/database/tables';
 import type { InvoiceStatus } from '@sluice/billing-vendor/vendor';
 import { FAILURE_MESSAGES } from '@sluice/domain/decline-message';
-import type { Money } from '@sluice/domain/money';
+import { isSameMoney, type Money } from '@sluice/domain/money';
 import type { Transaction } from 'kysely';
 import { purchaseOf } from './run-step.ts';
 import { recordEnding } from './record-ending.ts';
@@ -40,8 +40,11 @@ export async function settleInvoice(
   if (invoice.status === 'paid') {
     if (run.status === 'success') return 'unchanged';
     if (run.status !== 'pending') return park(`paid after the run ended as ${run.status}`);
-    if (invoice.total.amount !== purchase.price.amount)
-      return park(`paid ${invoice.total.amount}, not ${purchase.price.amount}`);
+    const { total } = invoice;
+    if (!isSameMoney(total, purchase.price))
+      return park(
+        `paid ${total.amount} ${total.currency}, not ${purchase.price.amount} ${purchase.price.currency}`,
+      );
     await grantCredits(
       transaction,
       { accountId: run.accountId, kind: purchase.kind },

@@ -53,12 +53,8 @@ export const SUBSCRIPTION_STEPS = {
       return mapResult(changed, describeAddons);
     },
     async lookUp({ vendor, run, known }) {
-      const found = await vendor.findSubscription(customerOf(known));
-      return mapResult(found, (subscription) =>
-        subscription && subscription.items.some((item) => item.runId === run.runId)
-          ? describeAddons(subscription)
-          : null,
-      );
+      const found = await vendor.findSubscriptionOfRun(customerOf(known), run.runId);
+      return mapResult(found, (subscription) => subscription && describeAddons(subscription));
     },
   },
 
@@ -68,12 +64,17 @@ export const SUBSCRIPTION_STEPS = {
       if (found.outcome !== 'ok') return found;
       const prices = new Set(catalogue.plans.map((plan) => plan.priceId));
       const item = found.value?.items.find((each) => prices.has(each.priceId));
+      const { paymentMethodId, expectedAmount } = checkoutOf(run.content);
+      const card =
+        paymentMethodId === null ? ok(null) : await vendor.findDefaultCard(customerOf(known));
+      if (card.outcome !== 'ok') return card;
       const input = {
         subscriptionId: found.value?.subscriptionId ?? null,
         itemId: item?.itemId ?? null,
+        earlierPaymentMethodId: card.value?.paymentMethodId ?? null,
         prorationAtMs: nowMs,
       };
-      if (!checkoutOf(run.content).expectedAmount) return ok(input);
+      if (!expectedAmount) return ok(input);
       const amount = await amountOf({ vendor, catalogue, run }, input, nowMs);
       return mapResult(amount, (value) => ({ ...input, amount: value }));
     },
@@ -90,6 +91,7 @@ export const SUBSCRIPTION_STEPS = {
       }
       const { runId } = run;
       const { subscriptionId = null } = input;
+      const { earlierPaymentMethodId = null } = input;
       const subscribed =
         subscriptionId === null
           ? await vendor.createSubscription(
@@ -97,12 +99,19 @@ export const SUBSCRIPTION_STEPS = {
               key,
             )
           : await vendor.changeSubscription(subscriptionId, planChange(run, input), key);
+      const isOver = subscribed.outcome === 'declined' || subscribed.outcome === 'refused';
+      if (isOver && paymentMethodId !== null && earlierPaymentMethodId !== null) {
+        // Otherwise the next renewal would charge the card that has just been refused.
+        const put = await vendor.setDefaultCard(customerId, earlierPaymentMethodId);
+        if (put.outcome === 'unknown') return put;
+      }
       return mapResult(subscribed, (subscription) => describeCheckout(run.content, subscription));
     },
     async lookUp({ vendor, run, known }) {
-      const found = await vendor.findSubscription(customerOf(known));
-      return mapResult(found, (subscription) =>
-        subscription?.runId === run.runId ? describeCheckout(run.content, subscription) : null,
+      const found = await vendor.findSubscriptionOfRun(customerOf(known), run.runId);
+      return mapResult(
+        found,
+        (subscription) => subscription && describeCheckout(run.content, subscription),
       );
     },
   },
@@ -115,7 +124,6 @@ function addonChange(runId: string, known: StepOutput, input: StepInput): Subscr
     couponCode: null,
     prorationAtMs: input.prorationAtMs ?? 0,
     runId,
-    isPlanChange: false,
   };
 }
 
@@ -127,7 +135,6 @@ function planChange({ content, runId }: Run, input: StepInput): SubscriptionChan
     couponCode,
     prorationAtMs: input.prorationAtMs ?? 0,
     runId,
-    isPlanChange: true,
   };
 }
 

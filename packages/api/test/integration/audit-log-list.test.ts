@@ -30,33 +30,36 @@ test('has the newest first, or the oldest, and 20 unless told', async () => {
   });
 });
 
-test('goes on after a cursor in the order asked for', async () => {
+test('I39: goes on after a cursor in the order asked for', async () => {
   expect(await ids('?cursor=4')).toEqual([3, 2, 1]);
   expect(await ids('?cursor=4&sort_order=asc')).toEqual([5, 6, 7]);
   expect(await ids('?cursor=0')).toEqual([]);
   expect(await ids('?cursor=2147483647')).toEqual([7, 6, 5, 4, 3, 2, 1]);
 });
 
-test.each(['asc', 'desc'])('page by page in any size shows every entry once: %s', async (order) => {
-  const all = await ids(`?sort_order=${order}`);
-  await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 1, max: 8 }), async (limit) => {
-      const seen: number[] = [];
-      let cursor: number | null = null;
-      do {
-        const start: string = cursor === null ? '' : `&cursor=${cursor}`;
-        const answer = await get(`/audit_logs?limit=${limit}&sort_order=${order}${start}`);
-        const { audit_logs: page, meta } = answer.json();
-        expect(page.length).toBeLessThanOrEqual(limit);
-        expect(meta.has_more).toBe(meta.next_cursor !== null);
-        seen.push(...page.map(({ id }: { id: number }) => id));
-        cursor = meta.next_cursor;
-      } while (cursor !== null);
-      expect(seen).toEqual(all);
-    }),
-    { numRuns: 8 },
-  );
-});
+test.each(['asc', 'desc'])(
+  'I39: page by page in any size shows every entry once: %s',
+  async (order) => {
+    const all = await ids(`?sort_order=${order}`);
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 8 }), async (limit) => {
+        const seen: number[] = [];
+        let cursor: number | null = null;
+        do {
+          const start: string = cursor === null ? '' : `&cursor=${cursor}`;
+          const answer = await get(`/audit_logs?limit=${limit}&sort_order=${order}${start}`);
+          const { audit_logs: page, meta } = answer.json();
+          expect(page.length).toBeLessThanOrEqual(limit);
+          expect(meta.has_more).toBe(meta.next_cursor !== null);
+          seen.push(...page.map(({ id }: { id: number }) => id));
+          cursor = meta.next_cursor;
+        } while (cursor !== null);
+        expect(seen).toEqual(all);
+      }),
+      { numRuns: 8 },
+    );
+  },
+);
 
 test.each([
   ['user_id=8', [4]],
@@ -96,7 +99,7 @@ test.each([
   ['end_time=2025-01-01T00:00:00Z', []],
   ['start_time=2026-03-01T12:00:02Z&user_id=7&ip_addr=10.&limit=1', [3]],
   ['object_type=user&cursor=5&user_id=7', [3]],
-])('%s', async (query, expected) => {
+])('I39: %s', async (query, expected) => {
   expect(await ids(`?${query}`)).toEqual(expected);
 });
 
@@ -165,7 +168,7 @@ test.each([
   ['object_type=a%00b', 422, 'object_type'],
   [`object_type=${'a'.repeat(201)}`, 422, 'object_type'],
   ['ip_addr=1&ip_addr=2', 400, 'ip_addr'],
-] as const)('%s is %i and names %s', async (query, status, field) => {
+] as const)('I39: %s is %i and names %s', async (query, status, field) => {
   const answer = await get(`/audit_logs?${query}`);
   const problem = expectProblem(
     answer,
@@ -180,7 +183,7 @@ test.each([
   );
 });
 
-test('each rule between fields names every field that it refuses', async () => {
+test('I39: each rule between fields names every field that it refuses', async () => {
   const { errors } = (await get('/audit_logs?action=created&attribute_name=a')).json();
   expect(errors.map(({ field }: { field: string }) => field)).toEqual(['action', 'attribute_name']);
 });

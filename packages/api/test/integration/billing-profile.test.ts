@@ -64,7 +64,6 @@ async function subscribe(): Promise<{ customerId: string; subscriptionId: string
     couponCode: null,
     prorationAtMs: simulator.state.now(),
     runId: 'run_2',
-    isPlanChange: false,
   };
   await ok(vendor.changeSubscription(subscriptionId, change, 'add'));
   return { customerId, subscriptionId };

@@ -156,6 +156,26 @@ describe('the state of a purchase', () => {
   });
 });
 
+test('the status of an invoice while the vendor is away is what we know of it', async () => {
+  await billing.setAccount("billing_rail = 'card'");
+  await billing.api.app.inject({
+    method: 'POST',
+    url: `${billing.base}/inbox_previews/payment_intent`,
+    headers: { authorization: `Bearer ${billing.api.a.token}` },
+    payload: { pack: 'pack_100' },
+  });
+  await sql`update runs set invoice_id = 'in_1'`.execute(billing.api.database);
+  const status = async () =>
+    (await billing.call('GET', '/inbox_previews/purchase_status?invoice_id=in_1')).json();
+  expect(await status()).toEqual({ invoice_id: 'in_1', status: 'draft' });
+  await sql`
+    insert into run_steps (account_id, run_id, step, attempt, state, idempotency_key, input, output, started_at)
+    select account_id, run_id, 'finalize', 1, 'done', 'key', '{}', '{}', now() from runs`.execute(
+    billing.api.database,
+  );
+  expect(await status()).toEqual({ invoice_id: 'in_1', status: 'open' });
+});
+
 test('a pending purchase keeps its price when the catalogue changes', async () => {
   const { run_id: runId } = (await billing.buyPack('pack_100')).json();
   const { rows } = await sql<{ content: { purchase: object } }>`

@@ -61,7 +61,7 @@ async function observe(call: () => Promise<Answer>) {
   return { ...shownBy(answer!), statements: sent.map(({ text }) => text) };
 }
 
-test("what is another's is answered as what is nobody's, after the same work, on every path", async () => {
+test("I35: what is another's is answered as what is nobody's, after the same work, on every path", async () => {
   const operations = listOperations(api).filter(
     ({ pathParameters, opensWith, path }) =>
       pathParameters.length > 0 &&
@@ -167,7 +167,7 @@ describe('signup', () => {
     expect(to).not.toContain(spent);
   });
 
-  test('wrong, used and unknown codes are refused alike, after the same work', async () => {
+  test('I36: wrong, used and unknown codes are refused alike, after the same work', async () => {
     const used = world.newAddress();
     const usedCode = await world.startedCode(used);
     await world.complete(used, usedCode);

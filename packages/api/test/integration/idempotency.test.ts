@@ -27,7 +27,7 @@ async function credentialCount(): Promise<number> {
   return rows[0]!.count;
 }
 
-test('a call sent again is answered byte for byte, secret included, and nothing is made', async () => {
+test('I38: a call sent again is answered byte for byte, secret included, and nothing is made', async () => {
   const key = newKey();
   const before = await credentialCount();
   const first = await create(key);
@@ -41,7 +41,7 @@ test('a call sent again is answered byte for byte, secret included, and nothing 
   expect(await credentialCount()).toBe(before + 1);
 });
 
-test('calls at the same time have one effect: one answer, the others wait or hear that it runs', async () => {
+test('I38: calls at the same time have one effect: one answer, the others wait or hear that it runs', async () => {
   const key = newKey();
   const before = await credentialCount();
   const answers = await Promise.all(Array.from({ length: 30 }, () => create(key)));
@@ -54,7 +54,7 @@ test('calls at the same time have one effect: one answer, the others wait or hea
   }
 });
 
-test('another body under the same key is 422 and does nothing', async () => {
+test('I38: another body under the same key is 422 and does nothing', async () => {
   const key = newKey();
   await create(key);
   const before = await credentialCount();
@@ -68,7 +68,7 @@ test('the order of the members is not another body', async () => {
   expect((await create(key, { type: TOKEN.type, name: TOKEN.name })).body).toBe(first.body);
 });
 
-test('a key belongs to its caller, its method and its path', async () => {
+test('I38: a key belongs to its caller, its method and its path', async () => {
   const key = newKey();
   const first = (await create(key)).json();
   const other = await create(key, TOKEN, first.secret);
@@ -88,11 +88,29 @@ test('a key belongs to its caller, its method and its path', async () => {
   expect(rotated.json().secret).not.toBe(first.secret);
 });
 
-test('what was refused is not kept: mended, it runs under the same key', async () => {
+test('I38: what was refused is not kept: mended, it runs under the same key', async () => {
   const key = newKey();
   const refused = await create(key, { name: 'a', type: 'app', environment_id: 2_000_000_000 });
   expectProblem(refused, 422, 'validation_failed');
   expect((await create(key)).statusCode).toBe(200);
+});
+
+test('I38: what failed before anything was done is not kept: once it can be, it runs under the same key', async () => {
+  const key = newKey();
+  await sql`alter table audit_chains rename to audit_chains_away`.execute(api.database);
+  const failed = await api.app.inject({
+    method: 'POST',
+    url: path,
+    headers: { authorization: `Bearer ${api.a.token}`, 'idempotency-key': key },
+    payload: TOKEN,
+  });
+  await sql`alter table audit_chains_away rename to audit_chains`.execute(api.database);
+  expect(failed.statusCode).toBeGreaterThanOrEqual(500);
+  const before = await credentialCount();
+  const done = await create(key);
+  expect(done.statusCode).toBe(200);
+  expect(done.headers['idempotent-replayed']).toBeUndefined();
+  expect(await credentialCount()).toBe(before + 1);
 });
 
 test('an answer without a body is sent again without one', async () => {

@@ -114,7 +114,7 @@ describe('the log', () => {
   });
 
   test.each(['asc', 'desc'] as const)(
-    'is paged %s by any number, while runs come and days are closed: nothing twice, nothing left out, one total',
+    'I32: is paged %s by any number, while runs come and days are closed: nothing twice, nothing left out, one total',
     async (order) => {
       for (let day = 1; day <= 8; day++) {
         setNoonOfMarch(api, day);
@@ -141,6 +141,31 @@ describe('the log', () => {
         expect(pageCount).toBe(Math.ceil(whole.total / limit));
         // Of closed days two entries, of the others three.
         expect(whole.total).toBe(limit <= 3 ? 3 * 2 + 5 * 3 : 5 * 2 + 3 * 3);
+      }
+    },
+  );
+
+  test.each(['asc', 'desc'] as const)(
+    'I32: is paged %s while runs come into its own range: each that was there is shown once, and none twice',
+    async (order) => {
+      setNoonOfMarch(api, 9);
+      const before = Array.from({ length: 9 }, (_, n) => `job-${n}`);
+      for (const job of before) {
+        await usage.record(job);
+        api.clock.nowMs += 1_000;
+      }
+      for (const limit of ['1', '2', '4']) {
+        const seen: string[] = [];
+        let page = await usage.log({ order, limit });
+        // Ascending, what comes meanwhile is at the end, and would never end.
+        for (let count = 0; count < 30; count++) {
+          seen.push(...page.entries.map((entry) => entry.preview_job_id!));
+          if (page.next_cursor === null) break;
+          if (count < 5) await usage.record(`more-${limit}-${count}`);
+          page = await usage.log({ order, limit, cursor: page.next_cursor });
+        }
+        expect(new Set(seen).size).toBe(seen.length);
+        expect(before.filter((job) => seen.includes(job))).toEqual(before);
       }
     },
   );

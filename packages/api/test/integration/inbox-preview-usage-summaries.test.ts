@@ -94,7 +94,7 @@ describe('the summaries', () => {
   });
 
   test.each(['trialing', 'paused', 'builder'])(
-    'of an account on a %s plan have an allowance of 0 of 0, and its history all the same',
+    'I34: of an account on a %s plan have an allowance of 0 of 0, and its history all the same',
     async (plan) => {
       const put = (tier: string, status: string) =>
         sql`update accounts set plan_tier = ${tier}, plan_status = ${status}

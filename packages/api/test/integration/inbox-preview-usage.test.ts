@@ -74,7 +74,7 @@ describe('the log and the summaries', () => {
     expect(refused.json().errors[0].field).toBe(field);
   });
 
-  test('refuse a workspace of another account as one that nobody has, and show a deleted one of the own', async () => {
+  test('I33: refuse a workspace of another account as one that nobody has, and show a deleted one of the own', async () => {
     await usage.record('job', 3);
     await sql`update environments set deleted_at = now() where account_id = ${tenant.accountId}`.execute(
       api.database,
@@ -98,7 +98,7 @@ describe('the log and the summaries', () => {
     }
   });
 
-  test('have no name for a user who is gone, and none at all where names cannot be found', async () => {
+  test('I33: have no name for a user who is gone, and none at all where names cannot be found', async () => {
     await usage.record('job', 3, { user_id: ada });
     await sql`delete from users where account_id = ${tenant.accountId}`.execute(api.database);
     const [entry] = (await usage.log()).entries;

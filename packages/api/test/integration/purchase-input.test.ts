@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { insertToken } from './api-under-test.ts';
 import { startBilling, type Billing } from './billing-world.ts';
+import { checkAgainst } from './documented-answers.ts';
 
 /** Taken out of every body as it is parsed (`body.ts`). */
 const DROPPED = ['__proto__', 'constructor'];
@@ -49,6 +50,7 @@ describe('what is refused before anything is started', () => {
     [{ skus: { add: ['a', 'a'] } }, 'skus.add'],
     [{ skus: { add: ['a'], replace: [] } }, 'skus.replace'],
     [{ skus: { add: ['a b'] } }, 'skus.add.0'],
+    [{ skus: { add: ['price_addon_ip_month', 'price_nobody_sells'] } }, 'skus.add.1'],
   ])('add-ons %j', async (body, field) => {
     await billing.setAccount("billing_rail = 'card'");
     const answer = await billing.call('POST', '/addons', { body });
@@ -137,6 +139,22 @@ describe('what is refused before anything is started', () => {
   });
 });
 
+test('I40: an answer that is not what the document says of it fails the suite, whichever test gets it', async () => {
+  const check = checkAgainst(billing.api.app.swagger());
+  const url = `${billing.base}/credits/balance`;
+  const answer = await billing.call('GET', '/credits/balance');
+  const { headers, statusCode } = answer;
+  const altered = (change: object) => ({
+    statusCode,
+    headers: { 'content-type': String(headers['content-type']) },
+    body: JSON.stringify({ ...answer.json(), ...change }),
+  });
+  expect(() => check('GET', url, altered({}))).not.toThrow();
+  expect(() => check('GET', url, altered({ balances: 'many' }))).toThrow('credits/balance 200');
+  expect(() => check('GET', url, altered({ as_of: undefined }))).toThrow('credits/balance 200');
+  expect(() => check('GET', url, { ...altered({}), statusCode: 201 })).toThrow('not documented');
+});
+
 test('I40: the deprecated ways say so on every answer, and name what has replaced them', async () => {
   for (const [method, path] of [
     ['POST', '/ai_credits/invoiced_purchase'],
@@ -158,6 +176,18 @@ test('I40: the deprecated ways say so on every answer, and name what has replace
       );
       expect(answer.headers['sunset']).toBeUndefined();
     }
+  }
+  const bought = await billing.call('POST', '/ai_credits/invoiced_purchase', {
+    body: { quantity: 1_000 },
+  });
+  const asked = await billing.call(
+    'GET',
+    `/ai_credits/invoiced_purchase_status?run_id=${bought.json().run_id}`,
+  );
+  for (const answer of [bought, asked]) {
+    expect(answer.statusCode).toBe(200);
+    expect(answer.headers['deprecation']).toBe('@1767225600');
+    expect(answer.headers['link']).toContain('rel="successor-version"');
   }
   const { paths } = billing.api.app.swagger() as {
     paths: Record<string, Record<string, { deprecated?: boolean }>>;

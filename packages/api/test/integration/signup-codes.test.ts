@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-test('fifty right codes at the same time make one account', async () => {
+test('I36: fifty right codes at the same time make one account', async () => {
   const email = world.newAddress();
   const code = await world.startedCode(email);
   const answers = await Promise.all(Array.from({ length: 50 }, () => world.complete(email, code)));
@@ -22,7 +22,7 @@ test('fifty right codes at the same time make one account', async () => {
   expect(await world.accountCountOf(email)).toBe(1);
 });
 
-test('wrong, expired, used, unknown and spent codes have one answer', async () => {
+test('I36: wrong, expired, used, unknown and spent codes have one answer', async () => {
   const used = world.newAddress();
   const usedCode = await world.startedCode(used);
   await world.complete(used, usedCode);
@@ -50,7 +50,7 @@ test('a code is good until ten minutes are over', async () => {
   expect((await world.complete(email, code)).statusCode).toBe(200);
 });
 
-test('after five wrong tries the right one is wrong too', async () => {
+test('I36: after five wrong tries the right one is wrong too', async () => {
   const email = world.newAddress();
   const code = await world.startedCode(email);
   for (let tries = 0; tries < 5; tries += 1)
@@ -72,7 +72,7 @@ test('tries at the same time are not more than five', async () => {
   expectProblem(await world.complete(email, code), 422, 'invalid_code');
 });
 
-test('a newer code takes the place of the older one', async () => {
+test('I36: a newer code takes the place of the older one', async () => {
   const email = world.newAddress();
   const older = await world.startedCode(email);
   let newer = await world.startedCode(email);

@@ -61,7 +61,7 @@ describe('an address to an account', () => {
     ]);
   });
 
-  test('neither the code nor the token is kept anywhere', async () => {
+  test('I36: neither the code nor the token is kept anywhere', async () => {
     const email = world.newAddress();
     const code = await world.startedCode(email);
     const { token } = (await world.complete(email, code)).json();

@@ -2,7 +2,8 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
+import { insertToken, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
+import { snapshotOf } from './changing-operations.ts';
 import {
   fillPath,
   keyOf,
@@ -18,7 +19,8 @@ const MARKER = 'belongs-to-b';
 let ownedByB: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
-  api = await startApi();
+  // Beside the answer, whenever it is done.
+  api = await startApi({ recordCredentialUse: async () => {} });
   ownedByB = await insertOwned(api, api.b, MARKER);
 });
 afterAll(() => api.close());
@@ -74,7 +76,7 @@ async function snapshotOfB(): Promise<string> {
   return texts.join('\n');
 }
 
-test('every operation on an id of B is 404 to A, as one that nobody has, and changes nothing', async () => {
+test('I35: every operation on an id of B is 404 to A, as one that nobody has, and changes nothing', async () => {
   const before = await snapshotOfB();
   const operations = operationsOfTenants().filter(
     ({ pathParameters }) => pathParameters.length > 0,
@@ -105,6 +107,23 @@ test('every operation on an id of B is 404 to A, as one that nobody has, and cha
     expect(ofBInA.message).toBe(expectProblem(ofNobodyInA, 404, 'not_found').message);
   }
   expect(await snapshotOfB()).toBe(before);
+});
+
+test('I35: a token that may only read is refused on every operation of its account that is no read', async () => {
+  await insertToken(api.database, api.b.accountId, 'sa_reader_of_b', { isReadOnly: true });
+  const before = await snapshotOf(api);
+  const operations = operationsOfTenants().filter(
+    ({ method, opensWith }) => method !== 'GET' && opensWith === 'account_token',
+  );
+  expect(operations.length).toBeGreaterThan(20);
+  for (const operation of operations) {
+    const answer = await api.call(operation.method, fillPath(operation, ownedBy), {
+      key: 'sa_reader_of_b',
+      ...(operation.takesBody && { body: goodBody(operation) }),
+    });
+    expectProblem(answer, 403, 'read_only');
+  }
+  expect((await snapshotOf(api)) === before).toBe(true);
 });
 
 test('no list of A holds anything of B, whatever it is filtered by', async () => {

@@ -72,7 +72,7 @@ async function beginRecording(day: string) {
   };
 }
 
-test('a run that is still being recorded when its day is closed is in the sums', async () => {
+test('I30: a run that is still being recorded when its day is closed is in the sums', async () => {
   setClock('2026-03-02T12:00:00Z');
   await usage.record('early', 2);
   const recording = await beginRecording('2026-03-02');
@@ -149,7 +149,7 @@ test('a day that cannot be summed is not closed: the mark and the sums come toge
   expect(await closed()).toEqual({ used: 2, refunded: 0, runs: 1 });
 });
 
-test('who reads while days are closed, by several workers, sees every run once', async () => {
+test('I30: who reads while days are closed, by several workers, sees every run once', async () => {
   for (let day = 1; day <= 20; day++) {
     setClock(`2026-03-${String(day).padStart(2, '0')}T12:00:00Z`);
     await usage.record(`a-${day}`, 2);

@@ -87,7 +87,7 @@ describe.each([
 
   let tenantCount = 0;
   test(
-    'log total = summary totals = sum of series = sum of groups = what was done',
+    'I29, I31: log total = summary totals = sum of series = sum of groups = what was done',
     { timeout: 120_000 },
     async () => {
       await fc.assert(

@@ -63,8 +63,15 @@ describe('events of the vendor', () => {
   });
 
   test('I22: of types that we have no use for are answered 200, and change nothing', async () => {
-    const other = payload.replace('invoice.paid', 'price.created');
-    expect((await send(other, sign(other))).statusCode).toBe(200);
-    expect(await kept()).toEqual([]);
+    const thin = { id: 'evt_2', object: 'v2.core.event', type: 'v2.core.account.updated' };
+    for (const other of [
+      payload.replace('invoice.paid', 'price.created'),
+      JSON.stringify(thin),
+      JSON.stringify({ ...thin, object: 'event', type: 'invoice.paid', data: { object: null } }),
+      JSON.stringify({ ...thin, object: 'event', type: 'balance.available', data: {} }),
+    ]) {
+      expect((await send(other, sign(other))).statusCode).toBe(200);
+      expect(await kept()).toEqual([]);
+    }
   });
 });

@@ -95,7 +95,7 @@ describe('a recorded change', () => {
     ]);
   });
 
-  test('is gone with the transaction that made it, and leaves no gap', async () => {
+  test('I37: is gone with the transaction that made it, and leaves no gap', async () => {
     const accountId = await openAccount();
     await rename(accountId, 'A', 'B');
     const failure = new Error('the change did not work out');
@@ -127,7 +127,7 @@ describe('a recorded change', () => {
     expect((await rowsOf(accountId)).map((row) => row.occurredAtMs)).toEqual([NOW_MS, NOW_MS]);
   });
 
-  test('of a secret leaves it nowhere in the row', async () => {
+  test('I37: of a secret leaves it nowhere in the row', async () => {
     const accountId = await openAccount();
     await database.transaction().execute((transaction) =>
       recordChange(
@@ -163,7 +163,7 @@ describe('a recorded change', () => {
   });
 });
 
-test('changes made at the same time are one chain without a gap, each account its own', async () => {
+test('I37: changes made at the same time are one chain without a gap, each account its own', async () => {
   const [first, second] = [await openAccount(), await openAccount()];
   await Promise.all(
     Array.from({ length: 60 }, (_, index) =>

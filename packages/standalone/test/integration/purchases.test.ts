@@ -154,6 +154,43 @@ test(
 );
 
 test(
+  'a plan at an amount that has changed is 409 `amount_changed`, charges nothing, and is bought at the right one',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const before = services.paid().length;
+    const buy = (amount: number) =>
+      services.call(INVOICED, '/plans/essentials_month', {
+        coupon_code: 'FIFTY',
+        expected_amount: { amount, currency: 'usd' },
+      });
+    const refused = await buy(4_999);
+    expect(refused).toMatchObject({
+      status: 409,
+      body: {
+        code: 'amount_changed',
+        message: 'The amount is not the one that was shown; nothing was charged.',
+        meta: { run_id: expect.stringMatching(/^run_/) },
+      },
+    });
+    const { run_id: runId } = (refused.body as unknown as { meta: { run_id: string } }).meta;
+    expect(await services.untilEnded(INVOICED, runId)).toMatchObject({
+      status: 'failed',
+      charged: null,
+    });
+    expect(services.paid()).toHaveLength(before);
+    expect((await services.call(INVOICED, '/info')).body).toMatchObject({
+      billing: { subscription: null },
+    });
+    const bought = await buy(5_000);
+    expect(bought).toMatchObject({
+      status: 200,
+      body: { subscription: { amount: { amount: 5_000, currency: 'usd' } } },
+    });
+    expect(services.paid()).toHaveLength(before + 1);
+  },
+);
+
+test(
   'a worker that is killed in the middle of a purchase leaves one charge and one grant',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
@@ -236,7 +273,7 @@ test(
     const program = fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url));
     const verify = () => runProgramUnderTest(program, services.settings);
     const agreed = await verify();
-    expect(agreed.output).toMatch(/ok {5}payment vendor: 7 purchases and \d+ invoices/);
+    expect(agreed.output).toMatch(/ok {5}payment vendor: 9 purchases and \d+ invoices/);
     expect(agreed.code).toBe(0);
     const [first] = services.paid();
     const invoice = services.simulator.state.get('invoice', first?.invoice);

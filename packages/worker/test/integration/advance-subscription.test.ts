@@ -1,5 +1,7 @@
 import { findBillingAccount } from '@sluice/database/account-plans';
 import type { Money } from '@sluice/domain/money';
+import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
+import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
 
@@ -26,6 +28,21 @@ const checkout = (
 const addons = (accountId: number, ...skus: string[]) =>
   world.start(accountId, 'card', 'addons', { type: 'addons', skus } as never);
 
+/** The vendor's and ours; what comes due at the vendor is done. */
+const moveClocks = (byMs: number) => {
+  world.simulator.state.advanceClock(byMs);
+  renewSubscriptions(world.simulator.state);
+  world.clock.aheadMs += byMs;
+};
+const untilRenewalMs = async (accountId: number): Promise<number> => {
+  const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
+  const found = await world.vendor.findSubscription(
+    customer.outcome === 'ok' ? customer.value! : '',
+  );
+  const subscription = found.outcome === 'ok' ? found.value! : undefined;
+  return subscription!.currentPeriodEndMs - world.simulator.state.now();
+};
+
 describe('a plan', () => {
   test('is subscribed to, charged with its coupon, and becomes the plan of the account', async () => {
     const accountId = await world.addAccount('pm_card_visa');
@@ -47,7 +64,7 @@ describe('a plan', () => {
   test('that is declined changes nothing', async () => {
     const accountId = await world.addAccount('pm_card_chargeCustomerFail');
     const run = await world.finish(await checkout(accountId, 'essentials_month'));
-    expect(run).toMatchObject({ status: 'failed', message: /declined/ });
+    expect(run).toMatchObject({ status: 'failed', message: expect.stringMatching(/declined/) });
     expect(await findBillingAccount(world.database, accountId)).toMatchObject({
       planId: 'premium_month',
     });
@@ -79,6 +96,73 @@ describe('a plan', () => {
       expect(world.succeeded()).toMatchObject([{ amount: 10_000, runId: run.runId }]);
     },
   );
+});
+
+test.each(['created', 'changed'])(
+  'a plan that is looked up after the subscription that it %s has renewed, or ended, tells its own invoice',
+  async (how) => {
+    const accountId = await world.addAccount('pm_card_visa');
+    if (how === 'changed') await world.finish(await checkout(accountId, 'essentials_month'));
+    for (const isEnded of [false, true]) {
+      world.simulator.faults.add({
+        kind: 'timeout_after',
+        method: 'POST',
+        path: '/subscriptions',
+        count: 1,
+      });
+      const run = await checkout(accountId, isEnded ? 'essentials_month' : 'premium_month');
+      expect(await world.advance(run)).toBe('waiting');
+      const [charge] = world.succeeded().filter((each) => each.runId === run.runId);
+      moveClocks(62 * 86_400_000);
+      for (const subscription of isEnded ? world.simulator.state.list('subscription') : [])
+        cancelSubscription(world.simulator.state, subscription);
+      const charges = world.charges().length;
+      const ended = await world.finish(run);
+      expect(ended).toMatchObject({
+        status: 'success',
+        result: { charged: { amount: charge?.amount ?? 0 } },
+      });
+      if (charge) expect(ended).toMatchObject({ result: { invoiceId: charge.invoice } });
+      expect(world.charges()).toHaveLength(charges);
+    }
+  },
+);
+
+test.each(['pm_card_chargeCustomerFail', 'pm_card_visa_chargeDeclined'])(
+  'a plan that the card %s of its checkout does not pay leaves the card on file that was there',
+  async (card) => {
+    const accountId = await world.addAccount('pm_card_visa');
+    const run = await world.finish(
+      await world.start(accountId, 'invoiced', 'checkout', {
+        type: 'checkout',
+        plan: plan('premium_month'),
+        quantity: 1,
+        couponCode: null,
+        paymentMethodId: card,
+        expectedAmount: null,
+      } as never),
+    );
+    expect(run).toMatchObject({ status: 'failed', message: expect.stringMatching(/declined/) });
+    // The renewal of what it has would charge that one.
+    const bought = await world.finish(await checkout(accountId, 'essentials_month'));
+    expect(bought).toMatchObject({ status: 'success' });
+  },
+);
+
+test('a plan that the vendor refuses to price ends, with nothing charged', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  await world.finish(await checkout(accountId, 'premium_month'));
+  await world.finish(await addons(accountId, 'price_addon_ip_month'));
+  const charges = world.charges().length;
+  // A yearly plan beside a monthly add-on is no subscription of the vendor's.
+  const shown = { amount: 1_000_000, currency: 'usd' };
+  const run = await checkout(accountId, 'premium_year', null, shown);
+  expect(await world.finish(run, 'after-intent:subscribe')).toMatchObject({
+    status: 'failed',
+    message: 'The payment could not be made. Check the payment method on file.',
+    result: { charged: null },
+  });
+  expect(world.charges()).toHaveLength(charges);
 });
 
 describe('a plan for which an amount was shown', () => {
@@ -185,10 +269,59 @@ describe('add-ons', () => {
     },
   );
 
+  test('whose purchase is looked up after a renewal tell their own invoice, not the renewal’s', async () => {
+    const accountId = await subscribed();
+    // The last hour of the month: what is left of it costs little, the next month costs all.
+    moveClocks((await untilRenewalMs(accountId)) - 3_600_000);
+    world.simulator.faults.add({
+      kind: 'timeout_after',
+      method: 'POST',
+      path: '/subscriptions/',
+      count: 1,
+    });
+    const run = await addons(accountId, 'price_addon_ip_month');
+    expect(await world.advance(run)).toBe('waiting');
+    const [charge] = world.succeeded().filter((each) => each.runId === run.runId);
+    // The vendor has forgotten the key, and has renewed meanwhile.
+    moveClocks(25 * 3_600_000);
+    expect(world.succeeded().at(-1)).toMatchObject({ runId: null });
+    const charges = world.charges().length;
+    expect(await world.finish(run)).toMatchObject({
+      status: 'success',
+      result: { charged: { amount: charge!.amount, currency: 'usd' }, invoiceId: charge!.invoice },
+    });
+    expect(charge!.amount).toBeLessThan(100);
+    expect(world.charges()).toHaveLength(charges);
+  });
+
+  test('that were taken away again at the vendor meanwhile are not bought a second time', async () => {
+    const accountId = await subscribed();
+    world.simulator.faults.add({
+      kind: 'timeout_after',
+      method: 'POST',
+      path: '/subscriptions/',
+      count: 1,
+    });
+    const run = await addons(accountId, 'price_addon_ip_month');
+    expect(await world.advance(run)).toBe('waiting');
+    const charges = world.charges().length;
+    for (const subscription of world.simulator.state.list('subscription'))
+      cancelSubscription(world.simulator.state, subscription);
+    moveClocks(25 * 3_600_000);
+    expect(await world.finish(run)).toMatchObject({
+      status: 'success',
+      result: { charged: { amount: 6_000 } },
+    });
+    expect(world.charges()).toHaveLength(charges);
+  });
+
   test('of an account without a subscription are refused', async () => {
     const run = await world.finish(
       await addons(await world.addAccount('pm_card_visa', 'card'), 'price_addon_ip_month'),
     );
-    expect(run).toMatchObject({ status: 'refused', message: /no subscription/ });
+    expect(run).toMatchObject({
+      status: 'refused',
+      message: expect.stringMatching(/no subscription/),
+    });
   });
 });

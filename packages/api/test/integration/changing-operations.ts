@@ -1,0 +1,117 @@
+/** Every operation that changes something, with what it takes to change it: for tests over all of them. */
+import { sql } from 'kysely';
+import { insertToken, type ApiUnderTest } from './api-under-test.ts';
+import { fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
+import { insertOwned, ownedBody } from './tenant-world.ts';
+
+/** Gives A one of everything, and the operator's staff a token and a partner. @returns A's, by path parameter. */
+export async function insertChangeable(
+  api: ApiUnderTest,
+): Promise<Readonly<Record<string, string>>> {
+  const owned = await insertOwned(api, api.a, 'a');
+  // So that another may be started.
+  await sql`update webhook_replays set state = 'done', ended_at = now()`.execute(api.database);
+  await insertToken(api.database, api.a.accountId, STAFF, { scopes: ['partners:write'] });
+  await sql`
+    insert into partners (partner_id, name, created_at) values ('partner_1', 'P', now())`.execute(
+    api.database,
+  );
+  return { ...owned, partner_id: 'partner_1' };
+}
+
+const STAFF = 'sa_staff';
+
+/** The request of an operation as A, or as staff where it is theirs. */
+export const requestOf = (
+  api: ApiUnderTest,
+  operation: Operation,
+  owned: Readonly<Record<string, string>>,
+  headers: Readonly<Record<string, string>> = {},
+) => ({
+  method: operation.method,
+  url: fillPath(operation, (name) => owned[name]!),
+  headers: {
+    authorization: `Bearer ${operation.path.includes('{partner_id}') ? STAFF : keyOf(operation, api.a)}`,
+    ...headers,
+    ...(operation.takesBody && { 'content-type': 'application/json' }),
+  },
+  ...(operation.takesBody && { payload: JSON.stringify(bodyOf(operation)) }),
+});
+
+/** All that are no reads, in an order in which what ends something comes after what needs it. */
+export const listChanging = (api: ApiUnderTest): Operation[] =>
+  listOperations(api)
+    .filter(({ method, path }) => method !== 'GET' && !ELSEWHERE.includes(path))
+    .toSorted((one, other) => rankOf(one) - rankOf(other));
+
+/** A part is deleted before its whole. */
+const rankOf = ({ method, path }: Operation): number =>
+  method === 'DELETE' ? 2 + 1 / path.length : Number(/cancel|promote/.test(path));
+
+/** Every row of every table but those of the keys themselves and of how many calls were made. */
+export async function snapshotOf(api: ApiUnderTest): Promise<string> {
+  const { rows: tables } = await sql<{ name: string }>`
+    select c.relname as name from pg_class c
+     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname not in ('idempotency_keys', 'call_counts')
+     order by 1`.execute(api.database);
+  const contents = tables.map(
+    ({ name }) =>
+      sql`select ${name} as name, coalesce(jsonb_agg(to_jsonb(t) order by to_jsonb(t)::text), '[]') as rows from ${sql.table(name)} t`,
+  );
+  const { rows } = await sql`${sql.join(contents, sql` union all `)}`.execute(api.database);
+  return JSON.stringify(rows);
+}
+
+/** Bodies that buy something; of accounts of the rail that the path is for. */
+const PURCHASES: Readonly<Record<string, { rail: 'card' | 'invoiced'; body: object }>> = {
+  addons: { rail: 'card', body: { skus: { add: ['price_addon_ip_month'] } } },
+  'ai_credits/invoiced_purchase': { rail: 'invoiced', body: { quantity: 1_000 } },
+  'ai_credits/payment_intent': { rail: 'card', body: { quantity: 1_000 } },
+  'builder_credits/payment_intent': { rail: 'card', body: { quantity: 1_000 } },
+  'credits/purchase': { rail: 'invoiced', body: { llm: { quantity: 1_000 } } },
+  'downgrade-to-builder': { rail: 'card', body: {} },
+  'inbox_previews/invoiced_purchase': { rail: 'invoiced', body: { pack: 'pack_100' } },
+  'inbox_previews/payment_intent': { rail: 'card', body: { pack: 'pack_100' } },
+  'plans/{plan_id}': { rail: 'invoiced', body: {} },
+};
+
+const purchaseOf = ({ path }: Pick<Operation, 'path'>) =>
+  PURCHASES[path.split('/billing/')[1] ?? ''];
+
+/** A new purchase needs an empty lane, and the plan that its route is for. */
+export async function prepareChange(
+  api: ApiUnderTest,
+  operation: Pick<Operation, 'path'>,
+): Promise<void> {
+  const purchase = purchaseOf(operation);
+  if (!purchase) return;
+  const isTrial = operation.path.endsWith('downgrade-to-builder');
+  await sql`update runs set status = 'failed', finished_at = now()`.execute(api.database);
+  await sql`
+    update accounts
+       set billing_rail = ${purchase.rail}, plan_id = ${isTrial ? 'essentials_month' : 'premium_year'},
+           plan_tier = ${isTrial ? 'essentials' : 'premium'}, plan_status = ${isTrial ? 'trialing' : 'active'}
+     where account_id = ${api.a.accountId}`.execute(api.database);
+}
+
+function bodyOf(operation: Operation): object {
+  if (operation.path.endsWith('/replays')) return { since: 0 };
+  if (operation.path.endsWith('/secrets')) return {};
+  // What it says already would be no change.
+  return purchaseOf(operation)?.body ?? ownedBody(operation, 'another');
+}
+
+/** What cannot be shown here: these need the payment vendor to answer, its signature, or the mailed code (below). */
+const ELSEWHERE = [
+  '/v1/accounts/{account_id}/billing/payment_method/default',
+  '/v1/vendor_events',
+  '/v1/account_signup/code',
+];
+/** No worker runs here: the purchase is started, and what waits for its invoice or its end says so. */
+const WAITING: Readonly<Record<string, number>> = {
+  'ai_credits/payment_intent': 503,
+  'builder_credits/payment_intent': 503,
+  'inbox_previews/payment_intent': 503,
+  'plans/{plan_id}': 409,
+};
+export const waitingStatusOf = ({ path }: Operation) => WAITING[path.split('/billing/')[1] ?? ''];

@@ -1,0 +1,35 @@
+import { Stripe } from 'stripe';
+import { expect, test } from 'vitest';
+import { callStripe } from '../src/stripe-outcome.ts';
+
+const raw = (statusCode: number, code: string, type = 'invalid_request_error') => ({
+  message: 'a',
+  statusCode,
+  code,
+  type: type as 'invalid_request_error',
+});
+const failWith = (what: Error) => () => Promise.reject(what);
+const { StripeCardError, StripeInvalidRequestError } = Stripe.errors;
+
+test.each([
+  [new StripeInvalidRequestError(raw(400, 'invoice_payment_intent_requires_action'))],
+  [
+    new StripeCardError(
+      raw(402, 'subscription_payment_intent_requires_action', 'card_error') as never,
+    ),
+  ],
+  [new StripeCardError(raw(402, 'authentication_required', 'card_error') as never)],
+])(
+  'a card whose issuer asks for the cardholder is declined as such, whatever is paid',
+  async (thrown) => {
+    expect(await callStripe(failWith(thrown))).toEqual({
+      outcome: 'declined',
+      declineCode: 'authentication_required',
+    });
+  },
+);
+
+test('what is no answer of the vendor is not taken for one', async () => {
+  const bug = new TypeError('a bug of ours');
+  await expect(callStripe(failWith(bug))).rejects.toBe(bug);
+});
