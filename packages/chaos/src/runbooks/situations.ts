@@ -199,7 +199,7 @@ export const situations: Readonly<Record<string, Situation>> = {
     async begin(world) {
       await delivered(world, 1);
       for (const worker of world.processes.worker) void worker.kill('SIGSTOP');
-      await world.traffic.more(60);
+      await world.traffic.more(25);
     },
     end: refusesNothing,
   },
@@ -223,7 +223,7 @@ export const situations: Readonly<Record<string, Situation>> = {
             () => false,
           )
         );
-      await world.traffic.more(60);
+      await world.traffic.more(25);
     },
     end: refusesNothing,
   },

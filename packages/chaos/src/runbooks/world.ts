@@ -60,6 +60,8 @@ export interface WorldOptions {
 export const CHECKOUT = fileURLToPath(new URL('../../../../', import.meta.url));
 const mainOf = (service: Service) => join(CHECKOUT, 'packages', service, 'src/main.ts');
 const run = promisify(execFile);
+/** Of a disk of its own: room that is given up first. */
+const BALLAST_MEBIBYTES = 32;
 const DATABASE_NAME = 'runbook';
 const SERVICES = ['intake', 'api', 'worker'] as const;
 
@@ -99,6 +101,7 @@ async function openWorld(
     const disk = join(directory, 'disk');
     await mountDisk(disk, diskSizeMebibytes, postgres.pid);
     closes.push(() => run('umount', ['--lazy', disk]));
+    await run('fallocate', ['-l', `${BALLAST_MEBIBYTES}M`, join(disk, 'ballast')]);
     await sql`create tablespace small location ${sql.lit(join(disk, 'data'))}`.execute(server);
     await sql`create database ${sql.ref(DATABASE_NAME)} tablespace small`.execute(server);
   }
@@ -210,6 +213,7 @@ async function openWorld(
     WEBHOOK: String(webhookId),
     CONTROL: controlUrl,
     BACKUP: join(directory, 'backup'),
+    BALLAST: join(directory, 'disk/ballast'),
   });
   closes.push(() => shell.close());
   await shell.run(`
