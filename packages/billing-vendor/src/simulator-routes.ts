@@ -120,6 +120,10 @@ function invoiceOf(call: VendorCall): VendorObject {
   return find(call, 'invoice', 'invoice');
 }
 
+const subscriptionOf = (invoice: VendorObject): unknown =>
+  (invoice['parent'] as { subscription_details: { subscription: string } } | null)
+    ?.subscription_details.subscription;
+
 const showInvoice =
   (call: VendorCall) =>
   (invoice: VendorObject): VendorObject =>
@@ -187,8 +191,11 @@ const ROUTES: Readonly<Record<string, Handler>> = {
   'POST /v1/invoices/create_preview': (call) => previewInvoice(call.state, call.body),
   'GET /v1/invoices': (call) => {
     const status = textOf(call.body['status']);
+    const subscription = textOf(call.body['subscription']);
     const isWanted = (invoice: VendorObject) =>
-      ofCustomer(call)(invoice) && (status === undefined || invoice['status'] === status);
+      ofCustomer(call)(invoice) &&
+      (status === undefined || invoice['status'] === status) &&
+      (subscription === undefined || subscriptionOf(invoice) === subscription);
     return list(call, 'invoice', isWanted, showInvoice(call));
   },
   'GET /v1/invoices/:id': (call) => showInvoice(call)(invoiceOf(call)),

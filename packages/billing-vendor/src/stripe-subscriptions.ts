@@ -89,20 +89,24 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
 
     findSubscriptionOfRun: (customerId, runId) =>
       callStripe(async () => {
-        const ofCustomer = { customer: customerId, limit: LOOKUP_COUNT_MAX } as const;
         const { data: subscriptions } = await stripe.subscriptions.list({
-          ...ofCustomer,
+          customer: customerId,
           status: 'all',
+          limit: LOOKUP_COUNT_MAX,
         });
-        const { data: invoices } = await stripe.invoices.list(ofCustomer);
-        const invoice = invoices.findLast((each) => toInvoice(each).runId === runId);
-        // Either may have gone since: an item can be taken away, and not every change is invoiced.
-        const found = subscriptions.find(
-          (each) =>
-            each.items.data.some((item) => item.metadata['run_id'] === runId) ||
-            (invoice?.status === 'paid' && toInvoice(invoice).subscriptionId === each.id),
-        );
-        return found ? withInvoiceOf(runId, found, invoice) : null;
+        for (const subscription of subscriptions) {
+          const { data: invoices } = await stripe.invoices.list({
+            subscription: subscription.id,
+            limit: LOOKUP_COUNT_MAX,
+          });
+          // The first one: later ones of the same run would be about a change that made none.
+          const invoice = invoices.findLast((each) => toInvoice(each).runId === runId);
+          const hasItem = subscription.items.data.some((item) => item.metadata['run_id'] === runId);
+          // Either may be missing: an item can be taken away, and not every change is invoiced.
+          if (hasItem || invoice?.status === 'paid')
+            return withInvoiceOf(runId, subscription, invoice);
+        }
+        return null;
       }),
 
     readSubscription: (subscriptionId) =>

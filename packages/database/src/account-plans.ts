@@ -38,19 +38,25 @@ export async function findBillingAccount(
   return rows[0];
 }
 
-/** Puts the account on a plan that it has paid for. */
+/** Puts the account on a plan that it has paid for. @returns the one that it was on. */
 export async function updateAccountPlan(
   transaction: Transaction<Tables>,
   accountId: number,
   plan: Pick<Plan, 'id' | 'name' | 'tier'>,
   nowMs: number,
-): Promise<void> {
-  await sql`
-    update accounts
+): Promise<string | undefined> {
+  const { rows } = await sql<{ planId: string }>`
+    with before as (
+      select account_id, plan_id from accounts where account_id = ${accountId} for update
+    )
+    update accounts a
        set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
            plan_status = 'active', status = case when status = 'closed' then status else 'active' end,
            trial_ends_at = null, updated_at = ${new Date(nowMs)}
-     where account_id = ${accountId}`.execute(transaction);
+      from before
+     where a.account_id = before.account_id
+    returning before.plan_id as "planId"`.execute(transaction);
+  return rows[0]?.planId;
 }
 
 export interface AccountStanding {

@@ -11,7 +11,7 @@ import type { StepName } from '@sluice/domain/run-workflow';
 import type { Transaction } from 'kysely';
 import { checkoutOf, type StepOutput } from './run-step.ts';
 import { AMOUNT_CHANGED } from './subscription-steps.ts';
-import { recordEnding } from './record-ending.ts';
+import { recordEnding, type Ending } from './record-ending.ts';
 
 interface EndRunDeps {
   readonly database: Database;
@@ -64,8 +64,9 @@ export async function endRunByStep(
     status: RunEnding,
     message: string | null,
     result: RunResult,
+    bought: Pick<Ending, 'plan'> = {},
   ): Promise<'ended'> => {
-    await recordEnding(transaction, run, { status, message, result }, nowMs);
+    await recordEnding(transaction, run, { status, message, result, ...bought }, nowMs);
     return 'ended';
   };
   if (step === 'inspect') {
@@ -88,14 +89,14 @@ export async function endRunByStep(
   }
   if (step === 'subscribe' && known.subscription) {
     const { plan } = checkoutOf(run.content);
-    await updateAccountPlan(transaction, run.accountId, plan, nowMs);
+    const before = await updateAccountPlan(transaction, run.accountId, plan, nowMs);
     const { subscription } = known;
     const result = {
       charged: known.charged ?? null,
       invoiceId: subscription.latestInvoiceId,
       subscription,
     };
-    return end('success', null, result);
+    return end('success', null, result, { plan: { before, after: plan.id } });
   }
   return 'advanced';
 }

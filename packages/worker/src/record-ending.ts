@@ -17,6 +17,8 @@ export interface Ending {
   /** Safe to show the customer. */
   readonly message: string | null;
   readonly result: RunResult;
+  /** The plan that it has brought, and the one before. */
+  readonly plan?: { readonly before: string | undefined; readonly after: string };
 }
 
 /**
@@ -39,16 +41,30 @@ export async function recordEnding(
       purchaseEndedEvent({ ...run, ...ending }, environmentId, nowMs),
     ),
   );
+  const origin = { actor: { type: 'system' }, runId: run.runId } as const;
   const purchase = { kind: run.kind, rail: run.rail };
   await recordChange(
     transaction,
     run.accountId,
-    { actor: { type: 'system' }, runId: run.runId },
+    origin,
     {
       objectType: 'purchase',
       objectId: run.runId,
       before: { ...purchase, status: run.status },
       after: { ...purchase, status: ending.status },
+    },
+    nowMs,
+  );
+  if (!ending.plan) return;
+  await recordChange(
+    transaction,
+    run.accountId,
+    origin,
+    {
+      objectType: 'account',
+      objectId: run.accountId,
+      before: { plan: ending.plan.before },
+      after: { plan: ending.plan.after },
     },
     nowMs,
   );

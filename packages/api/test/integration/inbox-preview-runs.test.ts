@@ -196,7 +196,7 @@ describe('a refund', () => {
     expect(await grants()).toEqual(['purchased: 2/3']);
   });
 
-  test('does not bring back to life what has expired meanwhile', async () => {
+  test('I10: does not bring back to life what has expired meanwhile', async () => {
     const expiresAtMs = api.clock.nowMs + 1_000;
     await grantPreviews(api, account, { amount: 3, key: 'a', expiresAtMs });
     await record();

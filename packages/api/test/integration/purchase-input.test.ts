@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { insertToken } from './api-under-test.ts';
 import { startBilling, type Billing } from './billing-world.ts';
@@ -9,10 +9,13 @@ import { checkAgainst } from './documented-answers.ts';
 const DROPPED = ['__proto__', 'constructor'];
 
 let billing: Billing;
-beforeEach(async () => {
+beforeAll(async () => {
   billing = await startBilling();
 });
-afterEach(() => billing.api.close());
+afterAll(() => billing.api.close());
+beforeEach(() =>
+  billing.setAccount("billing_rail = 'invoiced', plan_tier = 'premium', plan_status = 'active'"),
+);
 
 describe('what is refused before anything is started', () => {
   afterEach(async () => {

@@ -111,7 +111,7 @@ test(
 );
 
 test(
-  'a plan is answered with its subscription, then takes an add-on',
+  'I24: a plan whose checkout ends within its wait is answered with its subscription, then takes an add-on',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     await services.call(CARD, '/payment_method/default', { payment_method_id: 'pm_card_visa' });

@@ -1,5 +1,6 @@
 import { findBillingAccount } from '@sluice/database/account-plans';
 import type { Money } from '@sluice/domain/money';
+import { sql } from 'kysely';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
 import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -59,6 +60,15 @@ describe('a plan', () => {
       planTier: 'essentials',
     });
     expect(world.succeeded()).toMatchObject([{ amount: 5_000, runId: run.runId }]);
+    const { rows } = await sql<{ changes: unknown; runId: string }>`
+      select changes, run_id as "runId" from audit_logs
+       where account_id = ${accountId} and object_type = 'account'`.execute(world.database);
+    expect(rows).toMatchObject([
+      {
+        runId: run.runId,
+        changes: [{ attribute: 'plan', from: 'premium_month', to: 'essentials_month' }],
+      },
+    ]);
   });
 
   test('that is declined changes nothing', async () => {
