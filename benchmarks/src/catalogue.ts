@@ -10,9 +10,11 @@ import { benchBilling } from './billing.ts';
 import { benchDeliver } from './deliver.ts';
 import { benchEndToEnd } from './end-to-end.ts';
 import { benchFairness } from './fairness.ts';
+import { benchGrowth } from './growth.ts';
 import { benchIdle } from './idle.ts';
 import { benchImports } from './imports.ts';
 import { benchIntake } from './intake.ts';
+import { benchMemory } from './memory.ts';
 import { benchProcess } from './process.ts';
 import type { Report } from './report.ts';
 import { benchSoak } from './soak.ts';
@@ -101,7 +103,8 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     run: benchBacklog,
   },
   e2e: {
-    about: 'request → signed delivery received: the rate at which nothing piles up, and how late',
+    about:
+      'request → signed delivery received: the rate at which nothing piles up, and how late; against Fastify, BullMQ and undici',
     bars: { 'ours/wanted': { atLeast: 1 } },
     short: ['--seconds', '4'],
     run: benchEndToEnd,
@@ -114,6 +117,24 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     },
     short: ['--seconds', '10'],
     run: benchIdle,
+  },
+  growth: {
+    about:
+      'the cost of an event, of a delivery and of reads with 10⁴ and 10⁶ people and events stored',
+    bars: {
+      'worst of process, most/least': { atMost: 1.3 },
+      'worst of lane, most/least': { atMost: 1.3 },
+      'worst of reads, most/least': { atMost: 1.3 },
+    },
+    short: ['--sizes', '10000,200000', '--rounds', '10'],
+    run: benchGrowth,
+  },
+  memory: {
+    about:
+      'bytes of a queued event, of a delivery that is held back, of a webhook with nothing to do',
+    bars: {},
+    short: ['--events', '5000,20000', '--deliveries', '5000,20000', '--webhooks', '500,2500'],
+    run: benchMemory,
   },
   api: {
     about:

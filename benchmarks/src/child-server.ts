@@ -99,7 +99,14 @@ function startProcess(
     env: { SEALING_KEYS: BENCH_SEALING_KEYS, ...process.env, ...environment },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+  const endWithUs = (): void => void child.kill('SIGKILL');
+  process.once('exit', endWithUs);
+  const ended = new Promise<void>((resolve) =>
+    child.once('exit', () => {
+      process.off('exit', endWithUs);
+      resolve();
+    }),
+  );
   return { process: child, ended };
 }
 

@@ -3,7 +3,8 @@
  * and services, in turn: old new new old, so that a machine that gets slower or faster meanwhile does it
  * to both. The other revision stands in a git worktree in a temporary folder that is gone afterwards.
  */
-import { execFile } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,21 +35,22 @@ export async function compareRevisions(options: CompareOptions): Promise<boolean
   const directory = await mkdtemp(join(tmpdir(), 'sluice-compare-'));
   await chmod(directory, 0o711);
   const checkout = join(directory, 'old');
-  try {
-    console.log(`old: ${commit.slice(0, 9)} in ${checkout}; new: ${CHECKOUT} as it is`);
-    await run('git', ['worktree', 'add', '--detach', checkout, commit], { cwd: CHECKOUT });
-    await installDependencies(checkout);
-    let isComplete = true;
-    for (const benchmark of options.benchmarks)
-      isComplete = (await compareOne(checkout, benchmark, options)) && isComplete;
-    return isComplete;
-  } finally {
-    await run('git', ['worktree', 'remove', '--force', checkout], { cwd: CHECKOUT }).catch(
-      () => undefined,
-    );
-    await rm(directory, { recursive: true, force: true });
-    await run('git', ['worktree', 'prune'], { cwd: CHECKOUT });
-  }
+  // At the end of the process, which is also where an interrupt leads.
+  const remove = (): void => {
+    const git = (...arguments_: string[]) =>
+      spawnSync('git', ['worktree', ...arguments_], { cwd: CHECKOUT });
+    git('remove', '--force', checkout);
+    rmSync(directory, { recursive: true, force: true });
+    git('prune');
+  };
+  process.once('exit', remove);
+  console.log(`old: ${commit.slice(0, 9)} in ${checkout}; new: ${CHECKOUT} as it is`);
+  await run('git', ['worktree', 'add', '--detach', checkout, commit], { cwd: CHECKOUT });
+  await installDependencies(checkout);
+  let isComplete = true;
+  for (const benchmark of options.benchmarks)
+    isComplete = (await compareOne(checkout, benchmark, options)) && isComplete;
+  return isComplete;
 }
 
 async function compareOne(

@@ -3,18 +3,24 @@
  * the worker stores them and signs and posts a delivery for each, a receiver takes it. The rate goes up
  * step by step for as long as nothing piles up (`pipeline.ts`). Latency is from when an event was due to
  * be sent to its arrival, so that a source that is held up does not hide it.
+ *
+ * Then the same with what many would run in our place: Fastify adding a BullMQ job an event on the same
+ * Redis, and a BullMQ worker that inserts a row and posts it, signed, with undici; no order, no
+ * deduplication, no record of attempts. Ours waits meanwhile.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { copyRowsPerSecond, countOf, makeCopyTable, writeEventRows } from './copy-floor.ts';
 import { endpointOf, replaceWebhooks } from './delivery-world.ts';
 import { BATCH_SIZE, type EventSource } from './event-source.ts';
+import { startFastifyPipeline } from './end-to-end-fastify.ts';
 import { bestSustained, rampUp, startPipeline } from './pipeline.ts';
 import { startReceiver } from './receiver.ts';
 import type { Report } from './report.ts';
 import { withWorld, type World } from './world.ts';
 
 const PORTS = { intake: 18_120, worker: 18_121 };
+const FASTIFY_PORTS = { intake: 18_123, worker: 18_124 };
 const RECEIVER_PORT = 18_122;
 const COPIED_ROWS = 20_000;
 /** The rate that issue F asks for where COPY does 90,000 rows a second, and so of any machine. */
@@ -36,15 +42,34 @@ export async function benchEndToEnd(arguments_: string[]): Promise<Report> {
     await replaceWebhooks(world.database, [endpointOf(0, RECEIVER_PORT)]);
     const steps = await rampUp(pipeline, { ...load, label: 'ours' });
     const best = bestSustained(steps);
+    const fastify = await startFastifyPipeline(world, receiver, FASTIFY_PORTS);
+    const fastifySteps = await rampUp(fastify, { ...load, label: 'fastify-bullmq' });
+    const fastifyBest = bestSustained(fastifySteps);
     return {
       bench: 'e2e',
       ratios: {
         'ours/copy': best.rate / copy,
         'ours/wanted': best.rate / copy / WANTED_TO_COPY,
+        'ours/fastify-bullmq': best.rate / fastifyBest.rate,
       },
-      rates: { 'events, sustained': best.rate, 'copy rows': copy },
-      latencyMs: { p50: best.p50Ms, p99: best.p99Ms, 'p99.9': best.p999Ms },
-      details: { steps, batch_size: BATCH_SIZE, seconds: load.seconds },
+      rates: {
+        'events, sustained': best.rate,
+        'fastify-bullmq events, sustained': fastifyBest.rate,
+        'copy rows': copy,
+      },
+      latencyMs: {
+        p50: best.p50Ms,
+        p99: best.p99Ms,
+        'p99.9': best.p999Ms,
+        'fastify-bullmq p50': fastifyBest.p50Ms,
+        'fastify-bullmq p99': fastifyBest.p99Ms,
+      },
+      details: {
+        steps,
+        fastify_bullmq_steps: fastifySteps,
+        batch_size: BATCH_SIZE,
+        seconds: load.seconds,
+      },
       versions: world.versions,
     };
   });

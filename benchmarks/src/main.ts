@@ -9,6 +9,9 @@ import { compareRevisions } from './compare.ts';
 import { publish } from './report.ts';
 import { runSuite } from './suite.ts';
 
+// What is started ends with us, also when we are told to.
+process.once('SIGINT', () => process.exit(130)).once('SIGTERM', () => process.exit(143));
+
 const arguments_ = process.argv.slice(2);
 const isHelp = takeFlag(arguments_, '--help') || takeFlag(arguments_, '-h');
 const isShort = takeFlag(arguments_, '--short');
@@ -28,7 +31,7 @@ if (name !== undefined && name !== 'list' && !benchmark) {
     name === undefined
       ? Object.keys(CATALOGUE).filter((one) => CATALOGUE[one]?.isApart !== true)
       : [name];
-  process.exitCode = (await compareRevisions({
+  const comparing = compareRevisions({
     revision,
     times,
     benchmarks: names.map((one) => ({
@@ -38,9 +41,11 @@ if (name !== undefined && name !== 'list' && !benchmark) {
         ...arguments_,
       ],
     })),
-  }))
-    ? 0
-    : 1;
+  }).catch((error: Error) => {
+    console.error(error.message);
+    return false;
+  });
+  process.exitCode = (await comparing) ? 0 : 1;
 } else if (benchmark) {
   await publish(await benchmark.run([...(isShort ? benchmark.short : []), ...arguments_]), isKept);
 } else if (arguments_.length > 0) {

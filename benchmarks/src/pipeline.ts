@@ -61,7 +61,7 @@ export async function rampUp(
   { from, seconds, label }: { readonly from: number; readonly seconds: number; label: string },
 ): Promise<Step[]> {
   const steps: Step[] = [];
-  for (let rate = from; ; rate = Math.round(rate)) {
+  for (let rate = from; ;) {
     const step = await runStep(pipeline, rate, seconds);
     steps.push(step);
     const cpu = Object.entries(step.cpu).map(
@@ -70,16 +70,10 @@ export async function rampUp(
     console.log(
       `${label} ${String(rate).padStart(6)} events/s  ${step.isSustained ? 'sustained' : 'piles up '}  p50 ${step.p50Ms} ms  p99 ${step.p99Ms} ms  p99.9 ${step.p999Ms} ms  ${cpu.join(', ')}`,
     );
-    const isSustainable = steps.some(({ isSustained }) => isSustained);
-    if (!step.isSustained && (isSustainable || rate < LEAST_RATE)) return steps;
-    // Down for as long as none is sustained; the next one up has piled up already then.
-    if (
-      step.isSustained &&
-      steps.length > 1 &&
-      steps.every((one) => one === step || !one.isSustained)
-    )
-      return steps;
-    rate = step.isSustained ? rate * STEP : rate / STEP;
+    const isFound = steps.some(({ isSustained }) => isSustained !== step.isSustained);
+    // What lies between the two is not looked for.
+    if (isFound || rate < LEAST_RATE) return steps;
+    rate = Math.round(step.isSustained ? rate * STEP : rate / STEP);
   }
 }
 

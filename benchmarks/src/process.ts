@@ -12,10 +12,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import type { TrackEvent } from '@sluice/domain/operation';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { createLogger } from '@sluice/platform/logger';
-import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer, type Producer } from '@sluice/platform/queue';
 import { cpuSecondsOf, type ChildServer } from './child-server.ts';
 import {
@@ -26,35 +23,17 @@ import {
   writeEventRows,
 } from './copy-floor.ts';
 import { startGraphile } from './process-graphile.ts';
+import { addEvents, EVENT_DATA } from './queued-events.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
 const PERSON_COUNT = 1_000;
-const ENVIRONMENT_ID = 1;
 const BACKENDS = ['redis', 'postgres'] as const;
 type Backend = (typeof BACKENDS)[number];
 
 /** Of one round: a job takes it ten times as long as an event takes us. */
 const GRAPHILE_JOBS = 5_000;
-const EVENT_DATA = { plan: 'pro', amount: 42.5, currency: 'EUR', items: ['sku-1', 'sku-2'] };
-
-const newId = createIdGenerator(Date.now);
-
-/** The event of the intake benchmark, as its parser leaves it. */
-function event(index: number): TrackEvent {
-  return {
-    type: 'event.track',
-    kind: 'event',
-    environmentId: ENVIRONMENT_ID,
-    receivedAtMs: Date.now(),
-    person: { kind: 'id', value: `user-${index % PERSON_COUNT}` },
-    eventId: newId(),
-    name: 'Order Placed',
-    data: EVENT_DATA,
-    occurredAtMs: Date.UTC(2026, 10, 20, 10),
-  };
-}
 
 interface Round {
   readonly eventsPerSecond: number;
@@ -73,6 +52,12 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
   const rounds = Number(values.rounds);
   const eventCount = Number(values.events);
   const operationCount = Number(values.operations);
+  const queued = (count: number) => ({
+    count,
+    personCount: PERSON_COUNT,
+    shardCount: SHARD_COUNT,
+    operationsPerEnvelope: operationCount,
+  });
 
   return withWorld('full', async (world) => {
     const { database, databaseUrl, redisServer } = world;
@@ -115,7 +100,7 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
       const [pid] = worker.pids as [number];
       await emptyEvents(database);
       process.kill(pid, 'SIGSTOP');
-      const envelopeCount = await addEvents(producers[backend], count, operationCount);
+      const envelopeCount = await addEvents(producers[backend], queued(count));
       const cpuBefore = await cpuSecondsOf(pid);
       const startedAt = performance.now();
       process.kill(pid, 'SIGCONT');
@@ -130,7 +115,7 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
 
     // The people, and warm code on every side.
     for (const backend of BACKENDS) {
-      await addEvents(producers[backend], 20_000, operationCount);
+      await addEvents(producers[backend], queued(20_000));
       await untilQueuesAreEmpty(producers[backend]);
     }
     const file = await writeEventRows(database);
@@ -193,32 +178,6 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
       versions: world.versions,
     };
   });
-}
-
-/** As intake does under load: full envelopes, a shard's in order. @returns how many. */
-async function addEvents(
-  producer: Producer,
-  count: number,
-  operationCount: number,
-): Promise<number> {
-  const shards: TrackEvent[][] = Array.from({ length: SHARD_COUNT }, () => []);
-  let envelopeCount = 0;
-  const add = async (shard: number, least: number) => {
-    const operations = shards[shard] as TrackEvent[];
-    while (operations.length >= least) {
-      const part = operations.splice(0, operationCount);
-      envelopeCount++;
-      await producer.addEnvelopes([{ shard, envelope: { id: newId(), operations: part } }], false);
-    }
-  };
-  for (let index = 0; index < count; index++) {
-    const operation = event(index);
-    const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(operation), SHARD_COUNT);
-    (shards[shard] as TrackEvent[]).push(operation);
-    await add(shard, operationCount);
-  }
-  for (const shard of shards.keys()) await add(shard, 1);
-  return envelopeCount;
 }
 
 async function untilQueuesAreEmpty(producer: Producer): Promise<void> {

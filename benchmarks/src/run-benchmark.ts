@@ -38,11 +38,7 @@ export async function runBenchmark(
       // All of it has ended.
     }
   };
-  const onInterrupt = (): void => {
-    endGroup();
-    process.exit(130);
-  };
-  process.once('SIGINT', onInterrupt).once('SIGTERM', onInterrupt);
+  process.once('exit', endGroup);
   const deadline = setTimeout(endGroup, DEADLINE_MS);
   let report: PublishedReport | undefined;
   let errors = '';
@@ -53,7 +49,7 @@ export async function runBenchmark(
   });
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
   clearTimeout(deadline);
-  process.off('SIGINT', onInterrupt).off('SIGTERM', onInterrupt);
+  process.off('exit', endGroup);
   endGroup();
   const seconds = (performance.now() - startedAtMs) / 1_000;
   if (code === 0 && report) return { outcome: 'measured', report, seconds };

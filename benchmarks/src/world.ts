@@ -3,7 +3,7 @@
  * answered (`appendfsync always`), our services as processes of their own; all of it in a folder that is
  * gone afterwards.
  */
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createDatabase, type Database } from '@sluice/database/connection';
@@ -42,10 +42,12 @@ export type Service = 'intake' | 'worker' | 'api';
  * Runs `run` in a world of its own and takes it down, whatever comes of it.
  *
  * @param durability of Postgres: `full` where its writes are measured, `none` where it only has to be there.
+ * @param keptDirectory where Postgres' data stays for the next run; made when missing.
  */
 export async function withWorld<Result>(
   durability: 'full' | 'none',
   run: (world: World) => Promise<Result>,
+  { keptDirectory }: { readonly keptDirectory?: string } = {},
 ): Promise<Result> {
   const closers: (() => unknown)[] = [];
   const onClose = (close: () => unknown): void => void closers.push(close);
@@ -54,12 +56,13 @@ export async function withWorld<Result>(
     onClose(() => rm(directory, { recursive: true, force: true }));
     // Postgres does not run as root; its own account must reach its folder.
     await chmod(directory, 0o711);
+    if (keptDirectory !== undefined) await mkdir(keptDirectory, { recursive: true });
     const postgres = await startEmbeddedPostgres({
-      directory: join(directory, 'postgres'),
+      directory: keptDirectory ?? join(directory, 'postgres'),
       durability,
       onProgress: (line) => console.log(line),
     });
-    onClose(() => postgres.remove());
+    onClose(() => (keptDirectory === undefined ? postgres.remove() : postgres.stop()));
     const addDatabase = async (name: string) => {
       const opened = await openSeeded(postgres, name);
       onClose(() => opened.database.destroy());

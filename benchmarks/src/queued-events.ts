@@ -1,0 +1,77 @@
+/** Events as intake's parser leaves them, and envelopes of them on the queues. */
+import type { JsonObject } from '@sluice/domain/json';
+import type { TrackEvent } from '@sluice/domain/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import { createIdGenerator } from '@sluice/platform/new-id';
+import type { Producer } from '@sluice/platform/queue';
+
+const ENVIRONMENT_ID = 1;
+export const EVENT_DATA = {
+  plan: 'pro',
+  amount: 42.5,
+  currency: 'EUR',
+  items: ['sku-1', 'sku-2'],
+};
+
+export const newId = createIdGenerator(Date.now);
+
+/** The event of the intake benchmark. */
+export function trackEvent(personId: string, data: JsonObject = EVENT_DATA): TrackEvent {
+  return {
+    type: 'event.track',
+    kind: 'event',
+    environmentId: ENVIRONMENT_ID,
+    receivedAtMs: Date.now(),
+    person: { kind: 'id', value: personId },
+    eventId: newId(),
+    name: 'Order Placed',
+    data,
+    occurredAtMs: Date.UTC(2026, 10, 20, 10),
+  };
+}
+
+export interface QueuedEvents {
+  readonly count: number;
+  /** They are spread over so many. */
+  readonly personCount: number;
+  readonly shardCount: number;
+  readonly operationsPerEnvelope: number;
+  /** Of each event; absent: the same of all. */
+  readonly dataOf?: () => JsonObject;
+}
+
+/** Envelopes that go to the broker in one call. */
+const ENVELOPES_A_CALL = 100;
+
+/** As intake does under load: full envelopes, a shard's in order. @returns how many. */
+export async function addEvents(
+  producer: Producer,
+  { count, personCount, shardCount, operationsPerEnvelope, dataOf }: QueuedEvents,
+): Promise<number> {
+  const shards: TrackEvent[][] = Array.from({ length: shardCount }, () => []);
+  const waiting: Parameters<Producer['addEnvelopes']>[0][number][] = [];
+  let envelopeCount = 0;
+  const send = async (least: number) => {
+    if (waiting.length < least) return;
+    envelopeCount += waiting.length;
+    await producer.addEnvelopes(waiting.splice(0), false);
+  };
+  const take = async (shard: number, least: number) => {
+    const operations = shards[shard] as TrackEvent[];
+    while (operations.length >= least) {
+      const part = operations.splice(0, operationsPerEnvelope);
+      waiting.push({ shard, envelope: { id: newId(), operations: part } });
+      // Those of a thousand operations are a megabyte each.
+      await send(Math.ceil(ENVELOPES_A_CALL / operationsPerEnvelope));
+    }
+  };
+  for (let index = 0; index < count; index++) {
+    const operation = trackEvent(`user-${index % personCount}`, dataOf?.());
+    const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(operation), shardCount);
+    (shards[shard] as TrackEvent[]).push(operation);
+    await take(shard, operationsPerEnvelope);
+  }
+  for (const shard of shards.keys()) await take(shard, 1);
+  await send(1);
+  return envelopeCount;
+}
