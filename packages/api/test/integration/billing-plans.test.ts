@@ -1,7 +1,7 @@
 import { finishRun, lockRun } from '@sluice/database/runs';
 import type { RunResult } from '@sluice/domain/run-content';
 import { sql } from 'kysely';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
 
@@ -83,6 +83,51 @@ describe('a checkout', () => {
       expect(told).not.toHaveProperty('subscription');
     }
     expect(await status(runId, 'plan_id=essentials_month')).toMatchObject({ status: 'success' });
+  });
+
+  test('I25: callers who wait for one run hear 409 unless it bought their plan, so many of it, with their coupon', async () => {
+    let startCount = 0;
+    const newId = () => String(++startCount);
+    const patient = await startApi({}, { purchaseWaitMs: 15_000, newId });
+    onTestFinished(() => patient.close());
+    const { accountId, token } = patient.a;
+    const plans = `/v1/accounts/${accountId}/billing/plans`;
+    const wait = (plan: string, body: object = {}) =>
+      patient.call('POST', `${plans}/${plan}`, { key: token, body });
+    const waiting = [
+      wait('premium_month'),
+      wait('premium_month', { quantity: 2 }),
+      wait('premium_month', { coupon_code: 'FIFTY' }),
+      wait('premium_month', { expected_amount: { amount: 99, currency: 'usd' } }),
+      wait('essentials_month'),
+    ];
+    // All have begun to start one, and none is still at it.
+    await vi.waitFor(async () => {
+      expect(startCount).toBe(waiting.length);
+      const { rows } = await sql`
+        select from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid()
+           and xact_start is not null`.execute(patient.database);
+      expect(rows).toEqual([]);
+    });
+    const { rows } = await sql<{ runId: string }>`select run_id as "runId" from runs`.execute(
+      patient.database,
+    );
+    expect(rows).toHaveLength(1);
+    const { runId } = rows[0]!;
+    await patient.database.transaction().execute(async (transaction) => {
+      const key = { accountId, runId };
+      await lockRun(transaction, key);
+      const result = subscriptionTo('premium_month', null);
+      await finishRun(transaction, key, { status: 'success', message: null, result }, 0);
+    });
+    const [own, ...others] = await Promise.all(waiting);
+    expect(own!.json()).toMatchObject({ subscription: { plan_id: 'premium_month' } });
+    for (const other of others) {
+      expectProblem(other, 409, 'checkout_conflict');
+      expect(other.headers['retry-after']).toBeUndefined();
+      expect(other.json().meta.run_id).toBe(runId);
+    }
   });
 
   test('I26: that applied a coupon answers who named none', async () => {

@@ -4,15 +4,29 @@
  * fails a test. A file of its own: jsdom replaces the process's `fetch` dispatcher, which other clients
  * would notice.
  */
-import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
+import type { AddressInfo } from 'node:net';
+import { basename, dirname, join } from 'node:path';
 import { DEMO } from '@sluice/database/seed-demo';
-import { JSDOM } from 'jsdom';
+import { JSDOM, VirtualConsole } from 'jsdom';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
 
 type Call = (...arguments_: unknown[]) => Promise<unknown>;
-type Method = 'alias' | 'group' | 'identify' | 'page' | 'pageview' | 'screen' | 'track';
+type Method =
+  | 'alias'
+  | 'group'
+  | 'identify'
+  | 'page'
+  | 'pageview'
+  | 'screen'
+  | 'track'
+  | 'trackClick'
+  | 'trackForm'
+  | 'trackLink'
+  | 'trackSubmit';
 interface AnalyticsBrowser {
   load(settings: { writeKey: string; cdnURL: string }): Promise<[Record<Method, Call>]>;
 }
@@ -24,13 +38,12 @@ const LOCAL_METHODS = [
   'queryString', 'ready', 'register', 'reset', 'setAnonymousId', 'storage', 'timeout', 'use', 'VERSION',
 ]; // prettier-ignore
 
-/**
- * Listeners on elements that call `track`. They are in a part of the client that it loads from where it
- * came from itself, which no page of jsdom's can.
- */
-const LISTENER_METHODS = ['trackClick', 'trackForm', 'trackLink', 'trackSubmit'];
+/** An element each for the calls that listen. A page of jsdom's cannot leave, nor submit: its console says so, unheard. */
+const LISTENED = `<a id="trackLink" href="#bought"></a><a id="trackClick" href="#looked"></a>
+  <form id="trackForm"></form><form id="trackSubmit"></form>`;
 
 let fleet: Fleet;
+let scripts: Server;
 let page: JSDOM;
 let analytics: Record<Method, Call>;
 /** `METHOD /path status` of every request of the page. */
@@ -38,16 +51,18 @@ const exchanges: string[] = [];
 
 beforeAll(async () => {
   fleet = await startFleet();
-  page = new JSDOM('<title>Shop</title>', {
+  scripts = await serveClient();
+  const { port } = scripts.address() as AddressInfo;
+  const src = `http://127.0.0.1:${port}/v1/analytics-js/snippet/any/analytics.min.js`;
+  page = new JSDOM(`<title>Shop</title><body>${LISTENED}<script src="${src}"></script>`, {
     url: 'http://shop.example/pricing',
-    runScripts: 'outside-only',
+    runScripts: 'dangerously',
+    resources: 'usable',
     pretendToBeVisual: true,
+    virtualConsole: new VirtualConsole(),
   });
   noteExchanges();
-  const script = createRequire(import.meta.url).resolve(
-    '@customerio/cdp-analytics-browser/dist/umd/index.js',
-  );
-  page.window.eval(readFileSync(script, 'utf8'));
+  await new Promise((resolve) => page.window.addEventListener('load', resolve));
   const { AnalyticsNext } = page.window as unknown as {
     AnalyticsNext: { AnalyticsBrowser: AnalyticsBrowser };
   };
@@ -58,8 +73,28 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   page.window.close();
+  scripts.close();
   await fleet.close();
 });
+
+/**
+ * The published script, at a path that it knows itself by, and the parts of it that it then loads from the same
+ * host when they are needed.
+ */
+async function serveClient(): Promise<Server> {
+  const script = createRequire(import.meta.url).resolve(
+    '@customerio/cdp-analytics-browser/dist/umd/index.js',
+  );
+  const server = createServer((request, response) => {
+    const name = basename(request.url ?? '');
+    readFile(name === 'analytics.min.js' ? script : join(dirname(script), name)).then(
+      (part) => response.setHeader('Content-Type', 'text/javascript').end(part),
+      () => response.writeHead(404).end(),
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return server;
+}
 
 function noteExchanges(): void {
   const { prototype } = page.window.XMLHttpRequest;
@@ -137,6 +172,26 @@ const ROWS: readonly Row[] = [
   },
 ];
 
+/** The client listens on the element, and what is done to it is tracked. */
+const listened = (method: Method, act: 'click' | 'submit'): Row => ({
+  method,
+  async send() {
+    const element = page.window.document.getElementById(method) as HTMLElement;
+    await analytics[method](element, `by ${method}`, { colour: 'green' });
+    element.dispatchEvent(new page.window.Event(act, { bubbles: true, cancelable: true }));
+  },
+  sent: 'POST /v1/t 200',
+  effect: async () =>
+    expect(await fleet.event('b-1', `by ${method}`)).toMatchObject({ data: { colour: 'green' } }),
+});
+
+const LISTENING_ROWS = [
+  listened('trackLink', 'click'),
+  listened('trackClick', 'click'),
+  listened('trackForm', 'submit'),
+  listened('trackSubmit', 'submit'),
+];
+
 test('loads its settings from us, and what a visitor did becomes the person’s', async () => {
   expect(exchanges).toEqual([`GET /v1/projects/${DEMO.writeKey}/settings 200`]);
   await analytics.track('looked around');
@@ -158,7 +213,7 @@ describe('AnalyticsBrowser', () => {
     await vi.waitFor(() => fleet.customer('b-former'), WAIT);
   });
 
-  test.each(ROWS)('$method → $sent', async ({ send, sent, effect }) => {
+  test.each([...ROWS, ...LISTENING_ROWS])('$method → $sent', async ({ send, sent, effect }) => {
     const before = exchanges.length;
     await send();
     await vi.waitFor(() => expect(exchanges.slice(before)).toEqual([sent]), WAIT);
@@ -173,7 +228,8 @@ describe('AnalyticsBrowser', () => {
       prototype = Object.getPrototypeOf(prototype)
     )
       for (const name of Object.getOwnPropertyNames(prototype)) methods.add(name);
-    const listed = [...ROWS.map(({ method }) => method), ...LOCAL_METHODS, ...LISTENER_METHODS];
+    const rows = [...ROWS, ...LISTENING_ROWS];
+    const listed = [...rows.map(({ method }) => method), ...LOCAL_METHODS];
     expect(listed.toSorted()).toEqual([...methods].toSorted());
   });
 });
