@@ -1,5 +1,6 @@
 /** The API process: settings, resources in order, the server. */
 import { randomBytes } from 'node:crypto';
+import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
@@ -106,7 +107,14 @@ metrics.counter(
   () => failureCount,
 );
 
-const vendor = createStripeVendor(openVendorClient(settings));
+const vendorCalls = new Map<string, number>();
+metrics.counterBy(
+  'outcome',
+  'sluice_vendor_calls_total',
+  'Calls of the payment vendor: ok, declined, refused, or unknown where no answer came that says',
+  () => vendorCalls,
+);
+const vendor = countVendorCalls(createStripeVendor(openVendorClient(settings)), vendorCalls);
 const billing = {
   database,
   vendor,

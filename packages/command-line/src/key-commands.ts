@@ -32,7 +32,7 @@ export function addKeyCommands(
         'type',
         'name',
         'environment_id',
-        'status',
+        'revoked_at',
       ]);
     });
   keys

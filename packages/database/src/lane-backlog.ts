@@ -12,11 +12,13 @@ import type { DatabaseOrTransaction } from './connection.ts';
 export interface LaneBacklog {
   readonly laneCount: number;
   readonly deliveryCount: number;
+  /** Requests that they may have under way, all together. */
+  readonly windowCount: number;
   /** When the oldest of them was logged; null where there is none. */
   readonly oldestAtMs: number | null;
 }
 
-const NOTHING: LaneBacklog = { laneCount: 0, deliveryCount: 0, oldestAtMs: null };
+const NOTHING: LaneBacklog = { laneCount: 0, deliveryCount: 0, windowCount: 0, oldestAtMs: null };
 
 /** By state. What a disabled webhook holds is nobody's work, and not counted. */
 export async function findLaneBacklog(
@@ -26,10 +28,12 @@ export async function findLaneBacklog(
     state: 'healthy' | 'failing';
     laneCount: string;
     deliveryCount: string;
+    windowCount: string;
     oldestAt: Date;
   }>`
     select lanes.state, count(*) as "laneCount",
            sum(lanes.last_sequence - lanes.cursor_sequence) as "deliveryCount",
+           sum(lanes.send_window) as "windowCount",
            min(head.appended_at) as "oldestAt"
       from lanes
       join delivery_log as head
@@ -44,6 +48,7 @@ export async function findLaneBacklog(
       : {
           laneCount: Number(row.laneCount),
           deliveryCount: Number(row.deliveryCount),
+          windowCount: Number(row.windowCount),
           oldestAtMs: row.oldestAt.getTime(),
         };
   };

@@ -44,7 +44,7 @@ export interface BatcherOptions {
   readonly newId: () => string;
   /** Request bytes held in memory before `add` refuses. */
   readonly pendingSizeBytesMax: number;
-  readonly onCommitFailure: (error: unknown) => void;
+  readonly onCommitFailure: (error: unknown, envelopes: readonly ShardEnvelope[]) => void;
   /** Asked once a flush; absent: nothing is traced. */
   readonly traceFlush?: (envelopes: readonly ShardEnvelope[]) => TracedFlush | undefined;
 }
@@ -194,7 +194,7 @@ export class Batcher {
     try {
       await this.#options.commit(traced?.envelopes ?? envelopes, isAtomic, arrivedAtMs);
     } catch (error) {
-      this.#options.onCommitFailure(error);
+      this.#options.onCommitFailure(error, envelopes);
       outcome = 'unavailable';
     }
     traced?.end(outcome);

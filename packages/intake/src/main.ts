@@ -9,7 +9,7 @@ import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
-import { openProducer } from '@sluice/platform/queue';
+import { openProducer, type ShardEnvelope } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
 import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
@@ -99,15 +99,26 @@ lifecycle.defer('key refresh', () => keyRefresh.stop());
 /** A full spill refuses thousands of flushes a second; one line a second says it. */
 const FAILURE_LINE_INTERVAL_MS = 1_000;
 let failureLineAtMs = 0;
+const idsOf = (envelopes: readonly ShardEnvelope[]): string[] =>
+  envelopes.map(({ envelope }) => envelope.id);
 const batcher = new Batcher({
   shardCount: settings.SHARD_COUNT,
-  commit: (envelopes, isAtomic, arrivedAtMs) => committer.commit(envelopes, isAtomic, arrivedAtMs),
+  commit: logger.isLevelEnabled('debug')
+    ? async (envelopes, isAtomic, arrivedAtMs) => {
+        await committer.commit(envelopes, isAtomic, arrivedAtMs);
+        logger.debug({ envelopeIds: idsOf(envelopes) }, 'committed');
+      }
+    : (envelopes, isAtomic, arrivedAtMs) => committer.commit(envelopes, isAtomic, arrivedAtMs),
   newId,
   pendingSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
-  onCommitFailure: (error) => {
+  onCommitFailure: (error, envelopes) => {
     if (now() - failureLineAtMs < FAILURE_LINE_INTERVAL_MS) return;
     failureLineAtMs = now();
-    logger.error({ error }, 'calls are refused: neither the broker nor the spill takes them');
+    const envelopeIds = idsOf(envelopes);
+    logger.error(
+      { error, envelopeIds },
+      'calls are refused: neither the broker nor the spill takes them',
+    );
   },
   ...(callTracer && { traceFlush: (envelopes) => callTracer.traceFlush(envelopes) }),
 });
@@ -170,19 +181,25 @@ const credentials = {
   recordUnauthorized: (source: string, environmentId: number | undefined) =>
     unauthorized.record(source, environmentId),
 };
+const rateLimiter =
+  settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
+    ? undefined
+    : new RateLimiter({
+        perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
+        windowSeconds: settings.INTAKE_RATE_LIMIT_WINDOW_SECONDS,
+      });
+metrics.counter(
+  'sluice_intake_rate_limited_total',
+  'Calls put off because their workspace was beyond its rate',
+  () => rateLimiter?.refusedCount ?? 0,
+);
 const acceptDependencies = {
   ...credentials,
   saveTestedKey: (key: TestKey) =>
     void testedKeys.set(`${key.environmentId} ${key.credentialId}`, key),
   batcher,
   tail,
-  rateLimiter:
-    settings.INTAKE_RATE_LIMIT_PER_SECOND === 0
-      ? undefined
-      : new RateLimiter({
-          perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
-          windowSeconds: settings.INTAKE_RATE_LIMIT_WINDOW_SECONDS,
-        }),
+  rateLimiter,
   retryAfterSeconds: () => committer.retryAfterSeconds(),
   now,
   newId,
@@ -197,7 +214,8 @@ const server = await startServer({
   collectedSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
   accept,
   ...(callTracer && {
-    acceptTraced: (call, traceparent) => callTracer.acceptCall(accept, call, traceparent),
+    acceptTraced: (call, traceparent, requestId) =>
+      callTracer.acceptCall(accept, call, traceparent, requestId),
   }),
   streams: {
     ...acceptDependencies,

@@ -75,6 +75,8 @@ export function takeToken(
 export class RateLimiter {
   readonly #policy: RatePolicy;
   readonly #buckets = new Map<number, Bucket>();
+  /** For `/metrics`. */
+  refusedCount = 0;
 
   constructor(policy: RatePolicy) {
     this.#policy = policy;
@@ -85,6 +87,7 @@ export class RateLimiter {
     const before = this.#buckets.get(environmentId) ?? fullBucket(this.#policy, nowMs);
     const { bucket, standing } = takeToken(this.#policy, before, nowMs);
     this.#buckets.set(environmentId, bucket);
+    if (!standing.isTaken) this.refusedCount++;
     return standing;
   }
 }

@@ -24,8 +24,8 @@ export interface ServerOptions {
   /** 0: any free one. */
   readonly port: number;
   readonly accept: Accept;
-  /** The way of one call, by its `traceparent` header; absent: no call is traced. */
-  readonly acceptTraced?: (call: Call, traceparent: string) => Accept;
+  /** The way of one call, by its `traceparent` and `X-Request-Id`; absent: no call is traced. */
+  readonly acceptTraced?: (call: Call, traceparent: string, requestId: string) => Accept;
   /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
   readonly collectedSizeBytesMax: number;
   readonly streams: StreamOptions;
@@ -100,7 +100,11 @@ export function startServer(options: ServerOptions): Promise<Server> {
       acceptTraced === undefined
         ? (res, req) => receive(res, req, call, parameterCount, query, accept)
         : (res, req) => {
-            const traced = acceptTraced(call, req.getHeader('traceparent'));
+            const traced = acceptTraced(
+              call,
+              req.getHeader('traceparent'),
+              req.getHeader('x-request-id'),
+            );
             receive(res, req, call, parameterCount, query, traced);
           },
     );

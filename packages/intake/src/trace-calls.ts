@@ -20,6 +20,9 @@ import type { TracedFlush } from './batcher.ts';
 import type { Call } from './calls.ts';
 import type { Accept } from './exchange.ts';
 
+/** What a proxy makes; senders may put anything there, people's addresses too. */
+const REQUEST_ID = /^[\w-]{1,64}$/;
+
 export class CallTracer {
   readonly #tracer: Tracer;
   /** Of the calls that are traced: until their operations are gone. */
@@ -33,13 +36,17 @@ export class CallTracer {
    * One call's way to the use case.
    *
    * @param traceparent - as the sender gave it; empty where it gave none.
+   * @param requestId - the proxy's or the sender's, to find the call by.
    */
-  acceptCall(accept: Accept, call: Call, traceparent: string): Accept {
+  acceptCall(accept: Accept, call: Call, traceparent: string, requestId: string): Accept {
     const span = this.#tracer.startSpan({
       name: `intake ${call.name}`,
       kind: 'server',
       parent: traceparent,
-      attributes: { 'sluice.call': call.name },
+      attributes: {
+        'sluice.call': call.name,
+        ...(REQUEST_ID.test(requestId) && { 'sluice.request_id': requestId }),
+      },
     });
     if (span.traceparent === undefined) return accept;
     return (submission, answer) =>

@@ -55,6 +55,7 @@ function take(calls: CallTracer, eventId: string, traceparent: string) {
     },
     call as unknown as Call,
     traceparent,
+    `request-${eventId}`,
   )({ call } as unknown as Submission, () => answered++);
   return { event, answer: () => end(), answeredCount: () => answered };
 }
@@ -76,6 +77,10 @@ test('an envelope goes on with the first traced call in it, and is linked to the
   ];
   const flush = calls.traceFlush(envelopes) as TracedFlush;
   const [, , , commit] = spans;
+  expect(spans[1]?.attributes).toEqual({
+    'sluice.call': 'pipelines.track',
+    'sluice.request_id': 'request-b',
+  });
   expect(commit).toMatchObject({ name: 'commit envelope', parent: '2', links: ['3'] });
   expect(spans[2]?.linked).toEqual(['4']);
   expect(flush.envelopes[0]).toEqual({

@@ -58,6 +58,11 @@ export function registerBacklogMetrics({
     ageSeconds((await lanes()).healthy.oldestAtMs),
   );
   metrics.gauge(
+    'sluice_window_deliveries',
+    'Requests that those lanes may have under way, all windows together',
+    async () => (await lanes()).healthy.windowCount,
+  );
+  metrics.gauge(
     'sluice_failing_lanes',
     'Webhooks whose endpoint fails and whose deliveries are held back',
     async () => (await lanes()).failing.laneCount,

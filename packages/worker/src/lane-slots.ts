@@ -14,6 +14,10 @@ export interface LaneSlots {
 /** Of the deliveries' slots. */
 const PROBES_SHARE = 1 / 4;
 
+/** Requests under way. */
+export const inFlightCount = ({ deliveries, probes }: LaneSlots): number =>
+  [deliveries, probes].reduce((sum, slots) => sum + slots.heldCount + slots.slowCount, 0);
+
 /** @param options - those of deliveries; there is a quarter as many for probes. */
 export function createLaneSlots(options: FairSlotsOptions): LaneSlots {
   return {

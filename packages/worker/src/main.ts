@@ -32,6 +32,7 @@ import { LaneRoom } from './lane-room.ts';
 import { createLaneSlots } from './lane-slots.ts';
 import { createLaneStore } from './lane-store.ts';
 import { processEnvelope } from './process-envelope.ts';
+import { registerProcessMetrics } from './process-metrics.ts';
 import { createPurchases } from './purchases.ts';
 import { keepSigningKeys, secretOpener } from './keep-signing-keys.ts';
 import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
@@ -55,6 +56,7 @@ const lifecycle = createLifecycle(logger);
 stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
 const now = Date.now;
 const webhooks = webhookOptions(settings);
+const isDebugging = logger.isLevelEnabled('debug');
 
 const database = createDatabase({
   url: settings.DATABASE_URL,
@@ -150,6 +152,7 @@ const consumers = await startConsumers(broker, {
     const result = await processOne(envelope);
     if (result.outcome === 'already-applied') return { outcome: 'done' };
     appliedCount++;
+    if (isDebugging) logger.debug({ envelopeId: envelope.id, ...result.counts }, 'applied');
     operationCount += envelope.operations.length;
     if (result.counts.parked > 0) {
       parkedCount += result.counts.parked;
@@ -257,37 +260,15 @@ await startUsageTasks({
 });
 
 const metrics = createMetrics('worker');
-metrics.counter('sluice_worker_envelopes_total', 'Envelopes applied', () => appliedCount);
-metrics.counter('sluice_worker_operations_total', 'Operations in them', () => operationCount);
-metrics.counter(
-  'sluice_worker_lane_slices_total',
-  'Times a lane was drained',
-  () => deliveredSliceCount,
-);
-metrics.counter(
-  'sluice_worker_parked_operations_total',
-  'Operations that could not be applied and were set aside',
-  () => parkedCount,
-);
-metrics.gauge('sluice_parked_operations', 'Operations set aside, at most 1,000 counted', () =>
-  countParkedOperations(database, PARKED_COUNT_MAX),
-);
-metrics.counter(
-  'sluice_worker_recovered_jobs_total',
-  'Jobs whose hand-over got lost, put back',
-  () => consumers.report().recoveredJobs,
-);
-metrics.counter(
-  'sluice_worker_replaced_workers_total',
-  'Workers of a queue that took nothing, replaced',
-  () => consumers.report().replacedWorkers,
-);
-metrics.counterBy(
-  'outcome',
-  'sluice_worker_attempts_total',
-  'Posts to endpoints: delivered, status, or the class of what went wrong on the way',
-  () => attempts,
-);
+registerProcessMetrics({
+  metrics,
+  counts: () => ({ appliedCount, operationCount, parkedCount, deliveredSliceCount }),
+  countParked: () => countParkedOperations(database, PARKED_COUNT_MAX),
+  report: () => consumers.report(),
+  attempts,
+  vendorCalls: purchases.vendorCalls,
+  slots,
+});
 registerBacklogMetrics({
   metrics,
   producer,

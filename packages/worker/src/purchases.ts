@@ -1,4 +1,5 @@
 /** Everything of purchases that a worker process does: what the queue brings, and what is swept. */
+import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
@@ -23,6 +24,8 @@ export interface PurchasesDeps {
 }
 
 export interface Purchases {
+  /** Calls of the vendor so far, by outcome. */
+  readonly vendorCalls: ReadonlyMap<string, number>;
   readonly processors: PurchaseProcessors;
   /** Begins to look for what the queue does not know of. */
   startSweeps(): { stop(): Promise<void> };
@@ -35,10 +38,12 @@ const RENEW_INTERVAL_MS = 60_000;
 export function createPurchases(deps: PurchasesDeps): Purchases {
   const { database, producer, settings, now, logger } = deps;
   const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
-  const vendor = createStripeVendor(openVendorClient(settings));
+  const vendorCalls = new Map<string, number>();
+  const vendor = countVendorCalls(createStripeVendor(openVendorClient(settings)), vendorCalls);
   const leaseMs = settings.VENDOR_TIMEOUT_MS * LEASE_TIMEOUTS;
   const settle = () => settleVendorEvents({ database, vendor, now, logger });
   return {
+    vendorCalls,
     processors: {
       concurrency: settings.WORKER_PURCHASE_CONCURRENCY,
       async advanceRun(run) {

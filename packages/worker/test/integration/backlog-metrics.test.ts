@@ -57,7 +57,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
 
   test('an idle fleet has nothing that is old', async () => {
     const found = await scrape(Date.now() + MINUTE_MS);
-    expect(found.size).toBe(8);
+    expect(found.size).toBe(9);
     expect([...found.values()].every((value) => value === 0)).toBe(true);
   });
 

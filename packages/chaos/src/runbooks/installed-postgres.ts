@@ -1,0 +1,58 @@
+/** The Postgres that is installed on this machine, whose programs (`pg_dump`) fit it; the embedded one has none. */
+import { execFile, spawn } from 'node:child_process';
+import { chown, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { userInfo } from 'node:os';
+import { promisify } from 'node:util';
+import { findFreePort } from '@sluice/platform/free-port';
+
+const run = promisify(execFile);
+const READY_POLLS_MAX = 300;
+
+/** @throws Error where none is installed, or it does not come up. */
+export async function startInstalledPostgres(
+  directory: string,
+): Promise<{ url(database: string): string; stop(): Promise<void> }> {
+  const { stdout } = await run('pg_config', ['--bindir']);
+  const programs = stdout.trim();
+  // Postgres refuses to run as root.
+  const account = userInfo().uid === 0 ? await accountOf('postgres') : undefined;
+  const data = join(directory, 'data');
+  await mkdir(data, { recursive: true, mode: 0o700 });
+  if (account) await chown(data, account.uid, account.gid);
+  const options = { cwd: '/', ...account };
+  await run(
+    join(programs, 'initdb'),
+    ['-D', data, '-U', 'sluice', '-A', 'trust', '-E', 'UTF8'],
+    options,
+  );
+  const port = await findFreePort();
+  const server = spawn(
+    join(programs, 'postgres'),
+    ['-D', data, '-p', String(port), '-k', '', '-c', 'listen_addresses=127.0.0.1'],
+    { ...options, stdio: 'ignore' },
+  );
+  const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
+  const url = (database: string) => `postgres://sluice@127.0.0.1:${port}/${database}`;
+  for (let poll = 0; ; poll++) {
+    const isReady = await run('psql', [url('postgres'), '-c', 'select 1']).catch(() => undefined);
+    if (isReady) break;
+    if (poll === READY_POLLS_MAX) throw new Error('the installed Postgres does not come up');
+    await sleep(100);
+  }
+  return {
+    url,
+    async stop() {
+      server.kill('SIGINT');
+      await ended;
+    },
+  };
+}
+
+async function accountOf(name: string): Promise<{ uid: number; gid: number }> {
+  const [uid, gid] = await Promise.all(
+    ['-u', '-g'].map(async (option) => Number((await run('id', [option, name])).stdout)),
+  );
+  return { uid: uid as number, gid: gid as number };
+}

@@ -1,0 +1,51 @@
+/** The operator's terminal: one bash for a whole runbook, so that what a block sets the next one has. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+export interface OperatorShell {
+  /** What the commands print, on either channel. @throws Error where they end badly or take minutes. */
+  run(commands: string): Promise<string>;
+  /** A variable of the shell. */
+  read(name: string): Promise<string>;
+  close(): void;
+}
+
+const DEADLINE_MS = 180_000;
+const END = '--the end of these commands, with--';
+
+/** @param directory - where the runbooks' paths begin: the checkout. */
+export function openOperatorShell(
+  directory: string,
+  environment: Readonly<Record<string, string | undefined>>,
+): OperatorShell {
+  const bash = spawn('bash', ['--noprofile', '--norc'], {
+    cwd: directory,
+    env: { ...environment },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  let output = '';
+  bash.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
+  bash.stdin.write('exec 2>&1\nset -o pipefail\n');
+  const shell: OperatorShell = {
+    read: (name) => shell.run(`printf %s "$${name}"`),
+    async run(commands) {
+      output = '';
+      const deadline = AbortSignal.timeout(DEADLINE_MS);
+      bash.stdin.write(`{\n${commands}\n}\nprintf '%s%s\\n' '${END}' "$?"\n`);
+      for (;;) {
+        const [printed, code] = output.split(END);
+        if (code?.endsWith('\n')) {
+          if (Number(code) === 0) return printed ?? '';
+          throw new Error(`ended with ${code.trim()}:\n${printed}`);
+        }
+        await once(bash.stdout, 'data', { signal: deadline });
+      }
+    },
+    close() {
+      // With its input closed it ends; what it still runs ends by its own deadline.
+      bash.stdin.end();
+      bash.kill('SIGKILL');
+    },
+  };
+  return shell;
+}

@@ -1,0 +1,64 @@
+/**
+ * The commands of a runbook: its fenced blocks, in order, and what it says one will see.
+ *
+ * ````
+ * ```sh look          `look`: reads only, and is asked again until it shows what it should
+ * curl -s $INTAKE/readyz
+ * ```
+ * ```text             every line must be in what the commands print; … stands for anything
+ * "durable":true
+ * ```
+ * <!-- meanwhile: the endpoint answers again -->   what the situation does here, by its name
+ * ````
+ */
+
+export interface Step {
+  /** From 1. */
+  readonly number: number;
+  /** The first command of the block, to know it by. */
+  readonly title: string;
+  readonly commands: string;
+  readonly isLook: boolean;
+  /** Lines that are to be seen. */
+  readonly expected: readonly string[];
+  /** What happens in the world before it, by name. */
+  readonly meanwhile: readonly string[];
+}
+
+const FENCE = /^```(\w+)([^\n]*)\n(.*?)^```$|^<!-- meanwhile: (.*?) -->$/gms;
+
+/** Pure. @throws Error where a block says what is seen and no commands stand before it. */
+export function readRunbook(markdown: string): Step[] {
+  const steps: Step[] = [];
+  let meanwhile: string[] = [];
+  // Blocks in lists are indented.
+  const flat = markdown.replaceAll(/^ {2,4}/gm, '');
+  for (const [, language, words = '', body = '', event] of flat.matchAll(FENCE)) {
+    const text = body.trim();
+    if (event !== undefined) {
+      meanwhile.push(event);
+    } else if (language === 'sh') {
+      const title = text.split('\n').find((line) => !line.startsWith('#')) ?? '';
+      const isLook = words.trim() === 'look';
+      const number = steps.length + 1;
+      steps.push({ number, title, commands: text, isLook, expected: [], meanwhile });
+      meanwhile = [];
+    } else if (language === 'text') {
+      const before = steps.pop();
+      if (!before || before.expected.length > 0)
+        throw new Error(`nothing is done before this is seen: ${text}`);
+      steps.push({ ...before, expected: text.split('\n') });
+    }
+  }
+  return steps;
+}
+
+/** The lines that are not in `output`. */
+export function unseen(expected: readonly string[], output: string): string[] {
+  return expected.filter((line) => {
+    const parts = line
+      .split('…')
+      .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`));
+    return !new RegExp(parts.join('[^\\n]*')).test(output);
+  });
+}

@@ -1,0 +1,269 @@
+/**
+ * A running fleet for one runbook: intake, API and worker, a Postgres and a Redis, all real processes
+ * of its own, with traffic, an endpoint that is told, and an operator's shell beside it.
+ *
+ * What depends on where the processes run (`kubectl`, `docker compose`, `systemctl`) is a word of the
+ * shell: `roll SERVICE NAME=VALUE…` replaces the processes of a service, new one up first, with settings
+ * changed; `more worker` starts one more. `infra/runbooks/README.md` tells operators so.
+ */
+import { execFile } from 'node:child_process';
+import { chmod, chown, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { createDatabase, type Database } from '@sluice/database/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { migrate } from '@sluice/database/migrate';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { findFreePort } from '@sluice/platform/free-port';
+import { migrateQueues } from '@sluice/platform/queue';
+import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
+import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
+import { startTcpProxy } from '@sluice/platform/tcp-proxy';
+import { sql } from 'kysely';
+import { startInstalledPostgres } from './installed-postgres.ts';
+import { startNginx } from './nginx.ts';
+import { openOperatorShell, type OperatorShell } from './operator-shell.ts';
+import { startEndpoint, Traffic, type Endpoint } from './traffic.ts';
+
+export type Service = 'intake' | 'api' | 'worker';
+
+export interface World {
+  readonly database: Database;
+  readonly redis: RedisServer;
+  readonly redisDirectory: string;
+  readonly traffic: Traffic;
+  readonly endpoint: Endpoint;
+  /** Told by the endpoint. */
+  readonly webhookId: number;
+  readonly shell: OperatorShell;
+  /** Its processes, the newest last. */
+  readonly processes: Readonly<Record<Service, readonly ServiceUnderTest[]>>;
+  /** Ends every service, and takes both stores away: there is an empty database then. */
+  loseEverything(): Promise<void>;
+  startServices(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface WorldOptions {
+  /** The database is on a disk of this size; needs root. Absent: on the machine's. */
+  readonly diskSizeMebibytes?: number;
+  /** The machine's own Postgres, which has its tools beside it. Absent: the embedded one. */
+  readonly postgres?: 'installed';
+  /** Traffic goes through nginx, with `infra/proxy/nginx.conf`; needs nginx. */
+  readonly proxy?: 'nginx';
+}
+
+export const CHECKOUT = fileURLToPath(new URL('../../../../', import.meta.url));
+const mainOf = (service: Service) => join(CHECKOUT, 'packages', service, 'src/main.ts');
+const run = promisify(execFile);
+/** Of a disk of its own: room that is given up first. */
+const BALLAST_MEBIBYTES = 32;
+const DATABASE_NAME = 'runbook';
+const SERVICES = ['intake', 'api', 'worker'] as const;
+
+/** @param path - where the operator's programs are, as in the variable of that name. */
+export async function startWorld(path: string, options: WorldOptions = {}): Promise<World> {
+  const closes: (() => unknown)[] = [];
+  const close = async () => {
+    for (const each of closes.toReversed()) await each();
+  };
+  try {
+    return { ...(await openWorld(path, options, closes)), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function openWorld(
+  path: string,
+  { diskSizeMebibytes, postgres: kind, proxy }: WorldOptions,
+  closes: (() => unknown)[],
+): Promise<Omit<World, 'close'>> {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-runbook-'));
+  closes.push(() => rm(directory, { recursive: true, force: true }));
+  // Postgres' account must pass through.
+  await chmod(directory, 0o711);
+  const postgres =
+    kind === 'installed'
+      ? await startInstalledPostgres(directory)
+      : await startEmbeddedPostgres({ directory, durability: 'full', onProgress: () => {} });
+  closes.push(() => ('remove' in postgres ? postgres.remove() : postgres.stop()));
+  const server = openDatabase(postgres.url('postgres'));
+  closes.push(() => server.destroy());
+  if (diskSizeMebibytes === undefined || !('pid' in postgres)) {
+    await sql`create database ${sql.ref(DATABASE_NAME)}`.execute(server);
+  } else {
+    const disk = join(directory, 'disk');
+    await mountDisk(disk, diskSizeMebibytes, postgres.pid);
+    closes.push(() => run('umount', ['--lazy', disk]));
+    await run('fallocate', ['-l', `${BALLAST_MEBIBYTES}M`, join(disk, 'ballast')]);
+    await sql`create tablespace small location ${sql.lit(join(disk, 'data'))}`.execute(server);
+    await sql`create database ${sql.ref(DATABASE_NAME)} tablespace small`.execute(server);
+  }
+  const databaseUrl = postgres.url(DATABASE_NAME);
+  const database = openDatabase(databaseUrl);
+  closes.push(() => database.destroy());
+  await migrate(database);
+  await migrateQueues(databaseUrl);
+  await seedDemoWorkspace(database);
+
+  const redisDirectory = join(directory, 'redis');
+  const redis = await startRedisServer({
+    directory: redisDirectory,
+    extraArguments: ['--include', join(CHECKOUT, 'infra/redis/redis.conf')],
+  });
+  closes.push(async () => {
+    await redis.kill();
+    // The operator may have started another one in its place.
+    await run('redis-cli', ['-p', String(redis.port), 'shutdown', 'nosave']).catch(() => {});
+  });
+
+  const settings: Record<string, string> = {
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redis.url,
+    SHARD_COUNT: '4',
+    INTAKE_PORT: String(await findFreePort()),
+    INTAKE_COMMIT_DEADLINE_MS: '500',
+    INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
+    API_PORT: '0',
+    WORKER_PORT: '0',
+    API_SECRET: 'the secret of this run, long enough for it',
+    WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
+    WEBHOOK_BACKOFF_BASE_MS: '600000',
+    SEALING_KEYS: `1:${Buffer.alloc(32, 1).toString('base64')}`,
+  };
+  const processes: Record<Service, ServiceUnderTest[]> = { intake: [], api: [], worker: [] };
+  closes.push(() =>
+    Promise.all(Object.values(processes).flatMap((all) => all.map((each) => each.kill('SIGKILL')))),
+  );
+  const startOne = async (service: Service): Promise<void> => {
+    processes[service].push(await startServiceUnderTest(mainOf(service), settings));
+  };
+  const roll = async (service: Service): Promise<void> => {
+    for (const old of processes[service].splice(0)) {
+      await startOne(service);
+      await old.kill('SIGTERM');
+    }
+  };
+  const startServices = async () => void (await Promise.all(SERVICES.map(startOne)));
+  await startServices();
+
+  // One address for whichever process there is: what a load balancer does.
+  const newest = (service: Service) => () => (processes[service].at(-1) as ServiceUnderTest).port;
+  const [api, worker] = await Promise.all(
+    (['api', 'worker'] as const).map((service) => startTcpProxy('127.0.0.1', newest(service))),
+  );
+  closes.push(() => Promise.all([api?.close(), worker?.close()]));
+  const control = createServer((request, response) => {
+    let body = '';
+    request.setEncoding('utf8').on('data', (part: string) => (body += part));
+    request.on('end', () => {
+      const [, verb, service] = (request.url ?? '').split('/');
+      for (const line of body.split('\n').filter((each) => each.includes('='))) {
+        const [name = '', value = ''] = line.split(/=(.*)/s);
+        settings[name] = value;
+      }
+      const change = verb === 'roll' ? roll : startOne;
+      change(service as Service).then(
+        () => response.end(),
+        (error: unknown) => response.writeHead(500).end(String(error)),
+      );
+    });
+  });
+  await new Promise<void>((resolve) => void control.listen(0, '127.0.0.1', resolve));
+  closes.push(() => void control.close());
+  const controlUrl = `http://127.0.0.1:${(control.address() as AddressInfo).port}`;
+
+  const intakeUrl = `http://127.0.0.1:${settings['INTAKE_PORT']}`;
+  const apiUrl = `http://127.0.0.1:${api?.port}`;
+  const endpoint = await startEndpoint();
+  closes.push(() => endpoint.close());
+  const webhookId = await makeWebhook(apiUrl, endpoint.url);
+  const nginx =
+    proxy &&
+    (await startNginx(
+      join(CHECKOUT, 'infra/proxy/nginx.conf'),
+      directory,
+      Number(settings['INTAKE_PORT']),
+    ));
+  closes.push(() => nginx?.stop());
+  const traffic = new Traffic(nginx ? `http://127.0.0.1:${nginx.port}` : intakeUrl, database);
+  closes.push(() => traffic.stop());
+
+  const shell = openOperatorShell(CHECKOUT, {
+    PATH: `${CHECKOUT}node_modules/.bin:${path}`,
+    HOME: directory,
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: redis.url,
+    REDIS_PORT: String(redis.port),
+    REDIS_DIRECTORY: redisDirectory,
+    INTAKE: intakeUrl,
+    API: apiUrl,
+    WORKER: `http://127.0.0.1:${worker?.port}`,
+    SLUICE_API_URL: apiUrl,
+    SLUICE_INTAKE_URL: intakeUrl,
+    SLUICE_KEY: DEMO.appKey,
+    SLUICE_ACCOUNT_TOKEN: DEMO.accountToken,
+    SEALING_KEYS: settings['SEALING_KEYS'] ?? '',
+    WEBHOOK: String(webhookId),
+    CONTROL: controlUrl,
+    BACKUP: join(directory, 'backup'),
+    BALLAST: join(directory, 'disk/ballast'),
+  });
+  closes.push(() => shell.close());
+  await shell.run(`
+    roll() { curl -sS --fail-with-body --data-binary "$(printf '%s\\n' "\${@:2}")" "$CONTROL/roll/$1"; }
+    more() { curl -sS --fail-with-body --data-binary '' "$CONTROL/more/$1"; }`);
+  return {
+    database,
+    redis,
+    redisDirectory,
+    traffic,
+    endpoint,
+    webhookId,
+    shell,
+    processes,
+    startServices,
+    async loseEverything() {
+      const all = SERVICES.flatMap((service) => processes[service].splice(0));
+      await Promise.all(all.map((each) => each.kill('SIGKILL')));
+      await redis.kill();
+      await rm(redisDirectory, { recursive: true });
+      await sql`drop database ${sql.ref(DATABASE_NAME)} with (force)`.execute(server);
+      await sql`create database ${sql.ref(DATABASE_NAME)}`.execute(server);
+    },
+  };
+}
+
+function openDatabase(url: string): Database {
+  return createDatabase({ url, poolMax: 2, applicationName: 'runbook', onError: () => {} });
+}
+
+/** A disk that is really full when it is full, for the account that Postgres runs as. */
+async function mountDisk(path: string, sizeMebibytes: number, postgresPid: number): Promise<void> {
+  const { uid, gid } = await stat(`/proc/${postgresPid}`);
+  await mkdir(path);
+  await run('mount', ['-t', 'tmpfs', '-o', `size=${sizeMebibytes}m,mode=0711`, 'tmpfs', path]);
+  await mkdir(join(path, 'data'), { mode: 0o700 });
+  await chown(join(path, 'data'), uid, gid);
+}
+
+async function makeWebhook(apiUrl: string, endpoint: string): Promise<number> {
+  const answer = await fetch(`${apiUrl}/v1/reporting_webhooks`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${DEMO.appKey}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({
+      name: 'Endpoint',
+      endpoint,
+      events: ['customer_subscribed', 'customer_unsubscribed'],
+    }),
+  });
+  const made = (await answer.json()) as { id: number };
+  if (answer.status !== 200) throw new Error(`no webhook: ${JSON.stringify(made)}`);
+  return made.id;
+}
