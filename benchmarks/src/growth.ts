@@ -123,13 +123,23 @@ async function openGrown(world: World, size: number): Promise<Grown> {
   console.log(
     `${size.toLocaleString('en')} people and events: ready in ${((performance.now() - startedAtMs) / 1_000).toFixed(0)} s`,
   );
-  const database = createDatabase({
+  const pool = createDatabase({
     url: filled.databaseUrl,
     poolMax: 1,
     applicationName: 'bench growth',
     onError: () => undefined,
   });
-  world.onClose(() => database.destroy());
+  world.onClose(() => pool.destroy());
+  // Held from now on: a pool closes one that is idle, and another backend would begin cold.
+  const database = await new Promise<Database>((resolve, reject) => {
+    pool
+      .connection()
+      .execute(async (connection) => {
+        resolve(connection);
+        await new Promise<void>((release) => world.onClose(release));
+      })
+      .catch(reject);
+  });
   const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(database);
   return {
     size,
