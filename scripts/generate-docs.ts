@@ -1,12 +1,13 @@
 /**
- * `npm run docs`: writes the parts of the README that are made from code, and from what was measured. With `--check` it writes
- * nothing and fails where they differ.
+ * `npm run docs`: writes the parts of the README that are made from code, and from what was measured.
+ * With `--check` it writes nothing and fails where they differ.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { apiSettings } from '@sluice/api/settings';
 import { billingSettings, simulatorSettings } from '@sluice/billing-vendor/settings';
 import { intakeSettings } from '@sluice/intake/settings';
 import { platformSettings } from '@sluice/platform/config';
+import { tracingSettings } from '@sluice/platform/tracing';
 import { workerSettings } from '@sluice/worker/settings';
 import { z } from 'zod';
 import { markdownTable, newestSuite, type SuiteResult } from '../benchmarks/src/suite-table.ts';
@@ -29,9 +30,11 @@ function propertiesOf(schema: z.ZodObject): Record<string, Property> {
 function settingsTable(): string {
   const common = propertiesOf(platformSettings);
   const billing = propertiesOf(billingSettings);
+  const tracing = propertiesOf(tracingSettings);
   const groups: [string, Record<string, Property>][] = [
     ['every process', common],
     ['worker and API', billing],
+    ['intake and worker', tracing],
     ...(
       [
         ['intake', intakeSettings],
@@ -43,7 +46,7 @@ function settingsTable(): string {
       name,
       Object.fromEntries(
         Object.entries(propertiesOf(schema)).filter(
-          ([key]) => !(key in common) && !(key in billing),
+          ([key]) => !(key in common) && !(key in billing) && !(key in tracing),
         ),
       ),
     ]),
