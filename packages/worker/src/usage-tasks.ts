@@ -1,5 +1,6 @@
 /**
- * Has the days of usage closed, by a BullMQ job scheduler: one job at a time for all workers together. It
+ * Has the days of usage closed, by a BullMQ job scheduler: one job an interval for all workers together. Where
+ * all of them were late the next one is due at once and two may run together, which closing is made for. It
  * comes more often than once a day, so that a day is closed soon after its time also where every worker
  * was away at that moment.
  */
