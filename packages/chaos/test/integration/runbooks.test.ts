@@ -1,12 +1,14 @@
-/** Two of the runbooks, as an operator goes through them; `npm run runbooks` executes all. */
+/** One of the runbooks, as an operator goes through it; `npm run runbooks` executes all nine. */
 import { expect, test } from 'vitest';
 import { executeRunbook } from '../../src/runbooks/execute-runbook.ts';
 
-test.each(['redis-lost', 'replay-a-day'])(
-  '%s: what the page says to type works, and shows what it says',
-  { timeout: 240_000 },
-  async (name) => {
+test(
+  'redis-lost: what the page says to type works, and shows what it says',
+  {
+    timeout: 240_000,
+  },
+  async () => {
     const path = process.env['PATH'] ?? '';
-    await expect(executeRunbook(name, path, () => undefined)).resolves.toBeUndefined();
+    await expect(executeRunbook('redis-lost', path, () => undefined)).resolves.toBeUndefined();
   },
 );
