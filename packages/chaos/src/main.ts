@@ -1,38 +1,50 @@
-/** `npm run chaos -- --seed N [--seeds COUNT] [--broker redis|postgres|cluster|sentinels] [--length MS]`: what each seed did and whether it held. */
-import { parseArgs } from 'node:util';
-import { BROKERS, type ProcessName } from './fault-plan.ts';
+/** `npm run chaos -- --seed N`: what each seed did and whether it held. `--help` lists the rest. */
+import { positiveInteger } from '@sluice/command-line/arguments';
+import { Command, Option } from 'commander';
+import { BROKERS, type Broker, type ProcessName } from './fault-plan.ts';
 import { startFleet } from './fleet-under-test.ts';
 import { describeFault, runSeed, type SeedReport } from './run-seed.ts';
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string', default: '1' },
-    seeds: { type: 'string', default: '1' },
-    broker: { type: 'string' },
-    length: { type: 'string', default: '2000' },
-  },
-});
-const first = Number(values.seed);
-const count = Number(values.seeds);
-const brokers = BROKERS.filter((name) => values.broker === undefined || name === values.broker);
+const {
+  seed: first,
+  seeds: count,
+  broker,
+  length: lengthMs,
+} = new Command('npm run chaos --')
+  .description(
+    'Posts random load while intake, worker and what they stand on are killed, stopped and cut off, then counts what arrived.',
+  )
+  .option('--seed <n>', 'the first seed; the same faults and calls each time', positiveInteger, 1)
+  .option('--seeds <count>', 'how many, from the first on', positiveInteger, 1)
+  .addOption(new Option('--broker <name>', 'one of them; all unless told').choices(BROKERS))
+  .option(
+    '--length <ms>',
+    'how long load and faults go on, about 4 s a seed more',
+    positiveInteger,
+    2_000,
+  )
+  .parse()
+  .opts<{ seed: number; seeds: number; broker?: Broker; length: number }>();
+const brokers = BROKERS.filter((name) => broker === undefined || name === broker);
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 const reports: SeedReport[] = [];
-for (const broker of brokers) {
-  const fleet = await startFleet(broker);
+for (const name of brokers) {
+  const fleet = await startFleet(name);
   try {
     for (let seed = first; seed < first + count; seed++) {
-      const report = await runSeed(fleet, seed, Number(values.length));
+      const report = await runSeed(fleet, seed, lengthMs);
       reports.push(report);
       const { faults, calls, sent, recoveryMs, problems } = report;
       say(
-        `seed ${seed}, ${broker}: ${problems.length === 0 ? 'held' : 'FAILED'}; ${calls} calls acknowledged, sent ${sent} times, moving again after ${recoveryMs} ms`,
+        `seed ${seed}, ${name}: ${problems.length === 0 ? 'held' : 'FAILED'}; ${calls} calls acknowledged, sent ${sent} times, moving again after ${recoveryMs} ms`,
       );
       for (const fault of faults) say(`  ${describeFault(fault)}`);
       for (const problem of problems) say(`  ! ${problem}`);
       if (problems.length > 0) {
-        for (const name of ['intake-0', 'intake-1', 'worker-0', 'worker-1'] as ProcessName[])
-          for (const line of fleet.lastLines(name)) say(`    ${name}: ${line.slice(0, 3_000)}`);
+        for (const process of ['intake-0', 'intake-1', 'worker-0', 'worker-1'] as ProcessName[])
+          for (const line of fleet.lastLines(process))
+            say(`    ${process}: ${line.slice(0, 3_000)}`);
         break;
       }
     }

@@ -1,32 +1,38 @@
-/**
- * `npm run chaos:billing -- [--seed N] [--cells COUNT] [--only TEXT] [--fleets COUNT]`: every crash of every
- * purchase, and what the books say. As many fleets side by side as there are cores.
- */
+/** `npm run chaos:billing`: every crash of every purchase, and what the books say. `--help` lists the rest. */
 import { availableParallelism } from 'node:os';
-import { parseArgs } from 'node:util';
+import { positiveInteger } from '@sluice/command-line/arguments';
+import { Command } from 'commander';
 import { runCrashes } from './run-crashes.ts';
 
-const { values } = parseArgs({
-  options: {
-    seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
-    cells: { type: 'string' },
-    only: { type: 'string', default: '' },
-    fleets: { type: 'string', default: String(availableParallelism()) },
-  },
-});
-const seed = Number(values.seed);
-const count = values.cells === undefined ? undefined : Number(values.cells);
-const fleetCount = Number(values.fleets);
-if (![seed, count ?? 0, fleetCount].every(Number.isSafeInteger) || fleetCount < 1) {
-  process.stderr.write(
-    'npm run chaos:billing -- --seed N [--cells COUNT] [--only TEXT] [--fleets COUNT]\n',
-  );
-  process.exit(2);
-}
+const {
+  seed,
+  cells: count,
+  only,
+  fleets: fleetCount,
+} = new Command('npm run chaos:billing --')
+  .description(
+    'Kills the worker or the API at every moment of every purchase while the vendor fails at random, then compares the books.',
+  )
+  .option(
+    '--seed <n>',
+    'order of the crashes and dice of the faults',
+    positiveInteger,
+    Date.now() % 2 ** 31,
+  )
+  .option('--cells <count>', 'so many crashes; all unless told', positiveInteger)
+  .option('--only <text>', 'crashes whose name has this in it', '')
+  .option(
+    '--fleets <count>',
+    'side by side; one a core unless told',
+    positiveInteger,
+    availableParallelism(),
+  )
+  .parse()
+  .opts<{ seed: number; cells?: number; only: string; fleets: number }>();
 const startedAtMs = performance.now();
 const say = (line: string) => void process.stdout.write(`${line}\n`);
 
-const { reports, wrong } = await runCrashes(seed, { count, only: values.only, fleetCount }, say);
+const { reports, wrong } = await runCrashes(seed, { count, only, fleetCount }, say);
 const failed = reports.filter(({ problems }) => problems.length > 0);
 const recoveries = reports
   .map(({ recoveryMs }) => recoveryMs)

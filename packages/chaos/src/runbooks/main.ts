@@ -1,8 +1,15 @@
 /** `npm run runbooks [NAME…]`: executes the pages of `infra/runbooks/`, all unless told. */
+import { Argument, Command } from 'commander';
 import { executeRunbook, RUNBOOKS } from './execute-runbook.ts';
 
 const say = (line: string) => process.stdout.write(`${line}\n`);
-const wanted = process.argv.length > 2 ? process.argv.slice(2) : RUNBOOKS;
+const { args } = new Command('npm run runbooks --')
+  .description(
+    'Types what a runbook says into a fleet in its situation, and looks for what it shows.',
+  )
+  .addArgument(new Argument('[name...]', 'all unless told').choices(RUNBOOKS))
+  .parse();
+const wanted = args.length > 0 ? args : RUNBOOKS;
 let failedCount = 0;
 for (const name of wanted) {
   const startedAtMs = performance.now();
