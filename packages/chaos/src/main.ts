@@ -8,7 +8,7 @@ import { describeFault, runSeed, type SeedReport } from './run-seed.ts';
 const {
   seed: first,
   seeds: count,
-  broker,
+  broker: wanted,
   length: lengthMs,
 } = new Command('npm run chaos --')
   .description(
@@ -25,7 +25,7 @@ const {
   )
   .parse()
   .opts<{ seed: number; seeds: number; broker?: Broker; length: number }>();
-const brokers = BROKERS.filter((name) => broker === undefined || name === broker);
+const brokers = BROKERS.filter((name) => wanted === undefined || name === wanted);
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
 const reports: SeedReport[] = [];
