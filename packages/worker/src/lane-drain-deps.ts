@@ -3,7 +3,7 @@ import type { LoggedDelivery } from '@sluice/database/deliveries';
 import type { LanePolicy } from '@sluice/domain/lane';
 import type { TailTeller } from '@sluice/domain/tail';
 import type { Logger } from '@sluice/platform/logger';
-import type { HttpOutcome, HttpPost } from './http-client.ts';
+import type { HttpOutcome, HttpPost } from './http-outcome.ts';
 import type { LaneSlots } from './lane-slots.ts';
 import type { LaneStore } from './lane-store.ts';
 import type { SpareTime } from './spare-time.ts';

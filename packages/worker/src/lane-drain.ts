@@ -15,7 +15,7 @@ import type { LaneTarget } from '@sluice/database/lane-target';
 import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { LaneRun } from '@sluice/domain/lane';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
-import type { HttpOutcome } from './http-client.ts';
+import type { HttpOutcome } from './http-outcome.ts';
 import { LaneLease } from './lane-lease.ts';
 import { LaneLog } from './lane-log.ts';
 import { firstWindow, pageSize } from './lane-pace.ts';

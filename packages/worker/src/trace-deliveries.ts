@@ -18,7 +18,7 @@ import type { LaneKey } from '@sluice/database/lanes';
 import type { Envelope } from '@sluice/domain/operation';
 import type { Logger } from '@sluice/platform/logger';
 import type { Span, Tracer } from '@sluice/platform/tracing';
-import { outcomeOf } from './http-client.ts';
+import { outcomeOf } from './http-outcome.ts';
 import type { PostDelivery } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';
 import type { ProcessOutcome } from './process-envelope.ts';

@@ -2,7 +2,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { HttpOutcome } from '../src/http-client.ts';
+import type { HttpOutcome } from '../src/http-outcome.ts';
 import { answer } from './receiver.ts';
 import {
   clientOf,

@@ -12,7 +12,7 @@ import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
 import { FairSlots } from '../../src/fair-slots.ts';
-import type { HttpOutcome, HttpPost } from '../../src/http-client.ts';
+import type { HttpOutcome, HttpPost } from '../../src/http-outcome.ts';
 import { SpareTime } from '../../src/spare-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.ts';
 import type { LaneSlots } from '../../src/lane-slots.ts';

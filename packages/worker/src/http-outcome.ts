@@ -1,0 +1,31 @@
+/** What is sent to an endpoint, and how that ended. */
+import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery-failure';
+
+export interface HttpPost {
+  readonly endpoint: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+export type HttpOutcome = {
+  /** Null where no response head came. */
+  readonly status: number | null;
+  /** Status line and headers, as text; empty where none came. */
+  readonly head: string;
+  /** The first part of the body, as text. */
+  readonly body: string;
+  readonly durationMs: number;
+} & (
+  | { readonly outcome: 'response'; readonly status: number }
+  | {
+      readonly outcome: 'failure';
+      readonly failure: Exclude<FailureClass, 'status'>;
+      readonly message: string;
+    }
+);
+
+/** For counting: `delivered`, `status` for an answer that is no success, or the class of the failure. */
+export const outcomeOf = (answer: HttpOutcome): 'delivered' | FailureClass => {
+  if (answer.outcome === 'failure') return answer.failure;
+  return isSuccessStatus(answer.status) ? 'delivered' : 'status';
+};
