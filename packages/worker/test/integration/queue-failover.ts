@@ -11,7 +11,8 @@ import { uniquePrefix } from '@sluice/platform/testing';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { testQueue } from './queue-guarantees.ts';
 
-const WAIT = { timeout: 20_000, interval: 50 };
+/** Workers go on 10 s after a failover; they must ask twice where they asked too early. */
+const WAIT = { timeout: 40_000, interval: 50 };
 const ADD_TIMEOUT_MS = 1_000;
 const SHARD_COUNT = 12;
 
@@ -100,7 +101,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
         async () => expect(await attachedCount(fleet)).toBe(replicaCount(fleet)),
         WAIT,
       );
-    }, 60_000);
+    }, 120_000);
 
     test('before a replica had an envelope takes it along, so it was not confirmed and is added again', async () => {
       await addUntilConfirmed('first');
@@ -130,7 +131,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
         async () => expect(await attachedCount(fleet)).toBe(replicaCount(fleet)),
         WAIT,
       );
-    }, 60_000);
+    }, 120_000);
   });
 }
 
