@@ -11,7 +11,6 @@ import { Client, type Dispatcher } from 'undici';
 import { classifyFailure, isConnectionLoss } from './classify-failure.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { HttpOutcome, HttpPost } from './http-outcome.ts';
-import type { PassedDeadlines } from './passed-deadlines.ts';
 import type { OpenedSocket, VettedConnector } from './vetted-connection.ts';
 
 const BODY_BYTES_MAX = 16 * 1024;
@@ -75,7 +74,6 @@ export class Connection {
 /** One request on its way; undici tells it what happens. */
 export class Attempt implements Dispatcher.DispatchHandler {
   readonly #connections: ConnectionPool<Connection>;
-  readonly #deadlines: PassedDeadlines;
   readonly #target: Target;
   readonly #request: HttpPost;
   readonly #resolve: (outcome: HttpOutcome) => void;
@@ -93,14 +91,12 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   constructor(
     connections: ConnectionPool<Connection>,
-    deadlines: PassedDeadlines,
     target: Target,
     request: HttpPost,
     timeoutMs: number,
     resolve: (outcome: HttpOutcome) => void,
   ) {
     this.#connections = connections;
-    this.#deadlines = deadlines;
     this.#target = target;
     this.#request = request;
     this.#resolve = resolve;
@@ -179,7 +175,7 @@ export class Attempt implements Dispatcher.DispatchHandler {
 
   #onDeadline(timeoutMs: number): void {
     // A process that was busy reads late what came in time: let it read once more, then judge.
-    this.#deadlines.add(() => this.#fail('timeout', `no complete answer within ${timeoutMs} ms`));
+    setImmediate(() => this.#fail('timeout', `no complete answer within ${timeoutMs} ms`));
   }
 
   /** A status that is no success is the answer, whatever becomes of its body. */

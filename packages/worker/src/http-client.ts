@@ -20,7 +20,6 @@ import type { AddressRange } from '@sluice/domain/network-address';
 import { ConnectionPool } from './connection-pool.ts';
 import { Attempt, Connection, type Target } from './http-attempt.ts';
 import type { HttpOutcome, HttpPost } from './http-outcome.ts';
-import { PassedDeadlines } from './passed-deadlines.ts';
 import type { Proxy } from './proxy-tunnel.ts';
 import { createVettedConnector, type ResolveName } from './vetted-connection.ts';
 
@@ -61,7 +60,6 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     (origin, onClosed) => new Connection(origin, connector, onClosed),
     options.idleConnectionsMax ?? IDLE_CONNECTIONS_MAX,
   );
-  const deadlines = new PassedDeadlines();
   const targets = new Map<string, Target | undefined>();
   const targetOf = (endpoint: string): Target | undefined => {
     let target = targets.get(endpoint);
@@ -87,7 +85,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
         });
       }
       return new Promise((resolve) => {
-        new Attempt(connections, deadlines, target, request, options.timeoutMs, resolve).send();
+        new Attempt(connections, target, request, options.timeoutMs, resolve).send();
       });
     },
     idleConnections: () => connections.idleCount,
