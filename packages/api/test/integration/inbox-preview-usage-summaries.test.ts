@@ -1,44 +1,32 @@
 /** The usage summaries of inbox previews, as `account-billing.md` (Inbox previews) has them. */
 import type { Database } from '@sluice/database/connection';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
+import type { Tenant } from './api-under-test.ts';
 import {
   closeDays,
   grantPreviews,
   insertWorkspace,
-  openUsageAccount,
   setClock,
   setNoonOfMarch,
-  type UsageAccount,
+  startUsageWorld,
 } from './usage-world.ts';
 
-let api: ApiUnderTest;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
-
-let tenant: Tenant;
-let usage: UsageAccount['usage'];
-let ada: number;
-beforeEach(async () => {
-  ({ tenant, usage, ada } = await openUsageAccount(api));
-});
+const world = startUsageWorld();
 
 describe('the summaries', () => {
   test('have a point for every bucket, also where nothing was used, and no groups unless asked for', async () => {
-    setClock(api, '2026-01-31T23:59:59.999Z');
-    await usage.record('a', 1);
-    setClock(api, '2026-02-01T00:00:00.000Z');
-    await usage.record('b', 2);
-    setNoonOfMarch(api, 10);
-    await usage.record('c', 4);
-    await usage.refund('c', 3);
-    await closeDays(api, '2026-02-28');
+    setClock(world.api, '2026-01-31T23:59:59.999Z');
+    await world.usage.record('a', 1);
+    setClock(world.api, '2026-02-01T00:00:00.000Z');
+    await world.usage.record('b', 2);
+    setNoonOfMarch(world.api, 10);
+    await world.usage.record('c', 4);
+    await world.usage.refund('c', 3);
+    await closeDays(world.api, '2026-02-28');
     const nothing = { used: 0, refunded: 0, net: 0 };
-    const found = await usage.summaries();
+    const found = await world.usage.summaries();
     expect(found).toMatchObject({
       range: { start: '2025-10-01', end: '2026-03-10', granularity: 'month' },
       totals: { used: 7, refunded: 3, net: 4, runs: 3 },
@@ -53,7 +41,7 @@ describe('the summaries', () => {
       { bucket_start: '2026-02-01', bucket_end: '2026-02-28', used: 2, refunded: 0, net: 2 },
       { bucket_start: '2026-03-01', bucket_end: '2026-03-10', used: 4, refunded: 3, net: 1 },
     ]);
-    const weeks = await usage.summaries({
+    const weeks = await world.usage.summaries({
       start: '2026-01-31',
       end: '2026-02-03',
       granularity: 'week',
@@ -65,26 +53,29 @@ describe('the summaries', () => {
   });
 
   test('have the groups that were asked for, who used most first', async () => {
-    const second = await insertWorkspace(api, tenant.accountId, 'Second');
-    await usage.record('a', 1, { user_id: ada });
-    await usage.record('b', 5, { environment_id: second });
+    const second = await insertWorkspace(world.api, world.tenant.accountId, 'Second');
+    await world.usage.record('a', 1, { user_id: world.ada });
+    await world.usage.record('b', 5, { environment_id: second });
     const range = { start: '2026-03-10' };
-    const byWorkspace = await usage.summaries({ ...range, group_by: 'workspace' });
+    const byWorkspace = await world.usage.summaries({ ...range, group_by: 'workspace' });
     expect(byWorkspace.groups).toMatchObject([
       { key: { environment_id: second }, name: 'Second', used: 5, series: [{ used: 5 }] },
-      { key: { environment_id: tenant.environmentId }, used: 1 },
+      { key: { environment_id: world.tenant.environmentId }, used: 1 },
     ]);
-    const byUser = await usage.summaries({ ...range, group_by: 'user' });
+    const byUser = await world.usage.summaries({ ...range, group_by: 'user' });
     expect(byUser.groups).toMatchObject([
       { key: { user_id: null }, name: null, used: 5 },
-      { key: { user_id: ada }, name: `Ada L${ada}`, used: 1 },
+      { key: { user_id: world.ada }, name: `Ada L${world.ada}`, used: 1 },
     ]);
   });
 
   test('narrowed to a workspace keep the credit balance of the account', async () => {
-    const second = await insertWorkspace(api, tenant.accountId, 'Second');
-    await usage.record('a', 6);
-    const found = await usage.summaries({ environment_id: String(second), group_by: 'workspace' });
+    const second = await insertWorkspace(world.api, world.tenant.accountId, 'Second');
+    await world.usage.record('a', 6);
+    const found = await world.usage.summaries({
+      environment_id: String(second),
+      group_by: 'workspace',
+    });
     expect(found).toMatchObject({ totals: { used: 0 }, groups: [] });
     expect(found.credit_balance.pools).toMatchObject([
       { pool: 'monthly_allowance', granted: 0 },
@@ -98,30 +89,34 @@ describe('the summaries', () => {
     async (plan) => {
       const put = (tier: string, status: string) =>
         sql`update accounts set plan_tier = ${tier}, plan_status = ${status}
-             where account_id = ${tenant.accountId}`.execute(api.database);
+             where account_id = ${world.tenant.accountId}`.execute(world.api.database);
       await put('premium', 'active');
-      await grantPreviews(api, tenant, { amount: 20, key: 'm', pool: 'monthly_allowance' });
-      await usage.record('job', 3);
-      const poolsOf = async () => (await usage.summaries()).credit_balance.pools;
+      await grantPreviews(world.api, world.tenant, {
+        amount: 20,
+        key: 'm',
+        pool: 'monthly_allowance',
+      });
+      await world.usage.record('job', 3);
+      const poolsOf = async () => (await world.usage.summaries()).credit_balance.pools;
       expect((await poolsOf())[0]).toMatchObject({ granted: 20, used: 3, remaining: 17 });
       await put(plan === 'builder' ? 'builder' : 'premium', plan === 'builder' ? 'active' : plan);
       const [allowance, , purchased] = await poolsOf();
       expect(allowance).toMatchObject({ granted: 0, used: 0, remaining: 0 });
       expect(purchased).toMatchObject({ granted: 10_000 });
-      expect((await usage.summaries()).totals.used).toBe(3);
-      expect((await usage.log()).total).toBe(1);
+      expect((await world.usage.summaries()).totals.used).toBe(3);
+      expect((await world.usage.log()).total).toBe(1);
     },
   );
 
   test('with more points than an answer may have are refused by name, before and after they are read', async () => {
     const all = { start: '1970-01-01', granularity: 'day' };
-    expect((await usage.summaries(all)).series).toHaveLength(20_523);
-    await insertUserRuns(api.database, tenant, 6);
-    const refused = await usage.get('usage_summaries', { ...all, group_by: 'user' });
+    expect((await world.usage.summaries(all)).series).toHaveLength(20_523);
+    await insertUserRuns(world.api.database, world.tenant, 6);
+    const refused = await world.usage.get('usage_summaries', { ...all, group_by: 'user' });
     expectProblem(refused, 422, 'validation_failed');
     expect(refused.json().errors[0].field).toBe('granularity');
     expect(
-      (await usage.summaries({ ...all, granularity: 'week', group_by: 'user' })).groups,
+      (await world.usage.summaries({ ...all, granularity: 'week', group_by: 'user' })).groups,
     ).toHaveLength(6);
   });
 });

@@ -1,28 +1,11 @@
 /** What the usage log and the usage summaries have in common: their ranges, filters, names and readers. */
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import {
-  insertTenant,
-  insertToken,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from './api-under-test.ts';
-import { closeDays, openUsageAccount, usageOf, type UsageAccount } from './usage-world.ts';
+import { insertTenant, insertToken } from './api-under-test.ts';
+import { closeDays, startUsageWorld, usageOf } from './usage-world.ts';
 
-let api: ApiUnderTest;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
-
-let tenant: Tenant;
-let usage: UsageAccount['usage'];
-let ada: number;
-beforeEach(async () => {
-  ({ tenant, usage, ada } = await openUsageAccount(api));
-});
+const world = startUsageWorld();
 
 describe('the log and the summaries', () => {
   const both = ['usage_log', 'usage_summaries'] as const;
@@ -36,7 +19,7 @@ describe('the log and the summaries', () => {
     [{ start: '2024-02-29', end: '2024-02-29' }, '2024-02-29', '2024-02-29'],
   ])('%j is the range from %s to %s', async (query, start, end) => {
     for (const path of both) {
-      const answer = await usage.get(path, query);
+      const answer = await world.usage.get(path, query);
       expect(answer.json().range).toMatchObject({ start, end });
     }
   });
@@ -53,7 +36,7 @@ describe('the log and the summaries', () => {
     ['environment_id', { environment_id: '2147483648' }, 422],
   ])('a %s that cannot be taken (%j) is refused by name', async (field, query, status) => {
     for (const path of both) {
-      const refused = await usage.get(path, query);
+      const refused = await world.usage.get(path, query);
       expect(refused.statusCode).toBe(status);
       expect(refused.json().errors[0].field).toBe(field);
     }
@@ -69,24 +52,24 @@ describe('the log and the summaries', () => {
     ['usage_summaries', 'granularity', 'year', 422],
     ['usage_summaries', 'group_by', 'plan', 422],
   ])('%s refuses %s=%s by name', async (path, field, value, status) => {
-    const refused = await usage.get(path, { [field]: value });
+    const refused = await world.usage.get(path, { [field]: value });
     expect(refused.statusCode).toBe(status);
     expect(refused.json().errors[0].field).toBe(field);
   });
 
   test('I33: refuse a workspace of another account as one that nobody has, and show a deleted one of the own', async () => {
-    await usage.record('job', 3);
-    await sql`update environments set deleted_at = now() where account_id = ${tenant.accountId}`.execute(
-      api.database,
+    await world.usage.record('job', 3);
+    await sql`update environments set deleted_at = now() where account_id = ${world.tenant.accountId}`.execute(
+      world.api.database,
     );
-    const own = { environment_id: String(tenant.environmentId) };
-    expect((await usage.log(own)).entries).toMatchObject([{ quantity: 3 }]);
-    expect((await usage.log()).total).toBe(1);
-    expect((await usage.summaries(own)).totals.used).toBe(3);
+    const own = { environment_id: String(world.tenant.environmentId) };
+    expect((await world.usage.log(own)).entries).toMatchObject([{ quantity: 3 }]);
+    expect((await world.usage.log()).total).toBe(1);
+    expect((await world.usage.summaries(own)).totals.used).toBe(3);
     for (const path of both) {
       const answers = await Promise.all(
-        [api.b.environmentId, 2_000_000_000].map((id) =>
-          usage.get(path, { environment_id: String(id) }),
+        [world.api.b.environmentId, 2_000_000_000].map((id) =>
+          world.usage.get(path, { environment_id: String(id) }),
         ),
       );
       const bodies = answers.map((answer) => {
@@ -99,43 +82,45 @@ describe('the log and the summaries', () => {
   });
 
   test('I33: have no name for a user who is gone, and none at all where names cannot be found', async () => {
-    await usage.record('job', 3, { user_id: ada });
-    await sql`delete from users where account_id = ${tenant.accountId}`.execute(api.database);
-    const [entry] = (await usage.log()).entries;
-    expect(entry).toMatchObject({ user_id: ada, run_by_name: null });
+    await world.usage.record('job', 3, { user_id: world.ada });
+    await sql`delete from users where account_id = ${world.tenant.accountId}`.execute(
+      world.api.database,
+    );
+    const [entry] = (await world.usage.log()).entries;
+    expect(entry).toMatchObject({ user_id: world.ada, run_by_name: null });
     expect(entry!.workspace_name).toContain('workspace of');
-    const byUser = await usage.summaries({ group_by: 'user' });
-    expect(byUser.groups).toMatchObject([{ key: { user_id: ada }, name: null, used: 3 }]);
-    await sql`alter table users rename to users_away`.execute(api.database);
+    const byUser = await world.usage.summaries({ group_by: 'user' });
+    expect(byUser.groups).toMatchObject([{ key: { user_id: world.ada }, name: null, used: 3 }]);
+    await sql`alter table users rename to users_away`.execute(world.api.database);
     try {
-      expect((await usage.log()).entries[0]).toMatchObject({ workspace_name: null });
-      expect((await usage.summaries({ group_by: 'workspace' })).groups).toMatchObject([
-        { key: { environment_id: tenant.environmentId }, name: null, used: 3 },
+      expect((await world.usage.log()).entries[0]).toMatchObject({ workspace_name: null });
+      expect((await world.usage.summaries({ group_by: 'workspace' })).groups).toMatchObject([
+        { key: { environment_id: world.tenant.environmentId }, name: null, used: 3 },
       ]);
     } finally {
-      await sql`alter table users_away rename to users`.execute(api.database);
+      await sql`alter table users_away rename to users`.execute(world.api.database);
     }
   });
 
   test('are for every role and for tokens that may only read, of this account alone', async () => {
-    const reader = `${tenant.token}_reader`;
-    await insertToken(api.database, tenant.accountId, reader, {
+    const reader = `${world.tenant.token}_reader`;
+    await insertToken(world.api.database, world.tenant.accountId, reader, {
       role: 'member',
       isReadOnly: true,
       scopes: [],
     });
     for (const path of both) {
-      const url = `${usage.base}/${path}`;
-      expect((await api.call('GET', url, { key: reader })).statusCode).toBe(200);
-      expectProblem(await api.call('GET', url, { key: api.b.token }), 404, 'not_found');
+      const url = `${world.usage.base}/${path}`;
+      expect((await world.api.call('GET', url, { key: reader })).statusCode).toBe(200);
+      expectProblem(await world.api.call('GET', url, { key: world.api.b.token }), 404, 'not_found');
     }
   });
 
   test('never show the usage of another account', async () => {
-    await usage.record('job', 3);
-    const other = usageOf(api, await insertTenant(api.database, 'other'));
+    await world.usage.record('job', 3);
+    const other = usageOf(world.api, await insertTenant(world.api.database, 'other'));
     expect(await other.log()).toMatchObject({ entries: [], total: 0 });
-    await closeDays(api, '2026-03-10');
+    await closeDays(world.api, '2026-03-10');
     expect(await other.log()).toMatchObject({ entries: [], total: 0 });
     expect((await other.summaries({ group_by: 'user' })).groups).toEqual([]);
   });

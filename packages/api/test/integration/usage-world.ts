@@ -2,9 +2,9 @@
 import { closeUsageDays } from '@sluice/database/usage-watermarks';
 import { grantCredits, type NewGrant } from '@sluice/database/credits';
 import { sql } from 'kysely';
-import { expect } from 'vitest';
+import { beforeAll, beforeEach, expect } from 'vitest';
 import { recordPreviewRun } from '../../src/record-preview-run.ts';
-import { insertTenant, type ApiUnderTest, type Tenant } from './api-under-test.ts';
+import { insertTenant, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
 
 /** A grant of inbox previews. */
 export const grantPreviews = (
@@ -34,18 +34,32 @@ export const setNoonOfMarch = (api: ApiUnderTest, day: number, minute = 0): void
     `2026-03-${String(day).padStart(2, '0')}T12:${String(minute).padStart(2, '0')}:00.000Z`,
   );
 
-let accountCount = 0;
-
-/** An account with 10,000 previews to spend and a user Ada, at noon of 10 March 2026. */
-export async function openUsageAccount(api: ApiUnderTest) {
-  const tenant = await insertTenant(api.database, `tenant_${++accountCount}`);
-  const ada = 1_000 + accountCount;
-  await insertUser(api, tenant.accountId, ada);
-  await grantPreviews(api, tenant, { amount: 10_000, key: 'a' });
-  setNoonOfMarch(api, 10);
-  return { tenant, usage: usageOf(api, tenant), ada };
+export interface UsageWorld {
+  api: ApiUnderTest;
+  tenant: Tenant;
+  usage: ReturnType<typeof usageOf>;
+  /** A user of the account. */
+  ada: number;
 }
-export type UsageAccount = Awaited<ReturnType<typeof openUsageAccount>>;
+
+/** One API for the file; for each test an account with 10,000 previews to spend, at noon of 10 March 2026. */
+export function startUsageWorld(): UsageWorld {
+  const world = {} as UsageWorld;
+  let accountCount = 0;
+  beforeAll(async () => {
+    world.api = await startApi();
+    return () => world.api.close();
+  });
+  beforeEach(async () => {
+    world.tenant = await insertTenant(world.api.database, `tenant_${++accountCount}`);
+    world.usage = usageOf(world.api, world.tenant);
+    world.ada = 1_000 + accountCount;
+    await insertUser(world.api, world.tenant.accountId, world.ada);
+    await grantPreviews(world.api, world.tenant, { amount: 10_000, key: 'a' });
+    setNoonOfMarch(world.api, 10);
+  });
+  return world;
+}
 
 /** Runs of one preview each, in the tenant's workspace, with what they cost granted before, and a few more. */
 export async function insertPreviewRuns(
