@@ -13,6 +13,7 @@
  */
 import type { Envelope } from '@sluice/domain/operation';
 import type { Logger } from './logger.ts';
+import { within } from './within.ts';
 
 export interface ShardBehindOptions {
   /** The next `count` that wait, in the order in which they will be taken. */
@@ -27,6 +28,8 @@ export interface ShardBehindOptions {
 const OPERATIONS_MAX = 1_000;
 const COUNT_MIN = 4;
 const COUNT_MAX = 128;
+/** A broker that hangs must not hold the envelope in hand, for which nothing of this is needed. */
+const DEADLINE_MS = 1_000;
 /** Since the last one ended: otherwise there was time for it to wait for company, and none came. */
 const BUSY_WITHIN_MS = 50;
 
@@ -47,7 +50,7 @@ export class ShardBehind {
     let room = OPERATIONS_MAX - inHand.operations.length;
     if (room < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
     try {
-      const waiting = await list(this.#count);
+      const waiting = await within(DEADLINE_MS, list(this.#count));
       for (const envelope of waiting) {
         room -= envelope.operations.length;
         if (room < 0) break;
@@ -71,7 +74,8 @@ export class ShardBehind {
   async remove(count: number): Promise<void> {
     const applied = this.#envelopes.slice(0, count);
     this.#envelopes = [];
-    await Promise.all(applied.map(({ id }) => this.#options.remove(id))).catch((error: unknown) => {
+    const removed = Promise.all(applied.map(({ id }) => this.#options.remove(id)));
+    await within(DEADLINE_MS, removed).catch((error: unknown) => {
       this.#options.logger.warn(
         { error },
         'applied envelopes stay queued; they will be found applied',

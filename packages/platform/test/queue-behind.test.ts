@@ -1,0 +1,92 @@
+/** What is read ahead in a shard: only where it is behind, only what there is room for, and never at the cost of what is in hand. */
+import type { Envelope } from '@sluice/domain/operation';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createLogger } from '../src/logger.ts';
+import { ShardBehind } from '../src/queue-behind.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const envelopeOf = (id: string, operationCount: number): Envelope => ({
+  id,
+  operations: Array.from({ length: operationCount }, () => ({}) as Envelope['operations'][number]),
+});
+const IN_HAND = envelopeOf('in hand', 100);
+
+/** A shard in which these wait; `asked` are the numbers that were asked for. */
+function shardWith(waiting: readonly Envelope[]) {
+  const asked: number[] = [];
+  const removed: string[] = [];
+  const broker = {
+    list: (count: number): Promise<readonly Envelope[]> => {
+      asked.push(count);
+      return Promise.resolve(waiting.slice(0, count));
+    },
+    remove: (id: string): Promise<unknown> => Promise.resolve(removed.push(id)),
+  };
+  const behind = new ShardBehind({
+    list: (count) => broker.list(count),
+    remove: (id) => broker.remove(id),
+    now: Date.now,
+    logger: createLogger('test', 'silent'),
+  });
+  return { behind, broker, asked, removed };
+}
+
+test('a shard that keeps up is not asked', async () => {
+  const { behind, asked } = shardWith([envelopeOf('a', 1)]);
+  expect(await behind.read(IN_HAND)).toEqual([]);
+  behind.end();
+  vi.advanceTimersByTime(51);
+  expect(await behind.read(IN_HAND)).toEqual([]);
+  expect(asked).toEqual([]);
+});
+
+test('one that is behind gives what there is room for, in order, and more at a time while all is of use', async () => {
+  const waiting = Array.from({ length: 200 }, (_, place) => envelopeOf(`e${place}`, 10));
+  const { behind, asked } = shardWith(waiting);
+  const counts: number[] = [];
+  for (let turn = 0; turn < 6; turn++) {
+    behind.end();
+    const read = await behind.read(IN_HAND);
+    expect(read).toEqual(waiting.slice(0, read.length));
+    counts.push(read.length);
+  }
+  // 900 operations of room are 90 envelopes.
+  expect(asked).toEqual([4, 8, 16, 32, 64, 128]);
+  expect(counts).toEqual([4, 8, 16, 32, 64, 90]);
+});
+
+test('one too large ends what is read, also where a smaller one waits behind it', async () => {
+  const { behind } = shardWith([envelopeOf('a', 1), envelopeOf('b', 900), envelopeOf('c', 1)]);
+  behind.end();
+  expect((await behind.read(IN_HAND)).map(({ id }) => id)).toEqual(['a']);
+});
+
+test('those that were applied are removed, and no others', async () => {
+  const { behind, removed } = shardWith(['a', 'b', 'c'].map((id) => envelopeOf(id, 1)));
+  behind.end();
+  await behind.read(IN_HAND);
+  await behind.remove(2);
+  expect(removed).toEqual(['a', 'b']);
+});
+
+test('a broker that refuses or hangs leaves the one in hand to go by itself', async () => {
+  const { behind, broker } = shardWith([envelopeOf('a', 1)]);
+  behind.end();
+  broker.list = () => Promise.reject(new Error('away'));
+  expect(await behind.read(IN_HAND)).toEqual([]);
+  broker.list = () => new Promise(() => undefined);
+  behind.end();
+  const read = behind.read(IN_HAND);
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(await read).toEqual([]);
+
+  broker.list = () => Promise.resolve([envelopeOf('a', 1)]);
+  broker.remove = () => new Promise(() => undefined);
+  behind.end();
+  await behind.read(IN_HAND);
+  const removing = behind.remove(1);
+  await vi.advanceTimersByTimeAsync(1_000);
+  await removing;
+});
