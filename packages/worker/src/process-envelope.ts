@@ -33,6 +33,7 @@
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection';
 import type { LoggedLane } from '@sluice/database/deliveries';
 import { claimEnvelopes } from '@sluice/database/envelopes';
+import { nameOf } from '@sluice/database/lanes';
 import type { NumberStock } from '@sluice/database/numbers';
 import { insertParkedOperation } from '@sluice/database/parked-operations';
 import { inSavepoint } from '@sluice/database/savepoint';
@@ -253,7 +254,5 @@ function both(first: Applied, second: Applied): Applied {
 
 /** A lane that is named again has the later end. */
 function eachOnce(lanes: readonly LoggedLane[]): LoggedLane[] {
-  return [
-    ...new Map(lanes.map((lane) => [`${lane.environmentId} ${lane.webhookId}`, lane])).values(),
-  ];
+  return [...new Map(lanes.map((lane) => [nameOf(lane), lane])).values()];
 }
