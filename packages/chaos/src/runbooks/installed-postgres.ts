@@ -3,8 +3,8 @@ import { execFile, spawn } from 'node:child_process';
 import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { userInfo } from 'node:os';
 import { promisify } from 'node:util';
+import { chooseServerAccount, runAs } from '@sluice/database/postgres-account';
 import { findFreePort } from '@sluice/platform/free-port';
 
 const run = promisify(execFile);
@@ -16,22 +16,26 @@ export async function startInstalledPostgres(
 ): Promise<{ url(database: string): string; stop(): Promise<void> }> {
   const { stdout } = await run('pg_config', ['--bindir']);
   const programs = stdout.trim();
-  // Postgres refuses to run as root.
-  const account = userInfo().uid === 0 ? await accountOf('postgres') : undefined;
   const data = join(directory, 'data');
+  const account = await chooseServerAccount(data);
   await mkdir(data, { recursive: true, mode: 0o700 });
   if (account) await chown(data, account.uid, account.gid);
-  const options = { cwd: '/', ...account };
-  await run(
-    join(programs, 'initdb'),
-    ['-D', data, '-U', 'sluice', '-A', 'trust', '-E', 'UTF8'],
-    options,
-  );
+  const made = await runAs(account, join(programs, 'initdb'), [
+    '-D',
+    data,
+    '-U',
+    'sluice',
+    '-A',
+    'trust',
+    '-E',
+    'UTF8',
+  ]);
+  if (made.exitCode !== 0) throw new Error(made.output);
   const port = await findFreePort();
   const server = spawn(
     join(programs, 'postgres'),
     ['-D', data, '-p', String(port), '-k', '', '-c', 'listen_addresses=127.0.0.1'],
-    { ...options, stdio: 'ignore' },
+    { cwd: '/', ...account, stdio: 'ignore' },
   );
   const ended = new Promise<void>((resolve) => server.once('exit', () => resolve()));
   const url = (database: string) => `postgres://sluice@127.0.0.1:${port}/${database}`;
@@ -48,11 +52,4 @@ export async function startInstalledPostgres(
       await ended;
     },
   };
-}
-
-async function accountOf(name: string): Promise<{ uid: number; gid: number }> {
-  const [uid, gid] = await Promise.all(
-    ['-u', '-g'].map(async (option) => Number((await run('id', [option, name])).stdout)),
-  );
-  return { uid: uid as number, gid: gid as number };
 }
