@@ -279,18 +279,20 @@ describe('add-ons', () => {
     },
   );
 
+  /** The vendor has done what it was asked, and nobody heard of it. */
+  async function addonsWithoutAnswer(accountId: number) {
+    const path = '/subscriptions/';
+    world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
+    const run = await addons(accountId, 'price_addon_ip_month');
+    expect(await world.advance(run)).toBe('waiting');
+    return run;
+  }
+
   test('whose purchase is looked up after a renewal tell their own invoice, not the renewal’s', async () => {
     const accountId = await subscribed();
     // The last hour of the month: what is left of it costs little, the next month costs all.
     moveClocks((await untilRenewalMs(accountId)) - 3_600_000);
-    world.simulator.faults.add({
-      kind: 'timeout_after',
-      method: 'POST',
-      path: '/subscriptions/',
-      count: 1,
-    });
-    const run = await addons(accountId, 'price_addon_ip_month');
-    expect(await world.advance(run)).toBe('waiting');
+    const run = await addonsWithoutAnswer(accountId);
     const [charge] = world.succeeded().filter((each) => each.runId === run.runId);
     // The vendor has forgotten the key, and has renewed meanwhile.
     moveClocks(25 * 3_600_000);
@@ -306,14 +308,7 @@ describe('add-ons', () => {
 
   test('that were taken away again at the vendor meanwhile are not bought a second time', async () => {
     const accountId = await subscribed();
-    world.simulator.faults.add({
-      kind: 'timeout_after',
-      method: 'POST',
-      path: '/subscriptions/',
-      count: 1,
-    });
-    const run = await addons(accountId, 'price_addon_ip_month');
-    expect(await world.advance(run)).toBe('waiting');
+    const run = await addonsWithoutAnswer(accountId);
     const charges = world.charges().length;
     for (const subscription of world.simulator.state.list('subscription'))
       cancelSubscription(world.simulator.state, subscription);
