@@ -219,6 +219,7 @@ const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logge
     leaseMs: settings.QUEUE_STALLED_AFTER_MS,
     sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
     stopping: stopping.signal,
+    ...(tracing.importing && { traceImport: tracing.importing }),
   };
   while (!stopping.signal.aborted && (await runNextImport(deps)));
 });
@@ -243,7 +244,7 @@ lifecycle.defer('forgetting', () => {
 });
 startWebhookTasks({
   database,
-  draining,
+  draining: { ...draining, tracing },
   sealedText,
   wakeLane: (lane) => producer.wakeLane(lane),
   sweepIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
