@@ -12,7 +12,7 @@ import type { Span, SpanAttributes, SpanStart } from './tracing.ts';
 /** What a proxy makes; senders may put anything there, people's addresses too. */
 const REQUEST_ID = /^[\w-]{1,64}$/;
 
-export interface TracedRequest {
+interface TracedRequest {
   /** `POST`, … */
   readonly method: string;
   /** The route's pattern, never the path; undefined where there is no such route. */

@@ -84,7 +84,7 @@ export const tracingSettings = z.object({
 export type TracingSettings = z.infer<typeof tracingSettings>;
 
 /** What work came to, and what its span shall say of that. */
-export interface SpanEnding<Result> {
+interface SpanEnding<Result> {
   readonly result: Result;
   readonly attributes: SpanAttributes;
   readonly failure?: string | undefined;

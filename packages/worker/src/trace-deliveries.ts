@@ -43,7 +43,7 @@ export interface WorkerTracing {
 type DrainedLog = Pick<LaneStore, 'load' | 'keep'>;
 
 /** What a replay reads numbers its deliveries anew. */
-export interface ReplayedLog extends DrainedLog {
+interface ReplayedLog extends DrainedLog {
   /** Of the webhook's own log. */
   sequenceOf(position: number): number;
 }
