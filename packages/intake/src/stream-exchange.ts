@@ -15,11 +15,11 @@ import { streamCalls } from './calls.ts';
 import { BASIC_CHALLENGE, writeHead, type ResponseWriter, type ServerState } from './exchange.ts';
 import { readContentEncoding } from './read-body.ts';
 import { head } from './request-head.ts';
-import { inflated, StreamBytes, type BytesEnd } from './stream-bytes.ts';
+import { inflated, StreamBytes } from './stream-bytes.ts';
+import { describeEnd, toWire, type StreamEnd } from './stream-end.ts';
 import {
   takeStream,
   type Acknowledgement,
-  type LineIssue,
   type StreamDependencies,
   type StreamOutcome,
   type StreamRequest,
@@ -231,7 +231,7 @@ export class StreamExchange {
     });
   }
 
-  #endTrace(call: string, outcome: End['end'] | 'cut'): void {
+  #endTrace(call: string, outcome: StreamEnd['end'] | 'cut'): void {
     const attributes = {
       'sluice.call': call,
       'sluice.outcome': outcome,
@@ -241,7 +241,7 @@ export class StreamExchange {
     this.#trace?.end(200, attributes, outcome === 'cut' ? outcome : undefined);
   }
 
-  async #end(outcome: StreamOutcome): Promise<End> {
+  async #end(outcome: StreamOutcome): Promise<StreamEnd> {
     const end = describeEnd(outcome, this.#bytes.end);
     this.#write(`${JSON.stringify({ line: this.#line, refused: this.#refusedCount, ...end })}\n`);
     if (end.end !== 'complete') await this.#linger();
@@ -282,53 +282,3 @@ export class StreamExchange {
     this.#trace?.end(Number.parseInt(status, 10), {});
   }
 }
-
-interface End {
-  readonly end: 'complete' | 'rejected' | 'invalid_encoding' | 'overloaded' | 'stopping' | 'idle';
-  readonly message?: string;
-  readonly issues?: readonly object[];
-  readonly retry_after_seconds?: number;
-}
-
-function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefined): End {
-  switch (outcome.outcome) {
-    case 'rejected':
-      return {
-        end: 'rejected',
-        message: 'strict mode: the stream ends at the first line that is refused',
-        issues: outcome.issues.map(toWire),
-      };
-    case 'overloaded':
-      return {
-        end: 'overloaded',
-        message: 'the lines after this one are not stored; send them again later',
-        retry_after_seconds: outcome.retryAfterSeconds,
-      };
-    case 'invalid-encoding':
-      // Ended by us, an encoding ends too early.
-      if (bytesEnd === undefined || bytesEnd === 'complete') {
-        return {
-          end: 'invalid_encoding',
-          message: `the body is not what Content-Encoding says: ${outcome.message}`,
-        };
-      }
-      break;
-    case 'read-to-end':
-      break;
-  }
-  if (bytesEnd === 'stopping') {
-    return { end: 'stopping', message: 'this process stops; go on after this line with another' };
-  }
-  if (bytesEnd === 'idle') {
-    return { end: 'idle', message: 'nothing came for too long; go on after this line' };
-  }
-  return { end: 'complete' };
-}
-
-const toWire = (issue: LineIssue): object => ({
-  line: issue.line,
-  code: issue.code,
-  severity: isError(issue) ? 'error' : 'warning',
-  field: issue.field,
-  message: issue.message,
-});
