@@ -31,7 +31,7 @@ import {
   type RunKey,
   VENDOR_EVENTS_JOB,
 } from './queue.ts';
-import { connectWorker } from './redis.ts';
+import { connectWorker, reconnect } from './redis.ts';
 import { repeat } from './repeat.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
 import { ShardBehind } from './queue-behind.ts';
@@ -265,7 +265,7 @@ export async function startConsumers(
     stalledAfterMs,
     hungAfterMs: options.hungAfterMs ?? HUNG_AFTER_MS,
     now: processors.now,
-    reconnect: () => redis?.disconnect(true),
+    reconnect: () => redis && reconnect(redis),
     onHung: (queue, jobId) => processors.onHung?.(queue, jobId),
     logger,
   });
