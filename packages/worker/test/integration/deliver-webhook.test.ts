@@ -211,6 +211,26 @@ describe('a healthy lane', () => {
 });
 
 describe('a failing lane', () => {
+  test('is kept and given back in one, where nothing else is under way', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    world.behave = () => status(500);
+    const store = createLaneStore(database, () => world.nowMs);
+    const kept: boolean[] = [];
+    await world.deliver({
+      store: {
+        ...store,
+        keep(report) {
+          kept.push(report.progress.isLast);
+          return store.keep(report);
+        },
+      },
+    });
+    expect(kept).toEqual([true]);
+    expect(await world.attempts(1)).toHaveLength(1);
+    expect(await world.lane()).toMatchObject({ state: 'failing', isHeld: false });
+  });
+
   test('holds back everything, probes alone at the exact times, and resumes in order', async () => {
     const world = await createLaneWorld(database);
     await world.log(3);
