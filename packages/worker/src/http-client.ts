@@ -87,7 +87,14 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       if (head === undefined)
         return Promise.resolve(unsendable('other', 'a header of the webhook cannot be sent'));
       return new Promise((resolve) => {
-        new Attempt(connections, target.origin, head, request.body, options.timeoutMs, resolve).send();
+        new Attempt(
+          connections,
+          target.origin,
+          head,
+          request.body,
+          options.timeoutMs,
+          resolve,
+        ).send();
       });
     },
     idleConnections: () => connections.idleCount,
@@ -122,7 +129,6 @@ function connectTargetOf(origin: string): ConnectTarget {
   return { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port };
 }
 
-// oxlint-disable-next-line no-control-regex
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const FIELD_NAME = /^[!#$%&'*+\-.^_`|~\w]+$/;
 

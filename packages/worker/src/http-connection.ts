@@ -120,7 +120,7 @@ export class Connection implements PooledConnection {
   }
 
   #write(socket: Socket, head: string, body: string): void {
-    if (ASCII.test(head)) socket.write(head + body);
+    if (Buffer.byteLength(body) === body.length) socket.write(head + body, 'latin1');
     else {
       socket.cork();
       socket.write(head, 'latin1');
@@ -135,6 +135,3 @@ export class Connection implements PooledConnection {
     this.#onClosed(this);
   }
 }
-
-// oxlint-disable-next-line no-control-regex
-const ASCII = /^[\0-\x7f]*$/;

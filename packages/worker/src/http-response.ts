@@ -26,7 +26,7 @@ const INFORMATIONAL_MAX = 10;
 const PROTOCOL = 'HTTP/1.';
 const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: [^\r\n\0]*)?$/;
 /** All the fields of a head, a line each: a token, a colon, and no control character but tab. */
-const FIELDS = /^(?:\r\n[!#$%&'*+\-.^_`|~\w]+:[^\0-\x08\x0a-\x1f\x7f]*)*$/;
+const FIELDS = /^(?:\r\n[!#$%&'*+\-.^_`|~\w]+:[\t\x20-\x7e\x80-\xff]*)*$/;
 const FRAMING =
   /\r\n(?:(content-length)|(transfer-encoding)|(connection)|(keep-alive)):[ \t]*([^\r]*)/gi;
 const CHUNK_SIZE = /^([\da-f]{1,12})[ \t]*(?:;.*)?$/i;
@@ -243,7 +243,9 @@ export class ResponseReader {
     const pending = this.#pending;
     const before = this.#pendingSizeBytes;
     const size = before + chunk.copy(pending, before, at);
-    const endAt = pending.subarray(0, size).indexOf(end, Math.max(0, before - end.length), 'latin1');
+    const endAt = pending
+      .subarray(0, size)
+      .indexOf(end, Math.max(0, before - end.length), 'latin1');
     if (endAt >= 0) {
       this.#at = at + endAt + end.length - before;
       this.#pending = undefined;

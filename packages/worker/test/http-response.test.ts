@@ -35,14 +35,22 @@ describe('an answer', () => {
     ['a length', `${LENGTH_3}\r\nabc`, { body: 'abc', keepAliveMs: KEEP_ALIVE_MS }],
     ['no body', 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n', { body: '' }],
     ['no reason', 'HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n', { status: 200 }],
-    ['chunks', `${CHUNKED}3\r\nabc\r\nA ;x="y"\r\n0123456789\r\n0\r\n\r\n`, { body: 'abc0123456789' }],
+    [
+      'chunks',
+      `${CHUNKED}3\r\nabc\r\nA ;x="y"\r\n0123456789\r\n0\r\n\r\n`,
+      { body: 'abc0123456789' },
+    ],
     ['trailers', `${CHUNKED}3\r\nabc\r\n0\r\na: b\r\nc: d\r\n\r\n`, { body: 'abc' }],
     [
       'other codings before chunked',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: Chunked\r\n\r\n0\r\n\r\n',
       { body: '' },
     ],
-    ['informational ones before it', `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 E\r\nx: y\r\n\r\n${LENGTH_3}\r\nabc`, { body: 'abc' }],
+    [
+      'informational ones before it',
+      `HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 E\r\nx: y\r\n\r\n${LENGTH_3}\r\nabc`,
+      { body: 'abc' },
+    ],
     ['204', 'HTTP/1.1 204 No\r\n\r\n', { status: 204, keepAliveMs: KEEP_ALIVE_MS }],
   ])('with %s ends where it says, and the connection may be used again', (_, text, expected) => {
     expect(read(text)).toMatchObject({ state: 'complete', ...expected });
@@ -74,7 +82,10 @@ describe('an answer', () => {
 
   test.each<[string, string]>([
     ['no length', 'HTTP/1.1 200 OK\r\n\r\nabc'],
-    ['a coding that has no end of its own', 'HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nabc'],
+    [
+      'a coding that has no end of its own',
+      'HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nabc',
+    ],
   ])('with %s ends with its connection', (_, text) => {
     expect(read(text)).toMatchObject({ state: 'ended', status: 200, body: 'abc', keepAliveMs: 0 });
   });

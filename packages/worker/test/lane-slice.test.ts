@@ -12,8 +12,8 @@ test('a lane makes room when its slice is over and others wait, and goes on wher
   // It has asked just now.
   expect(slice.isOver(1_509)).toBe(true);
   expect(slice.isOver(1_510)).toBe(false);
-  expect(slice.isOver(5_999)).toBe(false);
-  expect(slice.isOver(6_000)).toBe(true);
+  expect(slice.isOver(10_999)).toBe(false);
+  expect(slice.isOver(11_000)).toBe(true);
 });
 
 test('a slice begins once, when there is something to send', () => {
