@@ -29,6 +29,7 @@ const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: [^\r\n\0]*)?$/;
 const FIELDS = /^(?:\r\n[!#$%&'*+\-.^_`|~\w]+:[\t\x20-\x7e\x80-\xff]*)*$/;
 const FRAMING =
   /\r\n(?:(content-length)|(transfer-encoding)|(connection)|(keep-alive)):[ \t]*([^\r]*)/gi;
+const BARE_LINE_FEED = /[^\r]\n/;
 const CHUNK_SIZE = /^([\da-f]{1,12})[ \t]*(?:;.*)?$/i;
 const LENGTH = /^\d{1,15}$/;
 
@@ -253,10 +254,12 @@ export class ResponseReader {
     }
     this.#at = chunk.length;
     this.#pendingSizeBytes = size;
-    // Who does not begin as a head does is not waited for.
+    // Who does not begin as a head does, or ends its lines otherwise, is not waited for.
     const begin = pending.toString('latin1', 0, Math.min(size, PROTOCOL.length));
     if (this.#part === 'head' && !PROTOCOL.startsWith(begin))
       this.fault = 'what it sent does not begin with a status line';
+    else if (BARE_LINE_FEED.test(pending.toString('latin1', Math.max(before - 1, 0), size)))
+      this.fault = 'a line ends without a carriage return';
     else if (size === pending.length) this.fault = `its ${this.#part} has no end`;
     return undefined;
   }

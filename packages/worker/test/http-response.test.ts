@@ -123,6 +123,7 @@ describe('it is no answer', () => {
     ['with a field without a name', 'HTTP/1.1 200 OK\r\n: x\r\n\r\n'],
     ['with a space before the colon', 'HTTP/1.1 200 OK\r\ncontent-length : 3\r\n\r\nabc'],
     ['with a folded field', 'HTTP/1.1 200 OK\r\nx: y\r\n z\r\n\r\n'],
+    ['with line feeds only', 'HTTP/1.1 200 OK\nx: y\n\n'],
     ['with a bare line feed', 'HTTP/1.1 200 OK\r\nx: y\nz: a\r\n\r\n'],
     ['with a bare carriage return', 'HTTP/1.1 200 OK\r\nx: y\rz\r\n\r\n'],
     ['with a null byte', 'HTTP/1.1 200 OK\r\nx: \0\r\n\r\n'],
