@@ -120,10 +120,15 @@ export class LaneDrain {
 
   /** The log has grown up to there. False where this drain does not look at it again. */
   noteLogged(lastSequence: number): boolean {
-    if (this.#isStopped || this.#lease.isFenced) return false;
+    if (!this.looksAgain) return false;
     this.#loggedThrough = Math.max(this.#loggedThrough, lastSequence);
     this.#wakeUp();
     return true;
+  }
+
+  /** Giving the lane back tells where its log ends. */
+  get looksAgain(): boolean {
+    return !this.#isStopped && !this.#lease.isFenced;
   }
 
   async run(): Promise<DrainOutcome> {

@@ -5,7 +5,7 @@ import { createTestDatabase } from '@sluice/database/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createHttpClient } from '../../src/http-client.ts';
 import type { HttpOutcome } from '../../src/http-outcome.ts';
-import { createLaneStore } from '../../src/lane-store.ts';
+import { createLaneStore, type LaneStore } from '../../src/lane-store.ts';
 import { LanesInHand } from '../../src/lanes-in-hand.ts';
 import { answer, startReceiver } from '../receiver.ts';
 import {
@@ -179,6 +179,32 @@ describe('a healthy lane', () => {
     expect(await delivering).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(eventIds(1, 7));
     for (const lane of await world.log(1)) expect(inHand.tell(lane)).toBe(false);
+  });
+
+  test('is all that a wake-up of its lane needs, in the same process', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    const gate = createGate();
+    world.behave = async () => {
+      await gate.opened;
+      return OK;
+    };
+    const inHand = new LanesInHand();
+    const delivering = world.deliver({ inHand });
+    await until(() => world.sent.length === 1);
+    await world.log(2);
+    const store: LaneStore = {
+      ...createLaneStore(database, () => world.nowMs),
+      claim: () => Promise.reject(new Error('nobody should ask')),
+      find: () => Promise.reject(new Error('nobody should ask')),
+    };
+    expect(await world.deliver({ inHand, store })).toEqual({ outcome: 'held' });
+    gate.open();
+    // What was logged meanwhile is not forgotten.
+    const outcome = await delivering;
+    if (outcome.outcome === 'more') await world.deliverAll({ inHand });
+    else expect(outcome).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 3));
   });
 
   test('what is logged while it gives its lane back is sent: by itself, or it is woken', async () => {
