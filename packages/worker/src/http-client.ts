@@ -80,9 +80,8 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
   return {
     post(request) {
       const target = targetOf(request.endpoint);
-      if (!target) {
+      if (!target)
         return Promise.resolve(unsendable('unusable_endpoint', 'not an http or https URL'));
-      }
       const head = headOf(target, request);
       if (head === undefined)
         return Promise.resolve(unsendable('other', 'a header of the webhook cannot be sent'));
@@ -130,9 +129,11 @@ function connectTargetOf(origin: string): ConnectTarget {
 }
 
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const FIELD_NAME = /^[!#$%&'*+\-.^_`|~\w]+$/;
+/** A token; and none of those that say where a request goes and ends, which are ours. */
+const FIELD_NAME =
+  /^(?!(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer)$)[!#$%&'*+\-.^_`|~\w]+$/i;
 
-/** Undefined where a field has what would end it, and begin another one or another request. */
+/** Undefined where a field would be another one than it says, or another request. */
 function headOf({ head, authorization }: Target, { headers, body }: HttpPost): string | undefined {
   let text = head;
   for (const name in headers) {
