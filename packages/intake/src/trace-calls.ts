@@ -17,10 +17,9 @@
  * asks once a flush, a stream once a group.
  */
 import type { Operation } from '@sluice/domain/operation';
-import type { ShardEnvelope } from '@sluice/platform/queue';
 import { endRequest, envelopeStep, requestStart } from '@sluice/platform/span-conventions';
 import type { Span, SpanAttributes, Tracer } from '@sluice/platform/tracing';
-import type { TracedFlush } from './batcher.ts';
+import type { EnvelopeDraft, TracedFlush } from './batcher.ts';
 import { answerOf } from './answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls.ts';
 import type { Accept } from './exchange.ts';
@@ -78,13 +77,14 @@ export class CallTracer {
     };
   }
 
-  /** Marks what a flush writes with the traces that it belongs to; undefined where it has none. */
-  traceFlush(envelopes: readonly ShardEnvelope[]): TracedFlush | undefined {
+  /** Tells the traces that what a flush writes belongs to; undefined where it has none. */
+  traceFlush(envelopes: readonly EnvelopeDraft[]): TracedFlush | undefined {
     const started: Span[] = [];
-    const marked = envelopes.map((each): ShardEnvelope => {
-      const { shard, envelope } = each;
-      const [first, ...others] = this.#callsIn(envelope.operations);
-      if (first?.traceparent === undefined) return each;
+    const traceparents = new Map<string, string>();
+    for (const envelope of envelopes) {
+      const { shard, id, operations } = envelope;
+      const [first, ...others] = this.#callsIn(operations);
+      if (first?.traceparent === undefined) continue;
       const { attributes, ...step } = envelopeStep('send', envelope);
       const span = this.#tracer.startSpan({
         ...step,
@@ -93,14 +93,14 @@ export class CallTracer {
         attributes: { ...attributes, 'messaging.destination.partition.id': String(shard) },
       });
       const { traceparent } = span;
-      if (traceparent === undefined) return each;
+      if (traceparent === undefined) continue;
       started.push(span);
+      traceparents.set(id, traceparent);
       for (const other of others) other.link(traceparent);
-      return { shard, envelope: { ...envelope, traceparent } };
-    });
+    }
     if (started.length === 0) return undefined;
     return {
-      envelopes: marked,
+      traceparents,
       end(outcome) {
         const failure = outcome === 'committed' ? undefined : outcome;
         for (const span of started) span.end({ 'sluice.outcome': outcome }, failure);

@@ -1,6 +1,6 @@
 /** A fault of our own code on one operation: its neighbours and its shard go on, and nothing of it is lost. */
 import { listParkedOperations, countParkedOperations } from '@sluice/database/parked-operations';
-import type { Operation } from '@sluice/domain/operation';
+import type { Envelope, Operation } from '@sluice/domain/operation';
 import { identify, track } from '@sluice/domain/testing';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import { beforeEach, expect, test } from 'vitest';
@@ -94,7 +94,7 @@ test('what was parked is queued again once, under one id however often that is c
   ]);
 
   // Not mended yet: parked again, once though it came twice.
-  for (const { envelope } of added) await processEnvelope(world.deps, envelope);
+  for (const { envelope } of added) await processEnvelope(world.deps, envelope as Envelope);
   const after = await listParkedOperations(world.database, 10);
   expect(after.map(({ operation }) => operation)).toEqual(before.map(({ operation }) => operation));
 });
