@@ -38,6 +38,6 @@ function eventText(event: TrackEvent & Record<Unwritten, never>): string {
 }
 
 /** Quotes, backslashes, controls and halves of surrogate pairs: what JSON writes otherwise than it is. */
-const ESCAPED = /["\\\u0000-\u001f\ud800-\udfff]/;
+const ESCAPED = /["\\\p{Cc}\p{Cs}]/u;
 
 const quoted = (text: string): string => (ESCAPED.test(text) ? JSON.stringify(text) : `"${text}"`);

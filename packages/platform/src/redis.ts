@@ -7,6 +7,7 @@
  * Where there is a server to fail over to, one that says nothing is left after a while: its
  * connection would stay open for as long as it hangs.
  */
+import { nextTick } from 'node:process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import { parseRedisUrl, type RedisAddress } from './redis-url.ts';
@@ -122,7 +123,7 @@ export function inOneWrite<Result>(redis: Redis, work: () => Promise<Result>): P
   const stream = redis.stream as Redis['stream'] | undefined;
   stream?.cork();
   // The commands are made in the microtasks of this turn; the next tick comes after the last of them.
-  queueMicrotask(() => process.nextTick(() => stream?.uncork()));
+  queueMicrotask(() => nextTick(() => stream?.uncork()));
   return work();
 }
 

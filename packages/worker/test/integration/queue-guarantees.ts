@@ -195,7 +195,7 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
     });
     await vi.waitFor(() => expect(taken).toHaveLength(5), 10_000);
     expect(taken.toSorted((one, other) => one.id.localeCompare(other.id))).toEqual(
-      [...'abcde'].map((name) => ({
+      ['a', 'b', 'c', 'd', 'e'].map((name) => ({
         id: `envelope-${name}`,
         operations,
         traceparent: '00-a-b-01',
