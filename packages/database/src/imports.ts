@@ -41,6 +41,8 @@ export interface NewImport {
   readonly dataToProcess: 'all' | 'only_existing';
   /** Null: the file is about to be sent. */
   readonly dataFileUrl: string | null;
+  /** Where the call is in a trace; absent: in none. */
+  readonly traceparent?: string | null;
   readonly nowMs: number;
 }
 
@@ -61,6 +63,7 @@ export interface ImportRow extends ImportKey {
   readonly rowsFailed: number;
   readonly rowsWarned: number;
   readonly fencing: number;
+  readonly traceparent: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
@@ -85,7 +88,7 @@ const COLUMNS = sql`
   data_to_process as "dataToProcess", data_file_url as "dataFileUrl", state, error, columns,
   size_bytes as "sizeBytes", next_byte as "nextByte", rows_read as "rowsRead",
   rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
-  created_at as "createdAt", updated_at as "updatedAt"`;
+  traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** The condition of `imports_unfinished`. */
 export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
@@ -114,9 +117,9 @@ export async function insertImport(
 async function insert(transaction: DatabaseOrTransaction, made: NewImport): Promise<ImportRow> {
   const now = new Date(made.nowMs);
   const { rows } = await sql<StoredImport>`
-    insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, created_at, updated_at)
+    insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, traceparent, created_at, updated_at)
     values (${made.environmentId}, ${made.name}, ${made.description}, ${made.identifier}, ${made.dataToProcess},
-            ${made.dataFileUrl}, 'preprocessing', ${now}, ${now})
+            ${made.dataFileUrl}, 'preprocessing', ${made.traceparent ?? null}, ${now}, ${now})
     returning ${COLUMNS}`.execute(transaction);
   return first(rows) as ImportRow;
 }
@@ -228,7 +231,7 @@ const COLUMNS_OF_I = sql`
   i.data_to_process as "dataToProcess", i.data_file_url as "dataFileUrl", i.state, i.error, i.columns,
   i.size_bytes as "sizeBytes", i.next_byte as "nextByte", i.rows_read as "rowsRead",
   i.rows_imported as "rowsImported", i.rows_failed as "rowsFailed", i.rows_warned as "rowsWarned", i.fencing,
-  i.created_at as "createdAt", i.updated_at as "updatedAt"`;
+  i.traceparent, i.created_at as "createdAt", i.updated_at as "updatedAt"`;
 
 /** What a worker says of an import that it holds. */
 export interface ImportStep {
