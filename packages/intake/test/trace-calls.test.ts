@@ -4,7 +4,7 @@ import type { Span, SpanStart, Tracer } from '@sluice/platform/tracing';
 import { expect, test } from 'vitest';
 import type { Submission } from '../src/accept.ts';
 import type { TracedFlush } from '../src/batcher.ts';
-import type { Call, Route } from '../src/calls.ts';
+import type { Call } from '../src/calls.ts';
 import { CallTracer } from '../src/trace-calls.ts';
 
 const operation = (eventId: string): TrackEvent => ({
@@ -53,7 +53,7 @@ function take(calls: CallTracer, eventId: string, traceparent: string) {
       submission.call.parse(undefined, {} as never, []);
       end = () => answer({ outcome: 'accepted' });
     },
-    { method: 'del', pattern: '/v1/things/:id', call: call as unknown as Call } as Route,
+    { method: 'del', pattern: '/v1/things/:id', call: call as unknown as Call },
     traceparent,
     `request-${eventId}`,
   )({ call } as unknown as Submission, () => answered++);
