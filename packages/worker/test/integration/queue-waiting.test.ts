@@ -23,9 +23,9 @@ interface Broker {
   readonly options: BrokerOptions;
   readonly waiting: WaitingEnvelopes;
   /** As a worker does. @returns the id of what it took. */
-  takeNext(): Promise<string>;
+  readonly takeNext: () => Promise<string>;
   /** Whether the job is there, wherever it is. */
-  has(id: string): Promise<boolean>;
+  readonly has: (id: string) => Promise<boolean>;
 }
 
 async function onRedis(): Promise<Broker> {
@@ -60,7 +60,7 @@ async function onPostgres(): Promise<Broker> {
   return {
     options,
     waiting: postgresWaiting(pool, NAME),
-    async takeNext() {
+    takeNext: async () => {
       const { rows } = await pool.query<{ id: string }>(
         `update job set state = 'active'
           where id = (select id from job where queue = $1 and state = 'waiting' order by priority, seq limit 1)
@@ -69,9 +69,7 @@ async function onPostgres(): Promise<Broker> {
       );
       return rows[0]?.id ?? '';
     },
-    async has(id) {
-      return (await pool.query('select from job where id = $1', [id])).rowCount === 1;
-    },
+    has: async (id) => (await pool.query('select from job where id = $1', [id])).rowCount === 1,
   };
 }
 
