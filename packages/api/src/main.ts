@@ -24,6 +24,7 @@ import { openProducer, type RunKey } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
 import { openTracer } from '@sluice/platform/tracing';
 import { IDEMPOTENCY_KEPT_MS } from './idempotency.ts';
+import { keepRelaying } from './keep-relaying.ts';
 import { createMailer } from './mailer.ts';
 import { createRelay } from './outbox-relay.ts';
 import { openTailChannel } from '@sluice/platform/tail-channel';
@@ -36,7 +37,6 @@ import { tellVendorCustomer } from './tell-vendor-customer.ts';
 import { TailHub } from './tail-hub.ts';
 import { RequestTracer } from './trace-requests.ts';
 
-const OUTBOX_INTERVAL_MS = 500;
 const CLEARED_INTERVAL_MS = 60_000;
 const CLEARED_MAX = 10_000;
 /** Longer than any window of a limit. */
@@ -144,10 +144,7 @@ const mailer = createMailer({
   from: settings.MAIL_FROM,
 });
 lifecycle.defer('mailer', async () => mailer.close());
-const outbox = repeat(
-  'outbox',
-  OUTBOX_INTERVAL_MS,
-  logger,
+const outbox = keepRelaying(
   createRelay({
     claimOutbox: (...rest) => claimOutbox(database, ...rest),
     finishOutbox: (...rest) => finishOutbox(database, ...rest),
@@ -172,6 +169,7 @@ const outbox = repeat(
     onFailure: ({ topic, outboxId, attempt }, error) =>
       logger.warn({ topic, outboxId, attempt, error }, 'the outbox keeps what could not be told'),
   }),
+  logger,
 );
 lifecycle.defer('outbox', () => outbox.stop());
 
@@ -189,7 +187,8 @@ const server = await buildServer({
   billing,
   trustedProxies: settings.API_TRUSTED_PROXIES,
   ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
-  recordRequest: ({ status }) => {
+  recordRequest: ({ method, status }) => {
+    if (method !== 'GET') outbox.noteChange();
     requestCount += 1;
     if (status >= 500) failureCount += 1;
   },

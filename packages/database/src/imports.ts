@@ -90,7 +90,8 @@ const COLUMNS = sql`
   rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
   traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
 
-const IS_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
+/** The condition of `imports_unfinished`. */
+export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
 
 function fromStored(row: StoredImport): ImportRow {
   const numbers = Object.fromEntries(NUMBER_COLUMNS.map((name) => [name, Number(row[name])]));
@@ -190,7 +191,7 @@ async function cancel(
   const { rows } = await sql<StoredImport>`
     with ended as (
       update imports set state = 'canceled', updated_at = ${new Date(nowMs)}
-      where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_UNFINISHED}
+      where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_IMPORT_UNFINISHED}
       returning *
     ), cleared as (
       delete from import_chunks c using ended e
@@ -213,7 +214,7 @@ export async function claimImport(
   const { rows } = await sql<StoredImport>`
     with waiting as (
       select environment_id, import_id from imports
-      where ${IS_UNFINISHED} and (lease_until is null or lease_until < ${now})
+      where ${IS_IMPORT_UNFINISHED} and (lease_until is null or lease_until < ${now})
         and (state <> 'preprocessing' or data_file_url is not null)
       order by created_at, environment_id, import_id
       limit 1
@@ -278,7 +279,7 @@ export async function advanceImport(
       lease_until = ${new Date(nowMs + step.leaseMs)},
       updated_at = ${new Date(nowMs)}
     where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
-      and ${IS_UNFINISHED}`.execute(transaction);
+      and ${IS_IMPORT_UNFINISHED}`.execute(transaction);
   if (numAffectedRows === 0n) return false;
   if (step.state === 'imported' || step.state === 'failed') {
     await sql`delete from import_chunks where environment_id = ${environmentId} and import_id = ${importId}`.execute(

@@ -159,6 +159,8 @@ export async function startConsumers(
       process,
       now: processors.now,
       logger,
+      // Redis' waits end by closing their connection, which is a replacement of the worker but for its name.
+      endWait: redis ? undefined : endWait,
       openWorker(processor) {
         const worker = new (workerClass as typeof Worker)(name, processor, {
           ...connectionOf(name),
@@ -172,9 +174,8 @@ export async function startConsumers(
           // BullMQ's 15 s would be a shard's rest after each broken statement.
           runRetryDelay: Math.round(stalledAfterMs / 15),
           // How long an idle worker waits for the sign of a new job before it looks for itself. Where the
-          // sign got lost, the watch replaces the worker in a quarter of that. On Postgres a worker that
-          // is closed at the wrong moment waits it out.
-          drainDelay: redis ? (stalledAfterMs * 4) / 1_000 : stalledAfterMs / 3_000,
+          // sign got lost, the watch nudges or replaces the worker long before.
+          drainDelay: (stalledAfterMs * 4) / 1_000,
         });
         worker.on('error', (error) => warnOfConnection(error, name));
         worker.on('failed', (job, error) => {
@@ -260,6 +261,9 @@ export async function startConsumers(
     queues,
     readHeads: redis ? redisHeads(redis, keyOf) : postgresHeads(pool as pg.Pool),
     stalledAfterMs,
+    // As long as a lock: whoever died in the meantime is found no later than by looks each period. One
+    // statement asks for all heads on Postgres, and each worker that waits would have to ask for its own.
+    seldomAfterMs: redis ? (stalledAfterMs * 2) / 3 : stalledAfterMs / 3,
     hungAfterMs: options.hungAfterMs ?? HUNG_AFTER_MS,
     now: processors.now,
     reconnect: () => redis && reconnect(redis),
@@ -322,6 +326,14 @@ async function retryFailed(queue: Queue): Promise<void> {
   for (const job of await queue.getFailed(0, FAILED_RETRY_COUNT_MAX - 1)) {
     if (!job.failedReason?.startsWith(DISCARDED)) await job.retry('failed');
   }
+}
+
+/** On Postgres: the wait of an idle worker is over at once, and it asks for a job. */
+function endWait(worker: Worker): void {
+  const backend = worker.getBackend();
+  // In one go: a close that comes between would be undone by the second.
+  void backend.disconnectBlocking();
+  void backend.reconnectBlocking();
 }
 
 /** Waits; returns at once when `signal` is aborted. */

@@ -25,6 +25,8 @@ export interface WatchedQueueOptions {
   /** A worker that is not running yet. */
   readonly openWorker: (process: (job: Job, token?: string) => Promise<void>) => Worker;
   readonly process: ProcessJob;
+  /** Ends the worker's wait for a sign of new jobs, so that it looks; absent where that cannot be done. */
+  readonly endWait?: ((worker: Worker) => void) | undefined;
   readonly now: () => number;
   readonly logger: Logger;
 }
@@ -89,6 +91,11 @@ export class WatchedQueue {
     return longest;
   }
 
+  /** Has the worker look for jobs now, where the sign of one may have got lost. */
+  nudge(): void {
+    if (!this.#isClosing) this.#options.endWait?.(this.#worker);
+  }
+
   /** A new worker takes jobs from now on; the old one takes none and is closed in the background. */
   replace(): void {
     if (this.#isClosing) return;
@@ -126,6 +133,8 @@ export class WatchedQueue {
       await new Promise((resolve) => setImmediate(resolve));
     }
     await worker.close(isForced);
+    // One that is closed by force would go on waiting, for nothing.
+    if (isForced) this.#options.endWait?.(worker);
   }
 
   #start(): Worker {

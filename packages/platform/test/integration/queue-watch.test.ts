@@ -79,6 +79,7 @@ function watchOne(nowMs: () => number, firstLoop: 'runs' | 'hangs') {
       (name, part) => `${redisPrefix(options.prefix, name)}:${name}:${part}`,
     ),
     stalledAfterMs: 15_000,
+    seldomAfterMs: 10_000,
     hungAfterMs: 60_000,
     now: nowMs,
     reconnect: () => undefined,
