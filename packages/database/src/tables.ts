@@ -466,6 +466,12 @@ export interface People {
   updated_at: Timestamp;
 }
 
+export interface PeopleCounts {
+  environment_id: number;
+  people: Int8;
+  slot: Generated<Int8>;
+}
+
 export interface PersonIdentifiers {
   environment_id: number;
   kind: string;
@@ -704,6 +710,7 @@ export interface Tables {
   parked_operations: ParkedOperations;
   partners: Partners;
   people: People;
+  people_counts: PeopleCounts;
   person_identifiers: PersonIdentifiers;
   receipts: Receipts;
   relationships: Relationships;
