@@ -14,7 +14,7 @@
  * Why a client a connection, and not undici's pool: the pool does not say whether a connection was
  * used before, nor does it let go of a connection that is still being opened.
  *
- * Before: `deliver-webhook.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
+ * Before: `lane-drain.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
  */
 import type { AddressRange } from '@sluice/domain/network-address';
 import { ConnectionPool } from './connection-pool.ts';
