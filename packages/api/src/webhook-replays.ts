@@ -106,6 +106,7 @@ export function registerWebhookReplays(
           criteria: wanted,
           ratePerSecond: call.body.rate_per_second,
           createdBy: keyNameOf(call),
+          traceparent: call.traceparent,
         },
         dependencies.now(),
         heldCallOf(call),

@@ -41,6 +41,8 @@ export interface NewImport {
   readonly dataToProcess: 'all' | 'only_existing';
   /** Null: the file is about to be sent. */
   readonly dataFileUrl: string | null;
+  /** Where the call is in a trace; absent: in none. */
+  readonly traceparent?: string | null;
   readonly nowMs: number;
 }
 
@@ -61,6 +63,7 @@ export interface ImportRow extends ImportKey {
   readonly rowsFailed: number;
   readonly rowsWarned: number;
   readonly fencing: number;
+  readonly traceparent: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
@@ -85,9 +88,10 @@ const COLUMNS = sql`
   data_to_process as "dataToProcess", data_file_url as "dataFileUrl", state, error, columns,
   size_bytes as "sizeBytes", next_byte as "nextByte", rows_read as "rowsRead",
   rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
-  created_at as "createdAt", updated_at as "updatedAt"`;
+  traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
 
-const IS_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
+/** The condition of `imports_unfinished`. */
+export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
 
 function fromStored(row: StoredImport): ImportRow {
   const numbers = Object.fromEntries(NUMBER_COLUMNS.map((name) => [name, Number(row[name])]));
@@ -113,9 +117,9 @@ export async function insertImport(
 async function insert(transaction: DatabaseOrTransaction, made: NewImport): Promise<ImportRow> {
   const now = new Date(made.nowMs);
   const { rows } = await sql<StoredImport>`
-    insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, created_at, updated_at)
+    insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, traceparent, created_at, updated_at)
     values (${made.environmentId}, ${made.name}, ${made.description}, ${made.identifier}, ${made.dataToProcess},
-            ${made.dataFileUrl}, 'preprocessing', ${now}, ${now})
+            ${made.dataFileUrl}, 'preprocessing', ${made.traceparent ?? null}, ${now}, ${now})
     returning ${COLUMNS}`.execute(transaction);
   return first(rows) as ImportRow;
 }
@@ -187,7 +191,7 @@ async function cancel(
   const { rows } = await sql<StoredImport>`
     with ended as (
       update imports set state = 'canceled', updated_at = ${new Date(nowMs)}
-      where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_UNFINISHED}
+      where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_IMPORT_UNFINISHED}
       returning *
     ), cleared as (
       delete from import_chunks c using ended e
@@ -210,7 +214,7 @@ export async function claimImport(
   const { rows } = await sql<StoredImport>`
     with waiting as (
       select environment_id, import_id from imports
-      where ${IS_UNFINISHED} and (lease_until is null or lease_until < ${now})
+      where ${IS_IMPORT_UNFINISHED} and (lease_until is null or lease_until < ${now})
         and (state <> 'preprocessing' or data_file_url is not null)
       order by created_at, environment_id, import_id
       limit 1
@@ -227,7 +231,7 @@ const COLUMNS_OF_I = sql`
   i.data_to_process as "dataToProcess", i.data_file_url as "dataFileUrl", i.state, i.error, i.columns,
   i.size_bytes as "sizeBytes", i.next_byte as "nextByte", i.rows_read as "rowsRead",
   i.rows_imported as "rowsImported", i.rows_failed as "rowsFailed", i.rows_warned as "rowsWarned", i.fencing,
-  i.created_at as "createdAt", i.updated_at as "updatedAt"`;
+  i.traceparent, i.created_at as "createdAt", i.updated_at as "updatedAt"`;
 
 /** What a worker says of an import that it holds. */
 export interface ImportStep {
@@ -275,7 +279,7 @@ export async function advanceImport(
       lease_until = ${new Date(nowMs + step.leaseMs)},
       updated_at = ${new Date(nowMs)}
     where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
-      and ${IS_UNFINISHED}`.execute(transaction);
+      and ${IS_IMPORT_UNFINISHED}`.execute(transaction);
   if (numAffectedRows === 0n) return false;
   if (step.state === 'imported' || step.state === 'failed') {
     await sql`delete from import_chunks where environment_id = ${environmentId} and import_id = ${importId}`.execute(
