@@ -1,7 +1,6 @@
 /** What holds for every JSON value on every parser. */
 import { isDeepStrictEqual } from 'node:util';
 import { isError } from '@sluice/domain/issue';
-import { operationText } from '@sluice/domain/operation-text';
 import { CallDraft, type ParseContext, type Parsed } from '@sluice/domain/parse';
 import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
@@ -134,7 +133,7 @@ function depthOf(value: unknown): number {
 }
 
 function expectSound(parsed: Parsed): void {
-  const wire = `[${parsed.operations.map(operationText).join(',')}]`;
+  const wire = JSON.stringify(parsed.operations);
   // -0 is the one number that JSON does not keep apart from another. Not vitest's equality: it asks an
   // object's own `constructor` key for its type.
   expect(isDeepStrictEqual(withoutNegativeZero(parsed.operations), JSON.parse(wire))).toBe(true);

@@ -9,7 +9,6 @@
  * Between `batcher.ts`, which fills and flushes it, and `commit-envelopes.ts`.
  */
 import type { Operation } from '@sluice/domain/operation';
-import { operationText } from '@sluice/domain/operation-text';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { EnvelopeWriter } from '@sluice/platform/envelope-writer';
 
@@ -69,7 +68,7 @@ export class CommitGroup {
       if (firstShard < 0) firstShard = shard;
       else if (shard !== firstShard) this.isAtomic = true;
       const part = this.#partFor(shard);
-      part.writer.add(operationText(operation));
+      part.writer.add(JSON.stringify(operation));
       if (this.#keepsOperations) part.operations.push(operation);
     }
   }

@@ -1,13 +1,12 @@
 /** An envelope reads back as what was put into it, whatever its size and its letters. */
 import type { Envelope } from '@sluice/domain/operation';
-import { operationText } from '@sluice/domain/operation-text';
 import { identify, track } from '@sluice/domain/testing';
 import { expect, test } from 'vitest';
 import { envelopeText, EnvelopeWriter } from '../src/envelope-writer.ts';
 
 function written(operations: Envelope['operations'], traceparent?: string): unknown {
   const writer = new EnvelopeWriter('envelope-"1"');
-  for (const operation of operations) writer.add(operationText(operation));
+  for (const operation of operations) writer.add(JSON.stringify(operation));
   expect(writer.operationCount).toBe(operations.length);
   return JSON.parse(envelopeText(writer.finish(traceparent)));
 }

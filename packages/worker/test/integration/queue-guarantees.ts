@@ -4,7 +4,6 @@
  */
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operation';
-import { operationText } from '@sluice/domain/operation-text';
 import { track } from '@sluice/domain/testing';
 import { EnvelopeWriter } from '@sluice/platform/envelope-writer';
 import { createLogger } from '@sluice/platform/logger';
@@ -180,7 +179,7 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
     ];
     const written = (id: string, shard: number) => {
       const writer = new EnvelopeWriter(id);
-      for (const operation of operations) writer.add(operationText(operation));
+      for (const operation of operations) writer.add(JSON.stringify(operation));
       return { shard, envelope: writer.finish('00-a-b-01') };
     };
     const taken: Envelope[] = [];
