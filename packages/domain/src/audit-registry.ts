@@ -130,7 +130,13 @@ export const AUDIT_OBJECTS = {
   },
   purchase: {
     label: 'Purchase',
-    fields: { kind: 'shown', rail: 'shown', status: 'shown', content: 'shown' },
+    fields: {
+      kind: 'shown',
+      rail: 'shown',
+      status: 'shown',
+      content: 'shown',
+      review_reason: 'shown',
+    },
   },
   inbox_preview_run: {
     label: 'Inbox preview run',
