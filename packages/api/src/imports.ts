@@ -115,11 +115,9 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
     app.addContentTypeParser(
       'multipart/form-data',
       async (request: FastifyRequest, payload: IncomingMessage) => {
-        const environmentId = environmentOf(request);
         const origin = changeOriginOf(request);
         request.upload = await receiveUpload(payload, request.headers, {
-          begin: (given) =>
-            dependencies.insertImport(toNew(environmentId, given, null, now()), origin),
+          begin: (given) => dependencies.insertImport(toNew(request, given, null, now()), origin),
           keep: (made, bytes) => dependencies.appendImportChunk(made, 0, bytes, 0, now()),
           abandon: (made) => dependencies.deleteImport(made, origin, now()),
           sizeBytesMax: dependencies.importSizeBytesMax,
@@ -159,7 +157,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
         if (request.upload === null) {
           const { data_file_url: url, ...given } = request.body.import;
           const made = await dependencies.insertImport(
-            toNew(environmentOf(request), given, url, now()),
+            toNew(request, given, url, now()),
             changeOriginOf(request),
           );
           return reply.send({ import: toWire(made) });
@@ -279,7 +277,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
 
 /** @throws RequestRefused where the fields of a form make no import. */
 function toNew(
-  environmentId: number,
+  request: FastifyRequest,
   given: object,
   dataFileUrl: string | null,
   nowMs: number,
@@ -296,12 +294,13 @@ function toNew(
   }
   const { name, description, identifier, data_to_process: dataToProcess } = parsed.data;
   return {
-    environmentId,
+    environmentId: environmentOf(request),
     name,
     description: description ?? null,
     identifier,
     dataToProcess,
     dataFileUrl,
+    traceparent: request.traceparent,
     nowMs,
   };
 }

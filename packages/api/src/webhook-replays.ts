@@ -109,6 +109,7 @@ export function registerWebhookReplays(
           criteria: wanted,
           ratePerSecond: call.body.rate_per_second,
           createdBy: keyNameOf(call),
+          traceparent: call.traceparent,
         },
         changeOriginOf(call),
         dependencies.now(),

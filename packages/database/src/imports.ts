@@ -49,6 +49,7 @@ export interface ImportRow extends ImportKey {
   readonly rowsFailed: number;
   readonly rowsWarned: number;
   readonly fencing: number;
+  readonly traceparent: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
@@ -74,7 +75,7 @@ export const IMPORT_COLUMNS = sql`
   data_to_process as "dataToProcess", data_file_url as "dataFileUrl", state, error, columns,
   size_bytes as "sizeBytes", next_byte as "nextByte", rows_read as "rowsRead",
   rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
-  created_at as "createdAt", updated_at as "updatedAt"`;
+  traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** The condition of `imports_unfinished`. */
 export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
@@ -155,7 +156,7 @@ const COLUMNS_OF_I = sql`
   i.data_to_process as "dataToProcess", i.data_file_url as "dataFileUrl", i.state, i.error, i.columns,
   i.size_bytes as "sizeBytes", i.next_byte as "nextByte", i.rows_read as "rowsRead",
   i.rows_imported as "rowsImported", i.rows_failed as "rowsFailed", i.rows_warned as "rowsWarned", i.fencing,
-  i.created_at as "createdAt", i.updated_at as "updatedAt"`;
+  i.traceparent, i.created_at as "createdAt", i.updated_at as "updatedAt"`;
 
 /** What a worker says of an import that it holds. */
 export interface ImportStep {

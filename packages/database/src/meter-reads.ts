@@ -4,7 +4,7 @@ import type { DatabaseOrTransaction } from './connection.ts';
 
 /**
  * Profiles in all workspaces of the account that are in use, as they are kept
- * (`migrations/0026_people_counts.ts`): a few rows a workspace, however many people it has. By the
+ * (`migrations/0027_people_counts.ts`): a few rows a workspace, however many people it has. By the
  * primary keys.
  */
 export async function countProfiles(

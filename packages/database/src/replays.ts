@@ -48,6 +48,8 @@ export interface ReplayRequest {
   readonly criteria: ReplayCriteria;
   readonly ratePerSecond: number;
   readonly createdBy: string;
+  /** Where the call is in a trace; absent: in none. */
+  readonly traceparent?: string | null;
 }
 
 export type ReplayPlan =
@@ -114,10 +116,10 @@ async function start(
     with made as (
       insert into webhook_replays
         (environment_id, webhook_id, created_at, created_by, criteria, rate_per_second, total, through_sequence,
-         cursor_sequence, endpoint)
+         cursor_sequence, endpoint, traceparent)
       select environment_id, webhook_id, ${new Date(nowMs)}, ${request.createdBy}, ${JSON.stringify(request.criteria)}::jsonb,
              ${request.ratePerSecond}::int, ${plan.isComplete ? plan.count : null}::bigint, ${plan.throughSequence}::bigint,
-             ${plan.afterSequence}::bigint, endpoint
+             ${plan.afterSequence}::bigint, endpoint, ${request.traceparent ?? null}
         from webhooks
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
       on conflict (environment_id, webhook_id) where state = 'running' do nothing

@@ -333,6 +333,7 @@ export interface Imports {
   rows_warned: Generated<Int8>;
   size_bytes: Generated<Int8>;
   state: string;
+  traceparent: string | null;
   updated_at: Timestamp;
 }
 
@@ -643,6 +644,7 @@ export interface WebhookReplays {
   state: Generated<string>;
   through_sequence: Int8;
   total: Int8 | null;
+  traceparent: string | null;
   webhook_id: number;
 }
 

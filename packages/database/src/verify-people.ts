@@ -1,5 +1,5 @@
 /**
- * The numbers of people as they are kept (`migrations/0026_people_counts.ts`), and as they are when people are
+ * The numbers of people as they are kept (`migrations/0027_people_counts.ts`), and as they are when people are
  * counted. Beside `meter-reads.ts`, which the bill goes by; `npm run verify` asks.
  *
  * Reads the primary key of `people` once, about 0.1 s a million.

@@ -55,6 +55,13 @@ export interface Route {
   readonly call: Call;
 }
 
+/** Takes calls line by line (`stream-exchange.ts`). */
+export const STREAM_PATTERN = '/v1/stream';
+
+/** As HTTP has it. */
+export const methodOf = ({ method }: Pick<Route, 'method'>): string =>
+  method === 'del' ? 'DELETE' : method.toUpperCase();
+
 function pipelines(name: PipelinesCall): Call {
   const isBatch = name === 'batch';
   return {

@@ -53,7 +53,7 @@ function take(calls: CallTracer, eventId: string, traceparent: string) {
       submission.call.parse(undefined, {} as never, []);
       end = () => answer({ outcome: 'accepted' });
     },
-    call as unknown as Call,
+    { method: 'del', pattern: '/v1/things/:id', call: call as unknown as Call },
     traceparent,
     `request-${eventId}`,
   )({ call } as unknown as Submission, () => answered++);
@@ -77,11 +77,13 @@ test('an envelope goes on with the first traced call in it, and is linked to the
   ];
   const flush = calls.traceFlush(envelopes) as TracedFlush;
   const [, , , commit] = spans;
+  expect(spans[1]).toMatchObject({ name: 'DELETE /v1/things/:id', parent: 'sender' });
   expect(spans[1]?.attributes).toEqual({
-    'sluice.call': 'pipelines.track',
+    'http.request.method': 'DELETE',
+    'http.route': '/v1/things/:id',
     'sluice.request_id': 'request-b',
   });
-  expect(commit).toMatchObject({ name: 'commit envelope', parent: '2', links: ['3'] });
+  expect(commit).toMatchObject({ name: 'send events', parent: '2', links: ['3'] });
   expect(spans[2]?.linked).toEqual(['4']);
   expect(flush.envelopes[0]).toEqual({
     shard: 0,
@@ -98,7 +100,31 @@ test('a call’s span ends with its answer, which is given as before', () => {
   expect(spans[0]?.ended).toEqual([]);
   call.answer();
   expect(call.answeredCount()).toBe(1);
-  expect(spans[0]?.ended).toEqual([[{ 'sluice.outcome': 'accepted' }, undefined]]);
+  expect(spans[0]?.ended).toEqual([
+    [
+      {
+        'http.response.status_code': 200,
+        'sluice.call': 'pipelines.track',
+        'sluice.outcome': 'accepted',
+      },
+      undefined,
+    ],
+  ]);
+});
+
+test('what is committed of a stream goes on from it, and a stream that is cut counts as failed', () => {
+  const { tracer, spans } = createTracer();
+  const calls = new CallTracer(tracer);
+  expect(calls.acceptStream('no', '')).toBeUndefined();
+  const stream = calls.acceptStream('sender', 'request-s');
+  const [first, second] = [operation('a'), operation('b')];
+  stream?.mark([first]);
+  const flush = calls.traceFlush([envelopeOf('e1', first), envelopeOf('e2', second)]);
+  expect(spans[1]).toMatchObject({ name: 'POST /v1/stream', parent: 'sender' });
+  expect(spans[2]).toMatchObject({ name: 'send events', parent: '2' });
+  expect(flush?.envelopes.map(({ envelope }) => envelope.traceparent)).toEqual(['3', undefined]);
+  stream?.end(200, { 'sluice.lines': 1 }, 'cut');
+  expect(spans[1]?.ended).toEqual([[{ 'sluice.lines': 1 }, 'cut']]);
 });
 
 test('a flush without a traced call is left alone', () => {

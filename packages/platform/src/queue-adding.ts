@@ -8,7 +8,7 @@
  */
 import { createPostgresBackend, Queue, withBackend } from 'bullmq';
 import type pg from 'pg';
-import type { Logger } from './logger.ts';
+import type { WarnOfConnection } from './connection-warnings.ts';
 import type { RedisClient } from './redis.ts';
 
 export type AddingQueue = Queue<unknown, void, string>;
@@ -18,7 +18,7 @@ export interface AddingBroker {
   readonly redis: RedisClient | undefined;
   readonly pool: pg.Pool | undefined;
   readonly prefixOf: (queueName: string) => string;
-  readonly logger: Logger;
+  readonly warnOfConnection: WarnOfConnection;
 }
 
 /** Queues by name. What fails here throws as BullMQ does; the next try may find a queue opened anew. */
@@ -66,7 +66,7 @@ export class AddingQueues {
   }
 
   #open(name: string): AddingQueue {
-    const { redis, pool, prefixOf, logger } = this.#broker;
+    const { redis, pool, prefixOf, warnOfConnection } = this.#broker;
     const queue = redis
       ? new Queue<unknown, void, string>(name, {
           connection: redis,
@@ -78,7 +78,7 @@ export class AddingQueues {
       : (new (withBackend(createPostgresBackend).Queue)(name, {
           connection: pool as never,
         }) as unknown as AddingQueue);
-    queue.on('error', (error) => logger.warn({ error, queue: name }, 'queue'));
+    queue.on('error', (error) => warnOfConnection(error, name));
     return queue;
   }
 }

@@ -18,6 +18,7 @@ import {
   type Job,
 } from 'bullmq';
 import type pg from 'pg';
+import { connectionWarnings } from './connection-warnings.ts';
 import { listWaitingEnvelopes, postgresHeads, redisHeads } from './queue-heads.ts';
 import { QueueWatch, type WatchReport } from './queue-watch.ts';
 import {
@@ -31,7 +32,7 @@ import {
   type RunKey,
   VENDOR_EVENTS_JOB,
 } from './queue.ts';
-import { connectWorker } from './redis.ts';
+import { connectWorker, reconnect } from './redis.ts';
 import { repeat } from './repeat.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
 import { ShardBehind } from './queue-behind.ts';
@@ -118,7 +119,8 @@ export async function startConsumers(
 ): Promise<Consumers> {
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const redis = options.redisUrl ? connectWorker(options.redisUrl) : undefined;
-  redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
+  const warnOfConnection = connectionWarnings(logger);
+  redis?.on('error', (error) => warnOfConnection(error));
   // A statement that a broken network swallowed must end before the stall time does.
   const pool = redis
     ? undefined
@@ -139,7 +141,7 @@ export async function startConsumers(
 
   const openQueue = async (name: string): Promise<Queue> => {
     const queue = new (classes.Queue as typeof Queue)(name, connectionOf(name));
-    queue.on('error', (error) => logger.warn({ error, queue: name }, 'queue'));
+    queue.on('error', (error) => warnOfConnection(error, name));
     await queue.setGlobalConcurrency(1);
     return queue;
   };
@@ -174,7 +176,7 @@ export async function startConsumers(
           // sign got lost, the watch nudges or replaces the worker long before.
           drainDelay: (stalledAfterMs * 4) / 1_000,
         });
-        worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
+        worker.on('error', (error) => warnOfConnection(error, name));
         worker.on('failed', (job, error) => {
           roundsToRetry = 0;
           logger.error({ error, queue: name, jobId: job?.id }, 'job failed');
@@ -269,7 +271,7 @@ export async function startConsumers(
     seldomAfterMs: redis ? (stalledAfterMs * 2) / 3 : stalledAfterMs / 3,
     hungAfterMs: options.hungAfterMs ?? HUNG_AFTER_MS,
     now: processors.now,
-    reconnect: () => redis?.disconnect(true),
+    reconnect: () => redis && reconnect(redis),
     onHung: (queue, jobId) => processors.onHung?.(queue, jobId),
     logger,
   });

@@ -9,6 +9,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createPostgresBackend, withBackend, Worker } from 'bullmq';
+import { connectionWarnings } from './connection-warnings.ts';
 import { AddingQueues } from './queue-adding.ts';
 import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
 import { connectProducer, connectWorker } from './redis.ts';
@@ -59,10 +60,11 @@ export async function openTaskQueue<Task>(
   const redis = options.redisUrl
     ? await connectProducer(options.redisUrl, ADD_TIMEOUT_MS)
     : undefined;
-  redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
+  const warnOfConnection = connectionWarnings(logger);
+  redis?.on('error', (error) => warnOfConnection(error));
   const pool = redis ? undefined : openQueuePool({ ...options, ...SHARDLESS }, 0, ADD_TIMEOUT_MS);
   const prefixOf = (queueName: string) => redisPrefix(options.prefix, queueName);
-  const queues = new AddingQueues({ redis, pool, prefixOf, logger }, [name]);
+  const queues = new AddingQueues({ redis, pool, prefixOf, warnOfConnection }, [name]);
   return {
     async wake(task) {
       await queues.use(() =>
@@ -103,7 +105,8 @@ export function startTaskWorker<Task>(
 ): { close(): Promise<void> } {
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const redis = options.redisUrl ? connectWorker(options.redisUrl) : undefined;
-  redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
+  const warnOfConnection = connectionWarnings(logger);
+  redis?.on('error', (error) => warnOfConnection(error));
   const pool = redis ? undefined : openQueuePool({ ...options, ...SHARDLESS }, 1);
   const WorkerClass = redis ? Worker : (withBackend(createPostgresBackend).Worker as typeof Worker);
   const open = (): Worker => {
@@ -118,7 +121,7 @@ export function startTaskWorker<Task>(
         ? { connection: redis, prefix: redisPrefix(options.prefix, name) }
         : { connection: pool as never }),
     });
-    worker.on('error', (error) => logger.warn({ error, queue: name }, 'worker'));
+    worker.on('error', (error) => warnOfConnection(error, name));
     worker.on('failed', (job, error) =>
       logger.error(
         { error, queue: name, task: job?.data },

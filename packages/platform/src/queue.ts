@@ -18,6 +18,7 @@ import { AppError } from '@sluice/domain/errors';
 import type { JobsOptions } from 'bullmq';
 import { Cluster } from 'ioredis';
 import pg from 'pg';
+import { connectionWarnings } from './connection-warnings.ts';
 import type { Logger } from './logger.ts';
 import { AddingQueues } from './queue-adding.ts';
 import {
@@ -130,9 +131,8 @@ export function openQueuePool(
   pool.setMaxListeners(0);
   // Without it, a connection that breaks between two statements ends the process.
   pool.on('connect', (client) => void client.on('error', () => {}));
-  pool.on('error', (error) =>
-    options.logger.warn({ error }, 'a queue connection broke; it is opened again'),
-  );
+  const warnOfConnection = connectionWarnings(options.logger);
+  pool.on('error', (error) => warnOfConnection(error));
   return pool;
 }
 
@@ -146,7 +146,8 @@ export async function openProducer(
   const redis = options.redisUrl
     ? await connectProducer(options.redisUrl, addTimeoutMs)
     : undefined;
-  redis?.on('error', (error) => logger.warn({ error }, 'redis connection'));
+  const warnOfConnection = connectionWarnings(logger);
+  redis?.on('error', (error) => warnOfConnection(error));
   const isCluster = redis instanceof Cluster;
   const replicasMin =
     replicaOptions.replicasMin ??
@@ -166,7 +167,7 @@ export async function openProducer(
 
   const shards = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
   const queues = new AddingQueues(
-    { redis, pool, prefixOf: (name) => redisPrefix(options.prefix, name), logger },
+    { redis, pool, prefixOf: (name) => redisPrefix(options.prefix, name), warnOfConnection },
     [...shards, LANE_QUEUE_NAME, PURCHASE_QUEUE_NAME],
   );
   const shardQueues = () => shards.map((name) => queues.get(name));

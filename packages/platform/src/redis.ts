@@ -17,6 +17,8 @@ const RECONNECT_DELAY_MS_MAX = 2_000;
 const SENTINEL_TIMEOUT_MS = 1_000;
 /** How late a Cluster's client learns that a master which only hangs has been replaced. */
 const TOPOLOGY_INTERVAL_MS = 5_000;
+/** A host that is gone lets a connection wait; it is another's turn to be master by then. */
+const WORKER_CONNECT_TIMEOUT_MS = 2_000;
 /** Longer than BullMQ's longest blocking command, 10 s. */
 const WORKER_SILENCE_MS_MAX = 12_000;
 
@@ -53,7 +55,19 @@ export async function connectProducer(url: string, commandTimeoutMs: number): Pr
 
 /** For BullMQ workers, which need `maxRetriesPerRequest: null`. */
 export function connectWorker(url: string): RedisClient {
-  return connect(parseRedisUrl(url), WORKER_SILENCE_MS_MAX, true, { maxRetriesPerRequest: null });
+  return connect(parseRedisUrl(url), WORKER_SILENCE_MS_MAX, true, {
+    maxRetriesPerRequest: null,
+    connectTimeout: WORKER_CONNECT_TIMEOUT_MS,
+  });
+}
+
+/**
+ * Opens a connection anew that is open and says nothing. One that is being opened is left alone: its steps
+ * have deadlines of their own, and ioredis ends a client for good that is told to connect anew while it
+ * asks a Sentinel for the master.
+ */
+export function reconnect(redis: RedisClient): void {
+  if (redis.status === 'ready' || redis.status === 'connect') redis.disconnect(true);
 }
 
 function connect(

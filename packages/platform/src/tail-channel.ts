@@ -8,6 +8,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { connectionWarnings, type WarnOfConnection } from './connection-warnings.ts';
 import type { Logger } from './logger.ts';
 import { connectProducer, connectWorker, type RedisClient } from './redis.ts';
 
@@ -55,6 +56,7 @@ class RedisChannel implements TailChannel {
   readonly burstSizeBytesMax = REDIS_BURST_SIZE_BYTES_MAX;
   readonly #options: TailChannelOptions;
   readonly #url: string;
+  readonly #warn: WarnOfConnection;
   readonly #listeners = new Map<string, Listener>();
   #sender: Promise<RedisClient> | undefined;
   /** Its own connection: one that listens can do nothing else. */
@@ -63,11 +65,12 @@ class RedisChannel implements TailChannel {
   constructor(options: TailChannelOptions, url: string) {
     this.#options = options;
     this.#url = url;
+    this.#warn = connectionWarnings(options.logger);
   }
 
   async publish(topic: string, text: string): Promise<void> {
     this.#sender ??= connectProducer(this.#url, SEND_DEADLINE_MS).then((sender) => {
-      sender.on('error', this.#warn);
+      sender.on('error', (error) => this.#warn(error));
       return sender;
     });
     await (await this.#sender).publish(this.#nameOf(topic), text);
@@ -94,7 +97,7 @@ class RedisChannel implements TailChannel {
 
   #connectHearer(): RedisClient {
     const hearer = connectWorker(this.#url);
-    hearer.on('error', this.#warn);
+    hearer.on('error', (error) => this.#warn(error));
     hearer.on('message', (name: string, text: string) => this.#listeners.get(name)?.(text));
     return hearer;
   }
@@ -102,9 +105,6 @@ class RedisChannel implements TailChannel {
   #nameOf(topic: string): string {
     return `${this.#options.prefix}-${topic}`;
   }
-
-  readonly #warn = (error: unknown): void =>
-    this.#options.logger.warn({ error }, 'redis connection of the live tail');
 }
 
 class PostgresChannel implements TailChannel {

@@ -221,7 +221,7 @@ lifecycle.defer('forgetting', () => {
 });
 const webhookSweeps = startWebhookTasks({
   database,
-  draining,
+  draining: { ...draining, tracing },
   sealedText,
   wakeLane: (lane) => producer.wakeLane(lane),
   sweepIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
@@ -262,6 +262,7 @@ const sweeps = startSweeps({
       sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
       allowPrivateAddresses: webhooks.allowPrivateAddresses,
       stopping: stopping.signal,
+      ...(tracing.importing && { traceImport: tracing.importing }),
       intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
     }),
   ],

@@ -154,12 +154,7 @@ test('what is done to deliveries, and what is brought in, is told without whom i
       action: 'created',
       object: `replay ${webhookId}/${replay.id}`,
       actor,
-      changes: [
-        'since: null to 0',
-        'states: null to ["delivered", "abandoned"]',
-        'person: null to "[redacted]"',
-        'rate_per_second: null to 5',
-      ],
+      changes: ['since: null to 0', 'person: null to "[redacted]"', 'rate_per_second: null to 5'],
     },
     {
       action: 'updated',

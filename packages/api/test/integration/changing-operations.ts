@@ -98,7 +98,7 @@ const PURCHASES: Readonly<Record<string, { rail: 'card' | 'invoiced'; body: obje
 const purchaseOf = ({ path }: Pick<Operation, 'path'>) =>
   PURCHASES[path.split('/billing/')[1] ?? ''];
 
-/** A new purchase needs an empty lane, and the plan that its route is for; a replay must run to be cancelled. */
+/** A new purchase needs an empty lane, and the plan that its route is for; a replay must run to be cancelled, a probe be far away to be made. */
 export async function prepareChange(
   api: ApiUnderTest,
   operation: Pick<Operation, 'path'>,
@@ -108,6 +108,12 @@ export async function prepareChange(
     await sql`
       update webhook_replays set state = 'running', ended_at = null
        where replay_id = (select min(replay_id) from webhook_replays where environment_id = ${api.a.environmentId})`.execute(
+      api.database,
+    );
+  }
+  if (operation.path.endsWith('/probe')) {
+    await sql`
+      update lanes set next_probe_at = ${new Date(api.clock.nowMs + 3_600_000)} where state = 'failing'`.execute(
       api.database,
     );
   }
