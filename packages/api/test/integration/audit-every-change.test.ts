@@ -136,7 +136,7 @@ test('what is done to deliveries, and what is brought in, is told without whom i
       actor,
       changes: [
         'state: "retrying" to "abandoned"',
-        expect.stringMatching(/^note: null to "skipped with the key ".*: gone for good"$/),
+        expect.stringMatching(/^note: null to "skipped with the key .*: gone for good"$/),
       ],
     },
     {
