@@ -2,8 +2,8 @@
  * Imports of events from CSV (`ingestion-webhooks.md` §2, `ingestion-conventions.md` §7): made from a
  * file or a URL, watched, cancelled, and what was wrong with their rows as CSV.
  *
- * The API takes the file and keeps it; a worker reads it (`worker/src/run-import.ts`). They meet in
- * Postgres.
+ * The API takes the file and keeps it, a worker reads it; they meet in Postgres. Before:
+ * `receive-upload.ts`. After: `worker/src/run-import.ts`.
  */
 import { Readable } from 'node:stream';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';

@@ -19,7 +19,7 @@ import {
 } from 'bullmq';
 import type pg from 'pg';
 import { connectionWarnings } from './connection-warnings.ts';
-import { listWaitingEnvelopes, postgresHeads, redisHeads } from './queue-heads.ts';
+import { postgresHeads, redisHeads } from './queue-heads.ts';
 import { QueueWatch, type WatchReport } from './queue-watch.ts';
 import {
   LANE_QUEUE_NAME,
@@ -36,6 +36,7 @@ import { connectWorker, reconnect } from './redis.ts';
 import { repeat } from './repeat.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
 import { ShardBehind } from './queue-behind.ts';
+import { postgresWaiting, redisWaiting } from './queue-waiting.ts';
 import { WatchedQueue, type ProcessJob, type Trying } from './watched-queue.ts';
 import { within } from './within.ts';
 
@@ -185,16 +186,14 @@ export async function startConsumers(
       },
     });
 
-  const shardProcessor = (queue: Queue): ProcessJob => {
-    const behind = new ShardBehind({
-      list: async (count) =>
-        pool
-          ? listWaitingEnvelopes(pool, queue.name, count)
-          : (await queue.getWaiting(0, count - 1)).map(({ data }) => data as Envelope),
-      remove: (envelopeId) => queue.remove(envelopeId),
-      now: processors.now,
-      logger,
-    });
+  const keyOf = (name: string, part: string): string =>
+    `${redisPrefix(options.prefix, name)}:${name}:${part}`;
+
+  const shardProcessor = (name: string): ProcessJob => {
+    const waiting = redis
+      ? redisWaiting(redis, (part) => keyOf(name, part))
+      : postgresWaiting(pool as pg.Pool, name);
+    const behind = new ShardBehind({ waiting, now: processors.now, logger });
     return (job, token, trying) =>
       processShardJob(behind, job, token, trying).finally(() => behind.end());
   };
@@ -253,18 +252,14 @@ export async function startConsumers(
   const shardQueues = await Promise.all(names.map(openQueue));
   const laneQueue = openWatched(LANE_QUEUE_NAME, processors.laneConcurrency, wakeLane);
   const queues = [
-    ...names.map((name, shard) =>
-      openWatched(name, 1, shardProcessor(shardQueues[shard] as Queue), shardWorkerClass),
-    ),
+    ...names.map((name) => openWatched(name, 1, shardProcessor(name), shardWorkerClass)),
     laneQueue,
     ...(buying ? [openWatched(PURCHASE_QUEUE_NAME, buying.concurrency, buyOrSettle)] : []),
   ];
 
   const watch = new QueueWatch({
     queues,
-    readHeads: redis
-      ? redisHeads(redis, (name, part) => `${redisPrefix(options.prefix, name)}:${name}:${part}`)
-      : postgresHeads(pool as pg.Pool),
+    readHeads: redis ? redisHeads(redis, keyOf) : postgresHeads(pool as pg.Pool),
     stalledAfterMs,
     // As long as a lock: whoever died in the meantime is found no later than by looks each period. One
     // statement asks for all heads on Postgres, and each worker that waits would have to ask for its own.

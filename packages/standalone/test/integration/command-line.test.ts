@@ -83,6 +83,12 @@ test('status tells who runs and exits 1 where somebody does not', async () => {
   expect(JSON.parse(one.output)).toMatchObject({ ready: false });
 });
 
+test('a write key that is not in force ends send with what to look at', async () => {
+  const { exitCode, errors } = await sluice('send', '--count', '1', '--write-key', 'nobody');
+  expect(exitCode).toBe(1);
+  expect(errors).toContain('does not know the write key; is --write-key (SLUICE_WRITE_KEY) right?');
+});
+
 test('send sends what it says; tail, trace and issues show it', async () => {
   const tail = follow('--json', 'tail', '--name', 'Order Completed');
   await vi.waitFor(() => expect(tail.notes.join()).toContain('listening'), WAIT);
