@@ -16,7 +16,7 @@
  * client does not let go of a connection that is being opened, and what became of one is told by the
  * wording of errors. What is here does what is listed above and nothing else, at about half the CPU.
  *
- * Before: `deliver-webhook.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
+ * Before: `lane-drain.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
  */
 import type { AddressRange } from '@sluice/domain/network-address';
 import { ConnectionPool } from './connection-pool.ts';

@@ -6,7 +6,8 @@
  * its lease ends and, at most, one batch of reading: the next worker begins at the byte behind the
  * last batch. A file that is being fetched is fetched again from its start.
  *
- * Started by `main.ts`, again and again. After: `read-csv.ts`, `import-rows.ts`.
+ * Before: `api/src/imports.ts`, which kept the file; `main.ts` looks for it, again and again. After: `read-csv.ts`,
+ * `import-rows.ts`.
  */
 import {
   appendImportChunk,
