@@ -34,7 +34,7 @@ function settingsTable(): string {
   const groups: [string, Record<string, Property>][] = [
     ['every process', common],
     ['worker and API', billing],
-    ['intake and worker', tracing],
+    ['intake, worker and API', tracing],
     ...(
       [
         ['intake', intakeSettings],

@@ -1,10 +1,17 @@
 /** `npm run database:open -- <folder>`: serves the databases that a failed test run kept, until Ctrl-C. */
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { dataLink } from '@sluice/database/postgres-cluster';
 
 const [, , directory] = process.argv;
 if (directory === undefined) {
   console.error('usage: npm run database:open -- <folder that the test run named>');
+  process.exit(2);
+}
+// Started on a folder without data it would make new data there.
+if (!existsSync(dataLink(directory))) {
+  console.error(`${directory} holds no databases; take the folder that the test run named`);
   process.exit(2);
 }
 const postgres = await startEmbeddedPostgres({

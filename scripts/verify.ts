@@ -12,6 +12,7 @@ import type { VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify-credits';
 import { listAuditedAccounts, verifyAuditChain } from '@sluice/database/verify-audit-chains';
+import { listPeopleCounts } from '@sluice/database/verify-people';
 import {
   hasVendorCustomers,
   listBookedPurchases,
@@ -35,6 +36,7 @@ const CHECKS: readonly Check[] = [
   { name: 'audit log', run: verifyAuditLogs },
   { name: 'credit pools', run: verifyCreditPools },
   { name: 'usage', run: verifyUsage },
+  { name: 'number of people', run: verifyPeople },
   { name: 'payment vendor', run: verifyVendor },
 ];
 
@@ -111,6 +113,14 @@ async function verifyUsage(opened: Database, report: (message: string) => void):
     );
   const { runs, sums } = await countUsage(opened);
   return `${sums} sums of closed days made again from ${runs} runs, and the credits that they took`;
+}
+
+async function verifyPeople(opened: Database, report: (message: string) => void): Promise<string> {
+  const counts = await listPeopleCounts(opened);
+  for (const { environmentId, kept, counted } of counts)
+    if (kept !== counted) report(`workspace ${environmentId}: ${kept} kept, ${counted} counted`);
+  const all = counts.reduce((sum, { counted }) => sum + counted, 0);
+  return `${all} people of ${counts.length} workspaces counted`;
 }
 
 async function verifyVendor(opened: Database, report: (message: string) => void): Promise<string> {

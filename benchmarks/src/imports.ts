@@ -9,7 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Database } from '@sluice/database/connection';
 import { appendImportChunk } from '@sluice/database/import-chunks';
-import { findImport, finishUpload, insertImport, type ImportRow } from '@sluice/database/imports';
+import { insertImport } from '@sluice/database/import-changes';
+import { findImport, finishUpload, type ImportRow } from '@sluice/database/imports';
 import { sql } from 'kysely';
 import type { Report } from './report.ts';
 import { withWorld } from './world.ts';
@@ -55,15 +56,19 @@ async function storeFile(
     select 1, 1000000 + n, 'id', 'p-' || n from generate_series(0, ${PEOPLE - 1}::int) n`.execute(
     database,
   );
-  const made = await insertImport(database, {
-    environmentId: 1,
-    name: 'bench',
-    description: null,
-    identifier: 'id',
-    dataToProcess: 'all',
-    dataFileUrl: null,
-    nowMs: Date.now(),
-  });
+  const made = await insertImport(
+    database,
+    {
+      environmentId: 1,
+      name: 'bench',
+      description: null,
+      identifier: 'id',
+      dataToProcess: 'all',
+      dataFileUrl: null,
+      nowMs: Date.now(),
+    },
+    { actor: { type: 'system' } },
+  );
   const payload = 'x'.repeat(Math.max(1, rowBytes - 60));
   let text = '_svc_name,_svc_customer_id,_svc_timestamp,payload\n';
   for (let stored = 0, row = 0; stored < sizeBytes;) {

@@ -13,5 +13,6 @@ describe('bytes of one more', () => {
     const at = (size: number) => Promise.resolve(size);
     await expect(bytesOfOneMore('event', [5_000, 1_000], at)).rejects.toThrow('two sizes');
     await expect(bytesOfOneMore('event', [1_000], at)).rejects.toThrow('two sizes');
+    await expect(bytesOfOneMore('event', [1_000, 5_000, 9_000], at)).rejects.toThrow('two sizes');
   });
 });

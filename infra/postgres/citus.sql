@@ -15,6 +15,7 @@ select create_reference_table('vendor_customers');
 
 -- What belongs to one workspace.
 select create_distributed_table('people', 'environment_id');
+select create_distributed_table('people_counts', 'environment_id', colocate_with => 'people');
 select create_distributed_table('person_identifiers', 'environment_id', colocate_with => 'people');
 select create_distributed_table('devices', 'environment_id', colocate_with => 'people');
 select create_distributed_table('segment_members', 'environment_id', colocate_with => 'people');

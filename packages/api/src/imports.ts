@@ -2,18 +2,18 @@
  * Imports of events from CSV (`ingestion-webhooks.md` §2, `ingestion-conventions.md` §7): made from a
  * file or a URL, watched, cancelled, and what was wrong with their rows as CSV.
  *
- * The API takes the file and keeps it; a worker reads it (`worker/src/run-import.ts`). They meet in
- * Postgres.
+ * The API takes the file and keeps it, a worker reads it; they meet in Postgres. Before:
+ * `receive-upload.ts`. After: `worker/src/run-import.ts`.
  */
 import { Readable } from 'node:stream';
-import type { HeldCall } from '@sluice/database/transact-once';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { IncomingMessage } from 'node:http';
-import type { ImportKey, ImportRow, NewImport } from '@sluice/database/imports';
+import type { NewImport } from '@sluice/database/import-changes';
+import type { ImportKey, ImportRow } from '@sluice/database/imports';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { environmentOf } from './authenticate.ts';
+import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
-import { heldCallOf } from './idempotency.ts';
 import {
   badBody,
   badRequest,
@@ -32,8 +32,8 @@ import type { ApiServer } from './server.ts';
 import { whyNoUrl } from './url-field.ts';
 
 export interface ImportDependencies {
-  readonly insertImport: (made: NewImport, call?: HeldCall) => Promise<ImportRow>;
-  readonly deleteImport: (key: ImportKey) => Promise<void>;
+  readonly insertImport: (made: NewImport, origin: ChangeOrigin) => Promise<ImportRow>;
+  readonly deleteImport: (key: ImportKey, origin: ChangeOrigin, nowMs: number) => Promise<void>;
   readonly findImport: (key: ImportKey) => Promise<ImportRow | undefined>;
   readonly listImports: (
     environmentId: number,
@@ -43,8 +43,8 @@ export interface ImportDependencies {
   readonly finishUpload: (key: ImportKey, nowMs: number) => Promise<ImportRow | undefined>;
   readonly cancelImport: (
     key: ImportKey,
+    origin: ChangeOrigin,
     nowMs: number,
-    call: HeldCall | undefined,
   ) => Promise<ImportRow | undefined>;
   readonly appendImportChunk: (
     key: ImportKey,
@@ -115,11 +115,11 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
     app.addContentTypeParser(
       'multipart/form-data',
       async (request: FastifyRequest, payload: IncomingMessage) => {
-        const environmentId = environmentOf(request);
+        const origin = changeOriginOf(request);
         request.upload = await receiveUpload(payload, request.headers, {
-          begin: (given) => dependencies.insertImport(toNew(environmentId, given, null, now())),
+          begin: (given) => dependencies.insertImport(toNew(request, given, null, now()), origin),
           keep: (made, bytes) => dependencies.appendImportChunk(made, 0, bytes, 0, now()),
-          abandon: (made) => dependencies.deleteImport(made),
+          abandon: (made) => dependencies.deleteImport(made, origin, now()),
           sizeBytesMax: dependencies.importSizeBytesMax,
         });
         // What the schema wants to see of an import whose fields were looked at before its file.
@@ -157,8 +157,8 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
         if (request.upload === null) {
           const { data_file_url: url, ...given } = request.body.import;
           const made = await dependencies.insertImport(
-            toNew(environmentOf(request), given, url, now()),
-            heldCallOf(request),
+            toNew(request, given, url, now()),
+            changeOriginOf(request),
           );
           return reply.send({ import: toWire(made) });
         }
@@ -230,7 +230,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
     },
     async (request, reply) => {
       const key = { environmentId: environmentOf(request), importId: request.params.import_id };
-      const canceled = await dependencies.cancelImport(key, now(), heldCallOf(request));
+      const canceled = await dependencies.cancelImport(key, changeOriginOf(request), now());
       if (canceled) return reply.send({ import: toWire(canceled) });
       const row = await dependencies.findImport(key);
       if (!row) return sendProblem(request, reply, notFound('import'));
@@ -277,7 +277,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
 
 /** @throws RequestRefused where the fields of a form make no import. */
 function toNew(
-  environmentId: number,
+  request: FastifyRequest,
   given: object,
   dataFileUrl: string | null,
   nowMs: number,
@@ -294,12 +294,13 @@ function toNew(
   }
   const { name, description, identifier, data_to_process: dataToProcess } = parsed.data;
   return {
-    environmentId,
+    environmentId: environmentOf(request),
     name,
     description: description ?? null,
     identifier,
     dataToProcess,
     dataFileUrl,
+    traceparent: request.traceparent,
     nowMs,
   };
 }

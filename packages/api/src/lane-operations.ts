@@ -4,7 +4,7 @@
  * Each answers only what is so when it answers. None waits for a delivery: the lane is woken, and
  * its state and its deliveries tell what came of it. What does not fit the present state is 409.
  */
-import type { HeldCall } from '@sluice/database/transact-once';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type {
   AppendOutcome,
   HeadSkip,
@@ -17,9 +17,8 @@ import type { LaneKey } from '@sluice/database/lanes';
 import { isSelectableEventType, SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { environmentOf, keyNameOf } from './authenticate.ts';
+import { changeOriginOf, environmentOf, keyNameOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
-import { heldCallOf } from './idempotency.ts';
 import { sampleBody } from './event-schemas.ts';
 import {
   badBody,
@@ -37,22 +36,24 @@ import type { ApiServer } from './server.ts';
 
 export interface LaneOperationDependencies {
   readonly findLaneState: (lane: LaneKey) => Promise<LaneState | undefined>;
-  readonly probeNow: (lane: LaneKey, nowMs: number) => Promise<ProbeOutcome>;
+  readonly probeNow: (lane: LaneKey, origin: ChangeOrigin, nowMs: number) => Promise<ProbeOutcome>;
   readonly skipHead: (
     lane: LaneKey,
     skip: HeadSkip,
+    origin: ChangeOrigin,
     nowMs: number,
-    call: HeldCall | undefined,
   ) => Promise<SkipOutcome>;
   readonly appendResend: (
     lane: LaneKey,
     sequence: number,
-    call: HeldCall | undefined,
+    origin: ChangeOrigin,
+    nowMs: number,
   ) => Promise<AppendOutcome>;
   readonly appendTest: (
     lane: LaneKey,
     test: TestDelivery,
-    call: HeldCall | undefined,
+    origin: ChangeOrigin,
+    nowMs: number,
   ) => Promise<AppendOutcome>;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly newId: () => string;
@@ -135,7 +136,7 @@ export function registerLaneOperations(
     },
     async (request, reply) => {
       const lane = laneOf(request, request.params.webhook_id);
-      const result = await dependencies.probeNow(lane, dependencies.now());
+      const result = await dependencies.probeNow(lane, changeOriginOf(request), dependencies.now());
       if (result === 'not_found') return noWebhook(request, reply);
       if (result === 'due') await wake(request, lane);
       return reply.send({ result });
@@ -177,8 +178,8 @@ export function registerLaneOperations(
       const outcome = await dependencies.skipHead(
         lane,
         { sequence, note },
+        changeOriginOf(request),
         dependencies.now(),
-        heldCallOf(request),
       );
       if (outcome === 'not_found') return noWebhook(request, reply);
       if (outcome !== 'skipped') return refuse(request, reply, SKIP_REFUSALS[outcome]);
@@ -205,7 +206,8 @@ export function registerLaneOperations(
       const appended = await dependencies.appendResend(
         lane,
         request.params.sequence,
-        heldCallOf(request),
+        changeOriginOf(request),
+        dependencies.now(),
       );
       if (appended.outcome === 'not_found') {
         return sendProblem(request, reply, notFound('the delivery was'));
@@ -250,7 +252,12 @@ export function registerLaneOperations(
       const occurredAtMs = dependencies.now();
       const body = sampleBody(eventType, eventId, occurredAtMs);
       const test = { eventId, eventType, occurredAtMs, body };
-      const appended = await dependencies.appendTest(lane, test, heldCallOf(request));
+      const appended = await dependencies.appendTest(
+        lane,
+        test,
+        changeOriginOf(request),
+        occurredAtMs,
+      );
       if (appended.outcome === 'not_found') return noWebhook(request, reply);
       if (appended.outcome !== 'logged')
         return refuse(request, reply, APPEND_REFUSALS[appended.outcome]);

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
+import { createTracedHttpClient } from '@sluice/billing-vendor/trace-vendor-requests';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import { createDatabase } from '@sluice/database/connection';
@@ -21,7 +22,9 @@ import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer, type RunKey } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
+import { openTracer } from '@sluice/platform/tracing';
 import { IDEMPOTENCY_KEPT_MS } from './idempotency.ts';
+import { keepRelaying } from './keep-relaying.ts';
 import { createMailer } from './mailer.ts';
 import { createRelay } from './outbox-relay.ts';
 import { openTailChannel } from '@sluice/platform/tail-channel';
@@ -32,8 +35,8 @@ import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
 import { tellVendorCustomer } from './tell-vendor-customer.ts';
 import { TailHub } from './tail-hub.ts';
+import { RequestTracer } from './trace-requests.ts';
 
-const OUTBOX_INTERVAL_MS = 500;
 const CLEARED_INTERVAL_MS = 60_000;
 const CLEARED_MAX = 10_000;
 /** Longer than any window of a limit. */
@@ -49,6 +52,10 @@ const lifecycle = createLifecycle(logger);
 stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
 const now = Date.now;
 const secret = settings.API_SECRET ?? temporarySecret();
+
+const tracer = await openTracer(settings, 'sluice-api', logger);
+if (tracer) lifecycle.defer('tracer', () => tracer.close());
+const requestTracer = tracer && new RequestTracer(tracer);
 
 const database = createDatabase({
   url: settings.DATABASE_URL,
@@ -114,7 +121,10 @@ metrics.counterBy(
   'Calls of the payment vendor: ok, declined, refused, or unknown where no answer came that says',
   () => vendorCalls,
 );
-const vendor = countVendorCalls(createStripeVendor(openVendorClient(settings)), vendorCalls);
+const vendorHttpClient =
+  tracer && requestTracer && createTracedHttpClient(tracer, requestTracer.findTraceparent);
+const vendorClient = openVendorClient(settings, vendorHttpClient);
+const vendor = countVendorCalls(createStripeVendor(vendorClient), vendorCalls);
 const billing = {
   database,
   vendor,
@@ -134,10 +144,7 @@ const mailer = createMailer({
   from: settings.MAIL_FROM,
 });
 lifecycle.defer('mailer', async () => mailer.close());
-const outbox = repeat(
-  'outbox',
-  OUTBOX_INTERVAL_MS,
-  logger,
+const outbox = keepRelaying(
   createRelay({
     claimOutbox: (...rest) => claimOutbox(database, ...rest),
     finishOutbox: (...rest) => finishOutbox(database, ...rest),
@@ -162,6 +169,7 @@ const outbox = repeat(
     onFailure: ({ topic, outboxId, attempt }, error) =>
       logger.warn({ topic, outboxId, attempt, error }, 'the outbox keeps what could not be told'),
   }),
+  logger,
 );
 lifecycle.defer('outbox', () => outbox.stop());
 
@@ -179,7 +187,8 @@ const server = await buildServer({
   billing,
   trustedProxies: settings.API_TRUSTED_PROXIES,
   ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
-  recordRequest: ({ status }) => {
+  recordRequest: ({ method, status }) => {
+    if (method !== 'GET') outbox.noteChange();
     requestCount += 1;
     if (status >= 500) failureCount += 1;
   },
@@ -198,6 +207,7 @@ const server = await buildServer({
   tailReaderCount: (environmentId) => tails.readerCount(environmentId),
   tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
   wakeExport: (key) => exports.wake(key),
+  ...(requestTracer && { requestTracer }),
   ...statementsOn(database),
 });
 lifecycle.defer('server', () => server.close());

@@ -56,6 +56,7 @@ import {
   type StartupProgramDependencies,
 } from './startup-program.ts';
 import { registerTokenExchange } from './token-exchange.ts';
+import type { RequestTracer } from './trace-requests.ts';
 import { registerVendorEvents } from './vendor-event-endpoint.ts';
 import { registerUsers, type UserDependencies } from './users.ts';
 import { registerWebhookReplays, type WebhookReplayDependencies } from './webhook-replays.ts';
@@ -111,6 +112,8 @@ export interface ApiDependencies
   readonly trustedProxies: readonly string[];
   readonly newId: () => string;
   readonly recordRequest: (record: RequestRecord) => void;
+  /** Absent: traces are off. */
+  readonly requestTracer?: RequestTracer;
 }
 
 /** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more say so. */
@@ -161,6 +164,8 @@ export async function buildServer(
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, parseJsonBody(app));
 
+  app.decorateRequest('traceparent', null);
+  dependencies.requestTracer?.watch(app);
   app.addHook('onRequest', boundBodyTime(bodyTimeoutMs, dependencies.newId));
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(commonHeaders(request.id));

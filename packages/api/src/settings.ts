@@ -1,6 +1,7 @@
 /** The settings of the API. */
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
+import { tracingSettings } from '@sluice/platform/tracing';
 import { z } from 'zod';
 
 /** Addresses and CIDR blocks, commas between. */
@@ -18,6 +19,7 @@ const addressList = z
 export const apiSettings = platformSettings.extend({
   ...billingSettings.shape,
   ...sealingSettings.shape,
+  ...tracingSettings.shape,
   API_HOST: z.string().default('127.0.0.1').describe('address to listen on'),
   API_PORT: integer(0, 65_535, 8090).describe('0: any free one'),
   API_TAIL_DURATION_MS_MAX: integer(1_000, 86_400_000, 3_600_000).describe(

@@ -5,7 +5,7 @@
  * deliveries of the replay keep their order, and a failure is waited out as always. It reaches what
  * was delivered or abandoned when it was asked for; what is still held back is sent anyway.
  */
-import type { HeldCall } from '@sluice/database/transact-once';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { ReplayCriteria, ReplayKey } from '@sluice/database/replay-log';
@@ -13,9 +13,8 @@ import type { Replay, ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/dat
 import type { Webhook } from '@sluice/database/webhooks';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { environmentOf, keyNameOf } from './authenticate.ts';
+import { changeOriginOf, environmentOf, keyNameOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
-import { heldCallOf } from './idempotency.ts';
 import { badBody, badRequest, commonFailures, conflicting, idInPath, missing } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { notFound } from './problem.ts';
@@ -28,12 +27,16 @@ export interface WebhookReplayDependencies {
   readonly startReplay: (
     lane: LaneKey,
     request: ReplayRequest,
+    origin: ChangeOrigin,
     nowMs: number,
-    call: HeldCall | undefined,
   ) => Promise<ReplayStart>;
   readonly listReplays: (lane: LaneKey, limit: number) => Promise<Replay[]>;
   readonly findReplay: (replay: ReplayKey) => Promise<Replay | undefined>;
-  readonly cancelReplay: (replay: ReplayKey, nowMs: number) => Promise<Replay | undefined>;
+  readonly cancelReplay: (
+    replay: ReplayKey,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Replay | undefined>;
   readonly listAttemptsOfReplay: (
     replay: ReplayKey,
     after: { readonly sequence: number; readonly attempt: number },
@@ -106,9 +109,10 @@ export function registerWebhookReplays(
           criteria: wanted,
           ratePerSecond: call.body.rate_per_second,
           createdBy: keyNameOf(call),
+          traceparent: call.traceparent,
         },
+        changeOriginOf(call),
         dependencies.now(),
-        heldCallOf(call),
       );
       switch (started.outcome) {
         case 'not_found':
@@ -214,6 +218,7 @@ export function registerWebhookReplays(
     async (call, reply) => {
       const cancelled = await dependencies.cancelReplay(
         keyOf(call, call.params),
+        changeOriginOf(call),
         dependencies.now(),
       );
       return cancelled ? reply.send(toWire(cancelled)) : noReplay(call, reply);

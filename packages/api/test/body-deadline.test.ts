@@ -10,6 +10,7 @@ async function begin(head: string): Promise<{ socket: Socket; text: () => string
   const { dependencies } = fakeDependencies({
     insertImport: async (made) => ({
       ...made,
+      traceparent: null,
       importId: 1,
       state: 'preprocessing',
       error: null,

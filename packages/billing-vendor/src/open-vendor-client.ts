@@ -2,11 +2,19 @@
 import type { Stripe } from 'stripe';
 import type { z } from 'zod';
 import type { billingSettings } from './settings.ts';
-import { openStripeClient } from './stripe-vendor.ts';
+import { openStripeClient, type StripeOptions } from './stripe-vendor.ts';
 
-export function openVendorClient(settings: z.infer<typeof billingSettings>): Stripe {
+export function openVendorClient(
+  settings: z.infer<typeof billingSettings>,
+  httpClient?: StripeOptions['httpClient'],
+): Stripe {
   const { STRIPE_SECRET_KEY: secretKey, SIMULATOR_URL, VENDOR_TIMEOUT_MS: timeoutMs } = settings;
   return secretKey === undefined
-    ? openStripeClient({ secretKey: 'sk_test_simulator', baseUrl: SIMULATOR_URL, timeoutMs })
-    : openStripeClient({ secretKey, timeoutMs });
+    ? openStripeClient({
+        secretKey: 'sk_test_simulator',
+        baseUrl: SIMULATOR_URL,
+        timeoutMs,
+        httpClient,
+      })
+    : openStripeClient({ secretKey, timeoutMs, httpClient });
 }

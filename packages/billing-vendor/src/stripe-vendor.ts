@@ -14,6 +14,8 @@ export interface StripeOptions {
   /** Of the simulator. Absent: the vendor itself. */
   readonly baseUrl?: string | undefined;
   readonly timeoutMs: number;
+  /** Absent: the SDK's own. */
+  readonly httpClient?: ReturnType<typeof Stripe.createNodeHttpClient> | undefined;
 }
 
 export function openStripeClient(options: StripeOptions): Stripe {
@@ -22,6 +24,7 @@ export function openStripeClient(options: StripeOptions): Stripe {
     maxNetworkRetries: 0,
     timeout: options.timeoutMs,
     telemetry: false,
+    ...(options.httpClient && { httpClient: options.httpClient }),
     ...(base && {
       host: base.hostname,
       port: base.port === '' ? (base.protocol === 'https:' ? 443 : 80) : Number(base.port),

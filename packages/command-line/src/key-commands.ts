@@ -40,11 +40,21 @@ export function addKeyCommands(
     .argument('<type>', 'pipelines, tracking, app or service_account')
     .argument('<name>', 'to know it by')
     .option('--workspace <id>', 'its workspace; a service account has none', positiveInteger)
+    .addOption(
+      new Option('--role <role>', 'of a service account (member)').choices([
+        'account_admin',
+        'billing_admin',
+        'member',
+      ]),
+    )
     .description('makes one; its secret is shown once')
-    .action(async (type: string, name: string, options: { workspace?: number }) => {
-      const workspace =
-        options.workspace === undefined ? {} : { environment_id: options.workspace };
-      writeFields(terminal(), await api().request('POST', path(), { type, name, ...workspace }));
+    .action(async (type: string, name: string, options: { workspace?: number; role?: string }) => {
+      const { workspace, role } = options;
+      const more = {
+        ...(workspace !== undefined && { environment_id: workspace }),
+        ...(role !== undefined && { role }),
+      };
+      writeFields(terminal(), await api().request('POST', path(), { type, name, ...more }));
     });
   keys
     .command('rotate')

@@ -35,10 +35,10 @@ const program = createProgram({
   terminal: createTerminal,
   signal: stopping.signal,
   runId: randomUUID,
-  runScript: (name) =>
+  runScript: (name, words = []) =>
     new Promise((resolve, reject) => {
       const script = fileURLToPath(new URL(`../../../scripts/${name}.ts`, import.meta.url));
-      spawn(process.execPath, [...process.execArgv, script], { stdio: 'inherit' })
+      spawn(process.execPath, [...process.execArgv, script, ...words], { stdio: 'inherit' })
         .once('error', reject)
         .once('exit', (code) => resolve(code ?? 1));
     }),

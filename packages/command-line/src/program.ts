@@ -21,7 +21,10 @@ export interface ProgramDependencies {
   readonly signal: AbortSignal;
   readonly runId: () => string;
   /** Runs a script of the checkout with the pinned Node and this environment; resolves with its exit code. */
-  readonly runScript: (name: 'migrate' | 'verify') => Promise<number>;
+  readonly runScript: (
+    name: 'migrate' | 'verify' | 'purchases',
+    words?: readonly string[],
+  ) => Promise<number>;
   readonly setExitCode: (code: number) => void;
 }
 
@@ -196,6 +199,23 @@ Examples, beside a running npm start:
       );
       await listener.close();
     });
+
+  const purchases = program
+    .command('purchases')
+    .description('purchases that were set aside for a person, in the database of DATABASE_URL');
+  const runPurchases = async (...words: string[]): Promise<void> => {
+    const { json } = program.opts<{ json: boolean }>();
+    deps.setExitCode(await deps.runScript('purchases', json ? [...words, '--json'] : words));
+  };
+  purchases
+    .command('list')
+    .description('what contradicts itself, oldest first: which run, of which account, and why')
+    .action(() => runPurchases('list'));
+  purchases
+    .command('release')
+    .argument('<run-id>', 'of the purchase')
+    .description("lets it go on, once you have looked at the payment vendor's side")
+    .action((runId: string) => runPurchases('release', runId));
 
   for (const [name, description] of [
     ['migrate', 'brings the database of DATABASE_URL to this version'],

@@ -83,6 +83,12 @@ export async function send(deps: SendDependencies, options: SendOptions): Promis
       `intake at ${options.url} cannot be reached; is it running, and is --intake-url (SLUICE_INTAKE_URL) right?`,
     );
   }
+  if (accepted === 0 && failures['status 401'] !== undefined) {
+    throw new AppError(
+      'COMMAND_FAILED',
+      `intake at ${options.url} does not know the write key; is --write-key (SLUICE_WRITE_KEY) right?`,
+    );
+  }
   latenciesMs.sort((a, b) => a - b);
   const percentile = (share: number): number =>
     Math.round(

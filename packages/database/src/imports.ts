@@ -1,5 +1,5 @@
 /**
- * Imports: what the API makes and shows, and how a worker gets on with one.
+ * Imports: what the API shows, and how a worker gets on with one. What somebody asks for: `import-changes.ts`.
  *
  * ```
  *   preprocessing ─▶ preprocessed ─▶ validating ─▶ validated ─▶ importing ─▶ imported
@@ -15,8 +15,7 @@
  */
 import type { ImportIdentifier } from '@sluice/domain/import-file';
 import { sql } from 'kysely';
-import type { Database, DatabaseOrTransaction } from './connection.ts';
-import { type HeldCall, transactOnce } from './transact-once.ts';
+import type { DatabaseOrTransaction } from './connection.ts';
 
 export type ImportState =
   | 'preprocessing'
@@ -31,17 +30,6 @@ export type ImportState =
 export interface ImportKey {
   readonly environmentId: number;
   readonly importId: number;
-}
-
-export interface NewImport {
-  readonly environmentId: number;
-  readonly name: string;
-  readonly description: string | null;
-  readonly identifier: ImportIdentifier;
-  readonly dataToProcess: 'all' | 'only_existing';
-  /** Null: the file is about to be sent. */
-  readonly dataFileUrl: string | null;
-  readonly nowMs: number;
 }
 
 /** int8 columns come as text; these are far below 2^53. */
@@ -61,11 +49,13 @@ export interface ImportRow extends ImportKey {
   readonly rowsFailed: number;
   readonly rowsWarned: number;
   readonly fencing: number;
+  readonly traceparent: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
 
-type StoredImport = {
+/** A row as `pg` gives it. */
+export type StoredImport = {
   [Key in keyof ImportRow]: Key extends NumberColumn ? string : ImportRow[Key];
 };
 type NumberColumn = (typeof NUMBER_COLUMNS)[number];
@@ -80,64 +70,32 @@ const NUMBER_COLUMNS = [
   'fencing',
 ] as const;
 
-const COLUMNS = sql`
+export const IMPORT_COLUMNS = sql`
   environment_id as "environmentId", import_id as "importId", name, description, identifier,
   data_to_process as "dataToProcess", data_file_url as "dataFileUrl", state, error, columns,
   size_bytes as "sizeBytes", next_byte as "nextByte", rows_read as "rowsRead",
   rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
-  created_at as "createdAt", updated_at as "updatedAt"`;
+  traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
 
-const IS_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
+/** The condition of `imports_unfinished`. */
+export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
 
 function fromStored(row: StoredImport): ImportRow {
   const numbers = Object.fromEntries(NUMBER_COLUMNS.map((name) => [name, Number(row[name])]));
   return { ...row, ...(numbers as Record<NumberColumn, number>) };
 }
 
-const first = (rows: readonly StoredImport[]): ImportRow | undefined =>
+export const firstImport = (rows: readonly StoredImport[]): ImportRow | undefined =>
   rows[0] && fromStored(rows[0]);
-
-export async function insertImport(
-  database: Database,
-  made: NewImport,
-  call?: HeldCall,
-): Promise<ImportRow> {
-  return transactOnce(
-    database,
-    call,
-    () => true,
-    (transaction) => insert(transaction, made),
-  );
-}
-
-async function insert(transaction: DatabaseOrTransaction, made: NewImport): Promise<ImportRow> {
-  const now = new Date(made.nowMs);
-  const { rows } = await sql<StoredImport>`
-    insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, created_at, updated_at)
-    values (${made.environmentId}, ${made.name}, ${made.description}, ${made.identifier}, ${made.dataToProcess},
-            ${made.dataFileUrl}, 'preprocessing', ${now}, ${now})
-    returning ${COLUMNS}`.execute(transaction);
-  return first(rows) as ImportRow;
-}
-
-/** Of a file that did not come whole: nobody has heard of it. */
-export async function deleteImport(
-  database: DatabaseOrTransaction,
-  { environmentId, importId }: ImportKey,
-): Promise<void> {
-  await sql`delete from imports where environment_id = ${environmentId} and import_id = ${importId}`.execute(
-    database,
-  );
-}
 
 export async function findImport(
   database: DatabaseOrTransaction,
   { environmentId, importId }: ImportKey,
 ): Promise<ImportRow | undefined> {
   const { rows } = await sql<StoredImport>`
-    select ${COLUMNS} from imports
+    select ${IMPORT_COLUMNS} from imports
     where environment_id = ${environmentId} and import_id = ${importId}::int`.execute(database);
-  return first(rows);
+  return firstImport(rows);
 }
 
 /** Newest first; `beforeId` is the last of the page before. By the primary key, backwards. */
@@ -148,7 +106,7 @@ export async function listImports(
   limit: number,
 ): Promise<ImportRow[]> {
   const { rows } = await sql<StoredImport>`
-    select ${COLUMNS} from imports
+    select ${IMPORT_COLUMNS} from imports
     where environment_id = ${environmentId} ${beforeId === undefined ? sql`` : sql`and import_id < ${beforeId}::int`}
     order by import_id desc
     limit ${limit}`.execute(database);
@@ -164,37 +122,8 @@ export async function finishUpload(
   const { rows } = await sql<StoredImport>`
     update imports set state = 'preprocessed', lease_until = null, updated_at = ${new Date(nowMs)}
     where environment_id = ${environmentId} and import_id = ${importId} and state = 'preprocessing'
-    returning ${COLUMNS}`.execute(database);
-  return first(rows);
-}
-
-/** Ends an unfinished import; what is imported stays. Undefined where it has ended, or there is none. */
-export async function cancelImport(
-  database: Database,
-  key: ImportKey,
-  nowMs: number,
-  call?: HeldCall,
-): Promise<ImportRow | undefined> {
-  const isCanceled = (outcome: ImportRow | undefined): boolean => outcome !== undefined;
-  return transactOnce(database, call, isCanceled, (transaction) => cancel(transaction, key, nowMs));
-}
-
-async function cancel(
-  transaction: DatabaseOrTransaction,
-  { environmentId, importId }: ImportKey,
-  nowMs: number,
-): Promise<ImportRow | undefined> {
-  const { rows } = await sql<StoredImport>`
-    with ended as (
-      update imports set state = 'canceled', updated_at = ${new Date(nowMs)}
-      where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_UNFINISHED}
-      returning *
-    ), cleared as (
-      delete from import_chunks c using ended e
-      where c.environment_id = e.environment_id and c.import_id = e.import_id
-    )
-    select ${COLUMNS} from ended`.execute(transaction);
-  return first(rows);
+    returning ${IMPORT_COLUMNS}`.execute(database);
+  return firstImport(rows);
 }
 
 /**
@@ -210,7 +139,7 @@ export async function claimImport(
   const { rows } = await sql<StoredImport>`
     with waiting as (
       select environment_id, import_id from imports
-      where ${IS_UNFINISHED} and (lease_until is null or lease_until < ${now})
+      where ${IS_IMPORT_UNFINISHED} and (lease_until is null or lease_until < ${now})
         and (state <> 'preprocessing' or data_file_url is not null)
       order by created_at, environment_id, import_id
       limit 1
@@ -219,7 +148,7 @@ export async function claimImport(
     update imports i set fencing = i.fencing + 1, lease_until = ${new Date(nowMs + leaseMs)}
     from waiting w where i.environment_id = w.environment_id and i.import_id = w.import_id
     returning ${COLUMNS_OF_I}`.execute(database);
-  return first(rows);
+  return firstImport(rows);
 }
 
 const COLUMNS_OF_I = sql`
@@ -227,7 +156,7 @@ const COLUMNS_OF_I = sql`
   i.data_to_process as "dataToProcess", i.data_file_url as "dataFileUrl", i.state, i.error, i.columns,
   i.size_bytes as "sizeBytes", i.next_byte as "nextByte", i.rows_read as "rowsRead",
   i.rows_imported as "rowsImported", i.rows_failed as "rowsFailed", i.rows_warned as "rowsWarned", i.fencing,
-  i.created_at as "createdAt", i.updated_at as "updatedAt"`;
+  i.traceparent, i.created_at as "createdAt", i.updated_at as "updatedAt"`;
 
 /** What a worker says of an import that it holds. */
 export interface ImportStep {
@@ -275,7 +204,7 @@ export async function advanceImport(
       lease_until = ${new Date(nowMs + step.leaseMs)},
       updated_at = ${new Date(nowMs)}
     where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
-      and ${IS_UNFINISHED}`.execute(transaction);
+      and ${IS_IMPORT_UNFINISHED}`.execute(transaction);
   if (numAffectedRows === 0n) return false;
   if (step.state === 'imported' || step.state === 'failed') {
     await sql`delete from import_chunks where environment_id = ${environmentId} and import_id = ${importId}`.execute(

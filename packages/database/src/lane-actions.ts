@@ -11,12 +11,19 @@
  * would let them overtake what is held back. So a healthy lane sends them at once at the price of
  * one request, and a failing one after all that it owes.
  *
+ * Each leaves one entry in the audit log, of the delivery that it is done to, in its own transaction and last
+ * of all (`audit-logs.ts`); what changes nothing leaves none.
+ *
  * Every statement finds by a primary key, with environment_id first. Read side: `lane-states.ts`.
  */
-import { sql } from 'kysely';
+import type { AuditState } from '@sluice/domain/audit-registry';
+import { sql, type Transaction } from 'kysely';
+import type { ChangeOrigin } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import type { LaneKey } from './lanes.ts';
-import { type HeldCall, transactOnce } from './transact-once.ts';
+import type { Tables } from './tables.ts';
+import { transactOnce } from './transact-once.ts';
+import { recordWorkspaceChange } from './workspace-audit.ts';
 
 export type ProbeOutcome =
   /** The probe is due: wake the lane. */
@@ -28,25 +35,44 @@ export type ProbeOutcome =
   | 'disabled'
   | 'not_found';
 
+interface ProbedLane {
+  readonly state: string;
+  readonly isPaused: boolean;
+  readonly isHeld: boolean;
+  readonly head: string;
+  readonly probeAt: Date | null;
+}
+
 /** Makes the next probe of a failing lane due now. */
 export async function probeNow(
-  database: DatabaseOrTransaction,
+  database: Database,
   lane: LaneKey,
+  origin: ChangeOrigin,
   nowMs: number,
 ): Promise<ProbeOutcome> {
-  const { rows } = await sql<{ state: string; isPaused: boolean; isHeld: boolean }>`
-    update lanes
-       set next_probe_at = case when next_probe_at is null or is_paused then next_probe_at
-                                else least(next_probe_at, ${new Date(nowMs)}) end
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
-    returning state, is_paused as "isPaused", coalesce(lease_until > clock_timestamp(), false) as "isHeld"`.execute(
-    database,
-  );
-  const [row] = rows;
-  if (!row) return 'not_found';
-  if (row.isPaused) return 'disabled';
-  if (row.state !== 'failing') return 'not_failing';
-  return row.isHeld ? 'in_progress' : 'due';
+  return database.transaction().execute(async (transaction): Promise<ProbeOutcome> => {
+    const { rows } = await sql<ProbedLane>`
+      select state, is_paused as "isPaused", coalesce(lease_until > clock_timestamp(), false) as "isHeld",
+             cursor_sequence + 1 as head, next_probe_at as "probeAt"
+        from lanes
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+         for no key update`.execute(transaction);
+    const [row] = rows;
+    if (!row) return 'not_found';
+    if (row.isPaused) return 'disabled';
+    if (row.probeAt !== null && row.probeAt.getTime() > nowMs) {
+      await sql`
+        update lanes set next_probe_at = ${new Date(nowMs)}
+         where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
+        transaction,
+      );
+      const before = { next_attempt_at: row.probeAt };
+      const after = { next_attempt_at: new Date(nowMs) };
+      await recordOf(transaction, lane, Number(row.head), origin, before, after, nowMs);
+    }
+    if (row.state !== 'failing') return 'not_failing';
+    return row.isHeld ? 'in_progress' : 'due';
+  });
 }
 
 export interface HeadSkip {
@@ -72,23 +98,27 @@ export async function skipHead(
   database: Database,
   lane: LaneKey,
   skip: HeadSkip,
+  origin: ChangeOrigin,
   nowMs: number,
-  call?: HeldCall,
 ): Promise<SkipOutcome> {
   const isSkipped = (outcome: SkipOutcome): boolean => outcome === 'skipped';
-  return transactOnce(database, call, isSkipped, async (transaction): Promise<SkipOutcome> => {
-    const { rows } = await sql<{ head: string; state: string; isHeld: boolean }>`
+  return transactOnce(
+    database,
+    origin.call,
+    isSkipped,
+    async (transaction): Promise<SkipOutcome> => {
+      const { rows } = await sql<{ head: string; state: string; isHeld: boolean }>`
       select cursor_sequence + 1 as head, state, coalesce(lease_until > clock_timestamp(), false) as "isHeld"
         from lanes
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
          for no key update`.execute(transaction);
-    const [row] = rows;
-    if (!row) return 'not_found';
-    if (row.state !== 'failing') return 'not_failing';
-    if (Number(row.head) !== skip.sequence) return 'not_head';
-    if (row.isHeld) return 'in_progress';
-    // A statement of its own, for it must see the attempts that were kept while the lock was waited for.
-    const { rows: given } = await sql`
+      const [row] = rows;
+      if (!row) return 'not_found';
+      if (row.state !== 'failing') return 'not_failing';
+      if (Number(row.head) !== skip.sequence) return 'not_head';
+      if (row.isHeld) return 'in_progress';
+      // A statement of its own, for it must see the attempts that were kept while the lock was waited for.
+      const { rows: given } = await sql`
       insert into delivery_attempts
         (environment_id, webhook_id, sequence, attempt, started_at, duration_ms, outcome, failure, failure_message)
       select environment_id, webhook_id, sequence, max(attempt) + 1, ${new Date(nowMs)}, 0, 'abandoned', 'skipped', ${skip.note}
@@ -96,17 +126,21 @@ export async function skipHead(
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence = ${skip.sequence}
        group by environment_id, webhook_id, sequence
       returning 1`.execute(transaction);
-    if (given.length === 0) return 'not_failing';
-    await sql`
+      if (given.length === 0) return 'not_failing';
+      await sql`
       update lanes
          set state = 'healthy', next_probe_at = null, send_window = 1, cursor_sequence = ${skip.sequence},
              attempted_sequence = greatest(attempted_sequence, ${skip.sequence}),
              fencing = fencing + 1, lease_until = null
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
-      transaction,
-    );
-    return 'skipped';
-  });
+        transaction,
+      );
+      const before = { state: 'retrying' };
+      const after = { state: 'abandoned', note: skip.note };
+      await recordOf(transaction, lane, skip.sequence, origin, before, after, nowMs);
+      return 'skipped';
+    },
+  );
 }
 
 export type AppendOutcome =
@@ -121,9 +155,10 @@ export async function appendResend(
   database: Database,
   lane: LaneKey,
   sequence: number,
-  call?: HeldCall,
+  origin: ChangeOrigin,
+  nowMs: number,
 ): Promise<AppendOutcome> {
-  return transactOnce(database, call, isLogged, async (transaction) => {
+  return transactOnce(database, origin.call, isLogged, async (transaction) => {
     const refusal = await lockForAppend(transaction, lane);
     if (refusal) return refusal;
     const { rows } = await sql<{ isFinished: boolean }>`
@@ -144,6 +179,8 @@ export async function appendResend(
       sql`
         select 'resend', coalesce(resend_of, sequence), event_id, event_type, occurred_at, body from delivery_log
          where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence = ${sequence}`,
+      origin,
+      nowMs,
     );
   });
 }
@@ -160,9 +197,10 @@ export async function appendTest(
   database: Database,
   lane: LaneKey,
   test: TestDelivery,
-  call?: HeldCall,
+  origin: ChangeOrigin,
+  nowMs: number,
 ): Promise<AppendOutcome> {
-  return transactOnce(database, call, isLogged, async (transaction) => {
+  return transactOnce(database, origin.call, isLogged, async (transaction) => {
     const refusal = await lockForAppend(transaction, lane);
     if (refusal) return refusal;
     return append(
@@ -171,6 +209,8 @@ export async function appendTest(
       sql`
         select 'test', null::bigint, ${test.eventId}, ${test.eventType}, ${new Date(test.occurredAtMs)}::timestamptz,
                ${test.body}`,
+      origin,
+      nowMs,
     );
   });
 }
@@ -191,13 +231,23 @@ async function lockForAppend(
   return row.isPaused ? { outcome: 'disabled' } : undefined;
 }
 
+interface AppendedDelivery {
+  readonly sequence: string;
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly origin: string;
+  readonly resendOf: string | null;
+}
+
 /** Takes the next sequence as `appendDeliveries` does; the lane is locked. */
 async function append(
-  transaction: DatabaseOrTransaction,
+  transaction: Transaction<Tables>,
   lane: LaneKey,
   delivery: ReturnType<typeof sql>,
+  origin: ChangeOrigin,
+  nowMs: number,
 ): Promise<AppendOutcome> {
-  const { rows } = await sql<{ sequence: string; eventId: string }>`
+  const { rows } = await sql<AppendedDelivery>`
     with advanced as (
       update lanes set last_sequence = last_sequence + 1
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
@@ -206,7 +256,33 @@ async function append(
     insert into delivery_log
       (environment_id, webhook_id, sequence, origin, resend_of, event_id, event_type, occurred_at, body)
     select environment_id, webhook_id, last_sequence, d.* from advanced, (${delivery}) d
-    returning sequence, event_id as "eventId"`.execute(transaction);
-  const { sequence, eventId } = rows[0] as (typeof rows)[number];
-  return { outcome: 'logged', sequence: Number(sequence), eventId };
+    returning sequence, event_id as "eventId", event_type as "eventType", origin, resend_of as "resendOf"`.execute(
+    transaction,
+  );
+  const made = rows[0] as (typeof rows)[number];
+  const sequence = Number(made.sequence);
+  const { eventId } = made;
+  const after = {
+    origin: made.origin,
+    resend_of: made.resendOf === null ? null : Number(made.resendOf),
+    event_id: eventId,
+    event_type: made.eventType,
+  };
+  await recordOf(transaction, lane, sequence, origin, null, after, nowMs);
+  return { outcome: 'logged', sequence, eventId };
+}
+
+/** A delivery is named as in the API's paths: by its webhook and its sequence. */
+async function recordOf(
+  transaction: Transaction<Tables>,
+  { environmentId, webhookId }: LaneKey,
+  sequence: number,
+  origin: ChangeOrigin,
+  before: AuditState<'delivery'> | null,
+  after: AuditState<'delivery'>,
+  nowMs: number,
+): Promise<void> {
+  const object = { objectType: 'delivery', objectId: `${webhookId}/${sequence}` } as const;
+  const change = { ...object, before, after };
+  await recordWorkspaceChange(transaction, environmentId, origin, change, nowMs);
 }

@@ -30,6 +30,8 @@ import { callCounts } from './migrations/0022_call_counts.ts';
 import { inboxPreviewUsage } from './migrations/0023_inbox_preview_usage.ts';
 import { schemaRequirements } from './migrations/0024_schema_requirements.ts';
 import { envelopeTraces } from './migrations/0025_envelope_traces.ts';
+import { importAndReplayTraces } from './migrations/0026_import_and_replay_traces.ts';
+import { peopleCounts } from './migrations/0027_people_counts.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -70,6 +72,8 @@ export const MIGRATIONS: SchemaSteps = {
   '0023_inbox_preview_usage': inboxPreviewUsage,
   '0024_schema_requirements': schemaRequirements,
   '0025_envelope_traces': envelopeTraces,
+  '0026_import_and_replay_traces': importAndReplayTraces,
+  '0027_people_counts': peopleCounts,
 };
 
 /**

@@ -5,7 +5,7 @@
  * nothing), done. It is delivered at least once; whoever receives it takes it once by its key.
  */
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 export interface OutboxEntry {
   readonly outboxId: string;
@@ -40,7 +40,7 @@ export async function claimOutbox(
   limit: number,
   nowMs: number,
 ): Promise<OutboxEntry[]> {
-  const { rows } = await sql<OutboxEntry>`
+  const { rows } = await sql<OutboxEntry>`${PREPARED}
     update outbox o
        set attempt = o.attempt + 1,
            next_attempt_at = ${new Date(nowMs)}::timestamptz

@@ -22,6 +22,8 @@ export interface ClaimedReplay extends ReplayKey, LaneSnapshot, LaneTarget {
   /** Of the log: everything that matches up to here is done with. */
   readonly cursorSequence: number;
   readonly nextStartAtMs: number | null;
+  /** Of the call that asked for it. */
+  readonly traceparent: string | null;
 }
 
 /** Takes the lease of a replay that has something to send now, if there is one; those of disabled webhooks wait. */
@@ -46,6 +48,7 @@ export async function claimReplay(
         nextStartAt: Date | null;
         window: number;
         replayRate: number;
+        traceparent: string | null;
       }
   >`${PREPARED}
     with due as (
@@ -69,12 +72,20 @@ export async function claimReplay(
               r.criteria, r.through_sequence as "throughSequence", r.cursor_sequence as "cursorSequence",
               r.cursor_position as position, r.attempted_position as attempted, r.lane_state as "laneState",
               r.next_probe_at as "nextProbeAt",
-              r.next_start_at as "nextStartAt", r.send_window as "window", r.rate_per_second as "replayRate", ${TARGET}`.execute(
-    database,
-  );
+              r.next_start_at as "nextStartAt", r.send_window as "window", r.rate_per_second as "replayRate",
+              r.traceparent, ${TARGET}`.execute(database);
   const [row] = rows;
   if (!row) return undefined;
-  const { accountId, environmentId, webhookId, replayId, criteria, laneState, window } = row;
+  const {
+    accountId,
+    environmentId,
+    webhookId,
+    replayId,
+    criteria,
+    laneState,
+    window,
+    traceparent,
+  } = row;
   return {
     accountId,
     environmentId,
@@ -82,6 +93,7 @@ export async function claimReplay(
     replayId,
     criteria,
     window,
+    traceparent,
     ...targetOf(row),
     rateLimitPerSecond: slower(row.replayRate, row.rateLimitPerSecond),
     fencing: Number(row.fencing),

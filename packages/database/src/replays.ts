@@ -2,14 +2,20 @@
  * Replays of a webhook's log as its owner sees them: asked for, looked at, cancelled, and cleared away
  * when they are old. One replay of a webhook runs at a time.
  *
+ * Its start and its cancelling leave an entry in the audit log each, in their own transaction.
+ *
  * Statements find by the primary key; `startReplay` is held to one by `webhook_replays_running`. What is
  * read of the log: `replay-log.ts`. How one is drained: `replay-lanes.ts`.
  */
-import { sql } from 'kysely';
+import type { AuditState } from '@sluice/domain/audit-registry';
+import { sql, type Transaction } from 'kysely';
+import type { ChangeOrigin } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { LaneKey } from './lanes.ts';
-import { type HeldCall, transactOnce } from './transact-once.ts';
+import type { Tables } from './tables.ts';
+import { transactOnce } from './transact-once.ts';
+import { recordWorkspaceChange } from './workspace-audit.ts';
 import {
   countMatching,
   findSequenceBefore,
@@ -42,6 +48,8 @@ export interface ReplayRequest {
   readonly criteria: ReplayCriteria;
   readonly ratePerSecond: number;
   readonly createdBy: string;
+  /** Where the call is in a trace; absent: in none. */
+  readonly traceparent?: string | null;
 }
 
 export type ReplayPlan =
@@ -72,13 +80,28 @@ export async function startReplay(
   database: Database,
   lane: LaneKey,
   request: ReplayRequest,
+  origin: ChangeOrigin,
   nowMs: number,
-  call?: HeldCall,
 ): Promise<ReplayStart> {
   const isStarted = ({ outcome }: ReplayStart): boolean => outcome === 'started';
-  return transactOnce(database, call, isStarted, (transaction) =>
-    start(transaction, lane, request, nowMs),
-  );
+  return transactOnce(database, origin.call, isStarted, async (transaction) => {
+    const started = await start(transaction, lane, request, nowMs);
+    if (started.outcome === 'started') {
+      const { replayId } = started.replay;
+      const { since, until, eventTypes, states, person } = request.criteria;
+      const rate = request.ratePerSecond;
+      const after = {
+        since,
+        until,
+        event_types: eventTypes,
+        states,
+        person,
+        rate_per_second: rate,
+      };
+      await record(transaction, { ...lane, replayId }, origin, null, after, nowMs);
+    }
+    return started;
+  });
 }
 
 async function start(
@@ -93,10 +116,10 @@ async function start(
     with made as (
       insert into webhook_replays
         (environment_id, webhook_id, created_at, created_by, criteria, rate_per_second, total, through_sequence,
-         cursor_sequence, endpoint)
+         cursor_sequence, endpoint, traceparent)
       select environment_id, webhook_id, ${new Date(nowMs)}, ${request.createdBy}, ${JSON.stringify(request.criteria)}::jsonb,
              ${request.ratePerSecond}::int, ${plan.isComplete ? plan.count : null}::bigint, ${plan.throughSequence}::bigint,
-             ${plan.afterSequence}::bigint, endpoint
+             ${plan.afterSequence}::bigint, endpoint, ${request.traceparent ?? null}
         from webhooks
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
       on conflict (environment_id, webhook_id) where state = 'running' do nothing
@@ -149,15 +172,33 @@ export async function findReplay(
 
 /** Starts nothing more; what is on its way ends and is kept. One that has ended stays as it is. */
 export async function cancelReplay(
-  database: DatabaseOrTransaction,
+  database: Database,
   replay: ReplayKey,
+  origin: ChangeOrigin,
   nowMs: number,
 ): Promise<Replay | undefined> {
-  await sql`
-    update webhook_replays set state = 'cancelled', ended_at = ${new Date(nowMs)}
-     where environment_id = ${replay.environmentId} and webhook_id = ${replay.webhookId} and replay_id = ${replay.replayId}
-       and state = 'running'`.execute(database);
-  return findReplay(database, replay);
+  return database.transaction().execute(async (transaction) => {
+    const { rows } = await sql`
+      update webhook_replays set state = 'cancelled', ended_at = ${new Date(nowMs)}
+       where environment_id = ${replay.environmentId} and webhook_id = ${replay.webhookId} and replay_id = ${replay.replayId}
+         and state = 'running'
+      returning 1`.execute(transaction);
+    if (rows.length > 0) await record(transaction, replay, origin, {}, { cancelled: true }, nowMs);
+    return findReplay(transaction, replay);
+  });
+}
+
+async function record(
+  transaction: Transaction<Tables>,
+  { environmentId, webhookId, replayId }: ReplayKey,
+  origin: ChangeOrigin,
+  before: AuditState<'replay'> | null,
+  after: AuditState<'replay'>,
+  nowMs: number,
+): Promise<void> {
+  const object = { objectType: 'replay', objectId: `${webhookId}/${replayId}` } as const;
+  const change = { ...object, before, after };
+  await recordWorkspaceChange(transaction, environmentId, origin, change, nowMs);
 }
 
 /** All attempts of a replay after a place, in order of the log; by the primary key. */

@@ -333,6 +333,7 @@ export interface Imports {
   rows_warned: Generated<Int8>;
   size_bytes: Generated<Int8>;
   state: string;
+  traceparent: string | null;
   updated_at: Timestamp;
 }
 
@@ -463,6 +464,12 @@ export interface People {
   phone: string | null;
   unsubscribed: boolean | null;
   updated_at: Timestamp;
+}
+
+export interface PeopleCounts {
+  environment_id: number;
+  people: Int8;
+  slot: Generated<Int8>;
 }
 
 export interface PersonIdentifiers {
@@ -637,6 +644,7 @@ export interface WebhookReplays {
   state: Generated<string>;
   through_sequence: Int8;
   total: Int8 | null;
+  traceparent: string | null;
   webhook_id: number;
 }
 
@@ -702,6 +710,7 @@ export interface Tables {
   parked_operations: ParkedOperations;
   partners: Partners;
   people: People;
+  people_counts: PeopleCounts;
   person_identifiers: PersonIdentifiers;
   receipts: Receipts;
   relationships: Relationships;

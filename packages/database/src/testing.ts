@@ -9,6 +9,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, inject } from 'vitest';
+import type { ChangeOrigin } from './audit-logs.ts';
 import { createDatabase, type Database } from './connection.ts';
 
 declare module 'vitest' {
@@ -19,6 +20,9 @@ declare module 'vitest' {
     readonly testTemplateName: string;
   }
 }
+
+/** Whose changes those are that a test makes past the API. */
+export const BY_TEST: ChangeOrigin = { actor: { type: 'system' } };
 
 export interface TestDatabase {
   readonly database: Database;

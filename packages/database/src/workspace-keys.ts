@@ -1,7 +1,7 @@
 /** What intake needs to know of credentials: every key in force and the workspace that it opens. */
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn } from './columns.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 export interface WorkspaceKey {
   readonly kind: 'track' | 'pipelines';
@@ -21,7 +21,7 @@ export interface WorkspaceKey {
  * (10,000 keys are about 3 MB) so that no call waits for Postgres.
  */
 export async function listWorkspaceKeys(database: DatabaseOrTransaction): Promise<WorkspaceKey[]> {
-  const { rows } = await sql<WorkspaceKey>`
+  const { rows } = await sql<WorkspaceKey>`${PREPARED}
     select c.kind, c.site_id as "siteId", c.secret_hash as "secretHash",
            c.environment_id as "environmentId", e.account_id as "accountId",
            e.phone_identifies as "phoneIdentifies",

@@ -91,9 +91,52 @@ export const AUDIT_OBJECTS = {
       next_signing_key: 'secret',
     },
   },
+  delivery: {
+    label: 'Delivery',
+    fields: {
+      origin: 'shown',
+      resend_of: 'shown',
+      event_id: 'shown',
+      event_type: 'shown',
+      state: 'shown',
+      note: 'shown',
+      next_attempt_at: 'shown',
+    },
+  },
+  replay: {
+    label: 'Replay',
+    fields: {
+      since: 'shown',
+      until: 'shown',
+      event_types: 'shown',
+      states: 'shown',
+      // Whom it is about is personal data, and entries stay for good.
+      person: 'secret',
+      rate_per_second: 'shown',
+      cancelled: 'shown',
+    },
+  },
+  import: {
+    label: 'Import',
+    fields: {
+      name: 'shown',
+      description: 'shown',
+      identifier: 'shown',
+      data_to_process: 'shown',
+      // Such addresses carry the key that opens them.
+      data_file_url: 'secret',
+      cancelled: 'shown',
+    },
+  },
   purchase: {
     label: 'Purchase',
-    fields: { kind: 'shown', rail: 'shown', status: 'shown', content: 'shown' },
+    fields: {
+      kind: 'shown',
+      rail: 'shown',
+      status: 'shown',
+      content: 'shown',
+      review_reason: 'shown',
+    },
   },
   inbox_preview_run: {
     label: 'Inbox preview run',

@@ -21,7 +21,7 @@
  * having been tried at the end, and never before. Give-up counts from the delivery's own first
  * attempt, not from when its lane began to fail.
  *
- * Pure: the clock and the chance are arguments. Used by `lane.ts`.
+ * Pure: the clock and the chance are arguments. Step 12 of the walk, before and after: `lane.ts`.
  */
 import { isListedFailure, type DeliveryFailure } from './delivery-failure.ts';
 

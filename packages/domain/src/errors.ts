@@ -14,6 +14,8 @@ export const ERRORS = {
     'The database schema is not the one this version needs. Run the migrations, or the newer version.',
   PORT_TAKEN:
     'Another process listens on the port. Stop it, or choose another port in the setting named.',
+  DATABASE_UNAVAILABLE:
+    'Postgres does not answer where DATABASE_URL says. Look whether it runs and may be reached from here, then start again.',
   DATA_DIRECTORY_HELD: 'Another process runs on the same data directory. Stop it first.',
   DATABASE_START_FAILED: 'The embedded Postgres did not start; its own words follow.',
   SERVICE_START_FAILED:

@@ -122,8 +122,14 @@ export function isSelectableEventType(type: string): type is SelectableEventType
   return SELECTABLE.has(type);
 }
 
-/** The first part of a type of our own: what it is about. */
-export type OwnFamily = 'reporting_webhook' | 'purchase';
+/** The first part of each: what it is about. */
+const OWN_FAMILIES = {
+  reporting_webhook_failing: 'reporting_webhook',
+  reporting_webhook_abandoned: 'reporting_webhook',
+  purchase_ended: 'purchase',
+} as const satisfies Record<OwnEventType, string>;
+
+export type OwnFamily = (typeof OWN_FAMILIES)[OwnEventType];
 
 export function isOwnEventType(type: string): type is OwnEventType {
   return (OWN_EVENT_TYPES as readonly string[]).includes(type);
@@ -134,7 +140,7 @@ export function splitOwnEventType(type: OwnEventType): {
   readonly family: OwnFamily;
   readonly metric: string;
 } {
-  const family = type === 'purchase_ended' ? 'purchase' : 'reporting_webhook';
+  const family = OWN_FAMILIES[type];
   return { family, metric: type.slice(family.length + 1) };
 }
 

@@ -88,16 +88,17 @@ export function deliveryHeaders(
   timestamp: number,
   { signature, nextSignature, standard }: AttemptSignatures,
 ): Record<string, string> {
-  return {
+  const headers: Record<string, string> = {
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
     'x-svc-timestamp': String(timestamp),
     'x-svc-signature': signature,
-    ...(nextSignature !== undefined && { 'x-svc-signature-next': nextSignature }),
-    ...(standard && {
-      'webhook-id': standard.eventId,
-      'webhook-timestamp': String(timestamp),
-      'webhook-signature': standard.signatures.map((each) => `v1,${each}`).join(' '),
-    }),
   };
+  if (nextSignature !== undefined) headers['x-svc-signature-next'] = nextSignature;
+  if (standard) {
+    headers['webhook-id'] = standard.eventId;
+    headers['webhook-timestamp'] = String(timestamp);
+    headers['webhook-signature'] = standard.signatures.map((each) => `v1,${each}`).join(' ');
+  }
+  return headers;
 }

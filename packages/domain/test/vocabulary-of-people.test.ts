@@ -3,8 +3,11 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   isMessageChannel,
+  isOwnEventType,
   isReportingEventType,
   REPORTING_EVENT_TYPES,
+  SELECTABLE_EVENT_TYPES,
+  splitOwnEventType,
 } from '../src/reporting-event.ts';
 import { objectNumberOf, personIdOf, svcId, svcObjectId } from '../src/svc-id.ts';
 
@@ -42,5 +45,14 @@ describe('reporting event types', () => {
     expect(isReportingEventType('slack_opened')).toBe(false);
     expect(isMessageChannel('customer')).toBe(false);
     expect(isMessageChannel('toString')).toBe(false);
+  });
+
+  it('and our own are each a family and a metric', () => {
+    const own = SELECTABLE_EVENT_TYPES.filter(isOwnEventType);
+    expect(own).toHaveLength(SELECTABLE_EVENT_TYPES.length - 72);
+    for (const type of own) {
+      const { family, metric } = splitOwnEventType(type);
+      expect(`${family}_${metric}`).toBe(type);
+    }
   });
 });

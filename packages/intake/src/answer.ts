@@ -1,4 +1,9 @@
-/** Outcome → HTTP (step 8): one switch, and the bodies that every real client can read. */
+/**
+ * Outcome → HTTP (step 8): one switch, and the bodies that every real client can read.
+ *
+ * Before: `accept.ts`, once the flush is durable (`commit-envelopes.ts`). After: `exchange.ts` writes it,
+ * and the client is done; the envelope goes on in `platform/src/queue.ts`.
+ */
 import type { Issue } from '@sluice/domain/issue';
 import { problemBody } from '@sluice/domain/problem';
 import type { Outcome } from './accept.ts';

@@ -18,16 +18,13 @@
  * Before: `accept.ts`. After: `commit-envelopes.ts`.
  */
 import type { Operation } from '@sluice/domain/operation';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import type { ShardEnvelope } from '@sluice/platform/queue';
+import { CommitGroup, type CommitOutcome } from './commit-group.ts';
 
-/** A worker's transaction and a broker's job stay small. */
-const ENVELOPE_OPERATIONS_MAX = 1_000;
+export type { CommitOutcome } from './commit-group.ts';
+
 /** Of request bytes in one flush, unless a single call is larger. */
 const FLUSH_SIZE_BYTES_MAX = 4 * 1_048_576;
-
-/** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
-export type CommitOutcome = 'committed' | 'unavailable';
 
 export interface BatcherOptions {
   readonly shardCount: number;
@@ -46,32 +43,28 @@ export interface BatcherOptions {
   readonly pendingSizeBytesMax: number;
   readonly onCommitFailure: (error: unknown, envelopes: readonly ShardEnvelope[]) => void;
   /** Asked once a flush; absent: nothing is traced. */
-  readonly traceFlush?: (envelopes: readonly ShardEnvelope[]) => TracedFlush | undefined;
+  readonly traceFlush?: (envelopes: readonly EnvelopeDraft[]) => TracedFlush | undefined;
+}
+
+/** An envelope that is about to be written. */
+export interface EnvelopeDraft {
+  readonly shard: number;
+  readonly id: string;
+  readonly operations: readonly Operation[];
 }
 
 /** A flush that holds calls that are traced. */
 export interface TracedFlush {
-  /** The same ones, marked. */
-  readonly envelopes: readonly ShardEnvelope[];
+  /** By the envelope's id, where it goes on in a trace. */
+  readonly traceparents: ReadonlyMap<string, string>;
   end(outcome: CommitOutcome): void;
-}
-
-interface WaitingCall {
-  readonly operations: readonly Operation[];
-  readonly sizeBytes: number;
-  readonly done: (outcome: CommitOutcome) => void;
-}
-
-interface Flush {
-  readonly calls: readonly WaitingCall[];
-  readonly envelopes: readonly ShardEnvelope[];
-  readonly isAtomic: boolean;
-  readonly arrivedAtMs: number;
 }
 
 export class Batcher {
   readonly #options: BatcherOptions;
-  #waiting: WaitingCall[] = [];
+  /** The first one is the next flush, the last one takes what comes. */
+  readonly #waiting: CommitGroup[] = [];
+  #open: CommitGroup | undefined;
   #pendingSizeBytes = 0;
   #unansweredCount = 0;
   #isFlushing = false;
@@ -90,7 +83,8 @@ export class Batcher {
   }
 
   /**
-   * Takes one call's operations, at least one. `done` is called exactly once, later.
+   * Takes one call's operations, at least one, in the order in which they came. `done` is called exactly
+   * once, later. Nothing of the operations is used after it returns.
    *
    * @returns false when too much is waiting; then nothing was taken and `done` is never called.
    */
@@ -102,7 +96,7 @@ export class Batcher {
     if (this.#pendingSizeBytes + sizeBytes > this.#options.pendingSizeBytesMax) return false;
     this.#pendingSizeBytes += sizeBytes;
     this.#unansweredCount++;
-    this.#waiting.push({ operations, sizeBytes, done });
+    this.#groupFor(sizeBytes).add(operations, sizeBytes, done);
     if (!this.#isFlushing) {
       this.#isFlushing = true;
       // After this turn of the event loop: all sockets that are readable now share the flush.
@@ -117,96 +111,56 @@ export class Batcher {
     return new Promise((resolve) => this.#drained.push(resolve));
   }
 
+  /** The last group, or a new one where it is full. */
+  #groupFor(sizeBytes: number): CommitGroup {
+    const open = this.#open;
+    if (open !== undefined && open.sizeBytes + sizeBytes <= FLUSH_SIZE_BYTES_MAX) return open;
+    const { shardCount, newId, traceFlush } = this.#options;
+    const group = new CommitGroup(shardCount, newId, traceFlush !== undefined);
+    this.#open = group;
+    this.#waiting.push(group);
+    return group;
+  }
+
   async #flushAll(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const flush = this.#takeFlush();
-      const outcome = await this.#commit(flush);
-      for (const call of flush.calls) this.#pendingSizeBytes -= call.sizeBytes;
+    for (let group = this.#waiting.shift(); group !== undefined; group = this.#waiting.shift()) {
+      if (group === this.#open) this.#open = undefined;
+      const outcome = await this.#commit(group);
+      this.#pendingSizeBytes -= group.sizeBytes;
       // Answered after the next flush is on its way, so that the broker works meanwhile: answering
       // 64 callers takes as long as the broker takes for them.
-      setImmediate(this.#answer, flush.calls, outcome);
+      setImmediate(this.#answer, group.callers, outcome);
     }
     this.#isFlushing = false;
   }
 
-  readonly #answer = (calls: readonly WaitingCall[], outcome: CommitOutcome): void => {
-    for (const call of calls) call.done(outcome);
-    this.#unansweredCount -= calls.length;
+  readonly #answer = (callers: CommitGroup['callers'], outcome: CommitOutcome): void => {
+    for (const done of callers) done(outcome);
+    this.#unansweredCount -= callers.length;
     if (this.#unansweredCount === 0) for (const resolve of this.#drained.splice(0)) resolve();
   };
 
-  #takeFlush(): Flush {
-    const calls = this.#takeCalls();
-    const byShard: (Operation[] | undefined)[] = Array.from({ length: this.#options.shardCount });
-    let isAtomic = false;
-    let arrivedAtMs = Infinity;
-    for (const call of calls) {
-      // A call's operations are in the order in which they came.
-      const receivedAtMs = call.operations[0]?.receivedAtMs ?? Infinity;
-      if (receivedAtMs < arrivedAtMs) arrivedAtMs = receivedAtMs;
-      let firstShard = -1;
-      for (const operation of call.operations) {
-        const shard = this.#shardIndexOf(operation);
-        if (firstShard < 0) firstShard = shard;
-        else if (shard !== firstShard) isAtomic = true;
-        (byShard[shard] ??= []).push(operation);
-      }
-      this.operationCount += call.operations.length;
-    }
-    const envelopes: ShardEnvelope[] = [];
-    for (const [shard, operations] of byShard.entries()) {
-      if (operations === undefined) continue;
-      const parts = inEnvelopes(operations);
-      // One call may be cut between two envelopes.
-      if (parts.length > 1) isAtomic = true;
-      for (const part of parts) {
-        envelopes.push({ shard, envelope: { id: this.#options.newId(), operations: part } });
-      }
-    }
+  async #commit(group: CommitGroup): Promise<CommitOutcome> {
+    const { traceFlush, commit, onCommitFailure } = this.#options;
+    const { parts } = group;
     this.flushCount++;
-    this.envelopeCount += envelopes.length;
-    return { calls, envelopes, isAtomic, arrivedAtMs };
-  }
-
-  /** From the front, as much as one flush may hold: at least one call. */
-  #takeCalls(): WaitingCall[] {
-    let sizeBytes = 0;
-    let count = 0;
-    for (const call of this.#waiting) {
-      sizeBytes += call.sizeBytes;
-      if (count > 0 && sizeBytes > FLUSH_SIZE_BYTES_MAX) break;
-      count++;
-    }
-    if (count < this.#waiting.length) return this.#waiting.splice(0, count);
-    const all = this.#waiting;
-    this.#waiting = [];
-    return all;
-  }
-
-  #shardIndexOf(operation: Operation): number {
-    return shardOf(operation.environmentId, shardKeyOf(operation), this.#options.shardCount);
-  }
-
-  async #commit({ envelopes, isAtomic, arrivedAtMs }: Flush): Promise<CommitOutcome> {
-    const { traceFlush } = this.#options;
-    const traced = traceFlush === undefined ? undefined : traceFlush(envelopes);
+    this.envelopeCount += parts.length;
+    this.operationCount += group.operationCount;
+    const traced = traceFlush?.(
+      parts.map(({ shard, writer, operations }) => ({ shard, id: writer.id, operations })),
+    );
+    const envelopes = parts.map(({ shard, writer }): ShardEnvelope => ({
+      shard,
+      envelope: writer.finish(traced?.traceparents.get(writer.id)),
+    }));
     let outcome: CommitOutcome = 'committed';
     try {
-      await this.#options.commit(traced?.envelopes ?? envelopes, isAtomic, arrivedAtMs);
+      await commit(envelopes, group.isAtomic, group.arrivedAtMs);
     } catch (error) {
-      this.#options.onCommitFailure(error, envelopes);
+      onCommitFailure(error, envelopes);
       outcome = 'unavailable';
     }
     traced?.end(outcome);
     return outcome;
   }
-}
-
-function inEnvelopes(operations: Operation[]): readonly Operation[][] {
-  if (operations.length <= ENVELOPE_OPERATIONS_MAX) return [operations];
-  const parts: Operation[][] = [];
-  for (let from = 0; from < operations.length; from += ENVELOPE_OPERATIONS_MAX) {
-    parts.push(operations.slice(from, from + ENVELOPE_OPERATIONS_MAX));
-  }
-  return parts;
 }

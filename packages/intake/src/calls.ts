@@ -3,6 +3,9 @@
  * (`ingestion-webhooks.md` §4, `ingestion-conventions.md` §1.1, §2, §3.1).
  *
  * A new call is a row here and a parser in `domain`.
+ *
+ * Step 3 of the walk. Before: `rate-limit.ts`. After: the call's parser (step 4), of `domain/src/pipelines.ts`,
+ * `domain/src/track-v1.ts` or `domain/src/track-v2.ts`.
  */
 import {
   PIPELINES_BATCH_SIZE_BYTES_MAX,
@@ -54,6 +57,13 @@ export interface Route {
   readonly query?: readonly string[];
   readonly call: Call;
 }
+
+/** Takes calls line by line (`stream-exchange.ts`). */
+export const STREAM_PATTERN = '/v1/stream';
+
+/** As HTTP has it. */
+export const methodOf = ({ method }: Pick<Route, 'method'>): string =>
+  method === 'del' ? 'DELETE' : method.toUpperCase();
 
 function pipelines(name: PipelinesCall): Call {
   const isBatch = name === 'batch';

@@ -214,14 +214,18 @@ const server = await startServer({
   collectedSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
   accept,
   ...(callTracer && {
-    acceptTraced: (call, traceparent, requestId) =>
-      callTracer.acceptCall(accept, call, traceparent, requestId),
+    acceptTraced: (route, traceparent, requestId) =>
+      callTracer.acceptCall(accept, route, traceparent, requestId),
   }),
   streams: {
     ...acceptDependencies,
     pause: (durationMs) => sleep(durationMs),
     countMax: settings.INTAKE_STREAM_COUNT_MAX,
     idleTimeoutMs: settings.INTAKE_STREAM_IDLE_TIMEOUT_MS,
+    ...(callTracer && {
+      trace: (traceparent: string, requestId: string) =>
+        callTracer.acceptStream(traceparent, requestId),
+    }),
   },
   pages: {
     '/livez': () => ({ status: '200 OK', contentType: 'text/plain', body: 'alive\n' }),

@@ -1,8 +1,10 @@
 /**
- * Body bytes → JSON value (steps 1 and 4): inflates under a cap, insists on UTF-8, parses.
+ * Body bytes → JSON value (step 1): inflates under a cap, insists on UTF-8, parses.
  *
  * Plain bodies are read in the same turn, straight from the socket's buffer. Compressed ones are
  * inflated on the thread pool, and never past the size limit: a 1 MB bomb of 1 GB costs the limit.
+ *
+ * Before: `exchange.ts` has collected the bytes. After: `accept.ts`.
  */
 import { promisify } from 'node:util';
 import { gunzip, inflate, inflateRaw } from 'node:zlib';

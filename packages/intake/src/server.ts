@@ -14,7 +14,7 @@ import {
 } from 'uWebSockets.js';
 import { AppError } from '@sluice/domain/errors';
 import { problem } from './answer.ts';
-import { routes, type Call } from './calls.ts';
+import { methodOf, routes, STREAM_PATTERN, type Call, type Route } from './calls.ts';
 import { BASIC_CHALLENGE, Exchange, writeHead, type Accept, type ServerState } from './exchange.ts';
 import { framingProblem, head, readHeader } from './request-head.ts';
 import { StreamExchange, type StreamOptions } from './stream-exchange.ts';
@@ -25,7 +25,7 @@ export interface ServerOptions {
   readonly port: number;
   readonly accept: Accept;
   /** The way of one call, by its `traceparent` and `X-Request-Id`; absent: no call is traced. */
-  readonly acceptTraced?: (call: Call, traceparent: string, requestId: string) => Accept;
+  readonly acceptTraced?: (route: Route, traceparent: string, requestId: string) => Accept;
   /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
   readonly collectedSizeBytesMax: number;
   readonly streams: StreamOptions;
@@ -60,7 +60,6 @@ export interface Server {
   receivedCount(): number;
 }
 
-const STREAM_PATTERN = '/v1/stream';
 const CORS_METHODS = 'GET, POST, PUT, DELETE, OPTIONS';
 const CORS_HEADERS = 'Authorization, Content-Type, Content-Encoding, X-Strict-Mode';
 
@@ -92,7 +91,8 @@ export function startServer(options: ServerOptions): Promise<Server> {
     new Exchange(res, call, parameters, state, accept).receive();
   };
 
-  for (const { method, pattern, call, query = NO_PARAMETERS } of routes) {
+  for (const route of routes) {
+    const { method, pattern, call, query = NO_PARAMETERS } = route;
     const parameterCount = pattern.split('/:').length - 1;
     const { accept, acceptTraced } = options;
     app[method](
@@ -101,7 +101,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
         ? (res, req) => receive(res, req, call, parameterCount, query, accept)
         : (res, req) => {
             const traced = acceptTraced(
-              call,
+              route,
               req.getHeader('traceparent'),
               req.getHeader('x-request-id'),
             );
@@ -113,7 +113,9 @@ export function startServer(options: ServerOptions): Promise<Server> {
     head.clear();
     req.forEach(readHeader);
     const query = { id: req.getQuery('id'), line: req.getQuery('line') };
-    new StreamExchange(res, query, state, options.streams).receive(framingProblem(head));
+    const { streams } = options;
+    const trace = streams.trace?.(req.getHeader('traceparent'), req.getHeader('x-request-id'));
+    new StreamExchange(res, query, state, streams, trace).receive(framingProblem(head));
   });
   for (const [pattern, page] of Object.entries(options.pages)) {
     const parameterCount = pattern.split('/:').length - 1;
@@ -262,8 +264,7 @@ function methodsByPattern(pages: ServerOptions['pages']): Map<string, string> {
   const add = (pattern: string, method: string) =>
     methods.set(pattern, [...(methods.get(pattern) ?? []), method]);
   add(STREAM_PATTERN, 'POST');
-  for (const { pattern, method } of routes)
-    add(pattern, method === 'del' ? 'DELETE' : method.toUpperCase());
+  for (const route of routes) add(route.pattern, methodOf(route));
   for (const pattern of Object.keys(pages)) add(pattern, 'GET, HEAD');
   return new Map([...methods].map(([pattern, list]) => [pattern, list.join(', ')]));
 }

@@ -20,6 +20,7 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync } from 'node:fs'
 import { join } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/errors';
+import { envelopeText } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 
 export interface SpilledFlush {
@@ -121,7 +122,7 @@ export class Spill {
     isAtomic: boolean,
     atMs: number,
   ): SpilledFlush | undefined {
-    const text = JSON.stringify(envelopes);
+    const text = flushText(envelopes);
     const sizeBytes = Buffer.byteLength(text);
     if (this.#sizeBytes + sizeBytes > this.#sizeBytesMax) return undefined;
     const values = [sizeBytes, envelopes.length, isAtomic ? 1 : 0, atMs, text];
@@ -201,6 +202,14 @@ export class Spill {
     const pages = this.#database.prepare('pragma page_count').get()?.['page_count'] as number;
     if (pages > EMPTY_PAGES_MAX) this.#database.exec('vacuum; pragma wal_checkpoint(truncate)');
   }
+}
+
+/** What `readOldest` reads: `[{"shard":0,"envelope":{…}}, …]`. */
+function flushText(envelopes: readonly ShardEnvelope[]): string {
+  const entries = envelopes.map(
+    ({ shard, envelope }) => `{"shard":${shard},"envelope":${envelopeText(envelope)}}`,
+  );
+  return `[${entries.join(',')}]`;
 }
 
 /**

@@ -15,15 +15,16 @@ import { streamCalls } from './calls.ts';
 import { BASIC_CHALLENGE, writeHead, type ResponseWriter, type ServerState } from './exchange.ts';
 import { readContentEncoding } from './read-body.ts';
 import { head } from './request-head.ts';
-import { inflated, StreamBytes, type BytesEnd } from './stream-bytes.ts';
+import { inflated, StreamBytes } from './stream-bytes.ts';
+import { describeEnd, toWire, type StreamEnd } from './stream-end.ts';
 import {
   takeStream,
   type Acknowledgement,
-  type LineIssue,
   type StreamDependencies,
   type StreamOutcome,
   type StreamRequest,
 } from './take-stream.ts';
+import type { StreamTrace } from './trace-calls.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that a stream uses besides. */
 export interface StreamWriter extends ResponseWriter {
@@ -39,6 +40,8 @@ export interface StreamOptions extends StreamDependencies {
   readonly countMax: number;
   /** A stream on which nothing comes for so long is ended. */
   readonly idleTimeoutMs: number;
+  /** By the stream's `traceparent` and `X-Request-Id`; absent: no stream is traced. */
+  readonly trace?: (traceparent: string, requestId: string) => StreamTrace | undefined;
 }
 
 /** `?id=` names the stream, `?line=` the number of the first line that comes. */
@@ -56,6 +59,7 @@ export class StreamExchange {
   readonly #query: StreamQuery;
   readonly #state: ServerState;
   readonly #options: StreamOptions;
+  readonly #trace: StreamTrace | undefined;
   readonly #authorization = head.authorization;
   readonly #contentEncoding = head.contentEncoding;
   readonly #isStrict = head.strictMode === '1';
@@ -70,10 +74,18 @@ export class StreamExchange {
   #wakeLinger: (() => void) | undefined;
   /** The last acknowledged one. */
   #line = 0;
+  #lineBefore = 0;
   #refusedCount = 0;
 
-  constructor(res: StreamWriter, query: StreamQuery, state: ServerState, options: StreamOptions) {
+  constructor(
+    res: StreamWriter,
+    query: StreamQuery,
+    state: ServerState,
+    options: StreamOptions,
+    trace: StreamTrace | undefined,
+  ) {
     this.#res = res;
+    this.#trace = trace;
     this.#query = query;
     this.#state = state;
     this.#options = options;
@@ -164,12 +176,14 @@ export class StreamExchange {
       return undefined;
     }
     this.#line = firstLine - 1;
+    this.#lineBefore = this.#line;
     return {
       call,
       workspace: found.workspace,
       isStrict: this.#isStrict,
       id: hasId ? id : undefined,
       firstLine,
+      trace: this.#trace,
     };
   }
 
@@ -184,7 +198,8 @@ export class StreamExchange {
         isComplete: () => this.#bytes.end === 'complete',
         isCut: () => this.#bytes.end === 'cut',
       });
-      await this.#end(outcome);
+      const { end } = await this.#end(outcome);
+      this.#endTrace(request.call.name, this.#bytes.end === 'cut' ? 'cut' : end);
     } finally {
       this.#state.streams.delete(handle);
       this.#state.inFlightCount--;
@@ -216,15 +231,26 @@ export class StreamExchange {
     });
   }
 
-  async #end(outcome: StreamOutcome): Promise<void> {
+  #endTrace(call: string, outcome: StreamEnd['end'] | 'cut'): void {
+    const attributes = {
+      'sluice.call': call,
+      'sluice.outcome': outcome,
+      'sluice.lines': this.#line - this.#lineBefore,
+      'sluice.refused_lines': this.#refusedCount,
+    };
+    this.#trace?.end(200, attributes, outcome === 'cut' ? outcome : undefined);
+  }
+
+  async #end(outcome: StreamOutcome): Promise<StreamEnd> {
     const end = describeEnd(outcome, this.#bytes.end);
     this.#write(`${JSON.stringify({ line: this.#line, refused: this.#refusedCount, ...end })}\n`);
     if (end.end !== 'complete') await this.#linger();
-    if (this.#isAborted) return;
+    if (this.#isAborted) return end;
     this.#isAborted = true;
     this.#res.cork(() => {
       this.#res.end('', end.end !== 'complete' || this.#state.isStopping);
     });
+    return end;
   }
 
   /**
@@ -253,55 +279,6 @@ export class StreamExchange {
       this.#res.end(body, true);
     });
     this.#isAborted = true;
+    this.#trace?.end(Number.parseInt(status, 10), {});
   }
 }
-
-interface End {
-  readonly end: 'complete' | 'rejected' | 'invalid_encoding' | 'overloaded' | 'stopping' | 'idle';
-  readonly message?: string;
-  readonly issues?: readonly object[];
-  readonly retry_after_seconds?: number;
-}
-
-function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefined): End {
-  switch (outcome.outcome) {
-    case 'rejected':
-      return {
-        end: 'rejected',
-        message: 'strict mode: the stream ends at the first line that is refused',
-        issues: outcome.issues.map(toWire),
-      };
-    case 'overloaded':
-      return {
-        end: 'overloaded',
-        message: 'the lines after this one are not stored; send them again later',
-        retry_after_seconds: outcome.retryAfterSeconds,
-      };
-    case 'invalid-encoding':
-      // Ended by us, an encoding ends too early.
-      if (bytesEnd === undefined || bytesEnd === 'complete') {
-        return {
-          end: 'invalid_encoding',
-          message: `the body is not what Content-Encoding says: ${outcome.message}`,
-        };
-      }
-      break;
-    case 'read-to-end':
-      break;
-  }
-  if (bytesEnd === 'stopping') {
-    return { end: 'stopping', message: 'this process stops; go on after this line with another' };
-  }
-  if (bytesEnd === 'idle') {
-    return { end: 'idle', message: 'nothing came for too long; go on after this line' };
-  }
-  return { end: 'complete' };
-}
-
-const toWire = (issue: LineIssue): object => ({
-  line: issue.line,
-  code: issue.code,
-  severity: isError(issue) ? 'error' : 'warning',
-  field: issue.field,
-  message: issue.message,
-});

@@ -28,6 +28,7 @@ import type { Call } from './calls.ts';
 import { readBody, type Body } from './read-body.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
 import { WatchedCall } from './tell-call.ts';
+import type { StreamTrace } from './trace-calls.ts';
 
 export interface StreamRequest {
   readonly call: Call;
@@ -37,6 +38,8 @@ export interface StreamRequest {
   readonly id: string | undefined;
   /** The number of the first line that comes. */
   readonly firstLine: number;
+  /** Undefined: not traced. */
+  readonly trace: Pick<StreamTrace, 'mark'> | undefined;
 }
 
 export interface LineIssue extends Issue {
@@ -212,6 +215,7 @@ class StreamTaker {
     if (this.#inFlight !== undefined || this.#group.lineCount === 0 || this.#isOver()) return;
     const group = this.#group;
     this.#group = emptyGroup(group.line);
+    this.#request.trace?.mark(group.operations);
     this.#inFlight = this.#commit(group).then((isDurable) => {
       this.#inFlight = undefined;
       if (!isDurable) {

@@ -3,25 +3,34 @@
  * answer, and a span an envelope, from its making to its confirmation.
  *
  * ```
- *   sender ─▶ intake pipelines.track ─▶ commit envelope ─▶ (in the envelope) process envelope
- *             intake pipelines.track ┄┄┄┄┄┄ link ┄┄┘
+ *   sender ─▶ POST /v1/track ─▶ send events ─▶ (in the envelope) process events
+ *             POST /v1/track ┄┄ link ┄┄┘
  * ```
  *
  * An envelope holds many calls and goes on in one trace: that of the first of its calls that is
- * traced. The others and the envelope link to each other.
+ * traced. The others and the envelope link to each other. A stream is one span from its head to its last
+ * line, and what is committed of it meanwhile goes on from there: a sampler takes all of a stream or
+ * nothing, which traces of their own for its groups would not promise. A call whose body never comes
+ * whole leaves no span.
  *
  * Where traces are off none of this is reached: the server registers other handlers, and the batcher
- * asks once a flush.
+ * asks once a flush, a stream once a group.
  */
 import type { Operation } from '@sluice/domain/operation';
-import type { ShardEnvelope } from '@sluice/platform/queue';
-import type { Span, Tracer } from '@sluice/platform/tracing';
-import type { TracedFlush } from './batcher.ts';
-import type { Call } from './calls.ts';
+import { endRequest, envelopeStep, requestStart } from '@sluice/platform/span-conventions';
+import type { Span, SpanAttributes, Tracer } from '@sluice/platform/tracing';
+import type { EnvelopeDraft, TracedFlush } from './batcher.ts';
+import { answerOf } from './answer.ts';
+import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls.ts';
 import type { Accept } from './exchange.ts';
 
-/** What a proxy makes; senders may put anything there, people's addresses too. */
-const REQUEST_ID = /^[\w-]{1,64}$/;
+/** A stream that is traced. */
+export interface StreamTrace {
+  /** What is about to be committed goes on with the stream's trace. */
+  mark(operations: readonly Operation[]): void;
+  /** Once; with a failure where the sender did not hear the end. */
+  end(status: number, attributes: SpanAttributes, failure?: string): void;
+}
 
 export class CallTracer {
   readonly #tracer: Tracer;
@@ -38,54 +47,60 @@ export class CallTracer {
    * @param traceparent - as the sender gave it; empty where it gave none.
    * @param requestId - the proxy's or the sender's, to find the call by.
    */
-  acceptCall(accept: Accept, call: Call, traceparent: string, requestId: string): Accept {
-    const span = this.#tracer.startSpan({
-      name: `intake ${call.name}`,
-      kind: 'server',
-      parent: traceparent,
-      attributes: {
-        'sluice.call': call.name,
-        ...(REQUEST_ID.test(requestId) && { 'sluice.request_id': requestId }),
-      },
-    });
+  acceptCall(accept: Accept, route: Route, traceparent: string, requestId: string): Accept {
+    const { call, pattern } = route;
+    const request = { method: methodOf(route), route: pattern, traceparent, requestId };
+    const span = this.#tracer.startSpan(requestStart(request));
     if (span.traceparent === undefined) return accept;
     return (submission, answer) =>
       accept({ ...submission, call: this.#marking(submission.call, span) }, (outcome, standing) => {
-        span.end(
-          { 'sluice.outcome': outcome.outcome },
-          outcome.outcome === 'overloaded' ? outcome.outcome : undefined,
-        );
+        const status = Number.parseInt(answerOf(call, outcome, standing).status, 10);
+        endRequest(span, status, { 'sluice.call': call.name, 'sluice.outcome': outcome.outcome });
         answer(outcome, standing);
       });
   }
 
-  /** Marks what a flush writes with the traces that it belongs to; undefined where it has none. */
-  traceFlush(envelopes: readonly ShardEnvelope[]): TracedFlush | undefined {
+  /** Undefined where the stream is not traced. */
+  acceptStream(traceparent: string, requestId: string): StreamTrace | undefined {
+    const span = this.#tracer.startSpan(
+      requestStart({ method: 'POST', route: STREAM_PATTERN, traceparent, requestId }),
+    );
+    if (span.traceparent === undefined) return undefined;
+    return {
+      mark: (operations) => {
+        for (const operation of operations) this.#spans.set(operation, span);
+      },
+      end(status, attributes, failure) {
+        if (failure === undefined) endRequest(span, status, attributes);
+        else span.end(attributes, failure);
+      },
+    };
+  }
+
+  /** Tells the traces that what a flush writes belongs to; undefined where it has none. */
+  traceFlush(envelopes: readonly EnvelopeDraft[]): TracedFlush | undefined {
     const started: Span[] = [];
-    const marked = envelopes.map((each): ShardEnvelope => {
-      const { shard, envelope } = each;
-      const [first, ...others] = this.#callsIn(envelope.operations);
-      if (first?.traceparent === undefined) return each;
+    const traceparents = new Map<string, string>();
+    for (const envelope of envelopes) {
+      const { shard, id, operations } = envelope;
+      const [first, ...others] = this.#callsIn(operations);
+      if (first?.traceparent === undefined) continue;
+      const { attributes, ...step } = envelopeStep('send', envelope);
       const span = this.#tracer.startSpan({
-        name: 'commit envelope',
-        kind: 'producer',
+        ...step,
         parent: first.traceparent,
         links: others.flatMap(({ traceparent }) => traceparent ?? []),
-        attributes: {
-          'sluice.envelope_id': envelope.id,
-          'sluice.shard': shard,
-          'sluice.operations': envelope.operations.length,
-        },
+        attributes: { ...attributes, 'messaging.destination.partition.id': String(shard) },
       });
       const { traceparent } = span;
-      if (traceparent === undefined) return each;
+      if (traceparent === undefined) continue;
       started.push(span);
+      traceparents.set(id, traceparent);
       for (const other of others) other.link(traceparent);
-      return { shard, envelope: { ...envelope, traceparent } };
-    });
+    }
     if (started.length === 0) return undefined;
     return {
-      envelopes: marked,
+      traceparents,
       end(outcome) {
         const failure = outcome === 'committed' ? undefined : outcome;
         for (const span of started) span.end({ 'sluice.outcome': outcome }, failure);

@@ -6,6 +6,7 @@ import { KeyRing } from '../src/authenticate.ts';
 import { Batcher } from '../src/batcher.ts';
 import { routes } from '../src/calls.ts';
 import { readBody } from '../src/read-body.ts';
+import { operationsIn } from './operations-in.ts';
 
 afterEach(() => void vi.useRealTimers());
 
@@ -17,7 +18,7 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
   const batcher = new Batcher({
     shardCount: 1,
     commit: (envelopes) => {
-      for (const { envelope } of envelopes) committed.push(...envelope.operations);
+      committed.push(...operationsIn(envelopes));
       return Promise.resolve();
     },
     newId: () => 'envelope',

@@ -8,6 +8,7 @@ import { Batcher } from '../src/batcher.ts';
 import { routes, type Call } from '../src/calls.ts';
 import { readBody, type Body } from '../src/read-body.ts';
 import { UnauthorizedRecorder } from '../src/unauthorized-recorder.ts';
+import { operationsIn } from './operations-in.ts';
 
 const PIPELINES = `Basic ${Buffer.from('key:').toString('base64')}`;
 const TRACK = `Basic ${Buffer.from('site:secret').toString('base64')}`;
@@ -35,7 +36,7 @@ function createIntake(
     shardCount: 1,
     commit: (envelopes) => {
       if (options.isBrokerAway) return Promise.reject(new Error('away'));
-      for (const { envelope } of envelopes) committed.push(...envelope.operations);
+      committed.push(...operationsIn(envelopes));
       return Promise.resolve();
     },
     newId: () => `envelope-${id++}`,

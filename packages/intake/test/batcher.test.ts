@@ -1,8 +1,10 @@
-import type { TrackEvent } from '@sluice/domain/operation';
+import type { Envelope, TrackEvent } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import { envelopeText } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import { describe, expect, test } from 'vitest';
 import { Batcher, type BatcherOptions, type CommitOutcome } from '../src/batcher.ts';
+import { operationsIn } from './operations-in.ts';
 
 function event(person: string, eventId: string, receivedAtMs = 1): TrackEvent {
   return {
@@ -52,9 +54,7 @@ function createBatcher(overrides: Partial<BatcherOptions>): Batcher {
 }
 
 const eventIds = (envelopes: readonly ShardEnvelope[]): string[] =>
-  envelopes.flatMap(({ envelope }) =>
-    envelope.operations.map((operation) => (operation as TrackEvent).eventId),
-  );
+  operationsIn(envelopes).map((operation) => (operation as TrackEvent).eventId);
 
 describe('group commit', () => {
   test('a call is answered only after the broker has confirmed it', async () => {
@@ -114,9 +114,9 @@ describe('group commit', () => {
     await arrival;
     const envelopes = broker.flushes[0]?.envelopes ?? [];
     expect(eventIds(envelopes)).toHaveLength(50);
-    for (const { shard, envelope } of envelopes) {
-      for (const operation of envelope.operations)
-        expect(shardOf(1, shardKeyOf(operation), 4)).toBe(shard);
+    for (const envelope of envelopes) {
+      for (const operation of operationsIn([envelope]))
+        expect(shardOf(1, shardKeyOf(operation), 4)).toBe(envelope.shard);
     }
     broker.flushes[0]?.confirm();
     await batcher.drain();
@@ -156,11 +156,66 @@ describe('group commit', () => {
       () => undefined,
     );
     await batcher.drain();
-    expect(committed.map(({ envelope }) => envelope.operations.length)).toEqual([
+    expect(committed.map((envelope) => operationsIn([envelope]).length)).toEqual([
       1_000, 1_000, 500,
     ]);
     expect(eventIds(committed)).toEqual(Array.from({ length: 2_500 }, (_, n) => String(n)));
     expect(new Set(committed.map(({ envelope }) => envelope.id)).size).toBe(3);
+  });
+
+  test('calls that are more than a flush may hold go in the next one, each whole and in order', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit, pendingSizeBytesMax: 100_000_000 });
+    const megabytes = (count: number) => count * 1_048_576;
+    let arrival = broker.arrival();
+    batcher.add([event('a', '0')], megabytes(3), () => undefined);
+    batcher.add([event('a', '1')], megabytes(1), () => undefined);
+    batcher.add([event('a', '2'), event('b', '3')], megabytes(5), () => undefined);
+    batcher.add([event('a', '4')], 1, () => undefined);
+    await arrival;
+    for (const flush of [0, 1]) {
+      arrival = broker.arrival();
+      broker.flushes[flush]?.confirm();
+      await arrival;
+    }
+    broker.flushes[2]?.confirm();
+    await batcher.drain();
+    expect(broker.flushes.map(({ envelopes }) => eventIds(envelopes).toSorted())).toEqual([
+      ['0', '1'],
+      ['2', '3'],
+      ['4'],
+    ]);
+    expect(batcher.pendingSizeBytes).toBe(0);
+  });
+
+  test('an envelope goes on in the trace that its operations belong to', async () => {
+    const committed: ShardEnvelope[] = [];
+    const traced = event('a', '1');
+    const elsewhere = ['b', 'c', 'd', 'e', 'f'].find(
+      (p) => shardOf(1, p, 4) !== shardOf(1, 'a', 4),
+    )!;
+    const ended: CommitOutcome[] = [];
+    const batcher = createBatcher({
+      commit: (envelopes) => {
+        committed.push(...envelopes);
+        return Promise.resolve();
+      },
+      traceFlush: (drafts) => {
+        const found = drafts.filter(({ operations }) => operations.includes(traced));
+        const traceparents = new Map(found.map(({ id }) => [id, '00-"a"-b-01']));
+        return { traceparents, end: (outcome) => void ended.push(outcome) };
+      },
+    });
+    batcher.add([traced, event(elsewhere, '2')], 10, () => undefined);
+    await batcher.drain();
+    const envelopes = committed.map(
+      ({ envelope }) => JSON.parse(envelopeText(envelope)) as Envelope,
+    );
+    const trace = (eventId: string) =>
+      envelopes.find(({ operations }) => (operations[0] as TrackEvent).eventId === eventId);
+    expect(trace('1')).toMatchObject({ operations: [traced], traceparent: '00-"a"-b-01' });
+    expect(trace('2')).not.toHaveProperty('traceparent');
+    expect(ended).toEqual(['committed']);
   });
 
   test('a flush that was not made durable is told to its callers, and the next one is tried', async () => {

@@ -1,9 +1,8 @@
 import type { TrackEvent } from '@sluice/domain/operation';
-import type { ShardEnvelope } from '@sluice/platform/queue';
 import type { Span, SpanStart, Tracer } from '@sluice/platform/tracing';
 import { expect, test } from 'vitest';
 import type { Submission } from '../src/accept.ts';
-import type { TracedFlush } from '../src/batcher.ts';
+import type { EnvelopeDraft, TracedFlush } from '../src/batcher.ts';
 import type { Call } from '../src/calls.ts';
 import { CallTracer } from '../src/trace-calls.ts';
 
@@ -53,16 +52,17 @@ function take(calls: CallTracer, eventId: string, traceparent: string) {
       submission.call.parse(undefined, {} as never, []);
       end = () => answer({ outcome: 'accepted' });
     },
-    call as unknown as Call,
+    { method: 'del', pattern: '/v1/things/:id', call: call as unknown as Call },
     traceparent,
     `request-${eventId}`,
   )({ call } as unknown as Submission, () => answered++);
   return { event, answer: () => end(), answeredCount: () => answered };
 }
 
-const envelopeOf = (id: string, ...operations: TrackEvent[]): ShardEnvelope => ({
+const envelopeOf = (id: string, ...operations: TrackEvent[]): EnvelopeDraft => ({
   shard: 0,
-  envelope: { id, operations },
+  id,
+  operations,
 });
 
 test('an envelope goes on with the first traced call in it, and is linked to the others both ways', () => {
@@ -77,17 +77,15 @@ test('an envelope goes on with the first traced call in it, and is linked to the
   ];
   const flush = calls.traceFlush(envelopes) as TracedFlush;
   const [, , , commit] = spans;
+  expect(spans[1]).toMatchObject({ name: 'DELETE /v1/things/:id', parent: 'sender' });
   expect(spans[1]?.attributes).toEqual({
-    'sluice.call': 'pipelines.track',
+    'http.request.method': 'DELETE',
+    'http.route': '/v1/things/:id',
     'sluice.request_id': 'request-b',
   });
-  expect(commit).toMatchObject({ name: 'commit envelope', parent: '2', links: ['3'] });
+  expect(commit).toMatchObject({ name: 'send events', parent: '2', links: ['3'] });
   expect(spans[2]?.linked).toEqual(['4']);
-  expect(flush.envelopes[0]).toEqual({
-    shard: 0,
-    envelope: { ...envelopes[0]?.envelope, traceparent: '4' },
-  });
-  expect(flush.envelopes[1]).toBe(envelopes[1]);
+  expect([...flush.traceparents]).toEqual([['e1', '4']]);
   flush.end('unavailable');
   expect(commit?.ended).toEqual([[{ 'sluice.outcome': 'unavailable' }, 'unavailable']]);
 });
@@ -98,7 +96,31 @@ test('a call’s span ends with its answer, which is given as before', () => {
   expect(spans[0]?.ended).toEqual([]);
   call.answer();
   expect(call.answeredCount()).toBe(1);
-  expect(spans[0]?.ended).toEqual([[{ 'sluice.outcome': 'accepted' }, undefined]]);
+  expect(spans[0]?.ended).toEqual([
+    [
+      {
+        'http.response.status_code': 200,
+        'sluice.call': 'pipelines.track',
+        'sluice.outcome': 'accepted',
+      },
+      undefined,
+    ],
+  ]);
+});
+
+test('what is committed of a stream goes on from it, and a stream that is cut counts as failed', () => {
+  const { tracer, spans } = createTracer();
+  const calls = new CallTracer(tracer);
+  expect(calls.acceptStream('no', '')).toBeUndefined();
+  const stream = calls.acceptStream('sender', 'request-s');
+  const [first, second] = [operation('a'), operation('b')];
+  stream?.mark([first]);
+  const flush = calls.traceFlush([envelopeOf('e1', first), envelopeOf('e2', second)]);
+  expect(spans[1]).toMatchObject({ name: 'POST /v1/stream', parent: 'sender' });
+  expect(spans[2]).toMatchObject({ name: 'send events', parent: '2' });
+  expect([...(flush?.traceparents ?? [])]).toEqual([['e1', '3']]);
+  stream?.end(200, { 'sluice.lines': 1 }, 'cut');
+  expect(spans[1]?.ended).toEqual([[{ 'sluice.lines': 1 }, 'cut']]);
 });
 
 test('a flush without a traced call is left alone', () => {

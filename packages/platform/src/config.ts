@@ -19,12 +19,20 @@ export const flag = (fallback: boolean) =>
 
 /** Settings that every process has. */
 export const platformSettings = z.object({
-  NODE_ENV: z.string().default('development').describe('production: no demo workspace'),
+  NODE_ENV: z
+    .string()
+    .default('development')
+    .describe('production: no demo workspace, and the API must be given its `API_SECRET`'),
   LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
     .default('info')
     .describe('least important line logged'),
-  DATABASE_URL: z.url({ protocol: /^postgres(ql)?$/ }).describe('a Postgres, 15 or later'),
+  DATABASE_URL: z
+    .url({
+      protocol: /^postgres(ql)?$/,
+      error: 'must be set, as postgres://user:password@host:5432/database',
+    })
+    .describe('a Postgres, 15 or later'),
   DATABASE_POOL_MAX: integer(2, 500, 10).describe('connections of one process'),
   REDIS_URL: z
     .string()

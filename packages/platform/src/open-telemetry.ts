@@ -46,6 +46,7 @@ const KINDS = {
   producer: SpanKind.PRODUCER,
   consumer: SpanKind.CONSUMER,
   client: SpanKind.CLIENT,
+  internal: SpanKind.INTERNAL,
 };
 const CLOSE_DEADLINE_MS = 5_000;
 /** Of a process that is asked for little, what it did is seen after a second. */
@@ -99,7 +100,10 @@ function wrap(span: SdkSpan): Span {
     note: (name, attributes) => void span.addEvent(name, { ...attributes }),
     end(attributes, failure) {
       span.setAttributes({ ...attributes });
-      if (failure !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: failure });
+      if (failure !== undefined) {
+        span.setAttribute('error.type', failure);
+        span.setStatus({ code: SpanStatusCode.ERROR, message: failure });
+      }
       span.end();
     },
   };

@@ -9,16 +9,15 @@
  * were of use the last time, and twice as many while all of them are, as a window grows: envelopes are
  * large or small, and what is read in vain is read again.
  *
- * Used by `queue-consumers.ts`.
+ * Before: `queue-waiting.ts`. Used by `queue-consumers.ts`.
  */
 import type { Envelope } from '@sluice/domain/operation';
 import type { Logger } from './logger.ts';
+import type { WaitingEnvelopes } from './queue-waiting.ts';
 import { within } from './within.ts';
 
 export interface ShardBehindOptions {
-  /** The next `count` that wait, in the order in which they will be taken. */
-  readonly list: (count: number) => Promise<readonly Envelope[]>;
-  readonly remove: (envelopeId: string) => Promise<unknown>;
+  readonly waiting: WaitingEnvelopes;
   /** Unix milliseconds. */
   readonly now: () => number;
   readonly logger: Logger;
@@ -45,12 +44,12 @@ export class ShardBehind {
 
   /** The next envelopes behind this one, in order; none where it is large or the shard keeps up. */
   async read(inHand: Envelope): Promise<Envelope[]> {
-    const { list, now, logger } = this.#options;
+    const { waiting: queued, now, logger } = this.#options;
     this.#envelopes = [];
     let room = OPERATIONS_MAX - inHand.operations.length;
     if (room < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
     try {
-      const waiting = await within(DEADLINE_MS, list(this.#count));
+      const waiting = await within(DEADLINE_MS, queued.list(this.#count));
       for (const envelope of waiting) {
         room -= envelope.operations.length;
         if (room < 0) break;
@@ -74,7 +73,8 @@ export class ShardBehind {
   async remove(count: number): Promise<void> {
     const applied = this.#envelopes.slice(0, count);
     this.#envelopes = [];
-    const removed = Promise.all(applied.map(({ id }) => this.#options.remove(id)));
+    if (applied.length === 0) return;
+    const removed = this.#options.waiting.remove(applied.map(({ id }) => id));
     await within(DEADLINE_MS, removed).catch((error: unknown) => {
       this.#options.logger.warn(
         { error },

@@ -19,7 +19,7 @@ import {
 } from 'bullmq';
 import type pg from 'pg';
 import { connectionWarnings } from './connection-warnings.ts';
-import { listWaitingEnvelopes, postgresHeads, redisHeads } from './queue-heads.ts';
+import { postgresHeads, redisHeads } from './queue-heads.ts';
 import { QueueWatch, type WatchReport } from './queue-watch.ts';
 import {
   LANE_QUEUE_NAME,
@@ -36,6 +36,7 @@ import { connectWorker, reconnect } from './redis.ts';
 import { repeat } from './repeat.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
 import { ShardBehind } from './queue-behind.ts';
+import { postgresWaiting, redisWaiting } from './queue-waiting.ts';
 import { WatchedQueue, type ProcessJob, type Trying } from './watched-queue.ts';
 import { within } from './within.ts';
 
@@ -158,6 +159,8 @@ export async function startConsumers(
       process,
       now: processors.now,
       logger,
+      // Redis' waits end by closing their connection, which is a replacement of the worker but for its name.
+      endWait: redis ? undefined : endWait,
       openWorker(processor) {
         const worker = new (workerClass as typeof Worker)(name, processor, {
           ...connectionOf(name),
@@ -171,9 +174,8 @@ export async function startConsumers(
           // BullMQ's 15 s would be a shard's rest after each broken statement.
           runRetryDelay: Math.round(stalledAfterMs / 15),
           // How long an idle worker waits for the sign of a new job before it looks for itself. Where the
-          // sign got lost, the watch replaces the worker in a quarter of that. On Postgres a worker that
-          // is closed at the wrong moment waits it out.
-          drainDelay: redis ? (stalledAfterMs * 4) / 1_000 : stalledAfterMs / 3_000,
+          // sign got lost, the watch nudges or replaces the worker long before.
+          drainDelay: (stalledAfterMs * 4) / 1_000,
         });
         worker.on('error', (error) => warnOfConnection(error, name));
         worker.on('failed', (job, error) => {
@@ -184,16 +186,14 @@ export async function startConsumers(
       },
     });
 
-  const shardProcessor = (queue: Queue): ProcessJob => {
-    const behind = new ShardBehind({
-      list: async (count) =>
-        pool
-          ? listWaitingEnvelopes(pool, queue.name, count)
-          : (await queue.getWaiting(0, count - 1)).map(({ data }) => data as Envelope),
-      remove: (envelopeId) => queue.remove(envelopeId),
-      now: processors.now,
-      logger,
-    });
+  const keyOf = (name: string, part: string): string =>
+    `${redisPrefix(options.prefix, name)}:${name}:${part}`;
+
+  const shardProcessor = (name: string): ProcessJob => {
+    const waiting = redis
+      ? redisWaiting(redis, (part) => keyOf(name, part))
+      : postgresWaiting(pool as pg.Pool, name);
+    const behind = new ShardBehind({ waiting, now: processors.now, logger });
     return (job, token, trying) =>
       processShardJob(behind, job, token, trying).finally(() => behind.end());
   };
@@ -252,19 +252,18 @@ export async function startConsumers(
   const shardQueues = await Promise.all(names.map(openQueue));
   const laneQueue = openWatched(LANE_QUEUE_NAME, processors.laneConcurrency, wakeLane);
   const queues = [
-    ...names.map((name, shard) =>
-      openWatched(name, 1, shardProcessor(shardQueues[shard] as Queue), shardWorkerClass),
-    ),
+    ...names.map((name) => openWatched(name, 1, shardProcessor(name), shardWorkerClass)),
     laneQueue,
     ...(buying ? [openWatched(PURCHASE_QUEUE_NAME, buying.concurrency, buyOrSettle)] : []),
   ];
 
   const watch = new QueueWatch({
     queues,
-    readHeads: redis
-      ? redisHeads(redis, (name, part) => `${redisPrefix(options.prefix, name)}:${name}:${part}`)
-      : postgresHeads(pool as pg.Pool),
+    readHeads: redis ? redisHeads(redis, keyOf) : postgresHeads(pool as pg.Pool),
     stalledAfterMs,
+    // As long as a lock: whoever died in the meantime is found no later than by looks each period. One
+    // statement asks for all heads on Postgres, and each worker that waits would have to ask for its own.
+    seldomAfterMs: redis ? (stalledAfterMs * 2) / 3 : stalledAfterMs / 3,
     hungAfterMs: options.hungAfterMs ?? HUNG_AFTER_MS,
     now: processors.now,
     reconnect: () => redis && reconnect(redis),
@@ -327,6 +326,14 @@ async function retryFailed(queue: Queue): Promise<void> {
   for (const job of await queue.getFailed(0, FAILED_RETRY_COUNT_MAX - 1)) {
     if (!job.failedReason?.startsWith(DISCARDED)) await job.retry('failed');
   }
+}
+
+/** On Postgres: the wait of an idle worker is over at once, and it asks for a job. */
+function endWait(worker: Worker): void {
+  const backend = worker.getBackend();
+  // In one go: a close that comes between would be undone by the second.
+  void backend.disconnectBlocking();
+  void backend.reconnectBlocking();
 }
 
 /** Waits; returns at once when `signal` is aborted. */

@@ -1,10 +1,9 @@
 /**
  * What stands at the head of each queue, read past BullMQ, whose own reads do not show who holds a
- * job's lock. The only file that knows how BullMQ lays a queue out in Redis and in Postgres.
+ * job's lock. With `queue-waiting.ts` all that knows how BullMQ lays a queue out in Redis and in Postgres.
  *
  * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
  */
-import type { Envelope } from '@sluice/domain/operation';
 import type { PgPool } from 'bullmq';
 import type pg from 'pg';
 import type { RedisClient } from './redis.ts';
@@ -88,20 +87,4 @@ export async function isShardFree(pool: PgPool, name: string): Promise<boolean> 
     [name],
   );
   return rows[0]?.is_free === true;
-}
-
-/**
- * The next `count` envelopes that wait, in the order in which they will be taken. BullMQ's own way gives, on
- * Postgres, the last ones of a queue that has more. By the index by which it takes them.
- */
-export async function listWaitingEnvelopes(
-  pool: pg.Pool,
-  name: string,
-  count: number,
-): Promise<Envelope[]> {
-  const { rows } = await pool.query<{ data: Envelope }>(
-    `select data from job where queue = $1 and state = 'waiting' order by priority, seq limit $2`,
-    [name, count],
-  );
-  return rows.map(({ data }) => data);
 }

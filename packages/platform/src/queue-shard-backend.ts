@@ -73,8 +73,8 @@ class ShardBackend extends PostgresQueueBackend {
             look = undefined;
             isShardFree(this.connection.pool, this.queueName).then(
               (isFree) => isFree && end({ member: this.queueName, score: 0 }),
-              // The wait has an end of its own, and whoever takes a job then meets the error.
-              () => {},
+              // Whoever takes a job then meets the error.
+              () => end(null),
             );
           },
           this.#isOurs ? 0 : OTHERS_LOOK_AFTER_MS,
@@ -105,6 +105,7 @@ class ShardBackend extends PostgresQueueBackend {
 
   /** Says that the shard is free: who ends its last envelope does not take the next one. */
   override async close(isForced?: boolean): Promise<void> {
+    this.#endWait();
     if (!isForced && !this.closing) {
       await this.connection.pool
         .query('select pg_notify($1, $2)', [CHANNEL, this.queueName])

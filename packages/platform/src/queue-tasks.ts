@@ -115,7 +115,7 @@ export function startTaskWorker<Task>(
       lockDuration: stalledAfterMs,
       stalledInterval: Math.round(stalledAfterMs / 3),
       // Its sweep finds what nobody was woken for.
-      drainDelay: redis ? (stalledAfterMs * 4) / 1_000 : stalledAfterMs / 3_000,
+      drainDelay: (stalledAfterMs * 4) / 1_000,
       autorun: false,
       ...(redis
         ? { connection: redis, prefix: redisPrefix(options.prefix, name) }

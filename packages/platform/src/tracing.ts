@@ -7,7 +7,8 @@
  * request's head, in an envelope, in Postgres. Only what was sampled has one, so what comes without
  * it costs nothing on the way.
  *
- * Attributes name ids of ours, counts and outcomes: nothing of a person, no body, no credential.
+ * Attributes name ids of ours, counts and outcomes: nothing of a person, no body, no credential. Names
+ * and attributes: `span-conventions.ts`.
  */
 import { z } from 'zod';
 import type { Logger } from './logger.ts';
@@ -16,7 +17,7 @@ export type SpanAttributes = Readonly<Record<string, string | number | boolean>>
 
 export interface SpanStart {
   readonly name: string;
-  readonly kind: 'server' | 'producer' | 'consumer' | 'client';
+  readonly kind: 'server' | 'producer' | 'consumer' | 'client' | 'internal';
   /** A `traceparent`; empty or not one: a trace begins here. */
   readonly parent: string;
   /** Spans of other traces that this one works for. */
@@ -31,7 +32,7 @@ export interface Span {
   link(traceparent: string): void;
   /** Something that happened at this moment. */
   note(name: string, attributes: SpanAttributes): void;
-  /** Once. With a failure, the span counts as failed. */
+  /** Once. With a failure, one word or a few, the span counts as failed. */
   end(attributes: SpanAttributes, failure?: string): void;
 }
 
@@ -50,7 +51,7 @@ const SAMPLERS = [
   'parentbased_traceidratio',
 ] as const;
 
-/** Of the processes that an event passes; OpenTelemetry's own names. */
+/** Of intake, worker and API; OpenTelemetry's own names. */
 export const tracingSettings = z.object({
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .url({ protocol: /^https?$/ })
@@ -65,7 +66,7 @@ export const tracingSettings = z.object({
   OTEL_SERVICE_NAME: z
     .string()
     .optional()
-    .describe('of this process in traces; absent: sluice-intake or sluice-worker'),
+    .describe('of this process in traces; absent: sluice-intake, sluice-worker or sluice-api'),
   OTEL_TRACES_SAMPLER: z
     .enum(SAMPLERS)
     .default('parentbased_always_on')
@@ -81,6 +82,30 @@ export const tracingSettings = z.object({
 });
 
 export type TracingSettings = z.infer<typeof tracingSettings>;
+
+/** What work came to, and what its span shall say of that. */
+interface SpanEnding<Result> {
+  readonly result: Result;
+  readonly attributes: SpanAttributes;
+  readonly failure?: string | undefined;
+}
+
+/** Work as a span, which ends with it. An error is told by its name alone: its text may have parts of a row. */
+export async function inSpan<Result>(
+  tracer: Tracer,
+  start: SpanStart,
+  work: (span: Span) => Promise<SpanEnding<Result>>,
+): Promise<Result> {
+  const span = tracer.startSpan(start);
+  try {
+    const { result, attributes, failure } = await work(span);
+    span.end(attributes, failure);
+    return result;
+  } catch (error) {
+    span.end({}, error instanceof Error ? error.name : 'failed');
+    throw error;
+  }
+}
 
 /** Undefined where traces are off: nothing of OpenTelemetry is loaded then. */
 export async function openTracer(

@@ -9,6 +9,12 @@ import type { Logger } from './logger.ts';
 import { within } from './within.ts';
 
 const READY_DEADLINE_MS = 1_000;
+/**
+ * BullMQ fetches as many jobs as it has places for, one after another, before it begins the first of them.
+ * While jobs come as fast as they are fetched, a thousand places are a second in which nothing is done. So
+ * there are never more places than jobs in hand and these.
+ */
+const FETCHED_AHEAD_MAX = 8;
 
 /** Tells when a processor begins and ends trying; between tries it only waits. */
 export interface Trying {
@@ -25,6 +31,8 @@ export interface WatchedQueueOptions {
   /** A worker that is not running yet. */
   readonly openWorker: (process: (job: Job, token?: string) => Promise<void>) => Worker;
   readonly process: ProcessJob;
+  /** Ends the worker's wait for a sign of new jobs, so that it looks; absent where that cannot be done. */
+  readonly endWait?: ((worker: Worker) => void) | undefined;
   readonly now: () => number;
   readonly logger: Logger;
 }
@@ -89,6 +97,11 @@ export class WatchedQueue {
     return longest;
   }
 
+  /** Has the worker look for jobs now, where the sign of one may have got lost. */
+  nudge(): void {
+    if (!this.#isClosing) this.#options.endWait?.(this.#worker);
+  }
+
   /** A new worker takes jobs from now on; the old one takes none and is closed in the background. */
   replace(): void {
     if (this.#isClosing) return;
@@ -126,13 +139,19 @@ export class WatchedQueue {
       await new Promise((resolve) => setImmediate(resolve));
     }
     await worker.close(isForced);
+    // One that is closed by force would go on waiting, for nothing.
+    if (isForced) this.#options.endWait?.(worker);
   }
 
   #start(): Worker {
-    const { logger, now, openWorker, process } = this.#options;
+    const { concurrency, logger, now, openWorker, process } = this.#options;
+    const setPlaces = (): void => {
+      worker.concurrency = Math.min(concurrency, this.#inHand.size + FETCHED_AHEAD_MAX);
+    };
     const worker = openWorker(async (job, token) => {
       const id = String(job.id);
       this.#inHand.set(id, undefined);
+      setPlaces();
       // Whoever goes on when its job has ended has nothing in hand.
       const note = (sinceMs: number | undefined): void => {
         if (this.#inHand.has(id)) this.#inHand.set(id, sinceMs);
@@ -144,9 +163,11 @@ export class WatchedQueue {
         });
       } finally {
         this.#inHand.delete(id);
+        setPlaces();
         if (this.#inHand.size === 0) for (const resolve of this.#emptied.splice(0)) resolve();
       }
     });
+    setPlaces();
     this.#workerIds.push(worker.id);
     // Not before it is ready: on Postgres a worker whose first connection fails keeps the error for
     // ever, and its loop then meets it so fast that nothing else in the process ever runs again.

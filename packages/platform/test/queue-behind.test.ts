@@ -22,11 +22,13 @@ function shardWith(waiting: readonly Envelope[]) {
       asked.push(count);
       return Promise.resolve(waiting.slice(0, count));
     },
-    remove: (id: string): Promise<unknown> => Promise.resolve(removed.push(id)),
+    remove: (ids: readonly string[]): Promise<unknown> => Promise.resolve(removed.push(...ids)),
   };
   const behind = new ShardBehind({
-    list: (count) => broker.list(count),
-    remove: (id) => broker.remove(id),
+    waiting: {
+      list: (count) => broker.list(count),
+      remove: (ids) => broker.remove(ids),
+    },
     now: Date.now,
     logger: createLogger('test', 'silent'),
   });

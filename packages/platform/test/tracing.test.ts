@@ -49,7 +49,11 @@ test('a span goes on with the trace of its parent, links others, and reaches the
     isFailed: false,
   });
   expect(first.traceparent).toBe(`00-${one?.traceId}-${one?.spanId}-01`);
-  expect(other).toMatchObject({ parentSpanId: '', isFailed: true });
+  expect(other).toMatchObject({
+    parentSpanId: '',
+    attributes: { 'error.type': 'broken' },
+    isFailed: true,
+  });
   expect(other?.traceId).not.toBe(one?.traceId);
   expect(collector.headers[0]).toMatchObject({
     path: '/v1/traces',

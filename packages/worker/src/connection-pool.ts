@@ -2,7 +2,8 @@
  * Which open connection serves which origin next, and how many may lie idle.
  *
  * The latest used is taken first, so that under little load the others age and go. Over all origins
- * at most so many are kept; beyond that the one that is idle longest goes, whosever it is.
+ * at most so many are kept; beyond that the one that is idle longest goes, whosever it is. What has lain
+ * idle for as long as its other side keeps it is not used again, and closed within seconds.
  *
  * Knows nothing of HTTP; used by `http-client.ts`.
  */
@@ -10,24 +11,33 @@
 export interface PooledConnection {
   /** Scheme, host and port. */
   readonly origin: string;
+  /** Set when it is given back. */
+  idleUntilMs: number;
   destroy(): void;
 }
+
+const LOOK_INTERVAL_MS = 1_000;
 
 export class ConnectionPool<Connection extends PooledConnection> {
   readonly #open: (origin: string, onClosed: (connection: Connection) => void) => Connection;
   readonly #idleMax: number;
+  readonly #monotonicNow: () => number;
   /** In the order in which they became idle. */
   readonly #idle = new Set<Connection>();
   readonly #idleByOrigin = new Map<string, Connection[]>();
   readonly #all = new Set<Connection>();
+  /** One for all of them, and only while one is idle. */
+  #timer: NodeJS.Timeout | undefined;
 
   /** @param open - calls `onClosed` when the connection is closed by whomever. */
   constructor(
     open: (origin: string, onClosed: (connection: Connection) => void) => Connection,
     idleMax: number,
+    monotonicNow: () => number = () => performance.now(),
   ) {
     this.#open = open;
     this.#idleMax = idleMax;
+    this.#monotonicNow = monotonicNow;
   }
 
   get idleCount(): number {
@@ -39,21 +49,26 @@ export class ConnectionPool<Connection extends PooledConnection> {
     const connection = this.#idleByOrigin.get(origin)?.at(-1);
     if (!connection) return this.open(origin);
     this.#forgetIdle(connection);
-    return connection;
+    if (connection.idleUntilMs > this.#monotonicNow()) return connection;
+    this.discard(connection);
+    // Those that are idle longer may be kept longer.
+    return this.take(origin);
   }
 
   /** A fresh connection in any case. */
   open(origin: string): Connection {
     const connection = this.#open(origin, (closed) => {
-      // One that is in use is its user's: undici may be opening it anew for the request that waits.
-      if (this.#idle.has(closed)) this.discard(closed);
+      this.discard(closed);
     });
     this.#all.add(connection);
     return connection;
   }
 
-  giveBack(connection: Connection): void {
+  /** @param idleMsMax - so long it may lie idle. */
+  giveBack(connection: Connection, idleMsMax: number): void {
+    connection.idleUntilMs = this.#monotonicNow() + idleMsMax;
     this.#idle.add(connection);
+    this.#timer ??= setInterval(() => this.#look(), LOOK_INTERVAL_MS);
     const sameOrigin = this.#idleByOrigin.get(connection.origin);
     if (sameOrigin) sameOrigin.push(connection);
     else this.#idleByOrigin.set(connection.origin, [connection]);
@@ -71,6 +86,16 @@ export class ConnectionPool<Connection extends PooledConnection> {
 
   close(): void {
     for (const connection of this.#all) this.discard(connection);
+    clearInterval(this.#timer);
+  }
+
+  #look(): void {
+    const nowMs = this.#monotonicNow();
+    for (const connection of this.#idle)
+      if (connection.idleUntilMs <= nowMs) this.discard(connection);
+    if (this.#idle.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
   }
 
   #forgetIdle(connection: Connection): void {

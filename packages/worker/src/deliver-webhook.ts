@@ -35,7 +35,7 @@ export type LaneOutcome =
   | { readonly outcome: 'more' }
   /** Failing, or at its rate limit; it will be woken for the next request. */
   | { readonly outcome: 'waiting'; readonly untilMs: number }
-  /** Another worker drains it. */
+  /** It is being drained already, by this worker or another one. */
   | { readonly outcome: 'held' }
   /** The webhook is disabled. */
   | { readonly outcome: 'paused' }
@@ -61,6 +61,7 @@ export interface LaneDelivery {
 export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery {
   let drain: LaneDrain | undefined;
   const run = async (): Promise<LaneOutcome> => {
+    if (deps.inHand.has(lane)) return { outcome: 'held' };
     const claimedAtMs = deps.monotonicNow();
     const claimed = await deps.store.claim({ lane, leaseMs: deps.leases.leaseMs });
     if (claimed) drain = new LaneDrain(deps, lane, claimed, claimedAtMs);

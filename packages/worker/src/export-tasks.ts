@@ -4,8 +4,8 @@ import type { Lifecycle } from '@sluice/platform/lifecycle';
 import type { Logger } from '@sluice/platform/logger';
 import type { BrokerOptions } from '@sluice/platform/queue';
 import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
-import { repeat } from '@sluice/platform/repeat';
 import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
+import type { Sweep } from './sweeps.ts';
 
 export interface ExportTasksDeps {
   readonly broker: BrokerOptions;
@@ -20,7 +20,8 @@ const LEASE_MS = 10_000;
 const ROWS_PER_PART = 2_000;
 const SWEEP_INTERVAL_MS = 2_000;
 
-export async function startExportTasks(deps: ExportTasksDeps): Promise<void> {
+/** Starts what the queue brings, which stops with `lifecycle`. @returns what finds what it has lost. */
+export async function startExportTasks(deps: ExportTasksDeps): Promise<Sweep> {
   const { broker, database, now, logger, lifecycle } = deps;
   let isStopping = false;
   const queue = await openTaskQueue(broker, EXPORT_TASKS);
@@ -42,8 +43,10 @@ export async function startExportTasks(deps: ExportTasksDeps): Promise<void> {
     isStopping = true;
     return worker.close();
   });
-  const sweep = repeat('sweep exports', SWEEP_INTERVAL_MS, logger, () =>
-    sweepExports({ database, wake: (key) => queue.wake(key), now }),
-  );
-  lifecycle.defer('export sweep', () => sweep.stop());
+  return {
+    name: 'sweep exports',
+    kind: 'exports',
+    intervalMs: SWEEP_INTERVAL_MS,
+    run: () => sweepExports({ database, wake: (key) => queue.wake(key), now }),
+  };
 }

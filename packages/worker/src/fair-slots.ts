@@ -40,8 +40,8 @@ export interface FairSlotsOptions {
 const FIRST_EXPECTED_MS = 5;
 const AHEAD_MS_MAX = 2_000;
 /** In a row, while others wait. */
-const TURNS_MAX = 8;
-const TURNS_MS_MAX = 100;
+const TURNS_MAX = 16;
+const TURNS_MS_MAX = 250;
 /** How often those who wait have somebody look for slow ones. */
 const LOOK_INTERVAL_MS = 20;
 

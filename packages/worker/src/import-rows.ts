@@ -37,6 +37,8 @@ import { writeChanges } from './write-changes.ts';
 export interface ImportRowsDeps extends ProcessEnvelopeDeps {
   /** Whoever watches the workspace is told of the rows. */
   readonly tail?: TailTeller;
+  /** Where the batch is in a trace; absent: in none. */
+  readonly traceparent?: string | null;
 }
 
 /** An import in the hands of this worker, and how far it is. */
@@ -143,7 +145,7 @@ async function writeOnce(
   const events = rows.flatMap(({ event }) => event ?? []);
   const claim = `import-${row.environmentId}-${row.importId}-${held.rowsRead + 1}`;
   const [envelopeNumber] = await claimEnvelopes(transaction, [
-    { envelopeId: claim, operationCount: rows.length, traceparent: null },
+    { envelopeId: claim, operationCount: rows.length, traceparent: deps.traceparent ?? null },
   ]);
   if (envelopeNumber === undefined) throw new Lost();
   const known = await lockPeopleOf(transaction, events);

@@ -120,10 +120,15 @@ export class LaneDrain {
 
   /** The log has grown up to there. False where this drain does not look at it again. */
   noteLogged(lastSequence: number): boolean {
-    if (this.#isStopped || this.#lease.isFenced) return false;
+    if (!this.looksAgain) return false;
     this.#loggedThrough = Math.max(this.#loggedThrough, lastSequence);
     this.#wakeUp();
     return true;
+  }
+
+  /** Giving the lane back tells where its log ends. */
+  get looksAgain(): boolean {
+    return !this.#isStopped && !this.#lease.isFenced;
   }
 
   async run(): Promise<DrainOutcome> {
@@ -139,11 +144,11 @@ export class LaneDrain {
         const mayLoad = !this.#loading && this.#mayLoad();
         if (mayLoad)
           this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
-        if (!this.#keeping && this.#lease.isKeepingDue)
+        const isAtWork = this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading;
+        // A lane that only waits for its probe is kept and given back in one.
+        if (!this.#keeping && this.#lease.isKeepingDue && (isAtWork || !this.#waitsForProbe()))
           this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
-        const hasMore =
-          this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading || this.#keeping;
-        if (!hasMore) {
+        if (!isAtWork && !this.#keeping) {
           // What waits for its pace must not start beside the giving back.
           this.#isStopped = true;
           const after = await this.#keep(true);
@@ -193,6 +198,11 @@ export class LaneDrain {
     if (!this.#mayStart() || run.loadedThrough >= lastSequence) return false;
     if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
     return run.ahead < pageSize(run.window) / 2 && run.span < SPAN_MAX;
+  }
+
+  #waitsForProbe(): boolean {
+    const { nextProbeAtMs } = this.#run;
+    return nextProbeAtMs !== null && nextProbeAtMs > this.#deps.now();
   }
 
   async #load(): Promise<void> {
@@ -262,32 +272,34 @@ export class LaneDrain {
     this.#lastEndedAtSpareMs = this.#deps.spare.totalMs();
     const { sequence } = delivery;
     const { status, durationMs } = outcome;
-    const record = {
-      sequence,
-      attempt: this.#run.attempts(sequence) + 1,
-      startedAtMs,
-      durationMs,
-      status,
-      responseHead: outcome.head || null,
-      responseBody: outcome.body || null,
-    };
-    let ended: AttemptRecord;
+    const attempt = this.#run.attempts(sequence) + 1;
+    let verdict: AttemptRecord['outcome'] = 'delivered';
+    let failure: AttemptRecord['failure'] = null;
     if (outcome.outcome === 'response' && isSuccessStatus(outcome.status)) {
       this.#run.succeed(sequence, !this.#deps.spare.isShort());
-      ended = { ...record, outcome: 'delivered', failure: null, failureMessage: null };
     } else {
-      const failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
-      const failureMessage = outcome.outcome === 'failure' ? outcome.message : null;
-      const verdict = this.#run.fail(
+      failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
+      verdict = this.#run.fail(
         sequence,
         { startedAtMs, status, failure },
         startedAtMs + durationMs,
         this.#deps.random(),
       );
-      ended = { ...record, outcome: verdict, failure, failureMessage };
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
     }
+    const ended: AttemptRecord = {
+      sequence,
+      attempt,
+      startedAtMs,
+      durationMs,
+      status,
+      outcome: verdict,
+      failure,
+      failureMessage: outcome.outcome === 'failure' ? outcome.message : null,
+      responseHead: outcome.head || null,
+      responseBody: outcome.body || null,
+    };
     this.#lease.add(ended);
     tellAttempt(this.#deps.tail, this.#lane, delivery, ended);
   }

@@ -14,11 +14,15 @@ export interface LaneSliceOptions {
 }
 
 /** Of a lane that nobody waits for: it is let go now and then, so that workers share what there is. */
-const SLICES_MAX = 10;
+const SLICES_MAX = 20;
+/** The queue is asked no more often: each request wants to know. */
+const ASK_INTERVAL_MS = 10;
 
 export class LaneSlice {
   readonly #options: LaneSliceOptions;
   #beganAtMs: number | undefined;
+  #askedAtMs = -Infinity;
+  #isPlaceWanted = false;
 
   constructor(options: LaneSliceOptions) {
     this.#options = options;
@@ -34,8 +38,16 @@ export class LaneSlice {
   }
 
   isOver(nowMs: number): boolean {
-    const { sliceMs, isPlaceWanted } = this.#options;
+    const { sliceMs } = this.#options;
     const elapsedMs = nowMs - (this.#beganAtMs ?? nowMs);
-    return elapsedMs >= sliceMs && (elapsedMs >= sliceMs * SLICES_MAX || isPlaceWanted());
+    return elapsedMs >= sliceMs && (elapsedMs >= sliceMs * SLICES_MAX || this.#mayGo(nowMs));
+  }
+
+  #mayGo(nowMs: number): boolean {
+    if (nowMs - this.#askedAtMs >= ASK_INTERVAL_MS) {
+      this.#askedAtMs = nowMs;
+      this.#isPlaceWanted = this.#options.isPlaceWanted();
+    }
+    return this.#isPlaceWanted;
   }
 }

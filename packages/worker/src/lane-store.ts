@@ -38,6 +38,12 @@ export interface LaneStore {
 
 /** Bounds what one statement holds up when it is slow, and the memory of one part of the log. */
 const LANES_A_STATEMENT_MAX = 200;
+/**
+ * Endpoints that began to hang together reach their deadlines together. What became of them is kept beside
+ * what healthy lanes keep and not before it, few lanes at a time: a statement holds all of its lanes until
+ * its commit, and whoever logs a delivery for one of them waits for it.
+ */
+const FAILING_LANES_A_STATEMENT_MAX = 32;
 /** Two, so that the next is on its way to Postgres while the answer of the last is read. */
 const STATEMENTS_AT_A_TIME = 2;
 
@@ -56,9 +62,13 @@ export function createLaneStore(database: Database, now: () => number): LaneStor
     ...options,
     run: (group: readonly LogRequest[]) => listDeliveriesAfter(database, group),
   });
-  const reports = new GroupedCalls({
+  const keepAll = (group: readonly DrainReport[]) => recordProgressOfLanes(database, group, now());
+  const reports = new GroupedCalls({ ...options, run: keepAll });
+  const failures = new GroupedCalls({
     ...options,
-    run: (group: readonly DrainReport[]) => recordProgressOfLanes(database, group, now()),
+    run: keepAll,
+    groupMax: FAILING_LANES_A_STATEMENT_MAX,
+    flightsMax: 1,
   });
   const finds = new GroupedCalls({
     ...options,
@@ -67,7 +77,8 @@ export function createLaneStore(database: Database, now: () => number): LaneStor
   return {
     claim: (claim) => claims.call(claim),
     load: (request) => loads.call(request),
-    keep: (report) => reports.call(report),
+    keep: (report) =>
+      (report.progress.snapshot.state === 'failing' ? failures : reports).call(report),
     find: (lane) => finds.call(lane),
   };
 }

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import type { LoggedLane } from '@sluice/database/deliveries';
-import type { LaneKey } from '@sluice/database/lanes';
 import { makeEventPartitions } from '@sluice/database/events';
+import { findDueWork } from '@sluice/database/due-work';
 import { joinInstallation } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
@@ -21,10 +21,8 @@ import { TailSource } from '@sluice/platform/tail-source';
 import { openTracer } from '@sluice/platform/tracing';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
-import { fetchFile } from './fetch-file.ts';
 import { forgetOldRecords } from './forget-old-records.ts';
-import { runNextImport } from './run-import.ts';
-import { createVettedConnector } from './vetted-connection.ts';
+import { createImportSweep } from './import-sweep.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startExportTasks } from './export-tasks.ts';
 import { startHealthServer } from './health-server.ts';
@@ -42,6 +40,7 @@ import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
 import { SpareTime } from './spare-time.ts';
 import { createWorkerTracing } from './trace-deliveries.ts';
+import { startSweeps } from './sweeps.ts';
 import { startWebhookTasks } from './webhook-tasks.ts';
 import { startUsageTasks } from './usage-tasks.ts';
 import { webhookOptions } from './webhook-settings.ts';
@@ -202,30 +201,9 @@ const consumers = await startConsumers(broker, {
 });
 lifecycle.defer('consumers', () => consumers.close());
 
-const purchaseSweeps = purchases.startSweeps();
-lifecycle.defer('purchase sweeps', () => purchaseSweeps.stop());
+const renewals = purchases.startRenewals();
+lifecycle.defer('renewals', () => renewals.stop());
 const stopping = new AbortController();
-const connector = createVettedConnector({ allowPrivate: webhooks.allowPrivateAddresses });
-const importing = repeat('run imports', settings.WORKER_SWEEP_INTERVAL_MS, logger, async () => {
-  const deps = {
-    database,
-    numbers,
-    newId,
-    now,
-    fetchFile: (address: string) => fetchFile(connector, address),
-    wakeLane: (lane: LaneKey) => producer.wakeLane(lane),
-    tail,
-    pause: (durationMs: number, signal: AbortSignal) => sleep(durationMs, undefined, { signal }),
-    leaseMs: settings.QUEUE_STALLED_AFTER_MS,
-    sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
-    stopping: stopping.signal,
-  };
-  while (!stopping.signal.aborted && (await runNextImport(deps)));
-});
-lifecycle.defer('imports', () => {
-  stopping.abort();
-  return importing.stop();
-});
 const forgetting = repeat('forget old records', FORGETTING_INTERVAL_MS, logger, () =>
   forgetOldRecords(
     database,
@@ -241,9 +219,9 @@ lifecycle.defer('forgetting', () => {
   stopping.abort();
   return forgetting.stop();
 });
-startWebhookTasks({
+const webhookSweeps = startWebhookTasks({
   database,
-  draining,
+  draining: { ...draining, tracing },
   sealedText,
   wakeLane: (lane) => producer.wakeLane(lane),
   sweepIntervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
@@ -257,7 +235,7 @@ const partitions = repeat('make partitions', PARTITIONS_INTERVAL_MS, logger, () 
 );
 lifecycle.defer('partitions', () => partitions.stop());
 
-await startExportTasks({ broker, database, now, logger, lifecycle });
+const exportSweep = await startExportTasks({ broker, database, now, logger, lifecycle });
 await startUsageTasks({
   broker,
   database,
@@ -265,6 +243,36 @@ await startUsageTasks({
   now,
   logger,
   lifecycle,
+});
+
+const sweeps = startSweeps({
+  findDueWork: () => findDueWork(database, now()),
+  sweeps: [
+    ...webhookSweeps,
+    ...purchases.sweeps,
+    exportSweep,
+    createImportSweep({
+      database,
+      numbers,
+      newId,
+      now,
+      wakeLane: (lane) => producer.wakeLane(lane),
+      tail,
+      leaseMs: settings.QUEUE_STALLED_AFTER_MS,
+      sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+      allowPrivateAddresses: webhooks.allowPrivateAddresses,
+      stopping: stopping.signal,
+      ...(tracing.importing && { traceImport: tracing.importing }),
+      intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
+    }),
+  ],
+  intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
+  monotonicNow,
+  logger,
+});
+lifecycle.defer('sweeps', () => {
+  stopping.abort();
+  return sweeps.stop();
 });
 
 const metrics = createMetrics('worker');

@@ -1,4 +1,4 @@
-/** Everything of purchases that a worker process does: what the queue brings, and what is swept. */
+/** Everything of purchases that a worker process does: what the queue brings, what is swept, what time brings. */
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
@@ -7,13 +7,14 @@ import type { Database } from '@sluice/database/connection';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer } from '@sluice/platform/queue';
 import type { PurchaseProcessors } from '@sluice/platform/queue-consumers';
-import { repeat } from '@sluice/platform/repeat';
+import { repeat, type Repetition } from '@sluice/platform/repeat';
 import type { z } from 'zod';
 import { advanceRun } from './advance-run.ts';
 import { renewCredits } from './renew-credits.ts';
 import type { workerSettings } from './settings.ts';
 import { settleVendorEvents } from './settle-vendor-events.ts';
 import { sweepRuns } from './sweep-runs.ts';
+import type { Sweep } from './sweeps.ts';
 
 export interface PurchasesDeps {
   readonly database: Database;
@@ -27,8 +28,10 @@ export interface Purchases {
   /** Calls of the vendor so far, by outcome. */
   readonly vendorCalls: ReadonlyMap<string, number>;
   readonly processors: PurchaseProcessors;
-  /** Begins to look for what the queue does not know of. */
-  startSweeps(): { stop(): Promise<void> };
+  /** Finds what the queue does not know of. */
+  readonly sweeps: readonly Sweep[];
+  /** Has credits renewed again and again. */
+  startRenewals(): Repetition;
 }
 
 /** Two calls of the vendor and what is written between them. */
@@ -53,22 +56,23 @@ export function createPurchases(deps: PurchasesDeps): Purchases {
         await settle();
       },
     },
-    startSweeps() {
-      const interval = settings.WORKER_SWEEP_INTERVAL_MS;
-      const sweeps = [
-        repeat('sweep purchases', interval, logger, () =>
-          sweepRuns({ database, wakeRun: (run) => producer.wakeRun(run), now }),
-        ),
-        repeat('settle vendor events', interval, logger, settle),
-        repeat('renew credits', RENEW_INTERVAL_MS, logger, () =>
-          renewCredits({ database, catalogue, now }),
-        ),
-      ];
-      return {
-        async stop() {
-          await Promise.all(sweeps.map((sweep) => sweep.stop()));
-        },
-      };
-    },
+    sweeps: [
+      {
+        name: 'sweep purchases',
+        kind: 'runs',
+        intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
+        run: () => sweepRuns({ database, wakeRun: (run) => producer.wakeRun(run), now }),
+      },
+      {
+        name: 'settle vendor events',
+        kind: 'vendor-events',
+        intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
+        run: settle,
+      },
+    ],
+    startRenewals: () =>
+      repeat('renew credits', RENEW_INTERVAL_MS, logger, () =>
+        renewCredits({ database, catalogue, now }),
+      ),
   };
 }

@@ -21,9 +21,12 @@ import {
 import { LaneDrain } from './lane-drain.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';
+import type { WorkerTracing } from './trace-deliveries.ts';
 
 export interface ReplayDeps extends Omit<LaneDrainDeps, 'store' | 'isAtEnd' | 'isPlaceWanted'> {
   readonly database: Database;
+  /** Absent: traces are off. */
+  readonly tracing?: Pick<WorkerTracing, 'replaying'>;
 }
 
 /** Live deliveries have the larger part of what an endpoint takes. */
@@ -49,7 +52,13 @@ export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
     lastSequence: Number.MAX_SAFE_INTEGER,
     windowMax: Math.min(claimed.windowMax ?? REPLAY_WINDOW_MAX, REPLAY_WINDOW_MAX),
   };
-  const drain = { ...deps, store, isAtEnd: () => store.isAllLoaded, isPlaceWanted: () => true };
+  const log = deps.tracing?.replaying(store, claimed) ?? store;
+  const drain = {
+    ...deps,
+    store: log,
+    isAtEnd: () => store.isAllLoaded,
+    isPlaceWanted: () => true,
+  };
   await new LaneDrain(drain, claimed, lane, claimedAtMs).run();
   return true;
 }
@@ -113,7 +122,7 @@ class ReplayStore implements Pick<LaneStore, 'load' | 'keep'> {
     const sequence =
       snapshot.cursor === this.#cursor.position
         ? this.#cursor.sequence
-        : this.#sequenceOf(snapshot.cursor);
+        : this.sequenceOf(snapshot.cursor);
     const cursorSequence = isCaughtUp ? this.#scannedThrough : sequence;
     const after = await recordReplayProgress(
       this.#database,
@@ -123,7 +132,7 @@ class ReplayStore implements Pick<LaneStore, 'load' | 'keep'> {
         snapshot,
         attempts: attempts.map((attempt) => ({
           ...attempt,
-          sequence: this.#sequenceOf(attempt.sequence),
+          sequence: this.sequenceOf(attempt.sequence),
         })),
         cursorSequence,
         nextStartAtMs: progress.nextStartAtMs ?? null,
@@ -142,7 +151,8 @@ class ReplayStore implements Pick<LaneStore, 'load' | 'keep'> {
     };
   }
 
-  #sequenceOf(position: number): number {
+  /** Of the log, by a position that was read. */
+  sequenceOf(position: number): number {
     return this.#sequences.get(position) ?? this.#cursor.sequence;
   }
 }

@@ -6,7 +6,8 @@
  * its lease ends and, at most, one batch of reading: the next worker begins at the byte behind the
  * last batch. A file that is being fetched is fetched again from its start.
  *
- * Started by `main.ts`, again and again. After: `read-csv.ts`, `import-rows.ts`.
+ * Before: `api/src/imports.ts`, which kept the file; `main.ts` looks for it, again and again. After: `read-csv.ts`,
+ * `import-rows.ts`.
  */
 import {
   appendImportChunk,
@@ -18,12 +19,18 @@ import {
   claimImport,
   failAbandonedUploads,
   type ImportRow,
+  type ImportState,
   type ImportStep,
 } from '@sluice/database/imports';
 import type { LaneKey } from '@sluice/database/lanes';
 import { readColumns } from '@sluice/domain/import-file';
 import { FetchFault, SILENCE_TIMEOUT_MS } from './fetch-file.ts';
-import { importRows, type ImportInHand, type ImportRowsDeps } from './import-rows.ts';
+import {
+  importRows,
+  type BatchOutcome,
+  type ImportInHand,
+  type ImportRowsDeps,
+} from './import-rows.ts';
 import { CsvFault, readCsv, type CsvRecord } from './read-csv.ts';
 
 export interface RunImportDeps extends ImportRowsDeps {
@@ -34,7 +41,25 @@ export interface RunImportDeps extends ImportRowsDeps {
   readonly sizeBytesMax: number;
   /** Aborted: the step under way is the last. */
   readonly stopping: AbortSignal;
+  /** Absent: traces are off. */
+  readonly traceImport?: TraceImport;
 }
+
+/** Has an import run as a span (`trace-imports.ts`). @returns the state in which it was left. */
+export type TraceImport = (
+  row: ImportRow,
+  run: (trace: ImportTrace) => Promise<ImportState>,
+) => Promise<ImportState>;
+
+export interface ImportTrace {
+  /** One batch; `write` is told its place in the trace, null where it has none. */
+  batch(
+    rowCount: number,
+    write: (traceparent: string | null) => Promise<BatchOutcome>,
+  ): Promise<BatchOutcome>;
+}
+
+export const UNTRACED: ImportTrace = { batch: (_, write) => write(null) };
 
 const CHUNK_SIZE_BYTES = 1_048_576;
 const CHUNK_WAIT_MS_MAX = 5_000;
@@ -51,30 +76,37 @@ export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
   await failAbandonedUploads(database, now() - ABANDONED_AFTER_MS, now());
   const row = await claimImport(database, leaseMs, now());
   if (row === undefined) return false;
-  await new ImportRun(deps, row).run();
+  const run = (trace: ImportTrace) => new ImportRun(deps, row, trace).run();
+  await (deps.traceImport?.(row, run) ?? run(UNTRACED));
   return true;
 }
 
 class ImportRun {
   readonly #deps: RunImportDeps;
   readonly #row: ImportRow;
+  readonly #trace: ImportTrace;
+  #state: ImportState;
 
-  constructor(deps: RunImportDeps, row: ImportRow) {
+  constructor(deps: RunImportDeps, row: ImportRow, trace: ImportTrace) {
     this.#deps = deps;
     this.#row = row;
+    this.#trace = trace;
+    this.#state = row.state;
   }
 
-  async run(): Promise<void> {
+  /** @returns the last state that it was brought to. */
+  async run(): Promise<ImportState> {
     const { state, dataFileUrl } = this.#row;
     try {
       if (state === 'preprocessing' && dataFileUrl !== null && !(await this.#fetch(dataFileUrl)))
-        return;
+        return this.#state;
       const columns = await this.#validate();
       if (columns) await this.#import(columns);
     } catch (error) {
       if (!(error instanceof CsvFault)) throw error;
       await this.#advance({ state: 'failed', error: error.message });
     }
+    return this.#state;
   }
 
   /** True once the file is here whole. */
@@ -181,7 +213,9 @@ class ImportRun {
   }
 
   async #write(held: ImportInHand, batch: readonly CsvRecord[]): Promise<boolean> {
-    const written = await importRows(this.#deps, held, batch);
+    const written = await this.#trace.batch(batch.length, (traceparent) =>
+      importRows({ ...this.#deps, traceparent }, held, batch),
+    );
     if (written.outcome === 'lost') return false;
     // A wake-up that is lost here is made good by the sweep.
     await Promise.all(written.lanes.map((lane) => this.#deps.wakeLane(lane))).catch(
@@ -200,9 +234,13 @@ class ImportRun {
   }
 
   /** False where the import is nobody's or another's by now. */
-  #advance(step: Omit<ImportStep, 'leaseMs' | 'nowMs'> & { leaseMs?: number }): Promise<boolean> {
+  async #advance(
+    step: Omit<ImportStep, 'leaseMs' | 'nowMs'> & { leaseMs?: number },
+  ): Promise<boolean> {
     const { database, leaseMs, now } = this.#deps;
-    return advanceImport(database, this.#row, { leaseMs, nowMs: now(), ...step });
+    const isHeld = await advanceImport(database, this.#row, { leaseMs, nowMs: now(), ...step });
+    if (isHeld) this.#state = step.state;
+    return isHeld;
   }
 }
 

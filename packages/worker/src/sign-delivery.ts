@@ -9,6 +9,7 @@
 import { createHmac } from 'node:crypto';
 import type { LaneTarget } from '@sluice/database/lane-target';
 import {
+  type AttemptSignatures,
   deliveryHeaders,
   standardKey,
   standardStringToSign,
@@ -56,17 +57,18 @@ export class DeliverySigner {
     const isPromoted = atMs >= this.#nextSignsFromMs;
     const current = (isPromoted && this.#next) || this.#current;
     const next = isPromoted ? undefined : this.#next;
-    const keys = next ? [current, next] : [current];
-    const ours = deliveryHeaders(timestamp, {
+    const signatures: { -readonly [Part in keyof AttemptSignatures]: AttemptSignatures[Part] } = {
       signature: signDelivery(current.text, timestamp, body),
-      ...(next && { nextSignature: signDelivery(next.text, timestamp, body) }),
-      ...(this.#isStandard && {
-        standard: {
-          eventId,
-          signatures: keys.map(({ standard }) => signStandard(standard, eventId, timestamp, body)),
-        },
-      }),
-    });
+    };
+    if (next) signatures.nextSignature = signDelivery(next.text, timestamp, body);
+    if (this.#isStandard) {
+      const keys = next ? [current, next] : [current];
+      signatures.standard = {
+        eventId,
+        signatures: keys.map(({ standard }) => signStandard(standard, eventId, timestamp, body)),
+      };
+    }
+    const ours = deliveryHeaders(timestamp, signatures);
     return this.#customHeaders ? { ...this.#customHeaders, ...ours } : ours;
   }
 }

@@ -4,24 +4,30 @@
  * kept with the envelope's claim, so that whoever sends the deliveries, and however late, goes on with it.
  *
  * ```
- *   commit envelope ─▶ process envelope ─▶ (in Postgres) deliver webhook, deliver webhook, …
+ *   send events ─▶ process events ─▶ (in Postgres) POST {endpoint}, POST {endpoint}, …
+ *   POST …/replays ─────────────────▶ (in Postgres) POST {endpoint}, each linked to process events
  * ```
  *
  * The endpoint is told its place by a `traceparent` header, beside what is signed
  * (`ingestion-webhooks.md` §5 signs timestamp and body), unless the webhook has one of its own.
- * Replays and tests are not traced.
+ * What a replay sends goes on with the call that asked for the replay, which is kept with it. Tests of a
+ * webhook are not traced.
  */
 import type { Database } from '@sluice/database/connection';
 import type { LoggedDelivery } from '@sluice/database/deliveries';
 import { listTraceparents } from '@sluice/database/envelopes';
 import type { LaneKey } from '@sluice/database/lanes';
+import type { ClaimedReplay } from '@sluice/database/replay-lanes';
 import type { Envelope } from '@sluice/domain/operation';
 import type { Logger } from '@sluice/platform/logger';
+import { clientRequest, envelopeStep } from '@sluice/platform/span-conventions';
 import type { Span, Tracer } from '@sluice/platform/tracing';
 import { outcomeOf } from './http-outcome.ts';
 import type { PostDelivery } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';
 import type { ProcessOutcome } from './process-envelope.ts';
+import type { TraceImport } from './run-import.ts';
+import { createImportTracing } from './trace-imports.ts';
 
 type ProcessOne = (envelope: Envelope, behind: readonly Envelope[]) => Promise<ProcessOutcome>;
 
@@ -29,13 +35,34 @@ type ProcessOne = (envelope: Envelope, behind: readonly Envelope[]) => Promise<P
 export interface WorkerTracing {
   processing(process: ProcessOne): ProcessOne;
   loading(store: LaneStore): LaneStore;
+  replaying(store: ReplayedLog, replay: ClaimedReplay): DrainedLog;
   posting(post: PostDelivery): PostDelivery;
+  readonly importing: TraceImport | undefined;
+}
+
+type DrainedLog = Pick<LaneStore, 'load' | 'keep'>;
+
+/** What a replay reads numbers its deliveries anew. */
+interface ReplayedLog extends DrainedLog {
+  /** Of the webhook's own log. */
+  sequenceOf(position: number): number;
+}
+
+/** Where a delivery goes on. */
+interface Place {
+  readonly traceparent: string;
+  readonly links: readonly string[];
+  readonly lane: LaneKey;
+  readonly sequence: number;
+  readonly replayId?: number;
 }
 
 const OFF: WorkerTracing = {
   processing: (process) => process,
   loading: (store) => store,
+  replaying: (store) => store,
   posting: (post) => post,
+  importing: undefined,
 };
 
 export interface WorkerTracingDeps {
@@ -50,28 +77,36 @@ export function createWorkerTracing({
   logger,
 }: WorkerTracingDeps): WorkerTracing {
   if (!tracer) return OFF;
-  const places = new WeakMap<LoggedDelivery, { traceparent: string; lane: LaneKey }>();
+  const places = new WeakMap<LoggedDelivery, Place>();
 
-  const remember = async (lane: LaneKey, page: readonly LoggedDelivery[]): Promise<void> => {
+  /** Remembers for each delivery of a page the place that `choose` makes of that of its envelope. */
+  const remember = async (
+    lane: LaneKey,
+    page: readonly LoggedDelivery[],
+    sequenceOf: (position: number) => number,
+    choose: (found: string | undefined) => Omit<Place, 'lane' | 'sequence'> | undefined,
+  ): Promise<void> => {
     const [first] = page;
     if (!first) return;
-    const sequences = page.map(({ sequence }) => sequence);
-    const found = await listTraceparents(database, lane, sequences, first.readFromDay);
-    for (const delivery of page) {
-      const traceparent = found.get(delivery.sequence);
-      if (traceparent !== undefined) places.set(delivery, { traceparent, lane });
+    const sequences = page.map(({ sequence }) => sequenceOf(sequence));
+    const found = await listTraceparents(database, lane, sequences, first.readFromDay).catch(
+      (error: unknown) => {
+        logger.warn({ error }, 'what is delivered now is not traced');
+        return undefined;
+      },
+    );
+    if (!found) return;
+    for (const [index, delivery] of page.entries()) {
+      const sequence = sequences[index] ?? delivery.sequence;
+      const place = choose(found.get(sequence));
+      if (place) places.set(delivery, { ...place, lane, sequence });
     }
   };
 
-  const startSpanOf = ({ id, operations, traceparent }: Envelope): Span | undefined =>
-    traceparent === undefined
+  const startSpanOf = (envelope: Envelope): Span | undefined =>
+    envelope.traceparent === undefined
       ? undefined
-      : tracer.startSpan({
-          name: 'process envelope',
-          kind: 'consumer',
-          parent: traceparent,
-          attributes: { 'sluice.envelope_id': id, 'sluice.operations': operations.length },
-        });
+      : tracer.startSpan({ ...envelopeStep('process', envelope), parent: envelope.traceparent });
 
   return {
     processing: (process) => async (envelope, behind) => {
@@ -97,24 +132,46 @@ export function createWorkerTracing({
       ...store,
       async load(request) {
         const page = await store.load(request);
-        await remember(request.lane, page).catch((error: unknown) =>
-          logger.warn({ error }, 'what is delivered now is not traced'),
+        await remember(request.lane, page, itself, (traceparent) =>
+          traceparent === undefined ? undefined : { traceparent, links: [] },
         );
         return page;
       },
     }),
 
+    replaying(store, { traceparent, ...replay }) {
+      if (traceparent === null) return store;
+      return {
+        keep: (report) => store.keep(report),
+        async load(request) {
+          const page = await store.load(request);
+          const sequenceOf = (position: number): number => store.sequenceOf(position);
+          await remember(replay, page, sequenceOf, (original) => ({
+            traceparent,
+            links: original === undefined ? [] : [original],
+            replayId: replay.replayId,
+          }));
+          return page;
+        },
+      };
+    },
+
+    importing: createImportTracing(tracer),
+
     posting: (post) => async (request, delivery) => {
       const place = places.get(delivery);
       if (!place) return post(request, delivery);
+      const { attributes, ...sent } = clientRequest('POST', '{endpoint}');
       const span = tracer.startSpan({
-        name: 'deliver webhook',
-        kind: 'client',
+        ...sent,
         parent: place.traceparent,
+        links: place.links,
         attributes: {
+          ...attributes,
           'sluice.environment_id': place.lane.environmentId,
           'sluice.webhook_id': place.lane.webhookId,
-          'sluice.sequence': delivery.sequence,
+          ...(place.replayId !== undefined && { 'sluice.replay_id': place.replayId }),
+          'sluice.sequence': place.sequence,
           'sluice.event_id': delivery.eventId,
           'sluice.event_type': delivery.eventType,
         },
@@ -135,6 +192,8 @@ export function createWorkerTracing({
     },
   };
 }
+
+const itself = (sequence: number): number => sequence;
 
 /** @param place - of the envelope among those that were to be applied together; counts are those of all that were. */
 function endSpan(span: Span, result: ProcessOutcome, place: number): void {

@@ -12,7 +12,13 @@
  * Used by `http-client.ts` (step 13); the rules are `domain/src/network-address.ts`.
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns';
-import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
+import {
+  connect as connectTcp,
+  isIP,
+  type LookupFunction,
+  type OnReadOpts,
+  type Socket,
+} from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { judgeAddress, type AddressPolicy } from '@sluice/domain/network-address';
 import { ADDRESS_REFUSED } from './classify-failure.ts';
@@ -40,8 +46,17 @@ export interface OpenedSocket {
 }
 
 export interface VettedConnector {
-  /** Undefined where the address is refused at once. */
-  openSocket(target: ConnectTarget, onOpened: OnOpened): OpenedSocket | undefined;
+  /**
+   * Undefined where the address is refused at once.
+   *
+   * @param onRead - of a socket without TLS and proxy, what comes may go there instead of through the
+   * stream. Its buffer may be that of other sockets too.
+   */
+  openSocket(
+    target: ConnectTarget,
+    onOpened: OnOpened,
+    onRead?: OnReadOpts,
+  ): OpenedSocket | undefined;
 }
 
 const TLS_OPTIONS = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
@@ -91,7 +106,7 @@ export function createVettedConnector(
   };
 
   return {
-    openSocket(target, onOpened) {
+    openSocket(target, onOpened, onRead) {
       const { hostname } = target;
       const isLiteral = isIP(hostname) !== 0;
       if (isLiteral && judgeAddress(hostname, policy).outcome === 'refused') {
@@ -120,7 +135,9 @@ export function createVettedConnector(
         };
       }
       const address = { host: hostname, port, lookup };
-      const socket = isTls ? connectTls({ ...address, ...tls }) : connectTcp(address);
+      const socket = isTls
+        ? connectTls({ ...address, ...tls })
+        : connectTcp(onRead ? { ...address, onread: onRead } : address);
       socket.setNoDelay(true);
       onceOpen(socket, isTls, onOpened);
       return {

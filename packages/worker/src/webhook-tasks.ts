@@ -1,6 +1,6 @@
 /**
- * What a worker does about webhooks again and again, beside their lanes: replays, alerts, signing keys,
- * the days of the log, what deleted webhooks leave behind.
+ * What a worker does about webhooks beside their lanes: sweeps of lanes and replays, and again and again
+ * alerts, signing keys, the days of the log, what deleted webhooks leave behind.
  *
  * Each task may run on any number of workers at the same time. Replays have drains and requests of
  * their own, so that they take none of the lanes'.
@@ -18,6 +18,7 @@ import { keepSigningKeys } from './keep-signing-keys.ts';
 import { raiseAlerts } from './raise-alerts.ts';
 import { replayDeliveries, type ReplayDeps } from './replay-deliveries.ts';
 import { sweepLanes } from './sweep-lanes.ts';
+import type { Sweep } from './sweeps.ts';
 
 export interface WebhookTaskDeps {
   readonly database: Database;
@@ -37,7 +38,6 @@ const ALERTS_INTERVAL_MS = 10_000;
 const REPLAY_DRAINS = 2;
 const REPLAY_REQUESTS_MAX = 16;
 const REPLAY_SLOW_AFTER_MS = 50;
-const REPLAY_POLL_INTERVAL_MS = 500;
 const CLEARING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
 /** Today and the next ones; of a day without a partition the deliveries go to the default one. */
@@ -46,20 +46,15 @@ const RETENTION_INTERVAL_MS = 3_600_000;
 const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
 const REPLAYS_CLEARED_MAX = 10;
 
-/** Starts them; they stop with `lifecycle`. */
-export function startWebhookTasks(deps: WebhookTaskDeps): void {
+/** Starts what is done by the clock, which stops with `lifecycle`. @returns what is done when something is due. */
+export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
   const { database, draining, lifecycle } = deps;
   const { logger, now, monotonicNow, spare } = draining;
-  const start = (
-    name: string,
-    intervalMs: number,
-    step: (isStopping: () => boolean) => Promise<unknown>,
-  ): void => {
+  const start = (name: string, intervalMs: number, step: () => Promise<unknown>): void => {
     const repetition = repeat(name, intervalMs, logger, step);
     lifecycle.defer(name, () => repetition.stop());
   };
 
-  start('sweep lanes', deps.sweepIntervalMs, () => sweepLanes({ ...deps, now }));
   start('keep signing keys', SIGNING_KEYS_INTERVAL_MS, () =>
     keepSigningKeys({ database, sealedText: deps.sealedText, now }),
   );
@@ -84,10 +79,21 @@ export function startWebhookTasks(deps: WebhookTaskDeps): void {
     spareMs: () => spare.totalMs(),
   });
   const replaying = { ...draining, database, slots: { deliveries: slots, probes: slots } };
-  for (let drain = 1; drain <= REPLAY_DRAINS; drain++) {
-    start(`replay deliveries ${drain}`, REPLAY_POLL_INTERVAL_MS, async (isStopping) => {
-      let wasDue = true;
-      while (wasDue && !isStopping()) wasDue = await replayDeliveries(replaying);
-    });
-  }
+  const replayAll = async (isStopping: () => boolean): Promise<void> => {
+    let wasDue = true;
+    while (wasDue && !isStopping()) wasDue = await replayDeliveries(replaying);
+  };
+  return [
+    {
+      name: 'sweep lanes',
+      kind: 'lanes',
+      intervalMs: deps.sweepIntervalMs,
+      run: () => sweepLanes({ ...deps, now }),
+    },
+    ...Array.from({ length: REPLAY_DRAINS }, (_, drain): Sweep => ({
+      name: `replay deliveries ${drain + 1}`,
+      kind: 'replays',
+      run: replayAll,
+    })),
+  ];
 }

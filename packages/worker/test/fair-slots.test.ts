@@ -145,11 +145,11 @@ describe('slots', () => {
     other.slots.wait(asker, () => {});
     let turns = 1;
     while (warm.renew(other.slots)) turns++;
-    expect(turns).toBe(8);
+    expect(turns).toBe(16);
     const slow = createWorld({ slotsMax: 1 });
     const late = slow.slots.tryTake({ accountId: 1, lane: 'a' }) as Slot;
     slow.slots.wait(asker, () => {});
-    slow.setNow(101);
+    slow.setNow(251);
     expect(late.renew(slow.slots)).toBe(false);
   });
 

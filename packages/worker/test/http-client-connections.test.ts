@@ -53,6 +53,18 @@ describe('a connection that is kept', () => {
     expect(receiver.requests).toHaveLength(2);
   });
 
+  test('is given up when the receiver says something unasked', async () => {
+    const receiver = await receiverOf(({ socket }) => {
+      socket.write(answer(200));
+      setTimeout(() => socket.write(answer(500)), 20);
+    });
+    const client = clientOf();
+    await post(client, receiver.url);
+    await until(() => client.idleConnections() === 0);
+    expect(await post(client, receiver.url)).toMatchObject({ status: 200 });
+    expect(receiver.connectionCount()).toBe(2);
+  });
+
   test.each<[string, (socket: Socket) => void]>([
     ['reset', (socket) => void socket.resetAndDestroy()],
     ['closed', (socket) => void socket.end()],
@@ -204,5 +216,37 @@ describe('addresses', () => {
     expect(receiver.requests[0]).toContain(
       `authorization: Basic ${Buffer.from('us@er:p:ss').toString('base64')}\r\n`,
     );
+  });
+});
+
+describe('headers', () => {
+  const sendWith = async (headers: Record<string, string>) => {
+    const receiver = await receiverOf(respond(answer(200)));
+    const sent = await clientOf().post({ endpoint: receiver.url, headers, body: 'grün' });
+    return { sent, receiver };
+  };
+
+  test.each<[string, string]>([
+    ['x', 'a\r\nhost: elsewhere'],
+    ['x', 'a\n'],
+    ['x', 'a\0'],
+    ['x', '€'],
+    ['x: y\r\nz', 'a'],
+    ['', 'a'],
+    ['Host', 'elsewhere'],
+    ['Content-Length', '3'],
+    ['transfer-encoding', 'chunked'],
+    ['x y', 'a'],
+  ])('that would change the request are not sent: %j, %j', async (name, value) => {
+    const { sent, receiver } = await sendWith({ [name]: value });
+    expect(sent).toMatchObject({ outcome: 'failure', failure: 'other', status: null });
+    expect(receiver.connectionCount()).toBe(0);
+  });
+
+  test('beyond ASCII go out in Latin-1, and the body in UTF-8', async () => {
+    const { sent, receiver } = await sendWith({ x: 'grün' });
+    expect(sent).toMatchObject({ outcome: 'response', status: 200 });
+    // The receiver reads all of it as UTF-8.
+    expect(receiver.requests[0]).toContain('x: gr\ufffdn\r\ncontent-length: 5\r\n\r\ngrün');
   });
 });

@@ -9,9 +9,11 @@ test('a lane makes room when its slice is over and others wait, and goes on wher
   expect(slice.isOver(1_499)).toBe(false);
   expect(slice.isOver(1_500)).toBe(true);
   isPlaceWanted = false;
-  expect(slice.isOver(1_500)).toBe(false);
-  expect(slice.isOver(5_999)).toBe(false);
-  expect(slice.isOver(6_000)).toBe(true);
+  // It has asked just now.
+  expect(slice.isOver(1_509)).toBe(true);
+  expect(slice.isOver(1_510)).toBe(false);
+  expect(slice.isOver(10_999)).toBe(false);
+  expect(slice.isOver(11_000)).toBe(true);
 });
 
 test('a slice begins once, when there is something to send', () => {

@@ -62,6 +62,26 @@ export async function snapshotOf(api: ApiUnderTest): Promise<string> {
   return JSON.stringify(rows);
 }
 
+/** No entry can be committed while it lasts. */
+export async function whileNothingIsAudited<Result>(
+  api: Pick<ApiUnderTest, 'database'>,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  await sql`
+    create function refuse_entry() returns trigger language plpgsql as
+      $$begin raise exception 'no entry today'; end$$`.execute(api.database);
+  await sql`
+    create constraint trigger refuse_entry after insert on audit_logs
+      deferrable initially deferred for each row execute function refuse_entry()`.execute(
+    api.database,
+  );
+  try {
+    return await work();
+  } finally {
+    await sql`drop function refuse_entry() cascade`.execute(api.database);
+  }
+}
+
 /** Bodies that buy something; of accounts of the rail that the path is for. */
 const PURCHASES: Readonly<Record<string, { rail: 'card' | 'invoiced'; body: object }>> = {
   addons: { rail: 'card', body: { skus: { add: ['price_addon_ip_month'] } } },
@@ -78,11 +98,25 @@ const PURCHASES: Readonly<Record<string, { rail: 'card' | 'invoiced'; body: obje
 const purchaseOf = ({ path }: Pick<Operation, 'path'>) =>
   PURCHASES[path.split('/billing/')[1] ?? ''];
 
-/** A new purchase needs an empty lane, and the plan that its route is for. */
+/** A new purchase needs an empty lane, and the plan that its route is for; a replay must run to be cancelled, a probe be far away to be made. */
 export async function prepareChange(
   api: ApiUnderTest,
   operation: Pick<Operation, 'path'>,
 ): Promise<void> {
+  if (operation.path.endsWith('/replays/{replay_id}/cancel')) {
+    await sql`update webhook_replays set state = 'done', ended_at = now()`.execute(api.database);
+    await sql`
+      update webhook_replays set state = 'running', ended_at = null
+       where replay_id = (select min(replay_id) from webhook_replays where environment_id = ${api.a.environmentId})`.execute(
+      api.database,
+    );
+  }
+  if (operation.path.endsWith('/probe')) {
+    await sql`
+      update lanes set next_probe_at = ${new Date(api.clock.nowMs + 3_600_000)} where state = 'failing'`.execute(
+      api.database,
+    );
+  }
   const purchase = purchaseOf(operation);
   if (!purchase) return;
   const isTrial = operation.path.endsWith('downgrade-to-builder');

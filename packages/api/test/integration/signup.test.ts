@@ -2,6 +2,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
+import { whileNothingIsAudited } from './changing-operations.ts';
 import { completion, otherThan, startSignups, type SignupWorld } from './signup-world.ts';
 
 let world: SignupWorld;
@@ -59,6 +60,18 @@ describe('an address to an account', () => {
       'service_account',
       'api_credential',
     ]);
+  });
+
+  test('I37: is undone where its entries cannot be written, and the code is good for another call', async () => {
+    const email = world.newAddress();
+    const code = await world.startedCode(email);
+    const refused = await whileNothingIsAudited(world.api, () => world.complete(email, code));
+    expect(refused.statusCode).toBe(500);
+    const { rows } = await sql`select from users where lower(email) = ${email}`.execute(
+      world.api.database,
+    );
+    expect(rows).toEqual([]);
+    expect((await world.complete(email, code)).statusCode).toBe(200);
   });
 
   test('I36: neither the code nor the token is kept anywhere', async () => {

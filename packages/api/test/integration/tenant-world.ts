@@ -1,7 +1,8 @@
 /** A tenant that has one of everything that a path of the API can name. */
+import { BY_TEST } from '@sluice/database/testing';
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { insertImportProblems } from '@sluice/database/import-problems';
-import { insertImport } from '@sluice/database/imports';
+import { insertImport } from '@sluice/database/import-changes';
 import { recordProgress } from '@sluice/database/lane-progress';
 import { claimLane } from '@sluice/database/lanes';
 import { sql } from 'kysely';
@@ -110,15 +111,19 @@ export async function insertOwned(
     api.database,
   );
   await insertTestReceipt(api.database, tenant.accountId, String(tenant.spareCredentialId));
-  const imported = await insertImport(api.database, {
-    environmentId,
-    name: marker,
-    description: null,
-    identifier: 'id',
-    dataToProcess: 'all',
-    dataFileUrl: `https://${marker}.example/a.csv`,
-    nowMs: api.clock.nowMs,
-  });
+  const imported = await insertImport(
+    api.database,
+    {
+      environmentId,
+      name: marker,
+      description: null,
+      identifier: 'id',
+      dataToProcess: 'all',
+      dataFileUrl: `https://${marker}.example/a.csv`,
+      nowMs: api.clock.nowMs,
+    },
+    BY_TEST,
+  );
   await insertImportProblems(api.database, imported, [
     {
       severity: 'error',

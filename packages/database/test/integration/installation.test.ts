@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { agreeOnShardCount } from '../../src/installation.ts';
+import { createDatabase } from '../../src/connection.ts';
+import { agreeOnShardCount, joinInstallation } from '../../src/installation.ts';
 import { createTestDatabase } from '../../src/testing.ts';
 
 test('the first process decides the number of shards, and one with another number does not start', async () => {
@@ -10,4 +11,19 @@ test('the first process decides the number of shards, and one with another numbe
     message: expect.stringContaining('made with 4'),
   });
   await expect(agreeOnShardCount(database, 4)).resolves.toBeUndefined();
+});
+
+test('a process that is started while Postgres is away is told which setting to look at', async () => {
+  const database = createDatabase({
+    // Nothing can listen on port 0.
+    url: 'postgres://sluice@127.0.0.1:0/sluice',
+    poolMax: 1,
+    applicationName: 'started too early',
+    onError: () => {},
+  });
+  await expect(joinInstallation(database, 4)).rejects.toMatchObject({
+    code: 'DATABASE_UNAVAILABLE',
+    message: expect.stringMatching(/DATABASE_URL.*127\.0\.0\.1/),
+  });
+  await database.destroy();
 });

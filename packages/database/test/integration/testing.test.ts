@@ -1,5 +1,11 @@
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { sql } from 'kysely';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createTestDatabase } from '@sluice/database/testing';
 
 test('each test database is migrated, and what is written to one is not in another', async () => {
@@ -17,4 +23,14 @@ test('a client that a test forgets to close is named', async () => {
   client.on('error', () => {});
   await client.connect();
   await expect(forgetful.drop()).rejects.toThrow('forgotten');
+});
+
+test('the command that opens kept databases makes none where a folder holds none', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-nothing-kept-'));
+  onTestFinished(() => rm(directory, { recursive: true }));
+  const script = new URL('../../../../scripts/open-test-database.ts', import.meta.url);
+  await expect(
+    promisify(execFile)(process.execPath, [fileURLToPath(script), directory]),
+  ).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('holds no databases') });
+  expect(await readdir(directory)).toEqual([]);
 });

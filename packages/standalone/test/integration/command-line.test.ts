@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { DEMO } from '@sluice/database/seed-demo';
+import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
 
@@ -20,6 +21,7 @@ const environment = () => ({
   PATH: process.env['PATH'],
   SLUICE_API_URL: fleet.api.url,
   SLUICE_INTAKE_URL: fleet.intake.url,
+  DATABASE_URL: fleet.databaseUrl,
 });
 
 async function sluice(...words: string[]) {
@@ -79,6 +81,12 @@ test('status tells who runs and exits 1 where somebody does not', async () => {
   const one = await sluice('--json', 'status', '--worker-url', 'http://127.0.0.1:1');
   expect(one.exitCode).toBe(1);
   expect(JSON.parse(one.output)).toMatchObject({ ready: false });
+});
+
+test('a write key that is not in force ends send with what to look at', async () => {
+  const { exitCode, errors } = await sluice('send', '--count', '1', '--write-key', 'nobody');
+  expect(exitCode).toBe(1);
+  expect(errors).toContain('does not know the write key; is --write-key (SLUICE_WRITE_KEY) right?');
 });
 
 test('send sends what it says; tail, trace and issues show it', async () => {
@@ -151,6 +159,72 @@ test('keys are made, listed without their secret, and revoked', async () => {
   expect(listed.output).toContain('From a shell');
   expect(listed.output).not.toContain(secret);
   expect((await sluice('keys', 'revoke', String(credential.id))).exitCode).toBe(0);
+});
+
+test('a service account is made with a role', async () => {
+  const make = (...more: string[]) =>
+    sluice('--json', 'keys', 'make', 'service_account', 'Finance', ...more);
+  const made = await make('--role', 'billing_admin');
+  expect(made.exitCode, made.errors).toBe(0);
+  const { rows } = await sql<{ role: string }>`
+    select role from service_accounts where name = 'Finance'`.execute(fleet.database);
+  expect(rows).toEqual([{ role: 'billing_admin' }]);
+  const wrong = await make('--role', 'king');
+  expect(wrong.exitCode).toBe(1);
+  expect(wrong.errors).toContain('Allowed choices are account_admin, billing_admin, member');
+});
+
+test('a purchase that was set aside is listed, released once, and taken up by a worker', async () => {
+  const accountId = DEMO.accountId;
+  const content = { type: 'addons', skus: ['a'], contact: { name: 'a', email: 'a@example.com' } };
+  await sql`
+    insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, created_at, review_reason)
+    values (${accountId}, 'run_aside', 'addons', 'addons', 'card', '', ${JSON.stringify(content)},
+            '{"actor": {"type": "system"}}', '2026-03-01T00:00:00Z', 'paid after it was declined')`.execute(
+    fleet.database,
+  );
+  const listed = await sluice('--json', 'purchases', 'list');
+  expect(JSON.parse(listed.output)).toMatchObject([
+    {
+      accountId,
+      runId: 'run_aside',
+      status: 'pending',
+      reviewReason: 'paid after it was declined',
+    },
+  ]);
+  expect((await sluice('purchases', 'list')).output).toMatch(
+    /^run_aside {2}account \d+ {2}addons {2}pending .* paid after it was declined\n$/,
+  );
+  const released = await sluice('purchases', 'release', 'run_aside');
+  expect(released).toMatchObject({ exitCode: 0, errors: '' });
+  expect(released.output).toContain('goes on');
+  // Each claim takes the next fence.
+  await vi.waitFor(async () => {
+    const { rows } = await sql<{ fence: number }>`
+      select fence::int from runs where run_id = 'run_aside'`.execute(fleet.database);
+    expect(rows[0]?.fence).toBeGreaterThan(0);
+  }, WAIT);
+  const { rows } = await sql<{ action: string; changes: unknown }>`
+    select action, changes from audit_logs where account_id = ${accountId} and run_id = 'run_aside'
+     order by audit_log_id limit 1`.execute(fleet.database);
+  expect(rows).toEqual([
+    {
+      action: 'updated',
+      changes: [
+        {
+          attribute: 'review_reason',
+          from: 'paid after it was declined',
+          to: null,
+          redacted: false,
+        },
+      ],
+    },
+  ]);
+
+  const again = await sluice('purchases', 'release', 'run_aside');
+  expect(again).toMatchObject({ exitCode: 1, output: '' });
+  expect(again.errors).toContain('no purchase run_aside is set aside');
+  expect(JSON.parse((await sluice('--json', 'purchases', 'list')).output)).toEqual([]);
 });
 
 test('a replay counts before it sends', async () => {

@@ -70,6 +70,18 @@ describe('compose.yaml and the manifests', () => {
     expect(used.filter((name) => !known.has(name))).toEqual([]);
   });
 
+  test('run in an image that may write where the settings of its services would by themselves', async () => {
+    const readme = await readFile(join(ROOT, 'README.md'), 'utf8');
+    const written = [...readme.matchAll(/^\| `([A-Z_]+)` \| \w+ \| `\.sluice\//gm)];
+    expect(written.length).toBeGreaterThan(1);
+    const dockerfile = await read('Dockerfile');
+    const owned = /chown node:node (.+)/.exec(dockerfile)?.[1]?.split(' ');
+    for (const [, name = ''] of written) {
+      const folder = new RegExp(`\\b${name}=(\\S+)`).exec(dockerfile)?.[1];
+      expect(owned, name).toContain(folder);
+    }
+  });
+
   test('run programs that there are', async () => {
     const compose = parse(await read('compose.yaml'), { merge: true }) as {
       services: Record<string, { image: string; command: string }>;

@@ -1,20 +1,38 @@
 /** One event's way as one trace: through the processes that operators run, to a collector that really listens. */
-import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import {
+  createServer,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
 import { DEMO } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startCollectorUnderTest, type CollectedSpan } from '@sluice/platform/collector-under-test';
+import {
+  startCollectorUnderTest,
+  type CollectedSpan,
+  type CollectorUnderTest,
+} from '@sluice/platform/collector-under-test';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
 import { testRedisUrl } from '@sluice/platform/testing';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf, startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
 
-const SENDER = { traceId: '0af7651916cd43dd8448eb211c80319c', spanId: 'b7ad6b7169203331' };
 /** Processes start slowly on a machine that is shared. */
 const SLOW = { timeout: 120_000 };
-const TRACEPARENT = `00-${SENDER.traceId}-${SENDER.spanId}-01`;
+
+/** Somebody who traces, outside: a trace of its own each time. */
+function newSender() {
+  const traceId = randomBytes(16).toString('hex');
+  const spanId = randomBytes(8).toString('hex');
+  return { traceId, spanId, traceparent: `00-${traceId}-${spanId}-01` };
+}
 
 /** A process that so much as asks for OpenTelemetry’s SDK ends; prom-client has its API along, which does nothing. */
 const NO_OPEN_TELEMETRY = `--import=data:text/javascript,${encodeURIComponent(`
@@ -27,125 +45,417 @@ const NO_OPEN_TELEMETRY = `--import=data:text/javascript,${encodeURIComponent(`
     },
   });`)}`;
 
-async function startEndpoint() {
+interface Endpoint {
+  readonly requests: IncomingHttpHeaders[];
+  readonly url: string;
+  close(): void;
+}
+
+async function startEndpoint(): Promise<Endpoint> {
   const requests: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
     requests.push(request.headers);
     request.resume().on('end', () => response.end());
   });
   await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  return { requests, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` };
+  const { port } = server.address() as AddressInfo;
+  return { requests, url: `http://127.0.0.1:${port}/hook`, close: () => void server.close() };
 }
 
-async function startTraced(more: Readonly<Record<string, string>>): Promise<Fleet> {
-  const fleet = await startFleet('redis', more);
-  onTestFinished(() => fleet.close());
-  return fleet;
-}
-
-/** Tells of Ada, whose leaving is reported to the endpoint. */
-async function tellOf(fleet: Fleet, endpoint: string, headers: Record<string, string>) {
-  const made = await fetch(`${fleet.api.url}/v1/reporting_webhooks`, {
+/** A call of the app API or, with a token, of an account's. */
+const callApi = (fleet: Fleet, path: string, body: object | FormData, headers: object = {}) =>
+  fetch(`${fleet.api.url}${path}`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${DEMO.appKey}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ name: 'traced', endpoint, events: ['customer_unsubscribed'] }),
+    headers: {
+      authorization: `Bearer ${DEMO.appKey}`,
+      ...(!(body instanceof FormData) && { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    body: body instanceof FormData ? body : JSON.stringify(body),
   });
+
+/** Has people's leaving reported to the endpoint. @returns the webhook's id. */
+async function addWebhook(fleet: Fleet, endpoint: Endpoint): Promise<number> {
+  const body = { name: 'traced', endpoint: endpoint.url, events: ['customer_unsubscribed'] };
+  const made = await callApi(fleet, '/v1/reporting_webhooks', body);
   expect(made.status).toBe(200);
-  const identified = await identify(fleet, headers);
-  expect(identified).toBe(200);
+  return ((await made.json()) as { id: number }).id;
 }
 
-async function identify(fleet: Fleet, headers: Record<string, string>): Promise<number> {
-  const key = Buffer.from(`${DEMO.writeKey}:`).toString('base64');
+const WRITE_KEY = `Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}`;
+const leaving = (userId: string) => ({
+  userId,
+  traits: { email: `${userId}@example.com`, unsubscribed: true },
+});
+
+async function identify(
+  fleet: Fleet,
+  userId: string,
+  headers: Record<string, string> = {},
+): Promise<number> {
   const { status } = await fetch(`${fleet.intake.url}/v1/identify`, {
     method: 'POST',
-    headers: { authorization: `Basic ${key}`, 'x-strict-mode': '1', ...headers },
-    body: JSON.stringify({
-      userId: 'ada',
-      traits: { email: 'ada@example.com', unsubscribed: true },
-    }),
+    headers: { authorization: WRITE_KEY, 'x-strict-mode': '1', ...headers },
+    body: JSON.stringify(leaving(userId)),
   });
   return status;
 }
 
-test(
-  'one call is one trace, from its sender to the endpoint that is told of it',
-  SLOW,
-  async () => {
-    const collector = await startCollectorUnderTest();
-    onTestFinished(() => collector.close());
-    const endpoint = await startEndpoint();
-    const fleet = await startTraced({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
-    await tellOf(fleet, endpoint.url, { traceparent: TRACEPARENT });
+describe('with a collector', () => {
+  let collector: CollectorUnderTest;
+  let endpoint: Endpoint;
+  let fleet: Fleet;
+  let webhookId: number;
+  let simulator: Simulator;
 
-    const path = [
-      'intake pipelines.identify',
-      'commit envelope',
-      'process envelope',
-      'deliver webhook',
-    ];
-    const spans = await vi.waitFor(() => {
-      const found = path.map((name) => collector.spans.filter((span) => span.name === name));
-      expect(found.map(({ length }) => length)).toEqual([1, 1, 1, 1]);
-      return found.flat();
+  beforeAll(async () => {
+    [collector, endpoint, simulator] = await Promise.all([
+      startCollectorUnderTest(),
+      startEndpoint(),
+      startSimulator({
+        host: '127.0.0.1',
+        port: 0,
+        webhookSecret: 'whsec_of_this_test',
+        catalogue: readCatalogue(undefined),
+        now: Date.now,
+        random: Math.random,
+      }),
+    ]);
+    fleet = await startFleet('redis', {
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      SIMULATOR_URL: `http://127.0.0.1:${simulator.port}`,
+    });
+    webhookId = await addWebhook(fleet, endpoint);
+  }, SLOW.timeout);
+
+  afterAll(async () => {
+    await fleet.close();
+    await simulator.close();
+    endpoint.close();
+    collector.close();
+  });
+
+  /** The spans of a trace by name, as soon as there are so many of each. */
+  const spansOf = (traceId: string, counts: Readonly<Record<string, number>>) =>
+    vi.waitFor(() => {
+      const spans = collector.spans.filter((span) => span.traceId === traceId);
+      const byName = Map.groupBy(spans, ({ name }) => name);
+      const found = [...byName].map(([name, { length }]) => [name, length]);
+      expect(Object.fromEntries(found)).toEqual(counts);
+      return (name: string): CollectedSpan[] => byName.get(name) ?? [];
     }, WAIT);
-    expect(spans.map(({ traceId }) => traceId)).toEqual(path.map(() => SENDER.traceId));
-    expect(spans.map(({ parentSpanId }) => parentSpanId)).toEqual([
-      SENDER.spanId,
-      ...spans.slice(0, -1).map(({ spanId }) => spanId),
-    ]);
-    expect(spans.map(({ service }) => service)).toEqual([
-      'sluice-intake',
-      'sluice-intake',
-      'sluice-worker',
-      'sluice-worker',
-    ]);
-    const [call, commit, processing, delivery] = spans as [
-      CollectedSpan,
-      CollectedSpan,
-      CollectedSpan,
-      CollectedSpan,
-    ];
-    expect(call.attributes).toMatchObject({ 'sluice.outcome': 'accepted' });
-    expect(commit.attributes['sluice.envelope_id']).toBe(
-      processing.attributes['sluice.envelope_id'],
-    );
-    expect(processing).toMatchObject({
-      attributes: { 'sluice.outcome': 'applied', 'sluice.operations': 1 },
-      events: ['reports logged'],
+
+  test(
+    'one call is one trace, from its sender to the endpoint that is told of it',
+    SLOW,
+    async () => {
+      const sender = newSender();
+      const { traceparent } = sender;
+      expect(await identify(fleet, 'ada', { traceparent })).toBe(200);
+      const path = ['POST /v1/identify', 'send events', 'process events', 'POST {endpoint}'];
+      const named = await spansOf(
+        sender.traceId,
+        Object.fromEntries(path.map((name) => [name, 1])),
+      );
+      const spans = path.flatMap(named);
+      expect(spans.map(({ parentSpanId }) => parentSpanId)).toEqual([
+        sender.spanId,
+        ...spans.slice(0, -1).map(({ spanId }) => spanId),
+      ]);
+      expect(spans.map(({ service }) => service)).toEqual([
+        'sluice-intake',
+        'sluice-intake',
+        'sluice-worker',
+        'sluice-worker',
+      ]);
+      const [call, commit, processing, delivery] = spans;
+      expect(call?.attributes).toMatchObject({
+        'http.request.method': 'POST',
+        'http.route': '/v1/identify',
+        'http.response.status_code': 200,
+        'sluice.outcome': 'accepted',
+      });
+      expect(commit?.attributes['messaging.message.id']).toBe(
+        processing?.attributes['messaging.message.id'],
+      );
+      expect(processing).toMatchObject({
+        attributes: { 'sluice.outcome': 'applied', 'sluice.operations': 1 },
+        events: ['reports logged'],
+      });
+      expect(delivery?.attributes).toMatchObject({
+        'sluice.outcome': 'delivered',
+        'http.response.status_code': 200,
+        'sluice.event_type': 'customer_unsubscribed',
+      });
+      // The endpoint can go on with the trace; what is signed is beside it.
+      expect(endpoint.requests).toHaveLength(1);
+      expect(endpoint.requests[0]).toMatchObject({
+        traceparent: `00-${sender.traceId}-${delivery?.spanId}-01`,
+        'x-svc-signature': expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+      });
+    },
+  );
+
+  test(
+    'a stream is one trace, from its head to the deliveries of all that it brought',
+    SLOW,
+    async () => {
+      const sender = newSender();
+      const lines = ['grace', 'alan'].map((id) =>
+        JSON.stringify({ type: 'identify', ...leaving(id) }),
+      );
+      const answer = await fetch(`${fleet.intake.url}/v1/stream?id=of-this-test`, {
+        method: 'POST',
+        headers: { authorization: WRITE_KEY, traceparent: sender.traceparent },
+        body: [...lines, 'no JSON'].join('\n'),
+      });
+      expect(await answer.text()).toContain('"end":"complete"');
+      const spans = await vi.waitFor(() => {
+        const found = collector.spans.filter(({ traceId }) => traceId === sender.traceId);
+        expect(found.filter(({ name }) => name === 'POST {endpoint}')).toHaveLength(2);
+        expect(found.some(({ name }) => name === 'POST /v1/stream')).toBe(true);
+        return found;
+      }, WAIT);
+      const parentOf = ({ parentSpanId }: CollectedSpan) =>
+        spans.find(({ spanId }) => spanId === parentSpanId);
+      for (const delivery of spans.filter(({ name }) => name === 'POST {endpoint}')) {
+        const way: string[] = [];
+        for (let at = parentOf(delivery); at; at = parentOf(at)) way.push(at.name);
+        expect(way).toEqual(['process events', 'send events', 'POST /v1/stream']);
+      }
+      expect(spans.find(({ name }) => name === 'POST /v1/stream')).toMatchObject({
+        parentSpanId: sender.spanId,
+        isFailed: false,
+        attributes: {
+          'http.route': '/v1/stream',
+          'http.response.status_code': 200,
+          'sluice.outcome': 'complete',
+          'sluice.lines': 3,
+          'sluice.refused_lines': 1,
+        },
+      });
+    },
+  );
+
+  test('a stream that is refused, and one whose sender goes away, end as such', SLOW, async () => {
+    const refused = newSender();
+    const { status } = await fetch(`${fleet.intake.url}/v1/stream`, {
+      method: 'POST',
+      headers: { traceparent: refused.traceparent },
+      body: '{}',
     });
-    expect(delivery.attributes).toMatchObject({
-      'sluice.outcome': 'delivered',
-      'http.response.status_code': 200,
-      'sluice.event_type': 'customer_unsubscribed',
+    expect(status).toBe(401);
+    const cut = newSender();
+    const request = httpRequest(`${fleet.intake.url}/v1/stream`, {
+      method: 'POST',
+      headers: { authorization: WRITE_KEY, traceparent: cut.traceparent },
     });
-    // The endpoint can go on with the trace; what is signed is beside it.
-    expect(endpoint.requests).toHaveLength(1);
-    expect(endpoint.requests[0]).toMatchObject({
-      traceparent: `00-${SENDER.traceId}-${delivery.spanId}-01`,
-      'x-svc-signature': expect.stringMatching(/^[0-9a-f]{64}$/) as string,
+    request
+      .on('error', () => undefined)
+      .write(`${JSON.stringify({ type: 'identify', ...leaving('emmy') })}\n`);
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    await once(response, 'data');
+    response.on('error', () => undefined);
+    request.destroy();
+    const [first] = (await spansOf(refused.traceId, { 'POST /v1/stream': 1 }))('POST /v1/stream');
+    expect(first).toMatchObject({
+      attributes: { 'http.response.status_code': 401 },
+      isFailed: false,
     });
-    for (const secret of ['ada', DEMO.writeKey, DEMO.signingKey, endpoint.url])
+    const ended = await vi.waitFor(() => {
+      const found = collector.spans.find(
+        ({ traceId, name }) => traceId === cut.traceId && name === 'POST /v1/stream',
+      );
+      expect(found).toBeDefined();
+      return found;
+    }, WAIT);
+    expect(ended).toMatchObject({
+      attributes: { 'sluice.outcome': 'cut', 'error.type': 'cut', 'sluice.lines': 1 },
+      isFailed: true,
+    });
+  });
+
+  test(
+    'an import goes on with the call that asked for it, and its batches claim what they write with their place',
+    SLOW,
+    async () => {
+      const sender = newSender();
+      const form = new FormData();
+      for (const [name, value] of Object.entries({
+        name: 'old ones',
+        type: 'event',
+        identifier: 'id',
+      }))
+        form.append(name, value);
+      const rows = ['_svc_name,_svc_customer_id', 'bought,ada', 'bought,nobody'];
+      form.append('file', new Blob([rows.join('\n')]), 'events.csv');
+      const { traceparent } = sender;
+      const answer = await callApi(fleet, '/v1/imports', form, { traceparent });
+      expect(answer.status).toBe(200);
+      const named = await spansOf(sender.traceId, {
+        'POST /v1/imports': 1,
+        'import file': 1,
+        'import rows': 1,
+      });
+      const spans = ['POST /v1/imports', 'import file', 'import rows'].flatMap(named);
+      expect(spans.map(({ parentSpanId }) => parentSpanId)).toEqual([
+        sender.spanId,
+        spans[0]?.spanId,
+        spans[1]?.spanId,
+      ]);
+      expect(spans.map(({ service }) => service)).toEqual([
+        'sluice-api',
+        'sluice-worker',
+        'sluice-worker',
+      ]);
+      expect(spans[1]?.attributes).toMatchObject({ 'sluice.state': 'imported' });
+      expect(spans[2]?.attributes).toMatchObject({ 'sluice.rows': 2, 'sluice.outcome': 'written' });
+      const { rows: claims } = await sql<{ traceparent: string }>`
+      select traceparent from envelopes where envelope_id like 'import-%'`.execute(fleet.database);
+      expect(claims).toEqual([{ traceparent: `00-${sender.traceId}-${spans[2]?.spanId}-01` }]);
+    },
+  );
+
+  test(
+    'what a replay sends goes on with the call that asked for it, and names where it was from',
+    SLOW,
+    async () => {
+      const [first, second] = [newSender(), newSender()];
+      expect(await identify(fleet, 'rosalind', { traceparent: first.traceparent })).toBe(200);
+      const path = ['POST /v1/identify', 'send events', 'process events', 'POST {endpoint}'];
+      const before = await spansOf(
+        first.traceId,
+        Object.fromEntries(path.map((name) => [name, 1])),
+      );
+      const route = '/v1/reporting_webhooks/:webhook_id/replays';
+      await vi.waitFor(async () => {
+        // What is on its way is no part of a replay until its end is recorded.
+        const body = { person: { id: 'rosalind' }, dry_run: true };
+        const planned = await callApi(fleet, `/v1/reporting_webhooks/${webhookId}/replays`, body);
+        expect(await planned.json()).toMatchObject({ count: 1 });
+      }, WAIT);
+      const asked = await callApi(
+        fleet,
+        `/v1/reporting_webhooks/${webhookId}/replays`,
+        { person: { id: 'rosalind' } },
+        { traceparent: second.traceparent },
+      );
+      expect(asked.status).toBe(200);
+      const after = await spansOf(second.traceId, { [`POST ${route}`]: 1, 'POST {endpoint}': 1 });
+      const [call] = after(`POST ${route}`);
+      const [sent] = after('POST {endpoint}');
+      const [original] = before('POST {endpoint}');
+      expect(sent).toMatchObject({
+        parentSpanId: call?.spanId,
+        links: [before('process events')[0]?.spanId],
+        attributes: {
+          'sluice.replay_id': expect.any(Number) as number,
+          'sluice.sequence': original?.attributes['sluice.sequence'] as number,
+          'sluice.event_id': original?.attributes['sluice.event_id'] as string,
+        },
+      });
+      expect(endpoint.requests.at(-1)).toMatchObject({
+        traceparent: `00-${second.traceId}-${sent?.spanId}-01`,
+      });
+    },
+  );
+
+  test(
+    'requests of the payment vendor are children of the call that needs them',
+    SLOW,
+    async () => {
+      const sender = newSender();
+      const body = JSON.stringify({ payment_method_id: 'pm_card_visa' });
+      const path = `/v1/accounts/${DEMO.invoicedAccountId}/billing/payment_method/default`;
+      // The body comes when the head has been taken: it is read in a turn of its own.
+      const request = httpRequest(`${fleet.api.url}${path}`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${DEMO.invoicedAccountToken}`,
+          traceparent: sender.traceparent,
+          'content-type': 'application/json',
+          'content-length': body.length,
+          expect: '100-continue',
+        },
+      });
+      await once(request, 'continue');
+      request.end(body);
+      const [{ statusCode: status }] = (await once(request, 'response')) as [IncomingMessage];
+      expect(status).toBe(204);
+      const found = await vi.waitFor(() => {
+        const spans = collector.spans.filter(({ traceId }) => traceId === sender.traceId);
+        const server = spans.find(({ parentSpanId }) => parentSpanId === sender.spanId);
+        expect(server?.attributes).toMatchObject({ 'http.response.status_code': 204 });
+        return { server, others: spans.filter((span) => span !== server) };
+      }, WAIT);
+      expect(found.others.map(({ name }) => name)).toContain('POST /v1/customers');
+      expect(found.others.map(({ name }) => name)).toContain('POST /v1/customers/{id}');
+      for (const span of found.others) {
+        expect(span.parentSpanId).toBe(found.server?.spanId);
+        expect(span.attributes).toMatchObject({
+          'server.address': '127.0.0.1',
+          'http.response.status_code': 200,
+        });
+      }
+    },
+  );
+
+  test('what the API refuses is traced with its status, probes are not', SLOW, async () => {
+    const [refused, unknown, probe] = [newSender(), newSender(), newSender()];
+    const ask = (path: string, traceparent: string) =>
+      fetch(`${fleet.api.url}${path}`, { headers: { traceparent } });
+    await ask('/readyz', probe.traceparent);
+    await ask('/v1/customers/ada%40example.com/attributes', refused.traceparent);
+    await ask('/ada', unknown.traceparent);
+    const route = '/v1/customers/:identifier/attributes';
+    const [first] = (await spansOf(refused.traceId, { [`GET ${route}`]: 1 }))(`GET ${route}`);
+    expect(first?.attributes).toMatchObject({ 'http.response.status_code': 401 });
+    const [second] = (await spansOf(unknown.traceId, { GET: 1 }))('GET');
+    expect(second?.attributes).toMatchObject({ 'http.response.status_code': 404 });
+    expect(collector.spans.some(({ traceId }) => traceId === probe.traceId)).toBe(false);
+  });
+
+  test('of all that was sent so far no person, credential or address has reached the collector', () => {
+    const people = ['ada', 'grace', 'alan', 'emmy', 'rosalind', 'example.com'];
+    const credentials = [DEMO.writeKey, DEMO.signingKey, DEMO.appKey, DEMO.invoicedAccountToken];
+    expect(collector.spans.length).toBeGreaterThan(20);
+    for (const secret of [...people, ...credentials, endpoint.url])
       expect(collector.text()).not.toContain(secret);
-  },
-);
+  });
+});
 
 test(
   'without a collector nothing of OpenTelemetry is loaded, and envelopes are as they were before',
   SLOW,
   async () => {
     const endpoint = await startEndpoint();
-    const fleet = await startTraced({ NODE_OPTIONS: NO_OPEN_TELEMETRY });
-    await tellOf(fleet, endpoint.url, { traceparent: TRACEPARENT });
+    onTestFinished(() => endpoint.close());
+    const fleet = await startFleet('redis', { NODE_OPTIONS: NO_OPEN_TELEMETRY });
+    onTestFinished(() => fleet.close());
+    const { traceparent } = newSender();
+    await addWebhook(fleet, endpoint);
+    expect(await identify(fleet, 'ada', { traceparent })).toBe(200);
     await vi.waitFor(() => expect(endpoint.requests).toHaveLength(1), WAIT);
     expect(endpoint.requests[0]).not.toHaveProperty('traceparent');
     const { rows } = await sql<{ traceparent: string | null }>`
     select traceparent from envelopes`.execute(fleet.database);
     expect(rows).toEqual([{ traceparent: null }]);
 
+    const file = {
+      name: 'a',
+      type: 'event',
+      identifier: 'id',
+      data_file_url: 'https://localhost/',
+    };
+    expect((await callApi(fleet, '/v1/imports', { import: file }, { traceparent })).status).toBe(
+      200,
+    );
+    const { rows: imports } = await sql<{ traceparent: string | null }>`
+    select traceparent from imports`.execute(fleet.database);
+    expect(imports).toEqual([{ traceparent: null }]);
+
     await fleet.worker.kill('SIGTERM');
-    expect(await identify(fleet, { traceparent: TRACEPARENT })).toBe(200);
+    expect(await identify(fleet, 'ada', { traceparent })).toBe(200);
     const redis = new Redis(testRedisUrl());
     onTestFinished(() => redis.disconnect());
     const queued = await readQueued(redis, fleet.queuePrefix);
@@ -156,11 +466,11 @@ test(
   },
 );
 
-test(
-  'the same process with a collector does not start where it must not be loaded',
+test.each(['intake', 'api', 'worker'])(
+  'with a collector, %s does not start where nothing of it must be loaded',
   SLOW,
-  async () => {
-    const start = startServiceUnderTest(mainOf('worker'), {
+  async (service) => {
+    const start = startServiceUnderTest(mainOf(service), {
       DATABASE_URL: (await createTestDatabase()).url,
       NODE_OPTIONS: NO_OPEN_TELEMETRY,
       OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',

@@ -5,7 +5,7 @@ import { createTestDatabase } from '@sluice/database/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createHttpClient } from '../../src/http-client.ts';
 import type { HttpOutcome } from '../../src/http-outcome.ts';
-import { createLaneStore } from '../../src/lane-store.ts';
+import { createLaneStore, type LaneStore } from '../../src/lane-store.ts';
 import { LanesInHand } from '../../src/lanes-in-hand.ts';
 import { answer, startReceiver } from '../receiver.ts';
 import {
@@ -181,6 +181,32 @@ describe('a healthy lane', () => {
     for (const lane of await world.log(1)) expect(inHand.tell(lane)).toBe(false);
   });
 
+  test('is all that a wake-up of its lane needs, in the same process', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    const gate = createGate();
+    world.behave = async () => {
+      await gate.opened;
+      return OK;
+    };
+    const inHand = new LanesInHand();
+    const delivering = world.deliver({ inHand });
+    await until(() => world.sent.length === 1);
+    await world.log(2);
+    const store: LaneStore = {
+      ...createLaneStore(database, () => world.nowMs),
+      claim: () => Promise.reject(new Error('nobody should ask')),
+      find: () => Promise.reject(new Error('nobody should ask')),
+    };
+    expect(await world.deliver({ inHand, store })).toEqual({ outcome: 'held' });
+    gate.open();
+    // What was logged meanwhile is not forgotten.
+    const outcome = await delivering;
+    if (outcome.outcome === 'more') await world.deliverAll({ inHand });
+    else expect(outcome).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(eventIds(1, 3));
+  });
+
   test('what is logged while it gives its lane back is sent: by itself, or it is woken', async () => {
     const world = await createLaneWorld(database);
     await world.log(1);
@@ -211,6 +237,26 @@ describe('a healthy lane', () => {
 });
 
 describe('a failing lane', () => {
+  test('is kept and given back in one, where nothing else is under way', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    world.behave = () => status(500);
+    const store = createLaneStore(database, () => world.nowMs);
+    const kept: boolean[] = [];
+    await world.deliver({
+      store: {
+        ...store,
+        keep(report) {
+          kept.push(report.progress.isLast);
+          return store.keep(report);
+        },
+      },
+    });
+    expect(kept).toEqual([true]);
+    expect(await world.attempts(1)).toHaveLength(1);
+    expect(await world.lane()).toMatchObject({ state: 'failing', isHeld: false });
+  });
+
   test('holds back everything, probes alone at the exact times, and resumes in order', async () => {
     const world = await createLaneWorld(database);
     await world.log(3);

@@ -1,5 +1,6 @@
-import { insertImport, type ImportState } from '@sluice/database/imports';
-import { createTestDatabase } from '@sluice/database/testing';
+import { insertImport } from '@sluice/database/import-changes';
+import type { ImportState } from '@sluice/database/imports';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { forgetOldRecords } from '../../src/forget-old-records.ts';
@@ -15,16 +16,26 @@ test('what is older than its retention goes, whatever its number; what is younge
     from generate_series(1, 6000) n, unnest(array['2026-01-29', '2026-01-30']) day`.execute(
     database,
   );
+  await sql`insert into accounts (account_id, name) values (1, 'A') on conflict do nothing`.execute(
+    database,
+  );
+  await sql`
+    insert into environments (account_id, environment_id, name, webhook_signing_key)
+    values (1, 1, 'E', 'k') on conflict do nothing`.execute(database);
   const made = async (state: ImportState, ageDays: number): Promise<number> => {
-    const { importId } = await insertImport(database, {
-      environmentId: 1,
-      name: state,
-      description: null,
-      identifier: 'id',
-      dataToProcess: 'all',
-      dataFileUrl: null,
-      nowMs: NOW_MS - ageDays * DAY_MS,
-    });
+    const { importId } = await insertImport(
+      database,
+      {
+        environmentId: 1,
+        name: state,
+        description: null,
+        identifier: 'id',
+        dataToProcess: 'all',
+        dataFileUrl: null,
+        nowMs: NOW_MS - ageDays * DAY_MS,
+      },
+      BY_TEST,
+    );
     await sql`update imports set state = ${state} where import_id = ${importId}`.execute(database);
     return importId;
   };

@@ -2,9 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { appendImportChunk } from '@sluice/database/import-chunks';
-import { findImport, finishUpload, insertImport } from '@sluice/database/imports';
+import { insertImport } from '@sluice/database/import-changes';
+import { findImport, finishUpload } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
-import { createTestDatabase } from '@sluice/database/testing';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { identify } from '@sluice/domain/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { migrateQueues } from '@sluice/platform/queue';
@@ -31,15 +32,25 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
     { database, numbers: new NumberStock(), newId, now: Date.now },
     { id: newId(), operations: Array.from({ length: 100 }, (_, n) => identify(`id:p-${n}`)) },
   );
-  const made = await insertImport(database, {
-    environmentId: 1,
-    name: 'large',
-    description: null,
-    identifier: 'id',
-    dataToProcess: 'all',
-    dataFileUrl: null,
-    nowMs: Date.now(),
-  });
+  await sql`insert into accounts (account_id, name) values (1, 'A') on conflict do nothing`.execute(
+    database,
+  );
+  await sql`
+    insert into environments (account_id, environment_id, name, webhook_signing_key)
+    values (1, 1, 'E', 'k') on conflict do nothing`.execute(database);
+  const made = await insertImport(
+    database,
+    {
+      environmentId: 1,
+      name: 'large',
+      description: null,
+      identifier: 'id',
+      dataToProcess: 'all',
+      dataFileUrl: null,
+      nowMs: Date.now(),
+    },
+    BY_TEST,
+  );
   const keep = (text: string) =>
     appendImportChunk(database, made, 0, Buffer.from(text), 0, Date.now());
   await keep('_svc_name,_svc_customer_id,note,payload\n');

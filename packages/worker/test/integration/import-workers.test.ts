@@ -1,5 +1,8 @@
-/** A worker at an import dies, is slow, is told to stop or finds it cancelled: every row once, none after. */
-import { cancelImport, claimImport } from '@sluice/database/imports';
+/** A worker at an import { BY_TEST } from '@sluice/database/testing';
+import dies, is slow, is told to stop or finds it cancelled: every row once, none after. */
+import { cancelImport } from '@sluice/database/import-changes';
+import { BY_TEST } from '@sluice/database/testing';
+import { claimImport } from '@sluice/database/imports';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { ImportsWorld, LEASE_MS } from './imports-world.ts';
@@ -86,13 +89,13 @@ describe('a worker', () => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());
     await world.run({ stopping: AbortSignal.abort() });
-    expect(await cancelImport(world.database, key, world.nowMs)).toMatchObject({
+    expect(await cancelImport(world.database, key, BY_TEST, world.nowMs)).toMatchObject({
       state: 'canceled',
     });
     world.nowMs += 1;
     expect(await world.run()).toBe(false);
     expect(await world.events()).toHaveLength(1_000);
     expect(await world.chunkCount()).toBe(0);
-    expect(await cancelImport(world.database, key, world.nowMs)).toBeUndefined();
+    expect(await cancelImport(world.database, key, BY_TEST, world.nowMs)).toBeUndefined();
   });
 });

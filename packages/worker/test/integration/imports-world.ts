@@ -3,15 +3,10 @@ import { Readable } from 'node:stream';
 import type { Database } from '@sluice/database/connection';
 import { appendImportChunk } from '@sluice/database/import-chunks';
 import { listImportProblems } from '@sluice/database/import-problems';
-import {
-  findImport,
-  finishUpload,
-  insertImport,
-  type ImportKey,
-  type NewImport,
-} from '@sluice/database/imports';
+import { insertImport, type NewImport } from '@sluice/database/import-changes';
+import { findImport, finishUpload, type ImportKey } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
-import { createTestDatabase } from '@sluice/database/testing';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
 import { identify } from '@sluice/domain/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
@@ -62,16 +57,20 @@ export class ImportsWorld {
   }
 
   insert(more: Partial<NewImport> = {}): Promise<ImportKey> {
-    return insertImport(this.database, {
-      environmentId: 1,
-      name: 'test',
-      description: null,
-      identifier: 'id',
-      dataToProcess: 'all',
-      dataFileUrl: null,
-      nowMs: this.nowMs,
-      ...more,
-    });
+    return insertImport(
+      this.database,
+      {
+        environmentId: 1,
+        name: 'test',
+        description: null,
+        identifier: 'id',
+        dataToProcess: 'all',
+        dataFileUrl: null,
+        nowMs: this.nowMs,
+        ...more,
+      },
+      BY_TEST,
+    );
   }
 
   async upload(text: string, more: Partial<NewImport> = {}): Promise<ImportKey> {

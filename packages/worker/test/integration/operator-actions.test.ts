@@ -3,7 +3,7 @@ import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/deliveries';
 import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
-import { createTestDatabase } from '@sluice/database/testing';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { updateWebhook } from '@sluice/database/webhooks';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -35,7 +35,7 @@ async function createFailingLane(): Promise<LaneWorld> {
   return world;
 }
 const skip = (world: LaneWorld, sequence = 2) =>
-  skipHead(database, world.key, { sequence, note: 'by a test' }, world.nowMs);
+  skipHead(database, world.key, { sequence, note: 'by a test' }, BY_TEST, world.nowMs);
 const statesOf = async (world: LaneWorld) =>
   (await listDeliveries(database, world.key, 100))
     .toReversed()
@@ -45,7 +45,7 @@ describe('probe now', () => {
   test('lets the head be tried at once, and what it held back follows in order', async () => {
     const world = await createFailingLane();
     expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
-    expect(await probeNow(database, world.key, world.nowMs)).toBe('due');
+    expect(await probeNow(database, world.key, BY_TEST, world.nowMs)).toBe('due');
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(eventIds(2, 5));
   });
@@ -53,7 +53,7 @@ describe('probe now', () => {
   test('that fails starts the next wait from there', async () => {
     const world = await createFailingLane();
     world.behave = () => status(500);
-    await probeNow(database, world.key, world.nowMs);
+    await probeNow(database, world.key, BY_TEST, world.nowMs);
     expect(await world.deliverAll()).toMatchObject({ outcome: 'waiting' });
     expect(world.sent).toEqual(['e2']);
     expect(await world.lane()).toMatchObject({ cursor: 1, state: 'failing' });
@@ -66,10 +66,10 @@ describe('probe now', () => {
       await gate.opened;
       return status(500);
     };
-    await probeNow(database, world.key, world.nowMs);
+    await probeNow(database, world.key, BY_TEST, world.nowMs);
     const probing = world.deliver();
     await until(() => world.sent.length === 1);
-    expect(await probeNow(database, world.key, world.nowMs)).toBe('in_progress');
+    expect(await probeNow(database, world.key, BY_TEST, world.nowMs)).toBe('in_progress');
     gate.open();
     expect(await probing).toMatchObject({ outcome: 'waiting' });
     expect(world.sent).toEqual(['e2']);
@@ -78,7 +78,7 @@ describe('probe now', () => {
 
   test('of a healthy, a disabled and an unknown webhook does nothing', async () => {
     const world = await createLaneWorld(database);
-    expect(await probeNow(database, world.key, world.nowMs)).toBe('not_failing');
+    expect(await probeNow(database, world.key, BY_TEST, world.nowMs)).toBe('not_failing');
     const failing = await createFailingLane();
     const before = await failing.lane();
     await updateWebhook(
@@ -88,10 +88,10 @@ describe('probe now', () => {
       { disabled: true },
       failing.nowMs,
     );
-    expect(await probeNow(database, failing.key, failing.nowMs)).toBe('disabled');
+    expect(await probeNow(database, failing.key, BY_TEST, failing.nowMs)).toBe('disabled');
     expect(await failing.lane()).toEqual({ ...before, isPaused: true });
     const unknown = { ...failing.key, webhookId: 1_000_000 };
-    expect(await probeNow(database, unknown, failing.nowMs)).toBe('not_found');
+    expect(await probeNow(database, unknown, BY_TEST, failing.nowMs)).toBe('not_found');
   });
 });
 
@@ -125,7 +125,7 @@ describe('skip head', () => {
       await gate.opened;
       return OK;
     };
-    await probeNow(database, world.key, world.nowMs);
+    await probeNow(database, world.key, BY_TEST, world.nowMs);
     const probing = world.deliverAll();
     await until(() => world.sent.length === 1);
     expect(await skip(world)).toBe('in_progress');
@@ -145,7 +145,7 @@ describe('skip head', () => {
       if (eventId === 'e2') await gate.opened;
       return OK;
     };
-    await probeNow(database, world.key, world.nowMs);
+    await probeNow(database, world.key, BY_TEST, world.nowMs);
     const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, sliceMs: 100 } });
     await until(() => world.sent.length === 1);
     await until(async () => (await skip(world)) === 'skipped');
@@ -169,7 +169,7 @@ describe('skip head', () => {
       await gate.opened;
       return status(500);
     };
-    await probeNow(database, world.key, world.nowMs);
+    await probeNow(database, world.key, BY_TEST, world.nowMs);
     const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, sliceMs: 100 } });
     await until(() => world.sent.length === 1);
     await until(async () => (await skip(world)) === 'skipped');
@@ -216,7 +216,7 @@ describe('resend', () => {
       bodies.push(body);
       return OK;
     };
-    expect(await appendResend(database, world.key, 2)).toMatchObject({
+    expect(await appendResend(database, world.key, 2, BY_TEST, world.nowMs)).toMatchObject({
       outcome: 'logged',
       sequence: 6,
     });
@@ -226,7 +226,7 @@ describe('resend', () => {
     const [resent] = await listDeliveries(database, world.key, 1);
     expect(resent).toMatchObject({ origin: 'resend', resendOf: 2, state: 'delivered' });
     // A resend of it is one of the first.
-    await appendResend(database, world.key, 6);
+    await appendResend(database, world.key, 6, BY_TEST, world.nowMs);
     expect(await listDeliveries(database, world.key, 1)).toMatchObject([{ resendOf: 2 }]);
   });
 
@@ -234,7 +234,7 @@ describe('resend', () => {
     const world = await createFailingLane();
     await skip(world);
     await world.deliverAll();
-    await appendResend(database, world.key, 2);
+    await appendResend(database, world.key, 2, BY_TEST, world.nowMs);
     await world.log(3);
     world.sent.length = 0;
     world.behave = (_, eventId) => (eventId === 'e2' ? status(500) : OK);
@@ -251,18 +251,26 @@ describe('resend', () => {
 
   test('to a failing webhook comes after what is held back', async () => {
     const world = await createFailingLane();
-    expect(await appendResend(database, world.key, 1)).toMatchObject({ sequence: 6 });
+    expect(await appendResend(database, world.key, 1, BY_TEST, world.nowMs)).toMatchObject({
+      sequence: 6,
+    });
     expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
-    await probeNow(database, world.key, world.nowMs);
+    await probeNow(database, world.key, BY_TEST, world.nowMs);
     await world.deliverAll();
     expect(world.sent).toEqual([...eventIds(2, 5), 'e1']);
   });
 
   test('of what is not finished, of what is not there, and to a disabled webhook is refused', async () => {
     const world = await createFailingLane();
-    expect(await appendResend(database, world.key, 2)).toEqual({ outcome: 'not_finished' });
-    expect(await appendResend(database, world.key, 4)).toEqual({ outcome: 'not_finished' });
-    expect(await appendResend(database, world.key, 99)).toEqual({ outcome: 'not_found' });
+    expect(await appendResend(database, world.key, 2, BY_TEST, world.nowMs)).toEqual({
+      outcome: 'not_finished',
+    });
+    expect(await appendResend(database, world.key, 4, BY_TEST, world.nowMs)).toEqual({
+      outcome: 'not_finished',
+    });
+    expect(await appendResend(database, world.key, 99, BY_TEST, world.nowMs)).toEqual({
+      outcome: 'not_found',
+    });
     await updateWebhook(
       database,
       world.environmentId,
@@ -270,7 +278,9 @@ describe('resend', () => {
       { disabled: true },
       world.nowMs,
     );
-    expect(await appendResend(database, world.key, 1)).toEqual({ outcome: 'disabled' });
+    expect(await appendResend(database, world.key, 1, BY_TEST, world.nowMs)).toEqual({
+      outcome: 'disabled',
+    });
     expect(await world.lane()).toMatchObject({ lastSequence: 5 });
   });
 
@@ -280,14 +290,22 @@ describe('resend', () => {
     await world.deliverAll();
     await Promise.all([
       ...Array.from({ length: 10 }, () => world.log(3)),
-      ...Array.from({ length: 10 }, () => appendResend(database, world.key, 1)),
+      ...Array.from({ length: 10 }, () =>
+        appendResend(database, world.key, 1, BY_TEST, world.nowMs),
+      ),
       ...Array.from({ length: 10 }, (_, index) =>
-        appendTest(database, world.key, {
-          eventId: `t${index}`,
-          eventType: 'email_sent',
-          occurredAtMs: world.nowMs,
-          body: `{"event_id":"t${index}"}`,
-        }),
+        appendTest(
+          database,
+          world.key,
+          {
+            eventId: `t${index}`,
+            eventType: 'email_sent',
+            occurredAtMs: world.nowMs,
+            body: `{"event_id":"t${index}"}`,
+          },
+          BY_TEST,
+          world.nowMs,
+        ),
       ),
       world.deliver(),
     ]);

@@ -1,6 +1,7 @@
 /** A fault of our own code on one operation: its neighbours and its shard go on, and nothing of it is lost. */
+import { agreeOnShardCount } from '@sluice/database/installation';
 import { listParkedOperations, countParkedOperations } from '@sluice/database/parked-operations';
-import type { Operation } from '@sluice/domain/operation';
+import type { Envelope, Operation } from '@sluice/domain/operation';
 import { identify, track } from '@sluice/domain/testing';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import { beforeEach, expect, test } from 'vitest';
@@ -94,7 +95,20 @@ test('what was parked is queued again once, under one id however often that is c
   ]);
 
   // Not mended yet: parked again, once though it came twice.
-  for (const { envelope } of added) await processEnvelope(world.deps, envelope);
+  for (const { envelope } of added) await processEnvelope(world.deps, envelope as Envelope);
   const after = await listParkedOperations(world.database, 10);
   expect(after.map(({ operation }) => operation)).toEqual(before.map(({ operation }) => operation));
+});
+
+test('nothing is queued again by another number of shards than the installation has: no worker would find it', async () => {
+  await agreeOnShardCount(world.database, 4);
+  await world.process(inEnvironment(environmentId, poison('id:1')));
+  const broker = {
+    addEnvelopes: () => Promise.reject(new Error('queued where no worker looks')),
+  };
+  await expect(retryParked(world.database, broker, 16)).rejects.toMatchObject({
+    code: 'CONFIG_INVALID',
+    message: expect.stringContaining('SHARD_COUNT'),
+  });
+  expect(await countParkedOperations(world.database, 10)).toBe(1);
 });

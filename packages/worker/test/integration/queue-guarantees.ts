@@ -4,6 +4,8 @@
  */
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operation';
+import { track } from '@sluice/domain/testing';
+import { EnvelopeWriter } from '@sluice/platform/envelope-writer';
 import { createLogger } from '@sluice/platform/logger';
 import {
   openProducer,
@@ -168,6 +170,36 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
     await producer.addEnvelopes(both, true);
     await producer.addEnvelopes(both, true);
     expect(await producer.envelopeCounts()).toEqual([1, 1]);
+  });
+
+  test('an envelope that intake has written reaches the worker as it was, alone and with others', async () => {
+    const operations = [
+      track('id:a', 'Zahlung über 5 €'),
+      track(null, '"\\u2028\\\\😀', { data: { a: [1] } }),
+    ];
+    const written = (id: string, shard: number) => {
+      const writer = new EnvelopeWriter(id);
+      for (const operation of operations) writer.add(JSON.stringify(operation));
+      return { shard, envelope: writer.finish('00-a-b-01') };
+    };
+    const taken: Envelope[] = [];
+    await producer.addEnvelopes([written('envelope-a', 0)], false);
+    await producer.addEnvelopes([written('envelope-b', 0), written('envelope-c', 1)], false);
+    await producer.addEnvelopes([written('envelope-d', 0), written('envelope-e', 1)], true);
+    await consume({
+      processEnvelope: (one) => {
+        taken.push(one);
+        return Promise.resolve(DONE);
+      },
+    });
+    await vi.waitFor(() => expect(taken).toHaveLength(5), 10_000);
+    expect(taken.toSorted((one, other) => one.id.localeCompare(other.id))).toEqual(
+      ['a', 'b', 'c', 'd', 'e'].map((name) => ({
+        id: `envelope-${name}`,
+        operations,
+        traceparent: '00-a-b-01',
+      })),
+    );
   });
 
   test('what is discarded is kept for the operator and does not stop the shard', async () => {

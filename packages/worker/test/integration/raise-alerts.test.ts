@@ -2,7 +2,7 @@
 import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/deliveries';
 import { appendTest } from '@sluice/database/lane-actions';
-import { createTestDatabase } from '@sluice/database/testing';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { insertWebhook, updateWebhook } from '@sluice/database/webhooks';
 import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import { sql } from 'kysely';
@@ -175,7 +175,7 @@ test('a test event that fails is told of to nobody', async () => {
     occurredAtMs: 0,
     body: '{"event_id":"t"}',
   };
-  await appendTest(database, world.key, event);
+  await appendTest(database, world.key, event, BY_TEST, world.nowMs);
   await world.deliverAll();
   expect((await listDeliveries(database, world.key, 1))[0]).toMatchObject({ state: 'abandoned' });
   world.nowMs += DAY_MS;

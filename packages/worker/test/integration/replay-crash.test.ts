@@ -3,6 +3,7 @@
  * Whatever happens: all that was to be replayed arrives again, in order, comes a second time only when a
  * worker died in between, and the replay ends, with its counts right.
  */
+import { BY_TEST } from '@sluice/database/testing';
 import { findReplay, startReplay } from '@sluice/database/replays';
 import type { ReplayKey } from '@sluice/database/replay-log';
 import { sql } from 'kysely';
@@ -30,7 +31,7 @@ async function start(): Promise<ReplayKey> {
     ratePerSecond: 1_000,
     createdBy: 'a test',
   };
-  const started = await startReplay(world.database, world.lane, request, Date.now());
+  const started = await startReplay(world.database, world.lane, request, BY_TEST, Date.now());
   if (started.outcome !== 'started') throw new Error(started.outcome);
   return { ...world.lane, replayId: started.replay.replayId };
 }

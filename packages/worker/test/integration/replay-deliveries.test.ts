@@ -11,7 +11,7 @@ import {
   planReplay,
   startReplay,
 } from '@sluice/database/replays';
-import { createTestDatabase } from '@sluice/database/testing';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { updateWebhook } from '@sluice/database/webhooks';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -43,7 +43,7 @@ async function createDelivered(count: number): Promise<LaneWorld> {
 
 async function start(world: LaneWorld, criteria = ALL, ratePerSecond = 1_000) {
   const request = { criteria, ratePerSecond, createdBy: 'a test' };
-  const started = await startReplay(database, world.key, request, world.nowMs);
+  const started = await startReplay(database, world.key, request, BY_TEST, world.nowMs);
   if (started.outcome !== 'started') throw new Error(started.outcome);
   const key = { ...world.key, replayId: started.replay.replayId };
   return {
@@ -91,7 +91,7 @@ describe('matches', () => {
     await world.log(1);
     world.behave = () => status(500);
     await world.deliverAll();
-    await skipHead(database, world.key, { sequence: 3, note: 'by a test' }, world.nowMs);
+    await skipHead(database, world.key, { sequence: 3, note: 'by a test' }, BY_TEST, world.nowMs);
     world.behave = () => OK;
     await world.log(3);
     await world.deliverAll();
@@ -180,7 +180,7 @@ test('live deliveries are not delayed by a replay that waits, nor by one that ha
   await world.log(5);
   expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
   expect(world.sent).toEqual(eventIds(21, 25));
-  await cancelReplay(database, key, world.nowMs);
+  await cancelReplay(database, key, BY_TEST, world.nowMs);
   gate.open();
   expect(await hanging).toBe(true);
 });
@@ -272,7 +272,7 @@ test('cancelled, it starts nothing more and keeps what was on its way', async ()
   const world = await createDelivered(200);
   const { key, find } = await start(world);
   world.behave = async (_, eventId) => {
-    if (eventId === 'e3') await cancelReplay(database, key, world.nowMs);
+    if (eventId === 'e3') await cancelReplay(database, key, BY_TEST, world.nowMs);
     await new Promise((resolve) => setTimeout(resolve, 2));
     return OK;
   };
@@ -285,7 +285,7 @@ test('cancelled, it starts nothing more and keeps what was on its way', async ()
   expect(await world.replay()).toBe(false);
   // Another one can be started.
   const again = await start(world, { eventTypes: ['customer_subscribed'] });
-  await cancelReplay(database, again.key, world.nowMs);
+  await cancelReplay(database, again.key, BY_TEST, world.nowMs);
 });
 
 test('of a disabled webhook waits until it is enabled', async () => {
@@ -304,7 +304,7 @@ test('one at a time for a webhook, and only so long as it is kept', async () => 
   const world = await createDelivered(1);
   const { key, find } = await start(world);
   const request = { criteria: ALL, ratePerSecond: 1, createdBy: 'a test' };
-  expect(await startReplay(database, world.key, request, world.nowMs)).toEqual({
+  expect(await startReplay(database, world.key, request, BY_TEST, world.nowMs)).toEqual({
     outcome: 'running',
   });
   await clearReplays(database, world.nowMs + HOUR_MS, 10);

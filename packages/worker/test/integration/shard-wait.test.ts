@@ -1,4 +1,4 @@
-/** Workers that may not take a shard's envelope yet: what they cost the broker, and how soon they take over. */
+/** Workers that wait on Postgres: what they cost the broker, how soon they take over, and what becomes of a lost sign. */
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operation';
 import { createLogger } from '@sluice/platform/logger';
@@ -25,10 +25,11 @@ const opened: Consumers[] = [];
 const consume = async (
   broker: BrokerOptions,
   processEnvelope: Processors['processEnvelope'],
+  wakeLane: Processors['wakeLane'] = () => Promise.resolve(DONE),
 ): Promise<Consumers> => {
   const consumers = await startConsumers(broker, {
     processEnvelope,
-    wakeLane: () => Promise.resolve(DONE),
+    wakeLane,
     laneConcurrency: 1,
     now: Date.now,
   });
@@ -126,4 +127,41 @@ test('on Postgres a worker that stops hands its shard over, long before the othe
   letGo();
   await closed;
   await vi.waitFor(() => expect(order).toEqual(['first envelope-0', 'second envelope-1']), WAIT);
+});
+
+test('on Postgres a job whose sign got lost is found by the watch, and no worker is replaced for it', async () => {
+  const { database, url } = await createTestDatabase();
+  const broker = {
+    databaseUrl: url,
+    prefix: 'none',
+    shardCount: 2,
+    // Looks while nothing happens: each two seconds. Of themselves the workers ask each twenty-four.
+    stalledAfterMs: 6_000,
+    logger: createLogger('test', 'silent'),
+  };
+  producer = await openProducer(broker);
+  const taken: string[] = [];
+  const consumers = await consume(
+    { ...broker, shardCount: 1 },
+    ({ id }) => {
+      taken.push(id);
+      return Promise.resolve(DONE);
+    },
+    () => {
+      taken.push('lane');
+      return Promise.resolve(DONE);
+    },
+  );
+  for (const n of [0, 1]) await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }], false);
+  await producer.wakeLane({ environmentId: 1, webhookId: 1 });
+  await vi.waitFor(() => expect(taken).toHaveLength(3), WAIT);
+  taken.length = 0;
+
+  // Nobody hears that a job has moved from one queue to another.
+  for (const queue of ['events-0', 'webhooks']) {
+    await producer.addEnvelopes([{ shard: 1, envelope: envelope(2) }], false);
+    await sql`update bullmq.job set queue = ${queue} where queue = 'events-1'`.execute(database);
+  }
+  await vi.waitFor(() => expect(taken.toSorted()).toEqual(['envelope-2', 'lane']), WAIT);
+  expect(consumers.report().replacedWorkers).toBe(0);
 });

@@ -1,0 +1,117 @@
+/**
+ * What somebody asks of an import: made, cancelled, given up because its file did not come whole. Each leaves an
+ * entry in the audit log, in its own transaction. What a worker comes to stands in the row (`imports.ts`).
+ *
+ * By the primary key (environment_id, import_id).
+ */
+import type { ImportIdentifier } from '@sluice/domain/import-file';
+import type { AuditState } from '@sluice/domain/audit-registry';
+import { sql, type Transaction } from 'kysely';
+import type { ChangeOrigin } from './audit-logs.ts';
+import type { Database } from './connection.ts';
+import {
+  firstImport,
+  IMPORT_COLUMNS,
+  IS_IMPORT_UNFINISHED,
+  type ImportKey,
+  type ImportRow,
+  type StoredImport,
+} from './imports.ts';
+import type { Tables } from './tables.ts';
+import { transactOnce } from './transact-once.ts';
+import { recordWorkspaceChange } from './workspace-audit.ts';
+
+export interface NewImport {
+  readonly environmentId: number;
+  readonly name: string;
+  readonly description: string | null;
+  readonly identifier: ImportIdentifier;
+  readonly dataToProcess: 'all' | 'only_existing';
+  /** Null: the file is about to be sent. */
+  readonly dataFileUrl: string | null;
+  /** Where the call is in a trace; absent: in none. */
+  readonly traceparent?: string | null;
+  readonly nowMs: number;
+}
+
+/** Made, and waiting for its file or for a worker. */
+export async function insertImport(
+  database: Database,
+  made: NewImport,
+  origin: ChangeOrigin,
+): Promise<ImportRow> {
+  const isMade = (): boolean => true;
+  return transactOnce(database, origin.call, isMade, async (transaction) => {
+    const now = new Date(made.nowMs);
+    const { rows } = await sql<StoredImport>`
+      insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, traceparent, created_at, updated_at)
+      values (${made.environmentId}, ${made.name}, ${made.description}, ${made.identifier}, ${made.dataToProcess},
+              ${made.dataFileUrl}, 'preprocessing', ${made.traceparent ?? null}, ${now}, ${now})
+      returning ${IMPORT_COLUMNS}`.execute(transaction);
+    const row = firstImport(rows) as ImportRow;
+    await record(transaction, row, origin, null, auditState(row), made.nowMs);
+    return row;
+  });
+}
+
+/** Of a file that did not come whole: nobody has heard of it but the audit log. */
+export async function deleteImport(
+  database: Database,
+  { environmentId, importId }: ImportKey,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<void> {
+  await database.transaction().execute(async (transaction) => {
+    const { rows } = await sql<StoredImport>`
+      delete from imports where environment_id = ${environmentId} and import_id = ${importId}
+      returning ${IMPORT_COLUMNS}`.execute(transaction);
+    const row = firstImport(rows);
+    if (row) await record(transaction, row, origin, auditState(row), null, nowMs);
+  });
+}
+
+/** Ends an unfinished import; what is imported stays. Undefined where it has ended, or there is none. */
+export async function cancelImport(
+  database: Database,
+  { environmentId, importId }: ImportKey,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<ImportRow | undefined> {
+  const isCanceled = (outcome: ImportRow | undefined): boolean => outcome !== undefined;
+  return transactOnce(database, origin.call, isCanceled, async (transaction) => {
+    const { rows } = await sql<StoredImport>`
+      with ended as (
+        update imports set state = 'canceled', updated_at = ${new Date(nowMs)}
+        where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_IMPORT_UNFINISHED}
+        returning *
+      ), cleared as (
+        delete from import_chunks c using ended e
+        where c.environment_id = e.environment_id and c.import_id = e.import_id
+      )
+      select ${IMPORT_COLUMNS} from ended`.execute(transaction);
+    const row = firstImport(rows);
+    if (row) await record(transaction, row, origin, {}, { cancelled: true }, nowMs);
+    return row;
+  });
+}
+
+const auditState = (row: ImportRow): AuditState<'import'> => ({
+  name: row.name,
+  description: row.description,
+  identifier: row.identifier,
+  data_to_process: row.dataToProcess,
+  data_file_url: row.dataFileUrl,
+});
+
+async function record(
+  transaction: Transaction<Tables>,
+  { environmentId, importId, name }: ImportRow,
+  origin: ChangeOrigin,
+  before: AuditState<'import'> | null,
+  after: AuditState<'import'> | null,
+  nowMs: number,
+): Promise<void> {
+  const object = { objectType: 'import', objectId: importId, objectName: name } as const;
+  const change = { ...object, before, after };
+  await recordWorkspaceChange(transaction, environmentId, origin, change, nowMs);
+}

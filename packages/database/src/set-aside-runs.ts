@@ -1,0 +1,65 @@
+/**
+ * Runs that were set aside for a person (`parkRun` of `runs.ts`): listed, and let go on once somebody has
+ * looked at the vendor's side. For operators, so of all accounts and by statements that read every run.
+ *
+ * Used by `sluice purchases` (`scripts/purchases.ts`).
+ */
+import { sql } from 'kysely';
+import { recordChange, type ChangeOrigin } from './audit-logs.ts';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { Run } from './runs.ts';
+
+export interface SetAsideRun extends Pick<
+  Run,
+  'accountId' | 'runId' | 'kind' | 'lane' | 'status' | 'invoiceId' | 'createdAt'
+> {
+  readonly reviewReason: string;
+}
+
+const SET_ASIDE = sql`
+  account_id::int as "accountId", run_id as "runId", kind, lane, status, invoice_id as "invoiceId",
+  created_at as "createdAt", review_reason as "reviewReason"`;
+
+/** Oldest first. */
+export async function listSetAsideRuns(
+  database: DatabaseOrTransaction,
+  limit: number,
+): Promise<SetAsideRun[]> {
+  const { rows } = await sql<SetAsideRun>`
+    select ${SET_ASIDE} from runs
+     where review_reason is not null order by created_at limit ${limit}`.execute(database);
+  return rows;
+}
+
+/**
+ * Lets a run go on: a worker takes one that is pending up within a second, from the step at which it stands;
+ * of one that has ended the contradiction counts as looked at. The account's audit log says that it was done.
+ *
+ * @returns as it was set aside; undefined where no such run is.
+ */
+export async function releaseSetAsideRun(
+  database: Database,
+  runId: string,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<SetAsideRun | undefined> {
+  return database.transaction().execute(async (transaction) => {
+    const { rows } = await sql<SetAsideRun>`
+      select ${SET_ASIDE} from runs
+       where run_id = ${runId} and review_reason is not null for update`.execute(transaction);
+    const [run] = rows;
+    if (!run) return undefined;
+    const { accountId, reviewReason } = run;
+    await sql`
+      update runs set review_reason = null, lease_until = null, next_at = ${new Date(nowMs)}
+       where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
+    const change = {
+      objectType: 'purchase',
+      objectId: runId,
+      before: { review_reason: reviewReason },
+      after: { review_reason: null },
+    } as const;
+    await recordChange(transaction, accountId, { ...origin, runId }, change, nowMs);
+    return run;
+  });
+}

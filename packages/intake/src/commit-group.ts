@@ -1,0 +1,86 @@
+/**
+ * The calls that one flush commits together. Their operations are written as they come, one envelope a
+ * shard or more.
+ *
+ * Written when the call comes and not when the flush goes, because then its objects are still in the
+ * core's caches, and because they are garbage at once: while calls wait for the broker, there is nothing
+ * of them for the collector to copy.
+ *
+ * Between `batcher.ts`, which fills and flushes it, and `commit-envelopes.ts`.
+ */
+import type { Operation } from '@sluice/domain/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import { EnvelopeWriter } from '@sluice/platform/envelope-writer';
+
+/** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
+export type CommitOutcome = 'committed' | 'unavailable';
+
+/** A worker's transaction and a broker's job stay small. */
+const ENVELOPE_OPERATIONS_MAX = 1_000;
+
+/** One envelope of the flush. */
+interface EnvelopePart {
+  readonly shard: number;
+  readonly writer: EnvelopeWriter;
+  /** What was written, where it was to be kept; else empty. */
+  readonly operations: Operation[];
+}
+
+export class CommitGroup {
+  readonly callers: ((outcome: CommitOutcome) => void)[] = [];
+  /** In the order in which they were begun; a shard's own in the order of its operations. */
+  readonly parts: EnvelopePart[] = [];
+  /** By shard: the one that takes what comes. */
+  readonly #open: (EnvelopePart | undefined)[];
+  readonly #newId: () => string;
+  readonly #keepsOperations: boolean;
+  readonly #shardCount: number;
+  /** Of the requests. */
+  sizeBytes = 0;
+  operationCount = 0;
+  /** When intake took the oldest call, Unix milliseconds. */
+  arrivedAtMs = Infinity;
+  /** A call spans envelopes, which must be added together. */
+  isAtomic = false;
+
+  /** @param keepsOperations - for traces, which know an operation by its identity. */
+  constructor(shardCount: number, newId: () => string, keepsOperations: boolean) {
+    this.#shardCount = shardCount;
+    this.#newId = newId;
+    this.#keepsOperations = keepsOperations;
+    this.#open = Array.from({ length: shardCount });
+  }
+
+  /** Adds one call: its operations, at least one, in the order in which they came. */
+  add(
+    operations: readonly Operation[],
+    sizeBytes: number,
+    done: (outcome: CommitOutcome) => void,
+  ): void {
+    this.callers.push(done);
+    this.sizeBytes += sizeBytes;
+    this.operationCount += operations.length;
+    const receivedAtMs = operations[0]?.receivedAtMs ?? Infinity;
+    if (receivedAtMs < this.arrivedAtMs) this.arrivedAtMs = receivedAtMs;
+    let firstShard = -1;
+    for (const operation of operations) {
+      const shard = shardOf(operation.environmentId, shardKeyOf(operation), this.#shardCount);
+      if (firstShard < 0) firstShard = shard;
+      else if (shard !== firstShard) this.isAtomic = true;
+      const part = this.#partFor(shard);
+      part.writer.add(JSON.stringify(operation));
+      if (this.#keepsOperations) part.operations.push(operation);
+    }
+  }
+
+  #partFor(shard: number): EnvelopePart {
+    const open = this.#open[shard];
+    if (open !== undefined && open.writer.operationCount < ENVELOPE_OPERATIONS_MAX) return open;
+    // One call may be cut between two envelopes.
+    if (open !== undefined) this.isAtomic = true;
+    const part = { shard, writer: new EnvelopeWriter(this.#newId()), operations: [] };
+    this.#open[shard] = part;
+    this.parts.push(part);
+    return part;
+  }
+}

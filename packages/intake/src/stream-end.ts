@@ -1,0 +1,55 @@
+/** How a stream ended, as its last line says it: the outcome of the taking, and why there were no more bytes. */
+import { isError } from '@sluice/domain/issue';
+import type { BytesEnd } from './stream-bytes.ts';
+import type { LineIssue, StreamOutcome } from './take-stream.ts';
+
+export interface StreamEnd {
+  readonly end: 'complete' | 'rejected' | 'invalid_encoding' | 'overloaded' | 'stopping' | 'idle';
+  readonly message?: string;
+  readonly issues?: readonly object[];
+  readonly retry_after_seconds?: number;
+}
+
+export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefined): StreamEnd {
+  switch (outcome.outcome) {
+    case 'rejected':
+      return {
+        end: 'rejected',
+        message: 'strict mode: the stream ends at the first line that is refused',
+        issues: outcome.issues.map(toWire),
+      };
+    case 'overloaded':
+      return {
+        end: 'overloaded',
+        message: 'the lines after this one are not stored; send them again later',
+        retry_after_seconds: outcome.retryAfterSeconds,
+      };
+    case 'invalid-encoding':
+      // Ended by us, an encoding ends too early.
+      if (bytesEnd === undefined || bytesEnd === 'complete') {
+        return {
+          end: 'invalid_encoding',
+          message: `the body is not what Content-Encoding says: ${outcome.message}`,
+        };
+      }
+      break;
+    case 'read-to-end':
+      break;
+  }
+  if (bytesEnd === 'stopping') {
+    return { end: 'stopping', message: 'this process stops; go on after this line with another' };
+  }
+  if (bytesEnd === 'idle') {
+    return { end: 'idle', message: 'nothing came for too long; go on after this line' };
+  }
+  return { end: 'complete' };
+}
+
+/** An issue of a line as its sender is told it. */
+export const toWire = (issue: LineIssue): object => ({
+  line: issue.line,
+  code: issue.code,
+  severity: isError(issue) ? 'error' : 'warning',
+  field: issue.field,
+  message: issue.message,
+});

@@ -1,0 +1,77 @@
+/**
+ * Names and attributes of spans as OpenTelemetry's semantic conventions have them: for HTTP
+ * (`{method} {route}`, `http.…`) and for messaging (`{operation} {destination}`, `messaging.…`).
+ *
+ * Of what they ask for, three are left out on purpose: `url.path` and `url.query`, which name people, and
+ * `server.address` of a customer's endpoint, whose URL may be a secret. What they have no word for is
+ * under `sluice.`.
+ */
+import type { Envelope } from '@sluice/domain/operation';
+import type { Span, SpanAttributes, SpanStart } from './tracing.ts';
+
+/** What a proxy makes; senders may put anything there, people's addresses too. */
+const REQUEST_ID = /^[\w-]{1,64}$/;
+
+interface TracedRequest {
+  /** `POST`, … */
+  readonly method: string;
+  /** The route's pattern, never the path; undefined where there is no such route. */
+  readonly route: string | undefined;
+  /** As the sender gave it; empty where it gave none. */
+  readonly traceparent: string;
+  /** The proxy's or the sender's, to find the request by. */
+  readonly requestId: string;
+}
+
+/** The start of a request that came to us. */
+export function requestStart({ method, route, traceparent, requestId }: TracedRequest): SpanStart {
+  return {
+    name: route === undefined ? method : `${method} ${route}`,
+    kind: 'server',
+    parent: traceparent,
+    attributes: {
+      'http.request.method': method,
+      ...(route !== undefined && { 'http.route': route }),
+      ...(REQUEST_ID.test(requestId) && { 'sluice.request_id': requestId }),
+    },
+  };
+}
+
+/** The end of one that was answered: ours is the fault from 500 on. */
+export function endRequest(span: Span, status: number, attributes: SpanAttributes = {}): void {
+  span.end(
+    { 'http.response.status_code': status, ...attributes },
+    status >= 500 ? String(status) : undefined,
+  );
+}
+
+/** Name and attributes of a request of ours; `template` stands for all paths of its kind. */
+export function clientRequest(
+  method: string,
+  template: string,
+): Pick<SpanStart, 'name' | 'kind' | 'attributes'> {
+  return {
+    name: `${method} ${template}`,
+    kind: 'client',
+    attributes: { 'http.request.method': method, 'url.template': template },
+  };
+}
+
+/** Name and attributes of what is done with an envelope. */
+export function envelopeStep(
+  operation: 'send' | 'process',
+  { id, operations }: Pick<Envelope, 'id' | 'operations'>,
+): Pick<SpanStart, 'name' | 'kind' | 'attributes'> {
+  return {
+    name: `${operation} events`,
+    kind: operation === 'send' ? 'producer' : 'consumer',
+    attributes: {
+      'messaging.system': 'bullmq',
+      'messaging.operation.type': operation,
+      'messaging.operation.name': operation,
+      'messaging.destination.name': 'events',
+      'messaging.message.id': id,
+      'sluice.operations': operations.length,
+    },
+  };
+}

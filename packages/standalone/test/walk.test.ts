@@ -1,0 +1,51 @@
+/** The README's walk of one event, held to the files that it names. */
+import { existsSync, readFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { describe, expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const FIRST_FILE = 'intake/src/server.ts';
+
+/** The files of each row's second column; a name without a folder is beside the one before it. */
+function filesOfWalk(): string[] {
+  const [, section = ''] = readFileSync(join(ROOT, 'README.md'), 'utf8').split(
+    '## The walk of one event',
+  );
+  const [table = ''] = section.split('\n## ');
+  return table
+    .split('\n')
+    .map((row) => row.split('|')[2] ?? '')
+    .flatMap((column) => {
+      let folder = '';
+      return [...column.matchAll(/`([\w./-]+\.ts)`/g)].map(([, name = '']) => {
+        if (name.includes('/')) folder = dirname(name);
+        return join(folder, basename(name));
+      });
+    });
+}
+
+const files = filesOfWalk();
+
+test('every step of the walk is found', () => {
+  expect(files).toContain(FIRST_FILE);
+  expect(files.length).toBeGreaterThan(20);
+});
+
+describe('is there, and its header names what is before and after it', () => {
+  test.each(files)('%s', (name) => {
+    const path = join(ROOT, 'packages', name);
+    expect(existsSync(path), name).toBe(true);
+    const [header = ''] = readFileSync(path, 'utf8').split('*/');
+    // Nothing is before the socket.
+    const words = name === FIRST_FILE ? [/after/i] : [/before/i, /after/i];
+    for (const word of words) expect(header, name).toMatch(word);
+    const named = [...header.matchAll(/`(?:([\w-]+\/src\/))?([\w-]+\.ts)`/g)];
+    for (const [text, folder, file = ''] of named) {
+      const found = folder
+        ? existsSync(join(ROOT, 'packages', folder, file))
+        : existsSync(join(dirname(path), file));
+      expect(found, `${name} names ${text}`).toBe(true);
+    }
+  });
+});

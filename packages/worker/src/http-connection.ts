@@ -1,0 +1,137 @@
+/**
+ * One connection to an endpoint, opened when it is first used, with one request on it at a time.
+ *
+ * What comes while nobody waits for an answer is nobody's, and ends the connection, as does the other
+ * side's end of it. Between `http-attempt.ts`, which uses it, and `vetted-connection.ts`, which opens it.
+ */
+import type { Socket } from 'node:net';
+import type { PooledConnection } from './connection-pool.ts';
+import type { ConnectTarget, OpenedSocket, VettedConnector } from './vetted-connection.ts';
+
+/** Who waits for the answer. Nobody is called any more once it has let go. */
+export interface ConnectionUser {
+  /** @param bytes - only within the call. */
+  onBytes(bytes: Buffer): void;
+  /** The other side has ended the connection. */
+  onEnd(): void;
+  /** It could not be opened, or it broke. */
+  onBroken(error: Error): void;
+}
+
+/** What comes is read into one buffer for all: who is told takes out what he keeps. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
+
+export class Connection implements PooledConnection {
+  readonly origin: string;
+  readonly #target: ConnectTarget;
+  readonly #connector: VettedConnector;
+  readonly #onClosed: (connection: Connection) => void;
+  #opening: OpenedSocket | undefined;
+  #socket: Socket | undefined;
+  #user: ConnectionUser | undefined;
+  #isOver = false;
+  /** Answers that came whole. */
+  answers = 0;
+  idleUntilMs = 0;
+
+  /** @param onClosed - it is closed by whomever while nobody uses it. */
+  constructor(
+    origin: string,
+    target: ConnectTarget,
+    connector: VettedConnector,
+    onClosed: (connection: Connection) => void,
+  ) {
+    this.origin = origin;
+    this.#target = target;
+    this.#connector = connector;
+    this.#onClosed = onClosed;
+  }
+
+  /** TLS said so. */
+  get isCertificateBad(): boolean {
+    return this.#opening?.isCertificateBad() ?? false;
+  }
+
+  /** False while some of the request has not gone out yet. */
+  get hasSentAll(): boolean {
+    return this.#socket?.writableLength === 0;
+  }
+
+  /**
+   * Sends a request, and has `user` told of what comes until it lets go.
+   *
+   * @param head - ASCII or Latin-1.
+   */
+  send(head: string, body: string, user: ConnectionUser): void {
+    this.#user = user;
+    if (this.#socket) this.#write(this.#socket, head, body);
+    else {
+      const onOpened = (error: Error | null, socket: Socket | null): void => {
+        if (this.#isOver) socket?.on('error', () => {}).destroy();
+        else if (socket) {
+          this.#listen(socket);
+          this.#write(socket, head, body);
+        } else user.onBroken(error ?? new Error('no socket'));
+      };
+      // A stream of pieces, each with memory of its own, is a tenth of what sending costs.
+      const callback = (sizeBytes: number): boolean => {
+        this.#onBytes(READ_BUFFER.subarray(0, sizeBytes));
+        return true;
+      };
+      this.#opening = this.#connector.openSocket(this.#target, onOpened, {
+        buffer: READ_BUFFER,
+        callback,
+      });
+    }
+  }
+
+  /** The answer is complete. */
+  letGo(): void {
+    this.#user = undefined;
+  }
+
+  destroy(): void {
+    this.#isOver = true;
+    this.#user = undefined;
+    this.#opening?.destroy();
+    this.#socket?.destroy();
+  }
+
+  #listen(socket: Socket): void {
+    this.#socket = socket;
+    socket
+      .on('data', (bytes: Buffer) => this.#onBytes(bytes))
+      .on('end', () => {
+        if (this.#user) this.#user.onEnd();
+        else this.#close();
+      })
+      // Also of a socket that is closed already.
+      .on('error', (error) => {
+        if (this.#user) this.#user.onBroken(error);
+        else this.#close();
+      })
+      // One that came through a proxy was paused.
+      .resume();
+  }
+
+  #onBytes(bytes: Buffer): void {
+    if (this.#user) this.#user.onBytes(bytes);
+    else this.#close();
+  }
+
+  #write(socket: Socket, head: string, body: string): void {
+    if (Buffer.byteLength(body) === body.length) socket.write(head + body, 'latin1');
+    else {
+      socket.cork();
+      socket.write(head, 'latin1');
+      socket.write(body);
+      socket.uncork();
+    }
+  }
+
+  #close(): void {
+    if (this.#isOver) return;
+    this.destroy();
+    this.#onClosed(this);
+  }
+}

@@ -1,0 +1,275 @@
+/**
+ * Reads one answer from the bytes of a connection (RFC 9112), as they come. It knows no socket, and
+ * nothing that it is given makes it hold more than a head and the first part of a body.
+ *
+ *   head ──┬─ 1xx ──▶ head                                 (at most so many)
+ *          ├─ 204, 304 ───────────────────────▶ complete
+ *          ├─ content-length ──▶ sized ───────▶ complete
+ *          ├─ chunked ──▶ size ⇄ chunk ──▶ trailers ──▶ complete
+ *          └─ neither ──▶ until the end of the connection
+ *
+ * Strict in what is a head, for whoever sends something else is no HTTP server; and strict in what
+ * says where the answer ends, for the next request goes over the same connection.
+ *
+ * Written here and not taken from a client, because all of a client but its parser is in the way of
+ * what `http-client.ts` promises, and costs as much CPU as all else that sending takes
+ * (`benchmarks/README.md`). Used by `http-attempt.ts`.
+ */
+const HEAD_BYTES_MAX = 16 * 1024;
+const BODY_BYTES_MAX = 16 * 1024;
+/** The size of a chunk with its extensions; each of the trailers. */
+const LINE_BYTES_MAX = 1024;
+const TRAILERS_MAX = 32;
+/** 1xx responses before the answer. More are no answer. */
+const INFORMATIONAL_MAX = 10;
+
+const PROTOCOL = 'HTTP/1.';
+const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: [^\r\n\0]*)?$/;
+/** All the fields of a head, a line each: a token, a colon, and no control character but tab. */
+const FIELDS = /^(?:\r\n[!#$%&'*+\-.^_`|~\w]+:[\t\x20-\x7e\x80-\xff]*)*$/;
+const FRAMING =
+  /\r\n(?:(content-length)|(transfer-encoding)|(connection)|(keep-alive)):[ \t]*([^\r]*)/gi;
+const BARE_LINE_FEED = /[^\r]\n/;
+const CHUNK_SIZE = /^([\da-f]{1,12})[ \t]*(?:;.*)?$/i;
+const LENGTH = /^\d{1,15}$/;
+
+export type ReadState =
+  /** The answer goes on. */
+  | 'reading'
+  /** It is whole, or as much of it is read as is kept. */
+  | 'complete'
+  /** It is no answer; `fault` says why. */
+  | 'misbehaving';
+
+type Part = 'head' | 'sized' | 'size' | 'chunk' | 'chunk end' | 'trailers' | 'open' | 'complete';
+
+/** For one answer; fed with `read` until that does not say `reading` any more. */
+export class ResponseReader {
+  /** Of the answer, once its head is read. */
+  status: number | null = null;
+  /** Status line and fields of the answer, a line each. */
+  head = '';
+  fault = '';
+  /** Once complete: how long the connection may lie idle for the next request; 0 where it may not be used again. */
+  keepAliveMs = 0;
+  readonly #keepAliveMsMax: number;
+  #part: Part = 'head';
+  #informationalCount = 0;
+  /** Bytes to come of the body, or of its chunk. */
+  #leftBytes = 0;
+  #trailerCount = 0;
+  #hasBegun = false;
+  #chunks: Buffer[] = [];
+  #bodySizeBytes = 0;
+  /** The begin of what is read as one piece: a head or a line. */
+  #pending: Buffer | undefined;
+  #pendingSizeBytes = 0;
+  /** Where the next part begins in what is being read. */
+  #at = 0;
+
+  /** @param keepAliveMsMax - of a connection whose other side does not say. */
+  constructor(keepAliveMsMax: number) {
+    this.#keepAliveMsMax = keepAliveMsMax;
+  }
+
+  /** True from the first byte on. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  /** As text, whatever it was. */
+  get body(): string {
+    const [chunk] = this.#chunks;
+    if (!chunk) return '';
+    return this.#chunks.length === 1 ? chunk.toString() : Buffer.concat(this.#chunks).toString();
+  }
+
+  /** Once it says `complete`, take `body` before the chunk is used for something else. */
+  read(chunk: Buffer): ReadState {
+    this.#hasBegun = true;
+    this.#at = 0;
+    let goesOn = true;
+    while (goesOn && this.#part !== 'complete' && this.#at < chunk.length)
+      goesOn = this.#readPart(chunk) && this.fault === '';
+    if (this.fault !== '') return 'misbehaving';
+    if (this.#part !== 'complete') return 'reading';
+    // What follows an answer that nobody asked for another one after is nobody's.
+    if (this.#at < chunk.length) this.keepAliveMs = 0;
+    return 'complete';
+  }
+
+  /** The other side has ended the connection. True where that completes the answer. */
+  end(): boolean {
+    if (this.#part !== 'open') return false;
+    this.keepAliveMs = 0;
+    this.#part = 'complete';
+    return true;
+  }
+
+  /** False where it is the rest of what was given, and more is needed. */
+  #readPart(chunk: Buffer): boolean {
+    switch (this.#part) {
+      case 'head': {
+        const head = this.#takeUntil('\r\n\r\n', chunk, HEAD_BYTES_MAX);
+        if (head !== undefined) this.#readHead(head);
+        return head !== undefined;
+      }
+      case 'size': {
+        const line = this.#takeUntil('\r\n', chunk, LINE_BYTES_MAX);
+        if (line !== undefined) this.#readSize(line);
+        return line !== undefined;
+      }
+      case 'chunk end': {
+        const line = this.#takeUntil('\r\n', chunk, 0);
+        if (line !== undefined) this.#part = 'size';
+        return line !== undefined;
+      }
+      case 'trailers': {
+        const line = this.#takeUntil('\r\n', chunk, LINE_BYTES_MAX);
+        if (line === '') this.#part = 'complete';
+        else if (line !== undefined && ++this.#trailerCount > TRAILERS_MAX)
+          this.fault = 'too many trailers';
+        return line !== undefined;
+      }
+      case 'sized':
+      case 'chunk':
+        this.#readBody(chunk, Math.min(this.#leftBytes, chunk.length - this.#at));
+        return true;
+      case 'open':
+        this.#readBody(chunk, chunk.length - this.#at);
+        return true;
+      case 'complete':
+        return false;
+    }
+  }
+
+  #readHead(text: string): void {
+    const lineEnd = text.indexOf('\r\n');
+    const statusLine = lineEnd < 0 ? text : text.slice(0, lineEnd);
+    const fields = lineEnd < 0 ? '' : text.slice(lineEnd);
+    const [, version, digits] = STATUS_LINE.exec(statusLine) ?? [];
+    if (digits === undefined) this.fault = 'what it sent does not begin with a status line';
+    else if (!FIELDS.test(fields)) this.fault = 'a header field is not well formed';
+    else this.#begin(Number(digits), version === '1', text, fields);
+  }
+
+  #begin(status: number, isPersistent: boolean, text: string, fields: string): void {
+    if (status < 200) {
+      if (status < 100 || status === 101) this.fault = `status ${status} was not asked for`;
+      else if (++this.#informationalCount > INFORMATIONAL_MAX)
+        this.fault = `more than ${INFORMATIONAL_MAX} informational responses`;
+      return;
+    }
+    this.status = status;
+    this.head = text.replaceAll('\r\n', '\n');
+    let length: string | undefined;
+    let coding: string | undefined;
+    let isKept = isPersistent;
+    let keepAliveMs = this.#keepAliveMsMax;
+    for (const [, isLength, isCoding, isConnection, , value = ''] of fields.matchAll(FRAMING)) {
+      if (isLength !== undefined) {
+        if (length !== undefined) this.fault = 'it gave two lengths';
+        length = value.trimEnd();
+      } else if (isCoding !== undefined) {
+        coding = coding === undefined ? value : `${coding},${value}`;
+      } else if (isConnection !== undefined) {
+        const options = value.toLowerCase();
+        if (/\bclose\b/.test(options)) isKept = false;
+        else if (/\bkeep-alive\b/.test(options)) isKept = true;
+      } else keepAliveMs = Math.min(keepAliveMs, keepAliveMsOf(value));
+    }
+    if (length !== undefined && coding !== undefined) this.fault = 'it gave a length and a coding';
+    if (length !== undefined && !LENGTH.test(length)) this.fault = 'its length is no number';
+    this.keepAliveMs = isKept ? Math.max(keepAliveMs, 0) : 0;
+    if (status === 204 || status === 304) {
+      // Such an answer has no body, whatever it says; who says otherwise may send one.
+      if (coding !== undefined || (length !== undefined && Number(length) > 0))
+        this.keepAliveMs = 0;
+      this.#part = 'complete';
+    } else if (coding !== undefined && /(?:^|,)[ \t]*chunked[ \t]*$/i.test(coding)) {
+      this.#part = 'size';
+    } else if (length !== undefined && coding === undefined) {
+      this.#leftBytes = Number(length);
+      this.#part = this.#leftBytes === 0 ? 'complete' : 'sized';
+    } else {
+      this.#part = 'open';
+    }
+  }
+
+  #readSize(line: string): void {
+    const [, digits] = CHUNK_SIZE.exec(line) ?? [];
+    if (digits === undefined) {
+      this.fault = 'the size of a chunk is no number';
+      return;
+    }
+    this.#leftBytes = Number.parseInt(digits, 16);
+    this.#part = this.#leftBytes === 0 ? 'trailers' : 'chunk';
+  }
+
+  #readBody(chunk: Buffer, sizeBytes: number): void {
+    const end = this.#at + sizeBytes;
+    const room = BODY_BYTES_MAX - this.#bodySizeBytes;
+    if (room > 0) {
+      const piece = chunk.subarray(this.#at, Math.min(end, this.#at + room));
+      // What is waited with is a copy: the piece is a view that would keep the whole of what was read.
+      const isAll = this.#part === 'sized' && this.#leftBytes === sizeBytes;
+      this.#chunks.push(isAll ? piece : Buffer.from(piece));
+    }
+    this.#bodySizeBytes += sizeBytes;
+    this.#at = end;
+    if (this.#part !== 'open') this.#leftBytes -= sizeBytes;
+    if (this.#bodySizeBytes > BODY_BYTES_MAX) {
+      this.keepAliveMs = 0;
+      this.#part = 'complete';
+    } else if (this.#part !== 'open' && this.#leftBytes === 0) {
+      this.#part = this.#part === 'sized' ? 'complete' : 'chunk end';
+    }
+  }
+
+  /**
+   * What comes before the next `end`, which is passed; undefined where that has not come yet, and what
+   * has is kept.
+   */
+  #takeUntil(end: string, chunk: Buffer, sizeBytesMax: number): string | undefined {
+    const at = this.#at;
+    if (!this.#pending) {
+      const endAt = chunk.indexOf(end, at, 'latin1');
+      if (endAt >= 0 && endAt - at <= sizeBytesMax) {
+        this.#at = endAt + end.length;
+        return chunk.toString('latin1', at, endAt);
+      }
+      this.#pending = Buffer.allocUnsafe(sizeBytesMax + end.length);
+      this.#pendingSizeBytes = 0;
+    }
+    const pending = this.#pending;
+    const before = this.#pendingSizeBytes;
+    const size = before + chunk.copy(pending, before, at);
+    const endAt = pending
+      .subarray(0, size)
+      .indexOf(end, Math.max(0, before - end.length), 'latin1');
+    if (endAt >= 0) {
+      this.#at = at + endAt + end.length - before;
+      this.#pending = undefined;
+      return pending.toString('latin1', 0, endAt);
+    }
+    this.#at = chunk.length;
+    this.#pendingSizeBytes = size;
+    // Who does not begin as a head does, or ends its lines otherwise, is not waited for.
+    const begin = pending.toString('latin1', 0, Math.min(size, PROTOCOL.length));
+    if (this.#part === 'head' && !PROTOCOL.startsWith(begin))
+      this.fault = 'what it sent does not begin with a status line';
+    else if (BARE_LINE_FEED.test(pending.toString('latin1', Math.max(before - 1, 0), size)))
+      this.fault = 'a line ends without a carriage return';
+    else if (size === pending.length) this.fault = `its ${this.#part} has no end`;
+    return undefined;
+  }
+}
+
+/** Many servers close a little before the time that they say. */
+const KEEP_ALIVE_MARGIN_MS = 2_000;
+
+/** Of the `Keep-Alive` field's value: `timeout=5, max=100`. */
+function keepAliveMsOf(value: string): number {
+  const [, seconds] = /\btimeout=(\d{1,9})/i.exec(value) ?? [];
+  return seconds === undefined ? Infinity : Number(seconds) * 1_000 - KEEP_ALIVE_MARGIN_MS;
+}

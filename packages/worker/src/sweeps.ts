@@ -1,0 +1,83 @@
+/**
+ * Looks for what is due and what nobody may have been told of: the broker was flushed, a wake-up was lost,
+ * a worker died. One statement a look asks for all of them (`database/src/due-work.ts`), and only a sweep
+ * that has something to find is run, so that a fleet with nothing to do asks Postgres once a second.
+ *
+ * Sweeps do not wait for each other: an import takes minutes, a lane must not. Any number of workers may
+ * look at the same time; each sweep takes what it finds by claims or wakes what runs once.
+ *
+ * Before: `main.ts`, which lists them. After: `sweep-lanes.ts`, `sweep-runs.ts`, `settle-vendor-events.ts`,
+ * `run-import.ts`, `replay-deliveries.ts`, `export-audit-logs.ts`.
+ */
+import type { DueKind } from '@sluice/database/due-work';
+import type { Logger } from '@sluice/platform/logger';
+import { repeat, type Repetition } from '@sluice/platform/repeat';
+
+/** Done when `kind` is due; never twice at the same time by one process. */
+export interface Sweep {
+  readonly name: string;
+  readonly kind: DueKind;
+  /** Not begun again before so long after its last begin; absent: at each look. */
+  readonly intervalMs?: number;
+  readonly run: (isStopping: () => boolean) => Promise<unknown>;
+}
+
+export interface SweepsDeps {
+  readonly findDueWork: () => Promise<ReadonlySet<DueKind>>;
+  readonly sweeps: readonly Sweep[];
+  /** Between two looks, at most `LOOK_INTERVAL_MS_MAX`. */
+  readonly intervalMs: number;
+  readonly monotonicNow: () => number;
+  readonly logger: Logger;
+}
+
+/** A replay is found within a second (`database/src/replays.ts`). */
+const LOOK_INTERVAL_MS_MAX = 1_000;
+/** While replays run: how late one that waits for its rate or its probe may go on. */
+const REPLAY_LOOK_INTERVAL_MS = 500;
+/** A timer counts whole milliseconds and may be that much early. */
+const TIMER_EARLY_MS_MAX = 1;
+
+/** Begins to look. A sweep that fails is logged, and runs again while something is due. */
+export function startSweeps(deps: SweepsDeps): Repetition {
+  const { findDueWork, sweeps, monotonicNow, logger } = deps;
+  const underWay = new Map<Sweep, Promise<void>>();
+  const begunAtMs = new Map<Sweep, number>();
+  let intervalMs = 0;
+
+  const begin = (sweep: Sweep, isStopping: () => boolean): void => {
+    begunAtMs.set(sweep, monotonicNow());
+    const run = sweep
+      .run(isStopping)
+      .catch((error: unknown) =>
+        logger.warn({ error, task: sweep.name }, 'a sweep failed; it runs again'),
+      )
+      .then(() => void underWay.delete(sweep));
+    underWay.set(sweep, run);
+  };
+  const mayBegin = (sweep: Sweep): boolean =>
+    !underWay.has(sweep) &&
+    monotonicNow() - (begunAtMs.get(sweep) ?? -Infinity) + TIMER_EARLY_MS_MAX >=
+      (sweep.intervalMs ?? 0);
+
+  const looks = repeat(
+    'look for what is due',
+    () => intervalMs,
+    logger,
+    async (isStopping) => {
+      intervalMs = Math.min(deps.intervalMs, LOOK_INTERVAL_MS_MAX);
+      const due = await findDueWork();
+      if (due.has('replays')) intervalMs = Math.min(intervalMs, REPLAY_LOOK_INTERVAL_MS);
+      if (isStopping()) return;
+      for (const sweep of sweeps)
+        if (due.has(sweep.kind) && mayBegin(sweep)) begin(sweep, isStopping);
+    },
+  );
+  return {
+    wake: () => looks.wake(),
+    async stop() {
+      await looks.stop();
+      await Promise.all(underWay.values());
+    },
+  };
+}

@@ -1,0 +1,72 @@
+/** What a worker keeps for many lanes at a time, where some of them have to wait for Postgres. */
+import type { Database } from '@sluice/database/connection';
+import type { LaneAfterProgress } from '@sluice/database/lane-progress';
+import { createTestDatabase } from '@sluice/database/testing';
+import { sql } from 'kysely';
+import { beforeAll, expect, test } from 'vitest';
+import { createLaneStore } from '../../src/lane-store.ts';
+import { createLaneWorld, HOUR_MS, until, type LaneWorld } from './lane-world.ts';
+
+const LEASE_MS = 15_000;
+
+let database: Database;
+beforeAll(async () => {
+  ({ database } = await createTestDatabase());
+});
+
+test('what lanes that fail have to keep holds up nothing that a healthy lane keeps', async () => {
+  const worlds = [
+    await createLaneWorld(database),
+    await createLaneWorld(database),
+    await createLaneWorld(database),
+  ] as const;
+  const [firstFailing, secondFailing, healthy] = worlds;
+  const store = createLaneStore(database, () => healthy.nowMs);
+  for (const world of worlds) await world.log(1);
+  const fencings = await Promise.all(
+    worlds.map(async ({ key }) => (await store.claim({ lane: key, leaseMs: LEASE_MS }))?.fencing),
+  );
+  const keep = (world: LaneWorld, nextProbeAtMs: number | null) =>
+    store.keep({
+      lane: world.key,
+      fencing: fencings[worlds.findIndex(({ key }) => key === world.key)] ?? 0,
+      leaseMs: LEASE_MS,
+      progress: {
+        snapshot: {
+          state: nextProbeAtMs === null ? 'healthy' : 'failing',
+          cursor: nextProbeAtMs === null ? 1 : 0,
+          attemptedThrough: 1,
+          nextProbeAtMs,
+          window: 1,
+        },
+        attempts: [],
+        endpoint: 'http://receiver.test/hook',
+        isLast: true,
+      },
+    });
+  const waitingCount = async (): Promise<number> => {
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::int as count from pg_stat_activity
+       where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
+    return rows[0]?.count ?? 0;
+  };
+
+  const failures: Promise<LaneAfterProgress | undefined>[] = [];
+  // Somebody logs for the two that fail, and has not committed yet.
+  await database.transaction().execute(async (transaction) => {
+    for (const { environmentId } of [firstFailing, secondFailing])
+      await sql`select from lanes where environment_id = ${environmentId} for update`.execute(
+        transaction,
+      );
+    failures.push(keep(firstFailing, healthy.nowMs + HOUR_MS));
+    await until(async () => (await waitingCount()) === 1);
+    failures.push(keep(secondFailing, healthy.nowMs + HOUR_MS));
+    // So that it is no part of the group of the healthy one.
+    await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+    expect(await keep(healthy, null)).toMatchObject({ lastSequence: 1, nextProbeAtMs: null });
+  });
+  const kept = await Promise.all(failures);
+  expect(kept.map((after) => after?.nextProbeAtMs)).toEqual(
+    Array.from({ length: 2 }, () => healthy.nowMs + HOUR_MS),
+  );
+});

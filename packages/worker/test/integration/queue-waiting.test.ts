@@ -1,0 +1,100 @@
+/** What waits in a shard, past BullMQ: read in the order in which it is taken, and only what still waits is taken out. */
+import { createTestDatabase } from '@sluice/database/testing';
+import { createLogger } from '@sluice/platform/logger';
+import {
+  openProducer,
+  openQueuePool,
+  redisPrefix,
+  shardQueueName,
+  type BrokerOptions,
+} from '@sluice/platform/queue';
+import {
+  postgresWaiting,
+  redisWaiting,
+  type WaitingEnvelopes,
+} from '@sluice/platform/queue-waiting';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
+
+const NAME = shardQueueName(0);
+
+interface Broker {
+  readonly options: BrokerOptions;
+  readonly waiting: WaitingEnvelopes;
+  /** As a worker does. @returns the id of what it took. */
+  readonly takeNext: () => Promise<string>;
+  /** Whether the job is there, wherever it is. */
+  readonly has: (id: string) => Promise<boolean>;
+}
+
+async function onRedis(): Promise<Broker> {
+  const redis = new Redis(testRedisUrl());
+  onTestFinished(() => redis.disconnect());
+  const options = {
+    databaseUrl: 'postgres://127.0.0.1:1/none',
+    redisUrl: testRedisUrl(),
+    prefix: uniquePrefix(),
+    shardCount: 1,
+    logger: createLogger('test', 'silent'),
+  };
+  const keyOf = (part: string) => `${redisPrefix(options.prefix, NAME)}:${NAME}:${part}`;
+  return {
+    options,
+    waiting: redisWaiting(redis, keyOf),
+    takeNext: async () => (await redis.rpoplpush(keyOf('wait'), keyOf('active'))) ?? '',
+    has: async (id) => (await redis.exists(keyOf(id))) === 1,
+  };
+}
+
+async function onPostgres(): Promise<Broker> {
+  const { url } = await createTestDatabase();
+  const options = {
+    databaseUrl: url,
+    prefix: uniquePrefix(),
+    shardCount: 1,
+    logger: createLogger('test', 'silent'),
+  };
+  const pool = openQueuePool(options, 0);
+  onTestFinished(() => pool.end());
+  return {
+    options,
+    waiting: postgresWaiting(pool, NAME),
+    takeNext: async () => {
+      const { rows } = await pool.query<{ id: string }>(
+        `update job set state = 'active'
+          where id = (select id from job where queue = $1 and state = 'waiting' order by priority, seq limit 1)
+         returning id`,
+        [NAME],
+      );
+      return rows[0]?.id ?? '';
+    },
+    has: async (id) => (await pool.query('select from job where id = $1', [id])).rowCount === 1,
+  };
+}
+
+test.each([
+  ['redis', onRedis],
+  ['postgres', onPostgres],
+])('%s: in order, and what somebody has taken meanwhile is left to them', async (_, open) => {
+  const { options, waiting, takeNext, has } = await open();
+  expect(await waiting.list(4)).toEqual([]);
+  const producer = await openProducer(options);
+  onTestFinished(() => producer.close());
+  const ids = ['a', 'b', 'c', 'd', 'e'].map((letter) => `envelope-${letter}`);
+  for (const id of ids)
+    await producer.addEnvelopes([{ shard: 0, envelope: { id, operations: [] } }], false);
+  const listed = async (count: number) => (await waiting.list(count)).map(({ id }) => id);
+  expect(await listed(2)).toEqual(ids.slice(0, 2));
+  expect(await listed(9)).toEqual(ids);
+
+  expect(await takeNext()).toBe('envelope-a');
+  await waiting.remove(['envelope-a', 'envelope-b', 'envelope-d', 'envelope-of-nobody']);
+  expect(await listed(9)).toEqual(['envelope-c', 'envelope-e']);
+  const left = await Promise.all(ids.map(has));
+  expect(ids.filter((_id, place) => left[place])).toEqual([
+    'envelope-a',
+    'envelope-c',
+    'envelope-e',
+  ]);
+});
