@@ -9,12 +9,6 @@ import type { Logger } from './logger.ts';
 import { within } from './within.ts';
 
 const READY_DEADLINE_MS = 1_000;
-/**
- * BullMQ fetches as many jobs as it has places for, one after another, before it begins the first of them.
- * While jobs come as fast as they are fetched, a thousand places are a second in which nothing is done. So
- * there are never more places than jobs in hand and these.
- */
-const FETCHED_AHEAD_MAX = 8;
 
 /** Tells when a processor begins and ends trying; between tries it only waits. */
 export interface Trying {
@@ -144,14 +138,10 @@ export class WatchedQueue {
   }
 
   #start(): Worker {
-    const { concurrency, logger, now, openWorker, process } = this.#options;
-    const setPlaces = (): void => {
-      worker.concurrency = Math.min(concurrency, this.#inHand.size + FETCHED_AHEAD_MAX);
-    };
+    const { logger, now, openWorker, process } = this.#options;
     const worker = openWorker(async (job, token) => {
       const id = String(job.id);
       this.#inHand.set(id, undefined);
-      setPlaces();
       // Whoever goes on when its job has ended has nothing in hand.
       const note = (sinceMs: number | undefined): void => {
         if (this.#inHand.has(id)) this.#inHand.set(id, sinceMs);
@@ -163,11 +153,9 @@ export class WatchedQueue {
         });
       } finally {
         this.#inHand.delete(id);
-        setPlaces();
         if (this.#inHand.size === 0) for (const resolve of this.#emptied.splice(0)) resolve();
       }
     });
-    setPlaces();
     this.#workerIds.push(worker.id);
     // Not before it is ready: on Postgres a worker whose first connection fails keeps the error for
     // ever, and its loop then meets it so fast that nothing else in the process ever runs again.

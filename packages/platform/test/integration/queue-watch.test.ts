@@ -2,7 +2,6 @@
 import type { Envelope } from '@sluice/domain/operation';
 import { createLogger } from '@sluice/platform/logger';
 import {
-  LANE_QUEUE_NAME,
   openProducer,
   redisPrefix,
   shardQueueName,
@@ -194,32 +193,6 @@ test('a try that does not end is told once, and the queue counts as stuck', asyn
   letGo();
   await vi.waitFor(() => expect(consumers.report().stuckQueues).toEqual([]), WAIT);
   expect(hung).toHaveLength(1);
-});
-
-test('jobs are begun as they are fetched, not once there is one for each place', async () => {
-  const places = 64;
-  for (let webhookId = 1; webhookId <= places; webhookId++)
-    await producer.wakeLane({ environmentId: 1, webhookId });
-  const queue = new Queue(LANE_QUEUE_NAME, {
-    connection: redis,
-    prefix: redisPrefix(options.prefix, LANE_QUEUE_NAME),
-  });
-  closes.push(() => queue.close());
-  const fetched: Promise<number>[] = [];
-  const consumers = await startConsumers(options, {
-    processEnvelope: () => Promise.resolve({ outcome: 'done' }),
-    async wakeLane() {
-      fetched.push(queue.getActiveCount());
-      await vi.waitFor(() => expect(fetched).toHaveLength(places), WAIT);
-      return { outcome: 'done' };
-    },
-    laneConcurrency: places,
-    now: Date.now,
-  });
-  closes.push(() => consumers.close());
-  // And all of them are in hand at the same time in the end.
-  await vi.waitFor(() => expect(fetched).toHaveLength(places), WAIT);
-  expect(await fetched[0]).toBeLessThan(places / 2);
 });
 
 test('a lane that asks whether its place is wanted does not hang, and has no place once its job has ended', async () => {
