@@ -19,6 +19,8 @@ const SENTINEL_TIMEOUT_MS = 1_000;
 const TOPOLOGY_INTERVAL_MS = 5_000;
 /** A host that is gone lets a connection wait; it is another's turn to be master by then. */
 const WORKER_CONNECT_TIMEOUT_MS = 2_000;
+/** Of a node that is told to go; ioredis cuts one that does not answer that after 2 s. */
+const DISCONNECTED_WITHIN_MS = 3_000;
 /** Longer than BullMQ's longest blocking command, 10 s. */
 const WORKER_SILENCE_MS_MAX = 12_000;
 
@@ -65,9 +67,18 @@ export function connectWorker(url: string): RedisClient {
  * Opens a connection anew that is open and says nothing. One that is being opened is left alone: its steps
  * have deadlines of their own, and ioredis ends a client for good that is told to connect anew while it
  * asks a Sentinel for the master.
+ *
+ * A Cluster's client connects anew when the last of its nodes has gone. Where an answer that was under way
+ * (`MOVED`) gives it another one meanwhile, it would wait for that for ever.
  */
 export function reconnect(redis: RedisClient): void {
   if (redis.status === 'ready' || redis.status === 'connect') redis.disconnect(true);
+  if (redis instanceof Cluster && redis.status === 'disconnecting')
+    setTimeout(connectStuck, DISCONNECTED_WITHIN_MS, redis).unref();
+}
+
+function connectStuck(cluster: Cluster): void {
+  if (cluster.status === 'disconnecting') void cluster.connect().catch(() => undefined);
 }
 
 function connect(

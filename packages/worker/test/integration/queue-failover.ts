@@ -17,8 +17,8 @@ const WAIT = { timeout: 30_000, interval: 50 };
 const ADD_TIMEOUT_MS = 1_000;
 const SHARD_COUNT = 12;
 
-/** Called in a `describe`; the servers are started once for all. */
-export function testFailover(start: (directory: string) => Promise<RedisFleet>): void {
+/** Called in a `describe`; the servers are started once for all. @returns them, once they are. */
+export function testFailover(start: (directory: string) => Promise<RedisFleet>): () => RedisFleet {
   let fleet: RedisFleet;
   beforeAll(async () => {
     const directory = await mkdtemp(join(tmpdir(), 'sluice-test-failover-'));
@@ -142,6 +142,8 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       );
     }, 120_000);
   });
+
+  return () => fleet;
 }
 
 const replicaCount = (fleet: RedisFleet): number => fleet.nodes.length - fleet.masterCount;
