@@ -54,19 +54,12 @@ test('in every body field, and as the body', { timeout: SWEEP_TIMEOUT_MS }, asyn
         'type',
         'x',
       ];
-      // A third of the fields each, in turn: every value meets every operation, and every field a third
-      // of the values, in a third of the minute that all of them took.
+      // A third of the fields each, in turn by itself and in a list: every value meets every operation, and
+      // every field a third of the values, in a sixth of the time that all of them take.
       turn += 1;
       for (const field of fields.filter((_, place) => (place + turn) % 3 === 0)) {
-        const body = { ...goodBody(operation), [field]: value };
+        const body = { ...goodBody(operation), [field]: turn % 2 === 0 ? value : [value] };
         expectDocumented(operation, await call(operation, url, { body }), body);
-        expectDocumented(
-          operation,
-          await call(operation, url, {
-            body: { ...goodBody(operation), [field]: [value] },
-          }),
-          [body],
-        );
       }
     }
   }
