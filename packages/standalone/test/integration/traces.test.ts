@@ -1,105 +1,28 @@
 /** One event's way as one trace: through the processes that operators run, to a collector that really listens. */
-import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import {
-  createServer,
-  request as httpRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-} from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
 import { DEMO } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
 import {
   startCollectorUnderTest,
   type CollectedSpan,
   type CollectorUnderTest,
 } from '@sluice/platform/collector-under-test';
-import { startServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl } from '@sluice/platform/testing';
-import { Redis } from 'ioredis';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { mainOf, startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
-
-/** Processes start slowly on a machine that is shared. */
-const SLOW = { timeout: 120_000 };
-
-/** Somebody who traces, outside: a trace of its own each time. */
-function newSender() {
-  const traceId = randomBytes(16).toString('hex');
-  const spanId = randomBytes(8).toString('hex');
-  return { traceId, spanId, traceparent: `00-${traceId}-${spanId}-01` };
-}
-
-/** A process that so much as asks for OpenTelemetry’s SDK ends; prom-client has its API along, which does nothing. */
-const NO_OPEN_TELEMETRY = `--import=data:text/javascript,${encodeURIComponent(`
-  import { registerHooks } from 'node:module';
-  registerHooks({
-    resolve(specifier, context, next) {
-      if (/open-telemetry|@opentelemetry\\/(?!api)/.test(specifier))
-        throw new Error('loaded: ' + specifier);
-      return next(specifier, context);
-    },
-  });`)}`;
-
-interface Endpoint {
-  readonly requests: IncomingHttpHeaders[];
-  readonly url: string;
-  close(): void;
-}
-
-async function startEndpoint(): Promise<Endpoint> {
-  const requests: IncomingHttpHeaders[] = [];
-  const server = createServer((request, response) => {
-    requests.push(request.headers);
-    request.resume().on('end', () => response.end());
-  });
-  await new Promise<void>((resolve) => void server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  return { requests, url: `http://127.0.0.1:${port}/hook`, close: () => void server.close() };
-}
-
-/** A call of the app API or, with a token, of an account's. */
-const callApi = (fleet: Fleet, path: string, body: object | FormData, headers: object = {}) =>
-  fetch(`${fleet.api.url}${path}`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${DEMO.appKey}`,
-      ...(!(body instanceof FormData) && { 'content-type': 'application/json' }),
-      ...headers,
-    },
-    body: body instanceof FormData ? body : JSON.stringify(body),
-  });
-
-/** Has people's leaving reported to the endpoint. @returns the webhook's id. */
-async function addWebhook(fleet: Fleet, endpoint: Endpoint): Promise<number> {
-  const body = { name: 'traced', endpoint: endpoint.url, events: ['customer_unsubscribed'] };
-  const made = await callApi(fleet, '/v1/reporting_webhooks', body);
-  expect(made.status).toBe(200);
-  return ((await made.json()) as { id: number }).id;
-}
-
-const WRITE_KEY = `Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}`;
-const leaving = (userId: string) => ({
-  userId,
-  traits: { email: `${userId}@example.com`, unsubscribed: true },
-});
-
-async function identify(
-  fleet: Fleet,
-  userId: string,
-  headers: Record<string, string> = {},
-): Promise<number> {
-  const { status } = await fetch(`${fleet.intake.url}/v1/identify`, {
-    method: 'POST',
-    headers: { authorization: WRITE_KEY, 'x-strict-mode': '1', ...headers },
-    body: JSON.stringify(leaving(userId)),
-  });
-  return status;
-}
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
+import {
+  addWebhook,
+  callApi,
+  identify,
+  leaving,
+  newSender,
+  SLOW,
+  startEndpoint,
+  WRITE_KEY,
+  type Endpoint,
+} from './traced-calls.ts';
 
 describe('with a collector', () => {
   let collector: CollectorUnderTest;
@@ -423,68 +346,3 @@ describe('with a collector', () => {
       expect(collector.text()).not.toContain(secret);
   });
 });
-
-test(
-  'without a collector nothing of OpenTelemetry is loaded, and envelopes are as they were before',
-  SLOW,
-  async () => {
-    const endpoint = await startEndpoint();
-    onTestFinished(() => endpoint.close());
-    const fleet = await startFleet('redis', { NODE_OPTIONS: NO_OPEN_TELEMETRY });
-    onTestFinished(() => fleet.close());
-    const { traceparent } = newSender();
-    await addWebhook(fleet, endpoint);
-    expect(await identify(fleet, 'ada', { traceparent })).toBe(200);
-    await vi.waitFor(() => expect(endpoint.requests).toHaveLength(1), WAIT);
-    expect(endpoint.requests[0]).not.toHaveProperty('traceparent');
-    const { rows } = await sql<{ traceparent: string | null }>`
-    select traceparent from envelopes`.execute(fleet.database);
-    expect(rows).toEqual([{ traceparent: null }]);
-
-    const file = {
-      name: 'a',
-      type: 'event',
-      identifier: 'id',
-      data_file_url: 'https://localhost/',
-    };
-    expect((await callApi(fleet, '/v1/imports', { import: file }, { traceparent })).status).toBe(
-      200,
-    );
-    const { rows: imports } = await sql<{ traceparent: string | null }>`
-    select traceparent from imports`.execute(fleet.database);
-    expect(imports).toEqual([{ traceparent: null }]);
-
-    await fleet.worker.kill('SIGTERM');
-    expect(await identify(fleet, 'ada', { traceparent })).toBe(200);
-    const redis = new Redis(testRedisUrl());
-    onTestFinished(() => redis.disconnect());
-    const queued = await readQueued(redis, fleet.queuePrefix);
-    expect(queued).toHaveLength(1);
-    expect(queued.map((envelope) => Object.keys(envelope).toSorted())).toEqual([
-      ['id', 'operations'],
-    ]);
-  },
-);
-
-test.each(['intake', 'api', 'worker'])(
-  'with a collector, %s does not start where nothing of it must be loaded',
-  SLOW,
-  async (service) => {
-    const start = startServiceUnderTest(mainOf(service), {
-      DATABASE_URL: (await createTestDatabase()).url,
-      NODE_OPTIONS: NO_OPEN_TELEMETRY,
-      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
-    });
-    await expect(start).rejects.toThrow('loaded: ./open-telemetry.ts');
-  },
-);
-
-async function readQueued(redis: Redis, prefix: string): Promise<object[]> {
-  const keys = await redis.keys(`{${prefix}-events-*}:*:*`);
-  const jobs = await Promise.all(
-    keys.map(async (key) =>
-      (await redis.type(key)) === 'hash' ? await redis.hget(key, 'data') : null,
-    ),
-  );
-  return jobs.flatMap((data) => (data === null ? [] : [JSON.parse(data) as object]));
-}
