@@ -11,18 +11,17 @@
 import type { LoggedDelivery } from '@sluice/database/deliveries';
 import type { AttemptRecord, LaneAfterProgress } from '@sluice/database/lane-progress';
 import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
-import type { LaneTarget } from '@sluice/database/lane-target';
-import { isSuccessStatus } from '@sluice/domain/delivery-failure';
 import { LaneRun } from '@sluice/domain/lane';
+import { recordOf } from './attempt-record.ts';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
-import type { HttpOutcome } from './http-outcome.ts';
+import { outcomeOf, type HttpOutcome } from './http-outcome.ts';
 import { LaneLease } from './lane-lease.ts';
 import { LaneLog } from './lane-log.ts';
 import { firstWindow, pageSize } from './lane-pace.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import { LaneEndpoint } from './lane-endpoint.ts';
 import { LaneSlice } from './lane-slice.ts';
 import { PaceWait } from './pace-wait.ts';
-import { DeliverySigner, isSignedOtherwise, type SigningTarget } from './sign-delivery.ts';
 import { SlotWait } from './slot-wait.ts';
 import { tellAttempt } from './tell-attempt.ts';
 
@@ -53,8 +52,7 @@ export class LaneDrain {
   readonly #log: LaneLog;
   readonly #slice: LaneSlice;
   readonly #lease: LaneLease;
-  #target: LaneTarget;
-  #signer: DeliverySigner;
+  readonly #endpoint: LaneEndpoint;
   /** As of the claim: a rate limit that is changed counts from the next slice on. */
   readonly #pace: PaceWait;
   #lastSequence: number;
@@ -85,8 +83,7 @@ export class LaneDrain {
     });
     const { fencing } = claimed;
     this.#lease = new LaneLease(deps, lane, { fencing, atMs: claimedAtMs }, () => this.#wakeUp());
-    this.#target = claimed;
-    this.#signer = this.#signerFor(claimed);
+    this.#endpoint = new LaneEndpoint(deps, lane, claimed);
     this.#pace = new PaceWait(deps, claimed, (error) => {
       if (error !== undefined) this.#failure ??= { error };
       this.#startWhatMayStart();
@@ -248,12 +245,11 @@ export class LaneDrain {
 
   #send(delivery: LoggedDelivery, slot: Slot): void {
     const startedAtMs = this.#deps.now();
-    const { endpoint } = this.#target;
-    const headers = this.#signer.headers(delivery.eventId, delivery.body, startedAtMs);
+    const request = this.#endpoint.request(delivery, startedAtMs);
     this.#deps
-      .post({ endpoint, headers, body: delivery.body }, delivery)
+      .post(request, delivery)
       .then((outcome) => {
-        this.#end(delivery, startedAtMs, endpoint, outcome);
+        this.#end(delivery, startedAtMs, request.endpoint, outcome);
         this.#goOn(slot);
       })
       .catch((error: unknown) => {
@@ -273,33 +269,21 @@ export class LaneDrain {
     const { sequence } = delivery;
     const { status, durationMs } = outcome;
     const attempt = this.#run.attempts(sequence) + 1;
+    const result = outcomeOf(outcome);
     let verdict: AttemptRecord['outcome'] = 'delivered';
-    let failure: AttemptRecord['failure'] = null;
-    if (outcome.outcome === 'response' && isSuccessStatus(outcome.status)) {
+    if (result === 'delivered') {
       this.#run.succeed(sequence, !this.#deps.spare.isShort());
     } else {
-      failure = outcome.outcome === 'failure' ? outcome.failure : 'status';
       verdict = this.#run.fail(
         sequence,
-        { startedAtMs, status, failure },
+        { startedAtMs, status, failure: result },
         startedAtMs + durationMs,
         this.#deps.random(),
       );
       // It went where the webhook no longer is: that says nothing about where it is now.
-      if (endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
+      if (endpoint !== this.#endpoint.url) this.#run.probeAtOnce(this.#deps.now());
     }
-    const ended: AttemptRecord = {
-      sequence,
-      attempt,
-      startedAtMs,
-      durationMs,
-      status,
-      outcome: verdict,
-      failure,
-      failureMessage: outcome.outcome === 'failure' ? outcome.message : null,
-      responseHead: outcome.head || null,
-      responseBody: outcome.body || null,
-    };
+    const ended = recordOf({ sequence, attempt, startedAtMs }, outcome, verdict);
     this.#lease.add(ended);
     tellAttempt(this.#deps.tail, this.#lane, delivery, ended);
   }
@@ -323,7 +307,7 @@ export class LaneDrain {
     const after = await this.#lease.keep({
       snapshot: this.#run.snapshot(),
       nextStartAtMs: this.#pace.nextStartAtMs,
-      endpoint: this.#target.endpoint,
+      endpoint: this.#endpoint.url,
       isLast,
       readFromDay: this.#log.cursorFromDay,
     });
@@ -334,14 +318,7 @@ export class LaneDrain {
   #adopt(after: LaneAfterProgress): void {
     this.#lastSequence = after.lastSequence;
     this.#isPaused = after.isPaused;
-    if (after.endpoint !== this.#target.endpoint) this.#run.probeAtOnce(this.#deps.now());
-    if (isSignedOtherwise(after, this.#target)) this.#signer = this.#signerFor(after);
-    this.#target = after;
-  }
-
-  #signerFor(target: SigningTarget): DeliverySigner {
-    const { environmentId } = this.#lane;
-    return new DeliverySigner(target, (sealed) => this.#deps.openSecret(environmentId, sealed));
+    if (this.#endpoint.adopt(after)) this.#run.probeAtOnce(this.#deps.now());
   }
 
   #nextEnding(): Promise<void> {

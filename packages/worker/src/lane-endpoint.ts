@@ -1,0 +1,44 @@
+/**
+ * Where the requests of a lane go and how they are signed, as Postgres said last: its owner may change both
+ * while it is drained. Used by `lane-drain.ts`.
+ */
+import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { LaneKey } from '@sluice/database/lanes';
+import type { LaneTarget } from '@sluice/database/lane-target';
+import type { HttpPost } from './http-outcome.ts';
+import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import { DeliverySigner, isSignedOtherwise } from './sign-delivery.ts';
+
+export class LaneEndpoint {
+  readonly #open: (sealed: string) => string;
+  #target: LaneTarget;
+  #signer: DeliverySigner;
+
+  constructor(
+    { openSecret }: Pick<LaneDrainDeps, 'openSecret'>,
+    { environmentId }: LaneKey,
+    target: LaneTarget,
+  ) {
+    this.#open = (sealed) => openSecret(environmentId, sealed);
+    this.#target = target;
+    this.#signer = new DeliverySigner(target, this.#open);
+  }
+
+  get url(): string {
+    return this.#target.endpoint;
+  }
+
+  /** One attempt, signed for the time at which it is made. */
+  request({ eventId, body }: LoggedDelivery, atMs: number): HttpPost {
+    return { endpoint: this.url, headers: this.#signer.headers(eventId, body, atMs), body };
+  }
+
+  /** @returns true where it is somewhere else than before. */
+  adopt(target: LaneTarget): boolean {
+    const isElsewhere = target.endpoint !== this.url;
+    if (isSignedOtherwise(target, this.#target))
+      this.#signer = new DeliverySigner(target, this.#open);
+    this.#target = target;
+    return isElsewhere;
+  }
+}
