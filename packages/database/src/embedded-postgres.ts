@@ -13,6 +13,7 @@
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { AppError } from '@sluice/domain/errors';
 import pg from 'pg';
@@ -20,7 +21,7 @@ import { chooseServerAccount } from './postgres-account.ts';
 import { locatePostgresBinaries } from './postgres-binaries.ts';
 import { dataLink, EMBEDDED_USER, prepareCluster, removeCluster } from './postgres-cluster.ts';
 import { spawnPostgres, type PostgresServer } from './postgres-server.ts';
-import type { Durability } from './postgres-settings.ts';
+import { postgresSettings, type Durability } from './postgres-settings.ts';
 import { stopStaleServer } from './postgres-stale.ts';
 
 /** Recovery after a crash replays at most `max_wal_size`: seconds. Beyond this something is wrong. */
@@ -33,6 +34,8 @@ export interface EmbeddedPostgresOptions {
   /** Holds the data (or the link to it), the password, the port last used and the server's log. */
   readonly directory: string;
   readonly durability: Durability;
+  /** Of Postgres, in place of ours or beside them. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** Told of steps that can take a while. */
   readonly onProgress: (line: string) => void;
 }
@@ -57,7 +60,7 @@ export interface EmbeddedPostgres {
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
-  const { directory, durability, onProgress } = options;
+  const { directory, durability, settings = {}, onProgress } = options;
   const account = await chooseServerAccount(dataLink(directory));
   const binaries = await locatePostgresBinaries(account, onProgress);
   const { dataPath, password } = await prepareCluster({
@@ -83,7 +86,7 @@ export async function startEmbeddedPostgres(
       dataPath,
       account,
       logFile,
-      port,
+      settings: { ...postgresSettings(port, durability, memoryBytes()), ...settings },
       durability,
     });
     const giveUp = new AbortController();
@@ -121,6 +124,12 @@ export async function startEmbeddedPostgres(
       },
     };
   }
+}
+
+/** Of the container, where one bounds it. Node says 0, or more than there is, where none does. */
+function memoryBytes(): number {
+  const constrained = process.constrainedMemory();
+  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
 /** Resolves to nothing when the server answers, or to what it said last when it never did. */
