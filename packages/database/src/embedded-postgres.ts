@@ -15,6 +15,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
+import { constrainedMemory } from 'node:process';
 import { AppError } from '@sluice/domain/errors';
 import pg from 'pg';
 import { chooseServerAccount } from './postgres-account.ts';
@@ -128,7 +129,7 @@ export async function startEmbeddedPostgres(
 
 /** Of the container, where one bounds it. Node says 0, or more than there is, where none does. */
 function memoryBytes(): number {
-  const constrained = process.constrainedMemory();
+  const constrained = constrainedMemory();
   return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
