@@ -15,7 +15,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
-import { constrainedMemory } from 'node:process';
 import { AppError } from '@sluice/domain/errors';
 import pg from 'pg';
 import { chooseServerAccount } from './postgres-account.ts';
@@ -35,6 +34,8 @@ export interface EmbeddedPostgresOptions {
   /** Holds the data (or the link to it), the password, the port last used and the server's log. */
   readonly directory: string;
   readonly durability: Durability;
+  /** That all on this machine share; the machine's, unless a container bounds it. */
+  readonly memoryBytes?: number;
   /** Of Postgres, in place of ours or beside them. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Told of steps that can take a while. */
@@ -61,7 +62,7 @@ export interface EmbeddedPostgres {
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
-  const { directory, durability, settings = {}, onProgress } = options;
+  const { directory, durability, memoryBytes = totalmem(), settings = {}, onProgress } = options;
   const account = await chooseServerAccount(dataLink(directory));
   const binaries = await locatePostgresBinaries(account, onProgress);
   const { dataPath, password } = await prepareCluster({
@@ -87,7 +88,7 @@ export async function startEmbeddedPostgres(
       dataPath,
       account,
       logFile,
-      settings: { ...postgresSettings(port, durability, memoryBytes()), ...settings },
+      settings: { ...postgresSettings(port, durability, memoryBytes), ...settings },
       durability,
     });
     const giveUp = new AbortController();
@@ -125,12 +126,6 @@ export async function startEmbeddedPostgres(
       },
     };
   }
-}
-
-/** Of the container, where one bounds it. Node says 0, or more than there is, where none does. */
-function memoryBytes(): number {
-  const constrained = constrainedMemory();
-  return constrained > 0 ? Math.min(constrained, totalmem()) : totalmem();
 }
 
 /** Resolves to nothing when the server answers, or to what it said last when it never did. */

@@ -29,7 +29,8 @@ export function postgresSettings(
     max_connections: '200',
     // The hot set: identifiers, the queue, this month's indexes. A page that is not in it costs 3 to 35 µs of CPU
     // (benchmarks/README.md, growth). Taken from the system page by page, as data is read: a small database stays small.
-    shared_buffers: `${sharedBuffersMib}MB`,
+    // What drops tables looks through all of it, and tests drop many.
+    shared_buffers: durability === 'full' ? `${sharedBuffersMib}MB` : '192MB',
     // Sorting and hashing an envelope of 1,000 operations stays in memory.
     work_mem: '16MB',
     // At the default of 1GB a steady intake checkpoints every minute and writes full pages again each time.
