@@ -2,14 +2,17 @@
  * `POST /v1/service_accounts/oauth/token`: a service account's token for a short-lived access token
  * that may be narrower (RFC 6749 §4.4, client credentials; `account-conventions.md` §3.1).
  *
- * Failures have the body of every other failure with the `error` and `error_description` of RFC 6749 §5.2 beside it.
+ * Failures have the body of every other failure with the `error` of RFC 6749 §5.2 beside it, and its status: 400
+ * also for a value that cannot be taken.
  */
 import { SCOPES } from '@sluice/domain/account';
 import { z } from 'zod';
 import { ACCESS_TOKEN_LIFETIME_MS, looksLikeAccessToken, signAccessToken } from './access-token.ts';
 import { type AccountGuardDependencies, createAuthenticate } from './account-guard.ts';
-import { sendProblem } from './error-handling.ts';
-import { badBody, badRequest, commonFailures, text, unprocessable } from './fields.ts';
+import { handleError, sendProblem } from './error-handling.ts';
+import { badBody, badRequest, commonFailures, text } from './fields.ts';
+import type { Problem } from './problem.ts';
+import { RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
 
 const FIELD_LENGTH_MAX = 1000;
@@ -43,7 +46,7 @@ export function registerTokenExchange(
   scope.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string' },
-    (_request, body, done) => done(null, Object.fromEntries(new URLSearchParams(String(body)))),
+    (_request, body, done) => done(null, readForm(String(body))),
   );
 
   scope.post(
@@ -61,10 +64,13 @@ export function registerTokenExchange(
           200: accessToken,
           ...badRequest,
           ...badBody,
-          ...unprocessable,
           ...commonFailures,
         },
       },
+      errorHandler: (error, request, reply) =>
+        error instanceof RequestRefused
+          ? sendProblem(request, reply, inTheirWords(error.problem))
+          : handleError(error, request, reply),
     },
     async (request, reply) => {
       const { client_secret: secret, scope: asked } = request.body;
@@ -109,4 +115,27 @@ export function registerTokenExchange(
       });
     },
   );
+}
+
+/** A parameter that comes twice is refused (RFC 6749 §3.2): as a list it is no text. */
+function readForm(body: string): Record<string, string | string[]> {
+  const form = new URLSearchParams(body);
+  const names = [...new Set(form.keys())];
+  return Object.fromEntries(
+    names.map((name) => {
+      const values = form.getAll(name);
+      return [name, values.length === 1 ? (values[0] as string) : values];
+    }),
+  );
+}
+
+function inTheirWords(problem: Problem): Problem {
+  const isOtherGrant = problem.details?.some(
+    ({ field, reason }) => field === 'grant_type' && reason === 'unsupported',
+  );
+  return {
+    ...problem,
+    code: problem.code === 'validation_failed' ? 'invalid_request' : problem.code,
+    extensions: { error: isOtherGrant ? 'unsupported_grant_type' : 'invalid_request' },
+  };
 }

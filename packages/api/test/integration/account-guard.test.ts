@@ -20,11 +20,14 @@ async function newToken(given: Parameters<typeof insertToken>[3] = {}): Promise<
   return token;
 }
 
+const EXCHANGE = {
+  method: 'POST',
+  url: '/v1/service_accounts/oauth/token',
+  headers: { 'content-type': 'application/x-www-form-urlencoded' },
+} as const;
 const exchange = (fields: Record<string, string>) =>
   api.app.inject({
-    method: 'POST',
-    url: '/v1/service_accounts/oauth/token',
-    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    ...EXCHANGE,
     payload: new URLSearchParams({ grant_type: 'client_credentials', ...fields }).toString(),
   });
 
@@ -178,11 +181,25 @@ describe('the exchange', () => {
   });
 
   test.each([
-    [{ client_secret: '' }, 'client_secret'],
-    [{ client_secret: 'a', grant_type: 'password' }, 'grant_type'],
-  ])('refuses %j and names the field', async (fields, field) => {
-    const answer = await exchange(fields);
-    expect(expectProblem(answer, 422, 'validation_failed').errors[0]?.field).toBe(field);
+    ['client_secret=', 'client_secret', 'invalid_request'],
+    ['client_secret=a&client_secret=b', 'client_secret', 'invalid_request'],
+    ['client_secret=a&grant_type=password', 'grant_type', 'unsupported_grant_type'],
+    ['client_secret=a&grant_type=', 'grant_type', 'unsupported_grant_type'],
+  ])('refuses %s as RFC 6749 has it, and names the field', async (sent, field, error) => {
+    const given = sent.includes('grant_type') ? sent : `${sent}&grant_type=client_credentials`;
+    const answer = await api.app.inject({ ...EXCHANGE, payload: given });
+    expect(expectProblem(answer, 400, 'invalid_request').errors[0]?.field).toBe(field);
+    expect(answer.json().error).toBe(error);
+  });
+
+  test('refuses what is no form as every route does, with the error beside it', async () => {
+    const payload = { grant_type: 'client_credentials' };
+    const missing = await api.app.inject({ ...EXCHANGE, headers: {}, payload });
+    expect(expectProblem(missing, 400, 'invalid_request').errors[0]?.field).toBe('client_secret');
+    expect(missing.json().error).toBe('invalid_request');
+    const headers = { 'content-type': 'text/plain' };
+    const text = await api.app.inject({ ...EXCHANGE, headers, payload: 'a' });
+    expectProblem(text, 415, 'unsupported_media_type');
   });
 });
 
