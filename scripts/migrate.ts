@@ -19,8 +19,7 @@ try {
   await migrateQueues(url);
   console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);
 } catch (error) {
-  const { message, cause } = error as Error;
-  console.error(cause instanceof Error ? `${message}: ${cause.message}` : message);
+  console.error((error as Error).message);
   process.exitCode = 1;
 } finally {
   await database.destroy();

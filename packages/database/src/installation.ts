@@ -10,17 +10,20 @@ import { checkSchema } from './migrate.ts';
  *
  * @throws AppError MIGRATION_MISMATCH where the schema is not one that it can use.
  * @throws AppError CONFIG_INVALID where the number of shards is not the installation's.
- * @throws AppError DATABASE_UNAVAILABLE where Postgres cannot be asked.
+ * @throws AppError DATABASE_UNAVAILABLE where Postgres cannot be asked: it is away, or lets nobody in.
  */
 export async function joinInstallation(database: Database, shardCount: number): Promise<void> {
+  let hasAnswered = false;
   try {
+    await sql`select 1`.execute(database);
+    hasAnswered = true;
     await checkSchema(database);
     await agreeOnShardCount(database, shardCount);
   } catch (error) {
-    if (!isDatabaseAway(error)) throw error;
+    if (hasAnswered && !isDatabaseAway(error)) throw error;
     throw new AppError(
       'DATABASE_UNAVAILABLE',
-      `Postgres does not answer where DATABASE_URL says: ${(error as Error).message}`,
+      `Postgres does not answer where DATABASE_URL says: ${(error as Error).message}; look whether it runs and may be reached from here, then start again`,
       { cause: error },
     );
   }

@@ -6,12 +6,12 @@
 import { join, resolve } from 'node:path';
 import { DEMO } from '@sluice/database/seed-demo';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
+import { requireFreePort } from '@sluice/platform/port-taken';
 import { keepSecret } from './keep-secret.ts';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
 import { keepPostgres } from './keep-postgres.ts';
 import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
-import { requireFreePort } from './port.ts';
 import { prepareDatabase } from './prepare-database.ts';
 import { keepSealingKeys } from './sealing-keys.ts';
 import { startService, type Service } from './service-process.ts';
@@ -70,7 +70,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     ...(simulator === undefined ? [] : (['SIMULATOR'] as const)),
   ] as const) {
     await requireFreePort({
-      setting: `${name}_PORT`,
+      owner: name,
       host: settings[`${name}_HOST`],
       port: settings[`${name}_PORT`],
     });
