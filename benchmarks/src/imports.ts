@@ -9,8 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Database } from '@sluice/database/connection';
 import { appendImportChunk } from '@sluice/database/import-chunks';
-import { insertImport } from '@sluice/database/import-changes';
-import { findImport, finishUpload, type ImportRow } from '@sluice/database/imports';
+import { finishUpload, insertImport } from '@sluice/database/import-changes';
+import { findImport, type ImportRow } from '@sluice/database/imports';
 import { sql } from 'kysely';
 import type { Report } from './report.ts';
 import { withWorld } from './world.ts';
@@ -36,7 +36,7 @@ export async function benchImports(arguments_: string[]): Promise<Report> {
       WORKER_SWEEP_INTERVAL_MS: '100',
       SHARD_COUNT: '4',
     });
-    await finishUpload(database, made, Date.now());
+    await finishUpload(database, made, undefined, Date.now());
     return watch(database, made, sizeBytes, rowBytes, () => worker.residentBytes());
   });
 }

@@ -5,7 +5,7 @@ import { ROLES, SCOPES } from '@sluice/domain/account';
 import { z } from 'zod';
 import { int32, name } from './account-fields.ts';
 import { instant, instantOrNull } from './account-view.ts';
-import { text } from './fields.ts';
+import { text, UNIX_SECONDS_MAX } from './fields.ts';
 
 const ADDRESS_COUNT_MAX = 50;
 
@@ -66,7 +66,12 @@ export const newCredentialInput = z
     scopes: z.array(z.enum(SCOPES)).max(SCOPES.length).optional(),
     ip_allowlist: z.array(addressBlock).max(ADDRESS_COUNT_MAX).optional(),
     read_only: z.boolean().optional(),
-    expires_at: z.iso.datetime({ offset: true }).optional(),
+    expires_at: z.iso
+      .datetime({ offset: true })
+      .refine((given) => Date.parse(given) < (UNIX_SECONDS_MAX + 1) * 1_000, {
+        error: 'must be before the year 10000, in UTC',
+      })
+      .optional(),
   })
   .superRefine((given, context) => {
     const isServiceAccount = given.type === 'service_account';

@@ -134,7 +134,7 @@ export function registerAuditLogExports(
       const { format = 'csv', ...given } = body;
       const nowMs = dependencies.now();
       const endMs = given.end_time ?? nowMs;
-      const startMs = given.start_time ?? endMs - WINDOW_DAYS_MAX * DAY_MS;
+      const startMs = given.start_time ?? Math.max(0, endMs - WINDOW_DAYS_MAX * DAY_MS);
       if (endMs - startMs > WINDOW_DAYS_MAX * DAY_MS)
         return sendProblem(request, reply, validationFailed([TOO_LONG]));
       const filter = { ...toFilter(given), startMs, endMs: Math.max(startMs, endMs) };

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import { setPollHeader, type BillingDependencies } from './billing.ts';
 import { accountParams, runIdInPath, runShape, runToWire } from './billing-shapes.ts';
-import { accountFailures } from './fields.ts';
+import { accountFailures, text } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { notFound } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
@@ -25,6 +25,12 @@ const runDetail = runShape.extend({
   ),
 });
 
+/** The last millisecond that a date can have. */
+const TIME_MS_MAX = 8.64e15;
+const runPosition = z
+  .tuple([z.int().min(0).max(TIME_MS_MAX), text(64)])
+  .transform(([createdAtMs, runId]) => ({ createdAtMs, runId }));
+
 export function registerBillingRuns(scope: ApiServer, deps: BillingDependencies): void {
   scope.get(
     '/v1/accounts/:account_id/billing/runs',
@@ -43,8 +49,7 @@ export function registerBillingRuns(scope: ApiServer, deps: BillingDependencies)
     },
     async (request, reply) => {
       const { start, limit } = request.query;
-      const position = readStart(start, z.tuple([z.int().min(0).max(8.64e15), z.string().max(64)]));
-      const before = position && { createdAtMs: position[0], runId: position[1] };
+      const before = readStart(start, runPosition);
       const { accountId } = accountCallerOf(request);
       const rows = await listRuns(deps.database, accountId, before, limit + 1);
       const { page, next } = splitPage(rows, limit, (run) => [run.createdAt.getTime(), run.runId]);

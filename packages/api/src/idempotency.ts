@@ -2,7 +2,10 @@
  * `Idempotency-Key` on every POST and PUT (`account-conventions.md` §3.5): a call sent again with the
  * same key is answered as the first time, and has no second effect.
  *
- * Scope: who calls, method, path. Kept is what the call did: 2xx, and 402, for seven days. What was
+ * Scope: who calls, method, path. Who calls without credentials is known by the body alone: strangers share no
+ * key, and who has another's key and not all of its body, a mailed code say, is answered as if it were new.
+ *
+ * Kept is what the call did: 2xx, and 402, for seven days. What was
  * refused (4xx) or failed (5xx) without a change leaves the key free again. The same key with another
  * body is 422, while the first call runs 409.
  *
@@ -73,9 +76,10 @@ export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencie
       return undefined;
     if (typeof given !== 'string' || !KEY.test(given))
       return sendProblem(request, reply, invalidKey());
-    const call = holdKey(dependencies.secret, request, given);
+    const fingerprint = fingerprintOf(request);
+    const call = holdKey(dependencies.secret, request, given, fingerprint);
     const nowMs = dependencies.now();
-    const claim = await dependencies.claimIdempotencyKey(call, fingerprintOf(request.body), {
+    const claim = await dependencies.claimIdempotencyKey(call, fingerprint, {
       nowMs,
       lockedUntilMs: nowMs + LOCK_MS,
       forgottenBeforeMs: nowMs - IDEMPOTENCY_KEPT_MS,
@@ -148,16 +152,23 @@ function sendAgain(reply: FastifyReply, { status, headers, body }: KeptAnswer): 
     .send(status === 204 ? undefined : body);
 }
 
-function holdKey(secret: string, request: FastifyRequest, given: string): HeldCall {
+function holdKey(
+  secret: string,
+  request: FastifyRequest,
+  given: string,
+  fingerprint: Buffer,
+): HeldCall {
   const principal = principalOf(request);
   const [path] = request.url.split('?');
+  const scope = [principal ?? NOBODY, request.method, path, given];
+  if (principal === undefined) scope.push(fingerprint.toString('base64'));
   const scoped = (purpose: string) =>
     createHmac('sha256', secret)
-      .update(JSON.stringify([purpose, principal, request.method, path, given]))
+      .update(JSON.stringify([purpose, ...scope]))
       .digest();
   const sealKey = scoped('idempotency answer');
   return {
-    principal,
+    principal: principal ?? NOBODY,
     keyHash: scoped('idempotency key'),
     seal: (content) => seal(sealKey, content),
     open: (sealed) => open(sealKey, sealed),
@@ -167,16 +178,20 @@ function holdKey(secret: string, request: FastifyRequest, given: string): HeldCa
 const openAnswer = (call: HeldCall, sealed: Buffer): KeptAnswer =>
   JSON.parse(call.open(sealed).toString('utf8')) as KeptAnswer;
 
-function fingerprintOf(body: unknown): Buffer {
-  const bytes = Buffer.isBuffer(body) ? body : JSON.stringify(body ?? null);
+/** Of the body as its schema has read it. What comes to a route that takes none has no meaning, and no bounds. */
+function fingerprintOf({ body, routeOptions }: FastifyRequest): Buffer {
+  const read = routeOptions.schema?.body === undefined ? null : (body ?? null);
+  const bytes = Buffer.isBuffer(body) ? body : JSON.stringify(read);
   return createHash('sha256').update(bytes).digest();
 }
 
-/** Credentials are numbered across all tenants. */
-function principalOf({ accountCaller, caller }: FastifyRequest): string {
-  if (accountCaller) return `credential ${accountCaller.credentialId}`;
-  return caller ? `credential ${caller.credentialId}` : 'nobody known';
+/** Credentials are numbered across all tenants. Undefined: it needs none. */
+function principalOf({ accountCaller, caller }: FastifyRequest): string | undefined {
+  const known = accountCaller ?? caller;
+  return known ? `credential ${known.credentialId}` : undefined;
 }
+
+const NOBODY = 'nobody known';
 
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;

@@ -46,6 +46,9 @@ export const importView = z
   })
   .meta({ id: 'Import', description: 'A file of events and how far it is.' });
 
+/** The body of an answer about one. */
+export const oneImport = z.object({ import: importView });
+
 /** The wire body. */
 export function toWire(row: ImportRow): z.infer<typeof importView> {
   const hasEnded = row.state === 'imported';

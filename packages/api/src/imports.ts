@@ -1,178 +1,58 @@
 /**
- * Imports of events from CSV (`ingestion-webhooks.md` §2, `ingestion-conventions.md` §7): made from a
- * file or a URL, watched, cancelled, and what was wrong with their rows as CSV.
+ * Imports of events from CSV (`ingestion-webhooks.md` §2, `ingestion-conventions.md` §7): watched, cancelled, and
+ * what was wrong with their rows as CSV.
  *
- * The API takes the file and keeps it, a worker reads it; they meet in Postgres. Before:
- * `receive-upload.ts`. After: `worker/src/run-import.ts`.
+ * The API takes the file and keeps it (`new-imports.ts`), a worker reads it (`worker/src/run-import.ts`); they
+ * meet in Postgres.
  */
 import { Readable } from 'node:stream';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { IncomingMessage } from 'node:http';
-import type { NewImport } from '@sluice/database/import-changes';
 import type { ImportKey, ImportRow } from '@sluice/database/imports';
-import type { FastifyRequest } from 'fastify';
+import { INTEGER_MAX } from '@sluice/domain/identifiers';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
+import { badRequest, commonFailures, conflicting, idInPath, missing } from './fields.ts';
 import {
-  badBody,
-  badRequest,
-  commonFailures,
-  conflicting,
-  idInPath,
-  missing,
-  text,
-} from './fields.ts';
-import { importView, problemsAsCsv, toWire, type ListImportProblems } from './import-view.ts';
+  importView,
+  oneImport,
+  problemsAsCsv,
+  toWire,
+  type ListImportProblems,
+} from './import-view.ts';
+import { registerNewImports, type NewImportDependencies } from './new-imports.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
-import { invalidRequest, notFound } from './problem.ts';
-import { receiveUpload } from './receive-upload.ts';
-import { RequestRefused } from './request-validation.ts';
+import { notFound } from './problem.ts';
 import type { ApiServer } from './server.ts';
-import { whyNoUrl } from './url-field.ts';
 
-export interface ImportDependencies {
-  readonly insertImport: (made: NewImport, origin: ChangeOrigin) => Promise<ImportRow>;
-  readonly deleteImport: (key: ImportKey, origin: ChangeOrigin, nowMs: number) => Promise<void>;
+export interface ImportDependencies extends NewImportDependencies {
   readonly findImport: (key: ImportKey) => Promise<ImportRow | undefined>;
   readonly listImports: (
     environmentId: number,
     beforeId: number | undefined,
     limit: number,
   ) => Promise<ImportRow[]>;
-  readonly finishUpload: (key: ImportKey, nowMs: number) => Promise<ImportRow | undefined>;
   readonly cancelImport: (
     key: ImportKey,
     origin: ChangeOrigin,
     nowMs: number,
   ) => Promise<ImportRow | undefined>;
-  readonly appendImportChunk: (
-    key: ImportKey,
-    fencing: number,
-    bytes: Buffer,
-    leaseMs: number,
-    nowMs: number,
-  ) => Promise<boolean>;
   readonly listImportProblems: ListImportProblems;
-  readonly importSizeBytesMax: number;
-  readonly now: () => number;
 }
 
-declare module 'fastify' {
-  interface FastifyRequest {
-    /** The import whose file came with this request. */
-    upload: ImportRow | null;
-  }
-}
-
-const NAME_LENGTH_MAX = 200;
-const URL_LENGTH_MAX = 2048;
 const LIMIT_MAX = 100;
 const LIMIT_DEFAULT = 20;
 
-const fields = z.object({
-  name: text(NAME_LENGTH_MAX).trim().min(1),
-  description: text(NAME_LENGTH_MAX * 5).optional(),
-  type: z.literal('event').meta({ description: 'Only events are imported.' }),
-  identifier: z
-    .enum(['id', 'email'])
-    .meta({ description: 'What `_svc_customer_id` holds, in every row.' }),
-  data_to_process: z
-    .enum(['all', 'only_existing'])
-    .default('all')
-    .meta({ description: 'Both mean the same for events: they never make people.' }),
-});
-
-const newImport = z
-  .object({
-    import: fields.extend({
-      data_file_url: text(URL_LENGTH_MAX)
-        .superRefine((value, context) => {
-          const message = whyNoUrl(value);
-          if (message !== undefined) context.addIssue({ code: 'custom', message });
-        })
-        .meta({ format: 'uri', description: 'Of the CSV; fetched once, soon.' }),
-    }),
-  })
-  .meta({
-    id: 'NewImport',
-    description:
-      'Or `multipart/form-data` with the same fields (not `data_file_url`) and then the file.',
-  });
-
-const oneImport = z.object({ import: importView });
 const params = z.object({ import_id: idInPath });
-const position = z.tuple([z.int().positive()]).transform(([importId]) => importId);
+const position = z.tuple([z.int().min(1).max(INTEGER_MAX)]).transform(([importId]) => importId);
 const csv = { description: 'CSV.', content: { 'text/csv': { schema: z.string() } } };
 
-export function registerImports(parent: ApiServer, dependencies: ImportDependencies): void {
+export function registerImports(app: ApiServer, dependencies: ImportDependencies): void {
   const { now } = dependencies;
   const tags = ['imports'];
+  registerNewImports(app, dependencies);
 
-  // A scope of its own: files are taken here and nowhere else.
-  void parent.register(async (app: ApiServer) => {
-    app.decorateRequest('upload', null);
-    app.addContentTypeParser(
-      'multipart/form-data',
-      async (request: FastifyRequest, payload: IncomingMessage) => {
-        const origin = changeOriginOf(request);
-        request.upload = await receiveUpload(payload, request.headers, {
-          begin: (given) => dependencies.insertImport(toNew(request, given, null, now()), origin),
-          keep: (made, bytes) => dependencies.appendImportChunk(made, 0, bytes, 0, now()),
-          abandon: (made) => dependencies.deleteImport(made, origin, now()),
-          sizeBytesMax: dependencies.importSizeBytesMax,
-        });
-        // What the schema wants to see of an import whose fields were looked at before its file.
-        return {
-          import: {
-            name: request.upload.name,
-            type: 'event',
-            identifier: request.upload.identifier,
-            data_file_url: 'https://upload.invalid/',
-          },
-        };
-      },
-    );
-
-    app.post(
-      '/v1/imports',
-      {
-        config: { takesFile: true },
-        schema: {
-          tags,
-          summary: 'Import events from a CSV file',
-          description:
-            'The first line names the columns: `_svc_name`, `_svc_customer_id`, `_svc_timestamp` (optional), and properties. People must exist.',
-          body: newImport,
-          response: {
-            200: oneImport,
-            ...badRequest,
-            ...badBody,
-            ...conflicting,
-            ...commonFailures,
-          },
-        },
-      },
-      async (request, reply) => {
-        if (request.upload === null) {
-          const { data_file_url: url, ...given } = request.body.import;
-          const made = await dependencies.insertImport(
-            toNew(request, given, url, now()),
-            changeOriginOf(request),
-          );
-          return reply.send({ import: toWire(made) });
-        }
-        const finished = await dependencies.finishUpload(request.upload, now());
-        if (finished) return reply.send({ import: toWire(finished) });
-        return sendProblem(request, reply, {
-          code: 'conflict',
-          message: 'the import was cancelled',
-        });
-      },
-    );
-  });
-
-  parent.get(
+  app.get(
     '/v1/imports',
     {
       schema: {
@@ -198,7 +78,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
     },
   );
 
-  parent.get(
+  app.get(
     '/v1/imports/:import_id',
     {
       schema: {
@@ -217,7 +97,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
     },
   );
 
-  parent.post(
+  app.post(
     '/v1/imports/:import_id/cancel',
     {
       schema: {
@@ -245,7 +125,7 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
     ['errors', 'error'],
     ['warnings', 'warning'],
   ] as const) {
-    parent.get(
+    app.get(
       `/v1/imports/:import_id/${part}`,
       {
         schema: {
@@ -273,34 +153,4 @@ export function registerImports(parent: ApiServer, dependencies: ImportDependenc
       },
     );
   }
-}
-
-/** @throws RequestRefused where the fields of a form make no import. */
-function toNew(
-  request: FastifyRequest,
-  given: object,
-  dataFileUrl: string | null,
-  nowMs: number,
-): NewImport {
-  const parsed = fields.safeParse(given);
-  if (!parsed.success) {
-    const details = parsed.error.issues.map(({ path, message }) => ({
-      field: path.join('.'),
-      reason: 'invalid',
-      message: `${path.join('.')}: ${message}`,
-      source: { pointer: `/${path.join('/')}` },
-    }));
-    throw new RequestRefused(invalidRequest(details));
-  }
-  const { name, description, identifier, data_to_process: dataToProcess } = parsed.data;
-  return {
-    environmentId: environmentOf(request),
-    name,
-    description: description ?? null,
-    identifier,
-    dataToProcess,
-    dataFileUrl,
-    traceparent: request.traceparent,
-    nowMs,
-  };
 }

@@ -5,6 +5,7 @@
  */
 import type { IngestionIssuePage, IngestionIssueRow } from '@sluice/database/ingestion-issue-reads';
 import { ISSUE_CODES } from '@sluice/domain/issue';
+import { parseUtcDay } from '@sluice/domain/utc-day';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
 import { badRequest, commonFailures, text, unixSecondsInQuery } from './fields.ts';
@@ -39,8 +40,10 @@ const ingestionIssue = z
   })
   .meta({ id: 'IngestionIssue', description: 'One kind of problem on one day.' });
 
+/** Postgres knows no year 0. */
+const utcDay = z.string().refine((given) => parseUtcDay(given) === given);
 const position = z
-  .tuple([z.iso.date(), text(FILTER_LENGTH_MAX), text(FILTER_LENGTH_MAX), text(FILTER_LENGTH_MAX)])
+  .tuple([utcDay, text(FILTER_LENGTH_MAX), text(FILTER_LENGTH_MAX), text(FILTER_LENGTH_MAX)])
   .transform(([day, code, source, field]) => ({ day, code, source, field }));
 
 export function registerIngestionIssues(

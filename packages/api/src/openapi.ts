@@ -23,7 +23,7 @@ const DESCRIPTION =
   'Every failure has the one body `Problem`. ' +
   'Every POST and PUT takes an `Idempotency-Key` (1 to 255 visible ASCII characters): sent again ' +
   'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +
-  'body it is 422, while the first call runs 409.';
+  'body it is 422 (without credentials: another call), while the first call runs 409.';
 
 /** Must be registered before the first route. */
 export async function describeApi(app: ApiServer): Promise<void> {

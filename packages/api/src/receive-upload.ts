@@ -7,6 +7,7 @@
  *
  * Before: `imports.ts` declares the content type. After: `database/src/import-chunks.ts`.
  */
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
 import { isDatabaseAway } from '@sluice/database/database-away';
@@ -23,12 +24,19 @@ export interface UploadPort {
   readonly sizeBytesMax: number;
 }
 
+/** A file that came whole. */
+export interface Upload {
+  readonly made: ImportRow;
+  /** SHA-256 of its bytes, in hexadecimal. */
+  readonly sha256: string;
+}
+
 const CHUNK_SIZE_BYTES = 1_048_576;
 const FIELD_SIZE_BYTES_MAX = 10_000;
 const FIELD_COUNT_MAX = 20;
 
 /**
- * Takes the whole request. @returns the import, whose file is kept whole.
+ * Takes the whole request, and keeps its file.
  *
  * @throws RequestRefused
  */
@@ -36,11 +44,11 @@ export async function receiveUpload(
   payload: IncomingMessage,
   headers: IncomingMessage['headers'],
   port: UploadPort,
-): Promise<ImportRow> {
+): Promise<Upload> {
   const form = openForm(headers);
   const fields: Record<string, string> = Object.create(null) as Record<string, string>;
   let file: BusboyFileStream | undefined;
-  let upload: Promise<ImportRow> | undefined;
+  let upload: Promise<Upload> | undefined;
   form.on('field', (name, value) => {
     fields[name] = value;
   });
@@ -69,7 +77,10 @@ export async function receiveUpload(
     payload.unpipe(form);
     payload.resume();
     file?.destroy(new Error('the form broke off'));
-    await upload?.then(port.abandon, () => undefined);
+    await upload?.then(
+      ({ made }) => port.abandon(made),
+      () => undefined,
+    );
     if (error instanceof RequestRefused) throw error;
     if (upload !== undefined) await upload.catch(rethrowOthers);
     throw refused('the multipart body is malformed or broke off');
@@ -88,8 +99,9 @@ async function keepFile(
   file: AsyncIterable<Buffer>,
   fields: Readonly<Record<string, string>>,
   port: UploadPort,
-): Promise<ImportRow> {
+): Promise<Upload> {
   const made = await port.begin(fields);
+  const hash = createHash('sha256');
   try {
     let collected: Buffer[] = [];
     let collectedSizeBytes = 0;
@@ -102,6 +114,7 @@ async function keepFile(
       collectedSizeBytes = 0;
     };
     for await (const piece of file) {
+      hash.update(piece);
       collected.push(piece);
       collectedSizeBytes += piece.length;
       sizeBytes += piece.length;
@@ -112,7 +125,7 @@ async function keepFile(
       if (collectedSizeBytes >= CHUNK_SIZE_BYTES) await flush();
     }
     await flush();
-    return made;
+    return { made, sha256: hash.digest('hex') };
   } catch (error) {
     await port.abandon(made);
     throw error;

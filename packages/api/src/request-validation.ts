@@ -50,11 +50,36 @@ function compilerThat(
       if (parsed.success) return { value: parsed.data };
       if (httpPart === 'params')
         return { error: new RequestRefused(notFound('what the path names was')) };
-      const issues = parsed.error.issues.flatMap(oneForEachKey).slice(0, DETAIL_COUNT_MAX);
-      const details = issues.map((issue) => toDetail(issue, value, httpPart));
-      const refuse = isUnprocessable(issues, httpPart) ? validationFailed : invalidRequest;
-      return { error: new RequestRefused(refuse(details)) };
+      const refuse = isUnprocessable(parsed.error.issues, httpPart)
+        ? validationFailed
+        : invalidRequest;
+      return { error: new RequestRefused(refuse(toDetails(parsed.error, value, httpPart))) };
     };
+}
+
+/**
+ * What a body holds that Fastify does not check, such as the fields of a form.
+ *
+ * @throws RequestRefused 400, with one entry a refused value.
+ */
+export function readFields<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+): z.infer<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new RequestRefused(invalidRequest(toDetails(parsed.error, value, 'body')));
+}
+
+function toDetails(
+  { issues }: z.ZodError,
+  value: unknown,
+  httpPart: string | undefined,
+): ProblemDetail[] {
+  return issues
+    .flatMap(oneForEachKey)
+    .slice(0, DETAIL_COUNT_MAX)
+    .map((issue) => toDetail(issue, value, httpPart));
 }
 
 /** Zod names all unknown keys of an object in one issue; each is a field of its own. */

@@ -9,6 +9,7 @@
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { CreatedAccount, NewAccount, SignupLimits } from '@sluice/database/signups';
 import type { HeldCall } from '@sluice/database/transact-once';
+import { callerNetwork } from '@sluice/domain/network-address';
 import { newKey, newServiceAccountToken } from '@sluice/platform/secrets';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
@@ -54,7 +55,7 @@ const LIMITS: SignupLimits = {
   codesPerHourAndEmail: 3,
   failuresPerDayAndEmail: 100,
 };
-/** Codes that one IP address may try. */
+/** Codes that may be tried from one IP address, or one network of IPv6. */
 const TRIES_PER_HOUR_AND_IP = 100;
 
 const failures = { ...badRequest, ...badBody, ...unprocessable, ...tooMany, ...commonFailures };
@@ -91,7 +92,7 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
     },
     async (request, reply) => {
       const outcome = await dependencies.startSignup(
-        { email: request.body.email, ip: request.ip },
+        { email: request.body.email, ip: callerNetwork(request.ip) },
         LIMITS,
         now(),
         heldCallOf(request),
@@ -121,7 +122,7 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
       },
     },
     async (request, reply) => {
-      const { isExceeded, resetSeconds } = await tries.take(request.ip);
+      const { isExceeded, resetSeconds } = await tries.take(callerNetwork(request.ip));
       if (isExceeded) {
         return sendProblem(request, reply, {
           code: 'too_many_attempts',

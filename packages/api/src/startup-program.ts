@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { Partner } from '@sluice/database/partners';
 import type { HeldCall } from '@sluice/database/transact-once';
+import { callerNetwork } from '@sluice/domain/network-address';
 import { z } from 'zod';
 import { email, name, webAddress } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';
@@ -117,7 +118,7 @@ export function registerStartupProgram(
     takeCalls: dependencies.takeCalls,
   });
   const tooManyFrom = async (ip: string): Promise<Problem | undefined> => {
-    const { isExceeded, resetSeconds } = await applications.take(ip);
+    const { isExceeded, resetSeconds } = await applications.take(callerNetwork(ip));
     if (!isExceeded) return undefined;
     const message = 'too many applications from this address; try again later';
     return { code: 'rate_limited', message, retryAfterSeconds: resetSeconds };

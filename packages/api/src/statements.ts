@@ -42,8 +42,13 @@ import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/l
 import { findLaneState } from '@sluice/database/lane-states';
 import { appendImportChunk } from '@sluice/database/import-chunks';
 import { listImportProblems } from '@sluice/database/import-problems';
-import { cancelImport, deleteImport, insertImport } from '@sluice/database/import-changes';
-import { findImport, finishUpload, listImports } from '@sluice/database/imports';
+import {
+  cancelImport,
+  deleteImport,
+  finishUpload,
+  insertImport,
+} from '@sluice/database/import-changes';
+import { findImport, listImports } from '@sluice/database/imports';
 import {
   claimIdempotencyKey,
   keepIdempotentAnswer,

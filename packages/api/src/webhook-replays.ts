@@ -11,6 +11,7 @@ import type { LaneKey } from '@sluice/database/lanes';
 import type { ReplayCriteria, ReplayKey } from '@sluice/database/replay-log';
 import type { Replay, ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/database/replays';
 import type { Webhook } from '@sluice/database/webhooks';
+import { INTEGER_MAX } from '@sluice/domain/identifiers';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, keyNameOf } from './authenticate.ts';
@@ -61,7 +62,7 @@ const answer = z.object({
 });
 
 const position = z
-  .tuple([z.int().min(0), z.int().min(0)])
+  .tuple([z.int().min(0), z.int().min(0).max(INTEGER_MAX)])
   .transform(([sequence, attempt]) => ({ sequence, attempt }));
 
 export function registerWebhookReplays(

@@ -1,6 +1,7 @@
 /**
- * What somebody asks of an import: made, cancelled, given up because its file did not come whole. Each leaves an
- * entry in the audit log, in its own transaction. What a worker comes to stands in the row (`imports.ts`).
+ * What somebody asks of an import: made, sent whole, cancelled, given up because its file did not come whole or
+ * came before. What makes, ends or deletes one leaves an entry in the audit log, in its own transaction. What a
+ * worker comes to stands in the row (`imports.ts`).
  *
  * By the primary key (environment_id, import_id).
  */
@@ -18,7 +19,7 @@ import {
   type StoredImport,
 } from './imports.ts';
 import type { Tables } from './tables.ts';
-import { transactOnce } from './transact-once.ts';
+import { type HeldCall, transactOnce } from './transact-once.ts';
 import { recordWorkspaceChange } from './workspace-audit.ts';
 
 export interface NewImport {
@@ -54,7 +55,29 @@ export async function insertImport(
   });
 }
 
-/** Of a file that did not come whole: nobody has heard of it but the audit log. */
+/**
+ * The file was sent whole. The same call that has finished an import before gives that one, and this one is
+ * for the caller to delete.
+ *
+ * @returns undefined where the import is gone or cancelled.
+ */
+export async function finishUpload(
+  database: Database,
+  { environmentId, importId }: ImportKey,
+  call: HeldCall | undefined,
+  nowMs: number,
+): Promise<ImportRow | undefined> {
+  const isFinished = (outcome: ImportRow | undefined): boolean => outcome !== undefined;
+  return transactOnce(database, call, isFinished, async (transaction) => {
+    const { rows } = await sql<StoredImport>`
+      update imports set state = 'preprocessed', lease_until = null, updated_at = ${new Date(nowMs)}
+      where environment_id = ${environmentId} and import_id = ${importId} and state = 'preprocessing'
+      returning ${IMPORT_COLUMNS}`.execute(transaction);
+    return firstImport(rows);
+  });
+}
+
+/** Of a file that did not come whole, or came before: nobody has heard of it but the audit log. */
 export async function deleteImport(
   database: Database,
   { environmentId, importId }: ImportKey,

@@ -113,19 +113,6 @@ export async function listImports(
   return rows.map(fromStored);
 }
 
-/** The file was sent whole. Undefined where the import is gone or cancelled. */
-export async function finishUpload(
-  database: DatabaseOrTransaction,
-  { environmentId, importId }: ImportKey,
-  nowMs: number,
-): Promise<ImportRow | undefined> {
-  const { rows } = await sql<StoredImport>`
-    update imports set state = 'preprocessed', lease_until = null, updated_at = ${new Date(nowMs)}
-    where environment_id = ${environmentId} and import_id = ${importId} and state = 'preprocessing'
-    returning ${IMPORT_COLUMNS}`.execute(database);
-  return firstImport(rows);
-}
-
 /**
  * Takes the lease of the oldest import that has work for a worker and that nobody works on. Of those
  * whose file is being sent to us there is none: the API works on them. By `imports_unfinished`.

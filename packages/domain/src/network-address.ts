@@ -1,5 +1,6 @@
 /**
- * Which addresses a webhook may be sent to: a table, and how an address is looked up in it.
+ * Which addresses a webhook may be sent to: a table, and how an address is looked up in it; and what of the
+ * address space a caller of ours counts as.
  *
  * The rules see addresses only, never names: names are resolved first, and the address that was
  * judged is the one that is connected to (`worker/src/vetted-connection.ts`), so a name cannot
@@ -92,6 +93,7 @@ export const ADDRESS_RULES: readonly AddressRule[] = [
 ];
 
 const GLOBAL_UNICAST = parseRange('2000::/3');
+const MAPPED = parseRange('::ffff:0:0/96');
 
 const PARSED_RULES = ADDRESS_RULES.map((rule) => ({ ...rule, parsed: parseRange(rule.range) }));
 
@@ -131,6 +133,25 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
   const bits = parseAddress(text);
   return bits === undefined ? refused('not_an_address') : judgeBits(bits, policy);
 }
+
+/**
+ * What of the address space one caller has, as a name to count by: an IPv4 address, also where it is written as an
+ * IPv6 one, or the 64 bits that an IPv6 network of one household begins with, where every host may take as many
+ * addresses as it likes (RFC 7934). What is no address is itself.
+ */
+export function callerNetwork(text: string): string {
+  const bits = parseAddress(text);
+  if (bits === undefined || bits.length === 32) return text;
+  if (bits.startsWith(MAPPED.prefix))
+    return groupsOf(bits.slice(MAPPED.prefix.length), 8).map(String).join('.');
+  const network = groupsOf(bits.slice(0, 64), 16).map((group) => group.toString(16));
+  return `${network.join(':')}::/64`;
+}
+
+const groupsOf = (bits: Bits, length: number): number[] =>
+  Array.from({ length: bits.length / length }, (_, place) =>
+    Number.parseInt(bits.slice(place * length, (place + 1) * length), 2),
+  );
 
 /** An address as a string of bits, 32 or 128 of them: short, exact, and read once a connection. */
 type Bits = string;

@@ -100,6 +100,7 @@ describe('making one', () => {
     [{ name: 'a', type: 'service_account', environment_id: 1 }, 'environment_id'],
     [{ name: 'a', type: 'service_account', expires_at: '2026-02-30T00:00:00Z' }, 'expires_at'],
     [{ name: 'a', type: 'service_account', expires_at: '2020-01-01T00:00:00Z' }, 'expires_at'],
+    [{ name: 'a', type: 'service_account', expires_at: '9999-12-31T23:59:59-00:01' }, 'expires_at'],
     [{ name: 'a', type: 'service_account', ip_allowlist: ['10.0.0.0/33'] }, 'ip_allowlist.0'],
     [{ name: 'a', type: 'service_account', ip_allowlist: ['here'] }, 'ip_allowlist.0'],
     [{ name: 'a', type: 'service_account', secret: 'mine' }, 'secret'],

@@ -94,6 +94,11 @@ describe('an order', () => {
     expect(answer.statusCode).toBe(200);
   });
 
+  test('of the first years there are has times that can be written', async () => {
+    const answer = await order({ end_time: '0001-01-01T00:00:00+23:59' });
+    expect(answer.statusCode).toBe(200);
+  });
+
   test('beyond three that are not finished is 409', async () => {
     for (let count = 0; count < 3; count++) expect((await order({})).statusCode).toBe(200);
     expectProblem(await order({}), 409, 'conflict');

@@ -81,6 +81,50 @@ test('in every query parameter', { timeout: SWEEP_TIMEOUT_MS }, async () => {
   }
 });
 
+/** A position in each list, as its tokens have it. */
+const POSITIONS: Readonly<Record<string, readonly (string | number)[]>> = {
+  'GET /v1/customers/{identifier}/activities': ['1', 'event-1'],
+  'GET /v1/customers/{identifier}/relationships': ['1'],
+  'GET /v1/object_types': [1],
+  'POST /v1/objects': ['acme'],
+  'GET /v1/objects/{object_type_id}/{object_id}/relationships': ['1'],
+  'GET /v1/ingestion_issues': ['2026-03-01', 'a', 'b', 'c'],
+  'GET /v1/imports': [1],
+  'GET /v1/reporting_webhooks/{webhook_id}/deliveries': [1],
+  'GET /v1/reporting_webhooks/{webhook_id}/replays/{replay_id}/attempts': [1, 1],
+  'GET /v1/accounts/{account_id}/billing/runs': [0, 'run_of_a'],
+  'GET /v1/accounts/{account_id}/billing/credits/ledger': ['llm', 1],
+};
+const BEYOND: readonly unknown[] = [
+  ...[-1, 0, 0.5, 2 ** 31, 2 ** 53 - 1, 2 ** 53, 8.64e15 + 1, 1e300, null, [], {}],
+  ...['0000-01-01', '9999-12-31', '10000-01-01', '2026-02-30', '9'.repeat(18), '9'.repeat(40)],
+];
+
+test('in every part of every page token', async () => {
+  // Elsewhere `start` and `end` are days.
+  const paged = operations.filter(
+    ({ queryParameters: names }) => names.includes('start') && !names.includes('end'),
+  );
+  expect(paged.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual(
+    Object.keys(POSITIONS).toSorted(),
+  );
+  for (const operation of paged) {
+    const url = fillPath(operation, (name) => existing[name]!);
+    const position = POSITIONS[`${operation.method} ${operation.path}`]!;
+    const send = async (given: unknown) => {
+      const start = Buffer.from(JSON.stringify(given)).toString('base64url');
+      const answer = await call(operation, `${url}?start=${start}`, bodyOf(operation));
+      expectDocumented(operation, answer, given);
+      return answer;
+    };
+    // Otherwise nothing below would come as far as the database.
+    expect((await send(position)).statusCode).toBe(200);
+    for (const place of position.keys())
+      for (const value of [...TEXTS.filter((text) => text.length < 300), ...BEYOND])
+        await send(position.with(place, value as string));
+  }
+});
+
 test('in query keys that nobody knows', async () => {
   for (const operation of operations.filter((each) => each.method === 'GET')) {
     const url = fillPath(operation, (name) => existing[name]!);

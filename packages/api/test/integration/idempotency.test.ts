@@ -88,6 +88,22 @@ test('I38: a key belongs to its caller, its method and its path', async () => {
   expect(rotated.json().secret).not.toBe(first.secret);
 });
 
+// Security: a mailed code has six digits, and who guesses at one must be counted.
+test('I38: strangers share no key: who sends another body is answered as if the key were new', async () => {
+  const start = (email: string) =>
+    api.app.inject({
+      method: 'POST',
+      url: '/v1/account_signup',
+      headers: { 'idempotency-key': 'signup' },
+      payload: { email },
+    });
+  expect((await start('one@example.com')).statusCode).toBe(200);
+  const other = await start('other@example.com');
+  expect(other.statusCode).toBe(200);
+  expect(other.headers['idempotent-replayed']).toBeUndefined();
+  expect((await start('one@example.com')).headers['idempotent-replayed']).toBe('true');
+});
+
 test('I38: what was refused is not kept: mended, it runs under the same key', async () => {
   const key = newKey();
   const refused = await create(key, { name: 'a', type: 'app', environment_id: 2_000_000_000 });

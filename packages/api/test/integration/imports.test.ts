@@ -103,13 +103,17 @@ describe('making an import', () => {
     async (_what, fields, field) => {
       const before = await importCount();
       const asForm = await api.call('POST', '/v1/imports', await form(fields, CSV));
-      expect(expectProblem(asForm, 400, 'invalid_request').errors[0]?.field).toBe(field);
+      const { errors } = expectProblem(asForm, 400, 'invalid_request');
+      expect(errors[0]).toMatchObject({ field, source: { pointer: `/${field}` } });
       const asJson = await api.call('POST', '/v1/imports', {
         body: { import: { ...fields, data_file_url: 'https://files.example/a.csv' } },
       });
-      expect(expectProblem(asJson, 400, 'invalid_request').errors[0]?.field).toBe(
-        `import.${field}`,
-      );
+      const { errors: errorsOfJson } = expectProblem(asJson, 400, 'invalid_request');
+      expect(errorsOfJson[0]).toMatchObject({
+        field: `import.${field}`,
+        reason: errors[0]?.reason,
+        message: `import.${errors[0]?.message}`,
+      });
       expect(await importCount()).toBe(before);
     },
   );
@@ -149,6 +153,51 @@ describe('making an import', () => {
       await form(FIELDS, Buffer.alloc(11_000_000, 'a')),
     );
     expectProblem(answer, 413, 'body_too_large');
+    expect(await importCount()).toBe(before);
+  });
+});
+
+describe('a file that is sent again with the same Idempotency-Key', () => {
+  const send = async (
+    idempotencyKey: string,
+    file = CSV,
+    fields: Record<string, string> = FIELDS,
+  ) => {
+    const { payload, headers } = await form(fields, file);
+    const sent = { payload, headers: { ...headers, 'idempotency-key': idempotencyKey } };
+    return api.call('POST', '/v1/imports', sent);
+  };
+
+  test('I38: is the same import, and nothing is kept of the second', async () => {
+    const first = await send('again');
+    const before = await importCount();
+    const again = await send('again');
+    expect(again.headers['idempotent-replayed']).toBe('true');
+    expect(again.body).toBe(first.body);
+    expect(await importCount()).toBe(before);
+  });
+
+  test.each([
+    ['file', CSV.replace('ann', 'bob'), FIELDS],
+    ['description', CSV, { ...FIELDS, description: 'another' }],
+  ])('I38: with another %s is 422, and nothing is kept of it', async (what, file, fields) => {
+    await send(`other-${what}`);
+    const before = await importCount();
+    const other = await send(`other-${what}`, file, fields);
+    expectProblem(other, 422, 'idempotency_key_reused');
+    expect(await importCount()).toBe(before);
+  });
+
+  test('I38: is not imported twice where the process died before it answered', async () => {
+    const first = await send('died');
+    // The import is under way, its answer was never kept.
+    await sql`
+      update idempotency_keys set answer = null, locked_until = ${new Date(api.clock.nowMs)}
+       where started_at = (select max(started_at) from idempotency_keys)`.execute(api.database);
+    const before = await importCount();
+    const again = await send('died');
+    expect(again.headers['idempotent-replayed']).toBeUndefined();
+    expect(again.body).toBe(first.body);
     expect(await importCount()).toBe(before);
   });
 });

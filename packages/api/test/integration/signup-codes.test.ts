@@ -92,11 +92,13 @@ test("one address' code is not good for another", async () => {
   expect(await world.accountCountOf(one)).toBe(0);
 });
 
-test('an IP address tries a hundred codes an hour', async () => {
-  const ip = world.newIp();
+test.each([
+  ['IP address', () => '10.8.0.1'],
+  ['network of IPv6', (tries: number) => `2001:db8::${tries.toString(16)}`],
+])('one %s tries a hundred codes an hour', async (_what, ipOf) => {
   for (let tries = 0; tries < 100; tries += 1)
-    await world.complete(world.newAddress(), '000000', ip);
-  const answer = await world.complete(world.newAddress(), '000000', ip);
+    await world.complete(world.newAddress(), '000000', ipOf(tries));
+  const answer = await world.complete(world.newAddress(), '000000', ipOf(100));
   expectProblem(answer, 429, 'too_many_attempts');
   expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0);
 });

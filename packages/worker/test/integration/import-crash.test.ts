@@ -2,8 +2,8 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { appendImportChunk } from '@sluice/database/import-chunks';
-import { insertImport } from '@sluice/database/import-changes';
-import { findImport, finishUpload } from '@sluice/database/imports';
+import { finishUpload, insertImport } from '@sluice/database/import-changes';
+import { findImport } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { identify } from '@sluice/domain/testing';
@@ -60,7 +60,7 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
     for (let n = from; n < from + 500; n++) text += `e-${n},p-${n % 100},"a\nb",${payload}\n`;
     await keep(text);
   }
-  await finishUpload(database, made, Date.now());
+  await finishUpload(database, made, undefined, Date.now());
 
   await migrateQueues(url);
   const start = () =>

@@ -3,8 +3,8 @@ import { Readable } from 'node:stream';
 import type { Database } from '@sluice/database/connection';
 import { appendImportChunk } from '@sluice/database/import-chunks';
 import { listImportProblems } from '@sluice/database/import-problems';
-import { insertImport, type NewImport } from '@sluice/database/import-changes';
-import { findImport, finishUpload, type ImportKey } from '@sluice/database/imports';
+import { finishUpload, insertImport, type NewImport } from '@sluice/database/import-changes';
+import { findImport, type ImportKey } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
@@ -81,7 +81,7 @@ export class ImportsWorld {
       if (!(await appendImportChunk(this.database, made, 0, piece, 0, this.nowMs)))
         throw new Error('the import takes no more of its file');
     }
-    await finishUpload(this.database, made, this.nowMs);
+    await finishUpload(this.database, made, undefined, this.nowMs);
     return made;
   }
 
