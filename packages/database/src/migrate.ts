@@ -100,7 +100,7 @@ export async function migrate(database: Database, steps = MIGRATIONS): Promise<s
   const { error, results } = await migrator.migrateToLatest();
   if (error !== undefined) {
     const failed = results?.find((result) => result.status === 'Error');
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = (error as Error).message;
     throw new AppError(
       'MIGRATION_MISMATCH',
       failed

@@ -78,5 +78,5 @@ isUp = true;
 function explain(given: unknown): string {
   const { code, message, error } = describeEnding(given);
   if (error === undefined) return `${code}: ${message}`;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return error instanceof Error ? (error.stack ?? message) : message;
 }
