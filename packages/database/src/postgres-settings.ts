@@ -13,7 +13,7 @@ export function postgresSettings(
     listen_addresses: '127.0.0.1',
     // No socket file: its folder would have to be reachable by the account and by us.
     unix_socket_directories: '',
-    // Intake, API and worker at their default pools need about 60; BullMQ's listeners 5 more; tests run several at once.
+    // Intake, API and worker at their default pools need about 60; BullMQ's listeners 5 more.
     max_connections: '200',
     // The hot set (people, the queue, today's events) of a single machine; more would be taken from the services.
     shared_buffers: '192MB',
@@ -45,4 +45,6 @@ const FAST = {
   // No replica and no archive: cloning a template database then writes no WAL worth naming.
   wal_level: 'minimal',
   max_wal_senders: '0',
+  // Three test files at a time, some with sixteen workers.
+  max_connections: '400',
 };

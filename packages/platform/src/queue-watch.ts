@@ -30,6 +30,7 @@ import type { WatchedQueue } from './watched-queue.ts';
 import { within } from './within.ts';
 
 export interface QueueWatchOptions {
+  /** Those of one name take from the same queue. */
   readonly queues: readonly WatchedQueue[];
   readonly readHeads: ReadHeads;
   readonly stalledAfterMs: number;
@@ -64,6 +65,7 @@ interface Standing {
 
 export class QueueWatch {
   readonly #options: QueueWatchOptions;
+  readonly #byName: ReadonlyMap<string, readonly WatchedQueue[]>;
   readonly #standings = new Map<string, Standing>();
   readonly #hung = new Set<string>();
   /** Until then each period has its look. */
@@ -74,6 +76,7 @@ export class QueueWatch {
 
   constructor(options: QueueWatchOptions) {
     this.#options = options;
+    this.#byName = Map.groupBy(options.queues, ({ name }) => name);
     this.#answeredAtMs = options.now();
     this.rouse();
   }
@@ -89,12 +92,10 @@ export class QueueWatch {
     const stuckBeforeMs = now() - hungAfterMs / 2;
     return {
       isBrokerAnswering: this.#isBrokerAnswering,
-      stuckQueues: queues
-        .map(({ name }) => name)
-        .filter((name) => {
-          const standing = this.#standings.get(name);
-          return standing?.headId !== undefined && standing.sinceMs < stuckBeforeMs;
-        }),
+      stuckQueues: [...this.#byName.keys()].filter((name) => {
+        const standing = this.#standings.get(name);
+        return standing?.headId !== undefined && standing.sinceMs < stuckBeforeMs;
+      }),
       replacedWorkers: queues.reduce((sum, queue) => sum + queue.replacedCount, 0),
       recoveredJobs: this.#recoveredJobs,
     };
@@ -110,7 +111,7 @@ export class QueueWatch {
     const answerDeadlineMs = (stalledAfterMs * 2) / 3;
     let heads: QueueHead[];
     try {
-      heads = await within(answerDeadlineMs, readHeads(queues.map(({ name }) => name)));
+      heads = await within(answerDeadlineMs, readHeads([...this.#byName.keys()]));
     } catch (error) {
       this.#isBrokerAnswering = false;
       this.rouse();
@@ -126,42 +127,55 @@ export class QueueWatch {
     if (heads.some(({ active, nextId }) => active.length > 0 || nextId !== undefined)) this.rouse();
     // What was answered together with the heads is on its way to the processors.
     await new Promise((resolve) => setImmediate(resolve));
-    await Promise.all(queues.map((queue, index) => this.#mend(queue, heads[index] as QueueHead)));
+    await Promise.all(
+      [...this.#byName].map(([name, takers], index) =>
+        this.#mend(name, takers, heads[index] as QueueHead),
+      ),
+    );
   }
 
-  async #mend(queue: WatchedQueue, head: QueueHead): Promise<void> {
+  async #mend(name: string, takers: readonly WatchedQueue[], head: QueueHead): Promise<void> {
     const { stalledAfterMs, now, logger } = this.#options;
-    const before = this.#standings.get(queue.name);
+    const before = this.#standings.get(name);
     const headId = head.active.at(-1)?.id ?? head.nextId;
     const sinceMs = before && before.headId === headId ? before.sinceMs : now();
-    const orphans = head.active.filter((job) => isOrphan(queue, job));
-    this.#standings.set(queue.name, { headId, sinceMs, orphans: orphans.map(orphanKey) });
+    const orphans = head.active.filter((job) => isOrphan(takers, job));
+    this.#standings.set(name, { headId, sinceMs, orphans: orphans.map(orphanKey) });
 
     try {
       for (const job of orphans) {
-        if (before?.orphans.includes(orphanKey(job))) await this.#putBack(queue, job);
+        if (before?.orphans.includes(orphanKey(job))) await this.#putBack(name, takers, job);
       }
       // It marks what is active and moves what it has marked and nobody holds any more.
-      if (head.active.length > 0) await queue.backend?.moveStalledJobsToWait();
+      if (head.active.length > 0) await takers[0]?.backend?.moveStalledJobsToWait();
     } catch (error) {
       // At the next look. A worker whose own connection is broken is replaced below.
-      logger.warn({ error, queue: queue.name }, 'a queue could not be mended');
+      logger.warn({ error, queue: name }, 'a queue could not be mended');
     }
 
-    const isNotTaking = head.active.length === 0 && head.nextId !== undefined && queue.isIdle;
-    if (queue.hasEnded || (isNotTaking && now() - sinceMs >= stalledAfterMs)) {
-      logger.error({ queue: queue.name }, 'a worker takes no jobs; it is replaced');
-      queue.replace();
-      this.#standings.set(queue.name, { headId, sinceMs: now(), orphans: [] });
-    } else if (isNotTaking && before?.headId === headId) queue.nudge();
+    const isNotTaking =
+      head.active.length === 0 && head.nextId !== undefined && takers.some(({ isIdle }) => isIdle);
+    const isOverdue = isNotTaking && now() - sinceMs >= stalledAfterMs;
+    for (const taker of takers) {
+      if (taker.hasEnded || (isOverdue && taker.isIdle)) {
+        logger.error({ queue: name }, 'a worker takes no jobs; it is replaced');
+        taker.replace();
+        this.#standings.set(name, { headId, sinceMs: now(), orphans: [] });
+      } else if (isNotTaking && before?.headId === headId) taker.nudge();
+    }
   }
 
-  async #putBack(queue: WatchedQueue, { id, token }: ActiveJob): Promise<void> {
-    if (!queue.backend || queue.hasInHand(id)) return;
-    await queue.backend.moveJobFromActiveToWait(id, token);
+  async #putBack(
+    name: string,
+    takers: readonly WatchedQueue[],
+    { id, token }: ActiveJob,
+  ): Promise<void> {
+    const backend = takers[0]?.backend;
+    if (!backend || takers.some((taker) => taker.hasInHand(id))) return;
+    await backend.moveJobFromActiveToWait(id, token);
     this.#recoveredJobs++;
     this.#options.logger.warn(
-      { queue: queue.name, jobId: id },
+      { queue: name, jobId: id },
       'a job was taken and its hand-over got lost; it is put back',
     );
   }
@@ -178,7 +192,7 @@ export class QueueWatch {
   }
 }
 
-const isOrphan = (queue: WatchedQueue, { id, token }: ActiveJob): boolean =>
-  token !== undefined && queue.owns(token) && !queue.hasInHand(id);
+const isOrphan = (takers: readonly WatchedQueue[], { id, token }: ActiveJob): boolean =>
+  token !== undefined && takers.some((taker) => taker.owns(token) && !taker.hasInHand(id));
 
 const orphanKey = ({ id, token }: ActiveJob): string => `${id} ${token}`;

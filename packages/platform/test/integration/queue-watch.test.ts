@@ -2,6 +2,7 @@
 import type { Envelope } from '@sluice/domain/operation';
 import { createLogger } from '@sluice/platform/logger';
 import {
+  LANE_QUEUE_NAME,
   openProducer,
   redisPrefix,
   shardQueueName,
@@ -228,6 +229,48 @@ test('a lane that asks whether its place is wanted does not hang, and has no pla
   expect(new Set(wanted)).toEqual(new Set([false]));
   expect(hung).toEqual([]);
 });
+
+test('lanes are as many at the same time as the process may drain, and only then is a place wanted', async () => {
+  const ends: (() => void)[] = [];
+  const asks: (() => boolean)[] = [];
+  await consume({
+    laneConcurrency: 20,
+    wakeLane: async (_, isPlaceWanted) => {
+      asks.push(isPlaceWanted);
+      await new Promise<void>((resolve) => ends.push(resolve));
+      return { outcome: 'done' };
+    },
+  });
+  const wake = (count: number) =>
+    Promise.all(
+      Array.from({ length: count }, (_, place) =>
+        producer.wakeLane({ environmentId: 1, webhookId: 100 * count + place }),
+      ),
+    );
+  await wake(19);
+  await vi.waitFor(() => expect(asks).toHaveLength(19), WAIT);
+  expect(asks.some((ask) => ask())).toBe(false);
+  await wake(5);
+  await vi.waitFor(() => expect(asks).toHaveLength(20), WAIT);
+  expect(asks.every((ask) => ask())).toBe(true);
+  const { waitingCount } = await laneQueueState();
+  expect(waitingCount).toBe(4);
+  for (let ended = 0; ended < 24; ended++) {
+    await vi.waitFor(() => expect(ends.length).toBeGreaterThan(ended), WAIT);
+    ends[ended]?.();
+  }
+  await vi.waitFor(async () => expect((await laneQueueState()).activeCount).toBe(0), WAIT);
+  expect(asks).toHaveLength(24);
+});
+
+async function laneQueueState(): Promise<{ waitingCount: number; activeCount: number }> {
+  const prefix = `${redisPrefix(options.prefix, LANE_QUEUE_NAME)}:${LANE_QUEUE_NAME}`;
+  const [waitingCount, activeCount] = await Promise.all([
+    redis.llen(`${prefix}:wait`),
+    redis.llen(`${prefix}:active`),
+  ]);
+  return { waitingCount, activeCount };
+}
 
 test('an envelope that ended badly runs again, one that was discarded never does', async () => {
   await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);

@@ -128,8 +128,8 @@ test.each(['postgres', 'redis'] as const)(
     const { rows: steps } = await sql<{ step: number }>`
       select (attributes ->> 'step')::int as step from people`.execute(database);
     expect(steps).toEqual(PEOPLE.map(() => ({ step: CALLS_PER_PERSON - 1 })));
-    // Else nobody had to take over from anybody.
-    expect(everStarted.filter((service) => taken(service) > 0).length).toBeGreaterThanOrEqual(3);
+    // Else nobody had to take over from anybody. One may have done all that the killed one left.
+    expect(everStarted.filter((service) => taken(service) > 0).length).toBeGreaterThanOrEqual(2);
   },
 );
 
