@@ -14,7 +14,7 @@ import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
 import { checkSchema } from '@sluice/database/migrate';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { findAccount } from '@sluice/database/accounts';
-import { findVendorCustomer } from '@sluice/database/runs';
+import { findVendorCustomer } from '@sluice/database/vendor-customers';
 import { beginProcess } from '@sluice/platform/begin-process';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
