@@ -2,7 +2,7 @@
 import { AppError } from '@sluice/domain/errors';
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
-import { isDatabaseAway } from './database-away.ts';
+import { databaseUnavailable, isDatabaseAway, requireDatabase } from './database-away.ts';
 import { checkSchema } from './migrate.ts';
 
 /**
@@ -13,19 +13,12 @@ import { checkSchema } from './migrate.ts';
  * @throws AppError DATABASE_UNAVAILABLE where Postgres cannot be asked: it is away, or lets nobody in.
  */
 export async function joinInstallation(database: Database, shardCount: number): Promise<void> {
-  let hasAnswered = false;
+  await requireDatabase(database);
   try {
-    await sql`select 1`.execute(database);
-    hasAnswered = true;
     await checkSchema(database);
     await agreeOnShardCount(database, shardCount);
   } catch (error) {
-    if (hasAnswered && !isDatabaseAway(error)) throw error;
-    throw new AppError(
-      'DATABASE_UNAVAILABLE',
-      `Postgres does not answer where DATABASE_URL says: ${(error as Error).message}; look whether it runs and may be reached from here, then start again`,
-      { cause: error },
-    );
+    throw isDatabaseAway(error) ? databaseUnavailable(error) : error;
   }
 }
 
