@@ -27,7 +27,7 @@ export function postgresSettings(
     unix_socket_directories: '',
     // Intake, API and worker at their default pools need about 60; BullMQ's listeners 5 more.
     max_connections: '200',
-    // The hot set: identifiers, the queue, this month's indexes. A page that is not in it costs 3 to 35 µs of CPU
+    // The hot set: identifiers, the queue, this month's indexes. A page that is not in it costs 7 to 12 µs of CPU
     // (benchmarks/README.md, growth). Taken from the system page by page, as data is read: a small database stays small.
     // What drops tables looks through all of it, and tests drop many.
     shared_buffers: durability === 'full' ? `${sharedBuffersMib}MB` : '192MB',
