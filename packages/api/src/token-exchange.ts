@@ -67,10 +67,11 @@ export function registerTokenExchange(
           ...commonFailures,
         },
       },
-      errorHandler: (error, request, reply) =>
-        error instanceof RequestRefused
-          ? sendProblem(request, reply, inTheirWords(error.problem))
-          : handleError(error, request, reply),
+      errorHandler: (error, request, reply) => {
+        if (error instanceof RequestRefused)
+          void sendProblem(request, reply, inTheirWords(error.problem));
+        else void handleError(error, request, reply);
+      },
     },
     async (request, reply) => {
       const { client_secret: secret, scope: asked } = request.body;
