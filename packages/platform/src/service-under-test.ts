@@ -107,5 +107,6 @@ export async function runProgramUnderTest(
 /** No setting of the test run's own environment may leak in. */
 const environmentOf = (settings: Readonly<Record<string, string>>) => ({
   PATH: process.env['PATH'],
+  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
   ...settings,
 });
