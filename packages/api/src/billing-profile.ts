@@ -2,7 +2,8 @@
  * What an account pays for: billing info, and the customer profile. What the vendor knows is read from it
  * now.
  */
-import { findVendorCustomer, listPendingRuns } from '@sluice/database/runs';
+import { findVendorCustomer } from '@sluice/database/vendor-customers';
+import { listPendingRuns } from '@sluice/database/runs';
 import type { BillingAccount } from '@sluice/database/account-plans';
 import { findCoupon } from '@sluice/domain/catalogue';
 import type { Money } from '@sluice/domain/money';

@@ -5,7 +5,8 @@
  */
 import type { BillingAccount } from '@sluice/database/account-plans';
 import { listBalances } from '@sluice/database/credit-reads';
-import { findRun, findRunOfInvoice, listRunSteps, type Run } from '@sluice/database/runs';
+import { findRun, findRunOfInvoice, type Run } from '@sluice/database/runs';
+import { listRunSteps } from '@sluice/database/run-steps';
 import {
   pricePack,
   priceCredits,

@@ -14,7 +14,7 @@ import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
 import { checkSchema } from '@sluice/database/migrate';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { findAccount } from '@sluice/database/accounts';
-import { findVendorCustomer } from '@sluice/database/runs';
+import { findVendorCustomer } from '@sluice/database/vendor-customers';
 import { parseSettings } from '@sluice/platform/config';
 import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';

@@ -7,15 +7,8 @@
  */
 import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
 import type { Database } from '@sluice/database/connection';
-import {
-  findPendingRun,
-  findRun,
-  insertRun,
-  listRunSteps,
-  type Run,
-  type RunKey,
-  type RunStep,
-} from '@sluice/database/runs';
+import { findPendingRun, findRun, insertRun, type Run, type RunKey } from '@sluice/database/runs';
+import { listRunSteps, type RunStep } from '@sluice/database/run-steps';
 import type { Tables } from '@sluice/database/tables';
 import { transactOnce } from '@sluice/database/transact-once';
 import { fingerprintOf, judgeStart, laneOf, type Rail, type RunKind } from '@sluice/domain/run';

@@ -5,7 +5,7 @@
 import type { BillingAccount } from '@sluice/database/account-plans';
 import { listBalances } from '@sluice/database/credit-reads';
 import { countProfiles } from '@sluice/database/meter-reads';
-import { findVendorCustomer } from '@sluice/database/runs';
+import { findVendorCustomer } from '@sluice/database/vendor-customers';
 import type { Grant } from '@sluice/domain/credit-ledger';
 import { METERS, readMeters, type MeterLine } from '@sluice/domain/meters';
 import type { VendorSubscription } from '@sluice/billing-vendor/vendor';

@@ -1,8 +1,69 @@
-/** Deliveries of one state, for whoever asks what is held back or what was given up. All of them: `deliveries.ts`. */
+/** Deliveries as their webhook's owner sees them: all of them with their attempts, or those of one state. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
-import type { DeliveryReport } from './deliveries.ts';
+import type { AttemptRecord } from './lane-progress.ts';
 import type { LaneKey } from './lanes.ts';
+
+/** What made a delivery: something that happened, or an operator. */
+export type DeliveryOrigin = 'event' | 'resend' | 'test';
+
+/** A delivery as its webhook's owner sees it (`ingestion-webhooks.md` §3). */
+export interface DeliveryReport {
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly occurredAt: Date;
+  readonly appendedAt: Date;
+  readonly origin: DeliveryOrigin;
+  /** The delivery that this one repeats, where it is a resend. */
+  readonly resendOf: number | null;
+  readonly state: 'pending' | 'retrying' | 'delivered' | 'abandoned';
+  readonly attempts: number;
+}
+
+/** The deliveries of a webhook, newest first, before a sequence; by the primary key, backwards. */
+export async function listDeliveries(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  limit: number,
+  beforeSequence: number = Number.MAX_SAFE_INTEGER,
+): Promise<DeliveryReport[]> {
+  const { rows } = await sql<Omit<DeliveryReport, 'sequence'> & { sequence: string }>`
+    select log.sequence, event_id as "eventId", event_type as "eventType", occurred_at as "occurredAt",
+           appended_at as "appendedAt", origin, resend_of::float8 as "resendOf", coalesce(latest.outcome, 'pending') as state,
+           coalesce(latest.attempt, 0) as attempts
+      from delivery_log log
+      left join lateral (
+        select outcome, attempt from delivery_attempts a
+         where a.environment_id = log.environment_id and a.webhook_id = log.webhook_id and a.sequence = log.sequence
+         order by attempt desc limit 1) latest on true
+     where log.environment_id = ${lane.environmentId} and log.webhook_id = ${lane.webhookId}
+       and log.sequence < ${beforeSequence}
+     order by log.sequence desc limit ${limit}`.execute(database);
+  return rows.map((row) => ({ ...row, sequence: Number(row.sequence) }));
+}
+
+/** All attempts of some deliveries of a webhook, in order; by the primary key. */
+export async function listAttempts(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  sequences: readonly number[],
+): Promise<AttemptRecord[]> {
+  const { rows } = await sql<
+    Omit<AttemptRecord, 'sequence' | 'startedAtMs'> & { sequence: string; startedAt: Date }
+  >`
+    select sequence, attempt, started_at as "startedAt", duration_ms as "durationMs", status, outcome, failure,
+           failure_message as "failureMessage", response_head as "responseHead", response_body as "responseBody"
+      from delivery_attempts
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+       and sequence = any (${sequences}::bigint[])
+     order by sequence, attempt`.execute(database);
+  return rows.map(({ startedAt, ...row }) => ({
+    ...row,
+    sequence: Number(row.sequence),
+    startedAtMs: startedAt.getTime(),
+  }));
+}
 
 export interface DeliveriesOfState {
   /** Newest first. */

@@ -4,7 +4,7 @@
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
-import type { DeliveryReport } from './deliveries.ts';
+import type { DeliveryReport } from './delivery-reads.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 
 /** What is known of the envelope that an event came in. */

@@ -9,12 +9,10 @@
  */
 import type { Rail, RunEnding, RunKind, RunLane, RunStatus } from '@sluice/domain/run';
 import type { RunContent, RunResult } from '@sluice/domain/run-content';
-import type { StepName, StepState } from '@sluice/domain/run-workflow';
 import { sql, type Transaction } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 import type { Tables } from './tables.ts';
-import { tellVendor } from './vendor-customers.ts';
 
 export interface RunKey {
   readonly accountId: number;
@@ -135,29 +133,6 @@ export async function listPendingRuns(
   return rows;
 }
 
-export interface RunStep {
-  readonly step: StepName;
-  readonly attempt: number;
-  readonly state: StepState;
-  readonly input: unknown;
-  readonly output: unknown;
-  readonly startedAt: Date;
-  readonly endedAt: Date | null;
-}
-
-const STEP = sql`step, attempt, state, input, output, started_at as "startedAt", ended_at as "endedAt"`;
-
-/** In the order in which they were begun. */
-export async function listRunSteps(
-  database: DatabaseOrTransaction,
-  { accountId, runId }: RunKey,
-): Promise<RunStep[]> {
-  const { rows } = await sql<RunStep>`
-    select ${STEP} from run_steps where account_id = ${accountId} and run_id = ${runId}
-     order by started_at, attempt, step`.execute(database);
-  return rows;
-}
-
 /** @returns undefined where it is not pending, or another worker has it. */
 export async function claimRun(
   database: DatabaseOrTransaction,
@@ -184,55 +159,6 @@ export async function lockRun(
     transaction,
   );
   return rows[0];
-}
-
-/**
- * Notes what the vendor is about to be asked, and keeps the lease for the time it may take.
- *
- * @returns the step as it is on record (an earlier worker's intent, where there is one), or undefined
- *   where the worker was overtaken or the run has ended.
- */
-export async function insertStepIntent(
-  database: DatabaseOrTransaction,
-  run: RunKey & { readonly fence: number },
-  step: {
-    readonly step: StepName;
-    readonly attempt: number;
-    readonly idempotencyKey: string;
-    readonly input: object;
-  },
-  leaseMs: number,
-  nowMs: number,
-): Promise<RunStep | undefined> {
-  const { rows } = await sql<RunStep>`
-    with held as (
-      update runs set lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
-       where account_id = ${run.accountId} and run_id = ${run.runId} and fence = ${run.fence}
-         and status = 'pending'
-      returning account_id, run_id
-    )
-    insert into run_steps (account_id, run_id, step, attempt, state, idempotency_key, input, started_at)
-    select account_id, run_id, ${step.step}, ${step.attempt}, 'intent', ${step.idempotencyKey},
-           ${JSON.stringify(step.input)}, ${new Date(nowMs)}
-      from held
-    on conflict (account_id, run_id, step, attempt) do update set state = run_steps.state
-    returning ${STEP}`.execute(database);
-  return rows[0];
-}
-
-/** Call with the run locked and its fence compared. */
-export async function updateStep(
-  transaction: Transaction<Tables>,
-  { accountId, runId }: RunKey,
-  step: { readonly step: StepName; readonly attempt: number },
-  end: { readonly state: Exclude<StepState, 'intent'>; readonly output: object },
-  nowMs: number,
-): Promise<void> {
-  await sql`
-    update run_steps set state = ${end.state}, output = ${JSON.stringify(end.output)},
-           ended_at = ${new Date(nowMs)}
-     where account_id = ${accountId} and run_id = ${runId} and step = ${step.step}
-       and attempt = ${step.attempt} and state = 'intent'`.execute(transaction);
 }
 
 export async function updateRunInvoice(
@@ -297,40 +223,4 @@ export async function listDueRuns(
        and (lease_until is null or lease_until < clock_timestamp())
      order by next_at limit ${limit}`.execute(database);
   return rows;
-}
-
-export async function findVendorCustomer(
-  database: DatabaseOrTransaction,
-  accountId: number,
-): Promise<string | undefined> {
-  const { rows } = await sql<{ customerId: string }>`
-    select customer_id as "customerId" from vendor_customers where account_id = ${accountId}`.execute(
-    database,
-  );
-  return rows[0]?.customerId;
-}
-
-/** Index: `vendor_customers_by_customer`. */
-export async function findAccountOfCustomer(
-  database: DatabaseOrTransaction,
-  customerId: string,
-): Promise<number | undefined> {
-  const { rows } = await sql<{ accountId: number }>`
-    select account_id::int as "accountId" from vendor_customers where customer_id = ${customerId}`.execute(
-    database,
-  );
-  return rows[0]?.accountId;
-}
-
-/** The first one stays: an account has one customer. What it does not know yet it is told. In a transaction. */
-export async function insertVendorCustomer(
-  database: DatabaseOrTransaction,
-  accountId: number,
-  customerId: string,
-  nowMs: number,
-): Promise<void> {
-  const { rows } = await sql`
-    insert into vendor_customers (account_id, customer_id) values (${accountId}, ${customerId})
-    on conflict (account_id) do nothing returning 1`.execute(database);
-  if (rows.length > 0) await tellVendor(database, accountId, `account ${accountId}`, nowMs);
 }

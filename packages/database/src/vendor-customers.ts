@@ -1,8 +1,11 @@
 /**
- * That the payment vendor is to be told what stands on an account's invoices: an entry of the outbox,
- * which says whom it is about and not what. Whoever tells it reads what is so then; so entries may be told
- * late, twice or in any order.
+ * Which customer of the payment vendor an account is, and that the vendor is to be told what stands on the
+ * account's invoices: an entry of the outbox, which says whom it is about and not what. Whoever tells it reads what
+ * is so then; so entries may be told late, twice or in any order.
+ *
+ * Index: the primary key, unless a statement says otherwise.
  */
+import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';
 
@@ -17,4 +20,40 @@ export async function tellVendor(
 ): Promise<void> {
   const payload = { account_id: accountId };
   await appendToOutbox(database, { topic: CUSTOMER_TOPIC, dedupeKey: fact, payload }, nowMs);
+}
+
+export async function findVendorCustomer(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<string | undefined> {
+  const { rows } = await sql<{ customerId: string }>`
+    select customer_id as "customerId" from vendor_customers where account_id = ${accountId}`.execute(
+    database,
+  );
+  return rows[0]?.customerId;
+}
+
+/** Index: `vendor_customers_by_customer`. */
+export async function findAccountOfCustomer(
+  database: DatabaseOrTransaction,
+  customerId: string,
+): Promise<number | undefined> {
+  const { rows } = await sql<{ accountId: number }>`
+    select account_id::int as "accountId" from vendor_customers where customer_id = ${customerId}`.execute(
+    database,
+  );
+  return rows[0]?.accountId;
+}
+
+/** The first one stays: an account has one customer. What it does not know yet it is told. In a transaction. */
+export async function insertVendorCustomer(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  customerId: string,
+  nowMs: number,
+): Promise<void> {
+  const { rows } = await sql`
+    insert into vendor_customers (account_id, customer_id) values (${accountId}, ${customerId})
+    on conflict (account_id) do nothing returning 1`.execute(database);
+  if (rows.length > 0) await tellVendor(database, accountId, `account ${accountId}`, nowMs);
 }

@@ -13,19 +13,20 @@ import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 import type { Database } from '@sluice/database/connection';
 import {
   claimRun,
-  findVendorCustomer,
-  insertStepIntent,
-  insertVendorCustomer,
-  listRunSteps,
   lockRun,
   parkRun,
   releaseRun,
   updateRunInvoice,
-  updateStep,
   type Run,
   type RunKey,
-  type RunStep,
 } from '@sluice/database/runs';
+import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
+import {
+  insertStepIntent,
+  listRunSteps,
+  updateStep,
+  type RunStep,
+} from '@sluice/database/run-steps';
 import type { Catalogue } from '@sluice/domain/catalogue';
 import {
   idempotencyKey,

@@ -1,7 +1,8 @@
 /** The endings of runs that are not an invoice's fate: refused, declined, failed, and bought subscriptions. */
 import type { Database } from '@sluice/database/connection';
 import { updateAccountPlan } from '@sluice/database/account-plans';
-import { lockRun, type Run, type RunStep } from '@sluice/database/runs';
+import { lockRun, type Run } from '@sluice/database/runs';
+import type { RunStep } from '@sluice/database/run-steps';
 import type { Tables } from '@sluice/database/tables';
 import { explainRefusal } from '@sluice/domain/addon-decision';
 import { declineMessage, FAILURE_MESSAGES } from '@sluice/domain/decline-message';

@@ -8,7 +8,7 @@
 import { updateAccountStanding } from '@sluice/database/account-plans';
 import { recordChange } from '@sluice/database/audit-logs';
 import type { Database } from '@sluice/database/connection';
-import { findAccountOfCustomer } from '@sluice/database/runs';
+import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
 import { standingOf, type SubscriptionStanding } from '@sluice/domain/subscription-status';
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 

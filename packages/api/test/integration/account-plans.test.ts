@@ -47,7 +47,7 @@ import {
   submitStartupApplication,
 } from '@sluice/database/partners';
 import { findReceipt } from '@sluice/database/receipts';
-import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/runs';
+import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
 import {
   countSignupAttempt,
   createAccount,

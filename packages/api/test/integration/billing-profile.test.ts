@@ -4,7 +4,7 @@ import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 import { debitCredits, grantCredits } from '@sluice/database/credits';
-import { insertVendorCustomer } from '@sluice/database/runs';
+import { insertVendorCustomer } from '@sluice/database/vendor-customers';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

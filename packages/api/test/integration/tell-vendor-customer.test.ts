@@ -5,7 +5,7 @@ import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/str
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import { findAccount } from '@sluice/database/accounts';
 import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
-import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/runs';
+import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import type { Stripe } from 'stripe';
 import { sql } from 'kysely';

@@ -1,6 +1,6 @@
 /** What becomes of a lane when its webhook is changed while it is being drained. */
 import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/deliveries';
+import { listDeliveries } from '@sluice/database/delivery-reads';
 import { createTestDatabase } from '@sluice/database/testing';
 import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks';
 import { beforeAll, describe, expect, test } from 'vitest';

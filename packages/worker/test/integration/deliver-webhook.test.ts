@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/deliveries';
+import { listDeliveries } from '@sluice/database/delivery-reads';
 import { createTestDatabase } from '@sluice/database/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createHttpClient } from '../../src/http-client.ts';

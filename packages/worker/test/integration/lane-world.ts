@@ -3,7 +3,8 @@
  * clock of its own, and a receiver that answers as the test says.
  */
 import type { Database } from '@sluice/database/connection';
-import { appendDeliveries, type LoggedLane, listAttempts } from '@sluice/database/deliveries';
+import { appendDeliveries, type LoggedLane } from '@sluice/database/deliveries';
+import { listAttempts } from '@sluice/database/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
 import { insertWebhook, type WebhookSettings } from '@sluice/database/webhooks';

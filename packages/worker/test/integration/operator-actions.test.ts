@@ -1,6 +1,6 @@
 /** What an operator does to a lane while workers drain it: nothing is lost, nothing overtakes, nobody writes over the other. */
 import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/deliveries';
+import { listDeliveries } from '@sluice/database/delivery-reads';
 import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';

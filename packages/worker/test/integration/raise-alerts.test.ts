@@ -1,6 +1,6 @@
 /** What a workspace is told of a webhook that fails: once an episode, by its other webhooks, and in no loop. */
 import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/deliveries';
+import { listDeliveries } from '@sluice/database/delivery-reads';
 import { appendTest } from '@sluice/database/lane-actions';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { insertWebhook, updateWebhook } from '@sluice/database/webhooks';

@@ -1,6 +1,6 @@
 /** A replay over a real log: what matches is sent again, in order, beside the webhook's own lane. */
 import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/deliveries';
+import { listDeliveries } from '@sluice/database/delivery-reads';
 import { skipHead } from '@sluice/database/lane-actions';
 import type { ReplayCriteria } from '@sluice/database/replay-log';
 import {

@@ -1,6 +1,7 @@
 /** What one webhook asks of its lane, and the lane's obeying: rate, window, headers, filters. */
 import type { Database } from '@sluice/database/connection';
-import { appendDeliveries, listDeliveries } from '@sluice/database/deliveries';
+import { appendDeliveries } from '@sluice/database/deliveries';
+import { listDeliveries } from '@sluice/database/delivery-reads';
 import { createTestDatabase } from '@sluice/database/testing';
 import { updateWebhook } from '@sluice/database/webhooks';
 import { beforeAll, expect, test } from 'vitest';

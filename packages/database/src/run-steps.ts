@@ -1,0 +1,82 @@
+/**
+ * The steps of runs: what the vendor was asked for one, noted before, and what came of it. By the primary key.
+ *
+ * Before: `runs.ts`, whose lease and fence they are written under.
+ */
+import type { StepName, StepState } from '@sluice/domain/run-workflow';
+import { sql, type Transaction } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+import type { RunKey } from './runs.ts';
+import type { Tables } from './tables.ts';
+
+export interface RunStep {
+  readonly step: StepName;
+  readonly attempt: number;
+  readonly state: StepState;
+  readonly input: unknown;
+  readonly output: unknown;
+  readonly startedAt: Date;
+  readonly endedAt: Date | null;
+}
+
+const STEP = sql`step, attempt, state, input, output, started_at as "startedAt", ended_at as "endedAt"`;
+
+/** In the order in which they were begun. */
+export async function listRunSteps(
+  database: DatabaseOrTransaction,
+  { accountId, runId }: RunKey,
+): Promise<RunStep[]> {
+  const { rows } = await sql<RunStep>`
+    select ${STEP} from run_steps where account_id = ${accountId} and run_id = ${runId}
+     order by started_at, attempt, step`.execute(database);
+  return rows;
+}
+
+/**
+ * Notes what the vendor is about to be asked, and keeps the lease for the time it may take.
+ *
+ * @returns the step as it is on record (an earlier worker's intent, where there is one), or undefined
+ *   where the worker was overtaken or the run has ended.
+ */
+export async function insertStepIntent(
+  database: DatabaseOrTransaction,
+  run: RunKey & { readonly fence: number },
+  step: {
+    readonly step: StepName;
+    readonly attempt: number;
+    readonly idempotencyKey: string;
+    readonly input: object;
+  },
+  leaseMs: number,
+  nowMs: number,
+): Promise<RunStep | undefined> {
+  const { rows } = await sql<RunStep>`
+    with held as (
+      update runs set lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
+       where account_id = ${run.accountId} and run_id = ${run.runId} and fence = ${run.fence}
+         and status = 'pending'
+      returning account_id, run_id
+    )
+    insert into run_steps (account_id, run_id, step, attempt, state, idempotency_key, input, started_at)
+    select account_id, run_id, ${step.step}, ${step.attempt}, 'intent', ${step.idempotencyKey},
+           ${JSON.stringify(step.input)}, ${new Date(nowMs)}
+      from held
+    on conflict (account_id, run_id, step, attempt) do update set state = run_steps.state
+    returning ${STEP}`.execute(database);
+  return rows[0];
+}
+
+/** Call with the run locked and its fence compared. */
+export async function updateStep(
+  transaction: Transaction<Tables>,
+  { accountId, runId }: RunKey,
+  step: { readonly step: StepName; readonly attempt: number },
+  end: { readonly state: Exclude<StepState, 'intent'>; readonly output: object },
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update run_steps set state = ${end.state}, output = ${JSON.stringify(end.output)},
+           ended_at = ${new Date(nowMs)}
+     where account_id = ${accountId} and run_id = ${runId} and step = ${step.step}
+       and attempt = ${step.attempt} and state = 'intent'`.execute(transaction);
+}
