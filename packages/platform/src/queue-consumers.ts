@@ -28,7 +28,12 @@ import { repeat } from './repeat.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
 import { ShardBehind } from './queue-behind.ts';
 import { postgresWaiting, redisWaiting } from './queue-waiting.ts';
-import { retryFailed, runShardJob, type JobOutcome, type ProcessEnvelope } from './shard-job.ts';
+import {
+  retryFailed,
+  runShardJob,
+  type JobOutcome,
+  type ProcessEnvelope,
+} from './queue-shard-job.ts';
 import { WatchedQueue, type ProcessJob } from './watched-queue.ts';
 import { within } from './within.ts';
 

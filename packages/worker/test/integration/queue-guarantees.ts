@@ -14,7 +14,7 @@ import {
   type Producer,
 } from '@sluice/platform/queue';
 import { startConsumers, type Consumers, type Processors } from '@sluice/platform/queue-consumers';
-import type { JobOutcome } from '@sluice/platform/shard-job';
+import type { JobOutcome } from '@sluice/platform/queue-shard-job';
 import { uniquePrefix } from '@sluice/platform/testing';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 

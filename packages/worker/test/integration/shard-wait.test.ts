@@ -4,7 +4,7 @@ import type { Envelope } from '@sluice/domain/operation';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue';
 import { startConsumers, type Consumers, type Processors } from '@sluice/platform/queue-consumers';
-import type { JobOutcome } from '@sluice/platform/shard-job';
+import type { JobOutcome } from '@sluice/platform/queue-shard-job';
 import { sql } from 'kysely';
 import { afterEach, expect, test, vi } from 'vitest';
 
