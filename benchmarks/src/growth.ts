@@ -8,45 +8,35 @@
  *   an event, the number of people that the bill goes by
  *
  * Counted is the CPU of the one backend that does it, from `/proc`: what a disk, or whoever else uses
- * the machine, does to the clock is not growth. `--keep FOLDER` keeps the databases for the next run.
+ * the machine, does to the clock is not growth. `--keep FOLDER` keeps the databases for the next run,
+ * `--warm` reads the hot set in before, `--postgres NAME=VALUE` tries a setting.
  */
-import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import { findAccount } from '@sluice/database/accounts';
 import { listActivities } from '@sluice/database/activity-reads';
-import { createDatabase, type Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection';
 import { findPersonProfile } from '@sluice/database/customer-reads';
 import { findEventArrival, findEventAt } from '@sluice/database/event-traces';
-import type { LaneKey } from '@sluice/database/lanes';
 import { countProfiles } from '@sluice/database/meter-reads';
-import { NumberStock } from '@sluice/database/numbers';
 import { DEMO } from '@sluice/database/seed-demo';
 import { processEnvelope } from '@sluice/worker/process-envelope';
 import { sql } from 'kysely';
+import { COST_KINDS, type BackendCost, type CostKind } from './backend-cost.ts';
 import { exerciseLane, type Meter } from './failing-lane.ts';
-import { eventIdOf, fillGrown, personIdOf } from './growth-fill.ts';
+import { openGrown, restore, type Grown } from './grown-database.ts';
+import { eventIdOf, personIdOf } from './growth-fill.ts';
 import { newId, trackEvent } from './queued-events.ts';
 import { median, type Report } from './report.ts';
-import { withWorld, type World } from './world.ts';
+import { withWorld } from './world.ts';
 
 const OPERATIONS = 1_000;
 const PEOPLE_AN_ENVELOPE = 250;
 /** Small reads are made so many times for one reading. */
 const READS = 20;
+/** As the app API asks for it. */
+const SHOWN_FOR_MS = 30 * 86_400_000;
 const GROUPS = ['process', 'lane', 'reads'] as const;
 type Group = (typeof GROUPS)[number];
-
-interface Grown {
-  readonly size: number;
-  readonly database: Database;
-  readonly lane: LaneKey;
-  /** Of the one connection. */
-  readonly pid: number;
-  readonly numbers: NumberStock;
-  /** Of each work, µs of CPU. */
-  readonly costs: Map<string, number[]>;
-  turn: number;
-}
 
 export async function benchGrowth(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
@@ -55,6 +45,8 @@ export async function benchGrowth(arguments_: string[]): Promise<Report> {
       sizes: { type: 'string', default: '10000,1000000' },
       rounds: { type: 'string', default: '20' },
       keep: { type: 'string' },
+      postgres: { type: 'string', multiple: true, default: [] },
+      warm: { type: 'boolean', default: false },
     },
   });
   const sizes = values.sizes.split(',').map(Number);
@@ -63,7 +55,7 @@ export async function benchGrowth(arguments_: string[]): Promise<Report> {
     'full',
     async (world) => {
       const all: Grown[] = [];
-      for (const size of sizes) all.push(await openGrown(world, size));
+      for (const size of sizes) all.push(await openGrown(world, size, values.warm));
       // The first is the warm-up.
       for (let round = 0; round <= rounds; round++) {
         for (const grown of all) await runRound(grown);
@@ -71,19 +63,19 @@ export async function benchGrowth(arguments_: string[]): Promise<Report> {
       }
       const groups = new Map<string, Group>();
       for (const name of all[0]?.costs.keys() ?? []) groups.set(name, name.split(': ')[0] as Group);
-      const costOf = (grown: Grown, name: string) => median(grown.costs.get(name) ?? []);
-      const curve = Object.fromEntries(
-        [...groups.keys()].map((name) => [
-          name,
-          Object.fromEntries(all.map((grown) => [grown.size, Math.round(costOf(grown, name))])),
-        ]),
-      );
-      for (const [name, costs] of Object.entries(curve))
-        console.log(
-          `${name.padEnd(30)} µs of CPU ${Object.entries(costs)
-            .map(([size, cost]) => `${size}: ${cost}`)
-            .join('  ')}`,
+      const costOf = (grown: Grown, name: string, kind: CostKind = 'cpuUs') =>
+        median((grown.costs.get(name) ?? []).map((cost) => cost[kind]));
+      const curveOf = (kind: CostKind) =>
+        Object.fromEntries(
+          [...groups.keys()].map((name) => [
+            name,
+            Object.fromEntries(
+              all.map((grown) => [grown.size, Number(costOf(grown, name, kind).toPrecision(4))]),
+            ),
+          ]),
         );
+      const curves = Object.fromEntries(COST_KINDS.map((kind) => [kind, curveOf(kind)]));
+      printCurves(curves);
       const [least, most] = [all[0] as Grown, all.at(-1) as Grown];
       const ratios = Object.fromEntries(
         [...groups.keys()].map((name) => [
@@ -108,48 +100,41 @@ export async function benchGrowth(arguments_: string[]): Promise<Report> {
         },
         rates: {},
         latencyMs: {},
-        details: { sizes, rounds, cpu_us: curve },
+        details: {
+          sizes,
+          rounds,
+          ...(await describePostgres(world.database, values.warm)),
+          ...curves,
+        },
         versions: world.versions,
       };
     },
-    { ...(values.keep === undefined ? {} : { keptDirectory: values.keep }) },
+    {
+      postgresSettings: Object.fromEntries(values.postgres.map(readSetting)),
+      ...(values.keep === undefined ? {} : { keptDirectory: values.keep }),
+    },
   );
 }
 
-async function openGrown(world: World, size: number): Promise<Grown> {
-  const startedAtMs = performance.now();
-  const filled = await world.addDatabase(`growth_${size}`);
-  const lane = await fillGrown(filled.database, size);
-  console.log(
-    `${size.toLocaleString('en')} people and events: ready in ${((performance.now() - startedAtMs) / 1_000).toFixed(0)} s`,
-  );
-  const pool = createDatabase({
-    url: filled.databaseUrl,
-    poolMax: 1,
-    applicationName: 'bench growth',
-    onError: () => undefined,
-  });
-  world.onClose(() => pool.destroy());
-  // Held from now on: a pool closes one that is idle, and another backend would begin cold.
-  const database = await new Promise<Database>((resolve, reject) => {
-    pool
-      .connection()
-      .execute(async (connection) => {
-        resolve(connection);
-        await new Promise<void>((release) => world.onClose(release));
-      })
-      .catch(reject);
-  });
-  const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(database);
-  return {
-    size,
-    database,
-    lane,
-    pid: rows[0]?.pid ?? 0,
-    numbers: new NumberStock(),
-    costs: new Map(),
-    turn: 0,
-  };
+type Curve = Readonly<Record<string, Readonly<Record<string, number>>>>;
+
+/** A table a kind of cost: of each work, one figure a size. */
+function printCurves(curves: Readonly<Record<string, Curve>>): void {
+  for (const [kind, curve] of Object.entries(curves)) {
+    console.log(kind);
+    for (const [name, costs] of Object.entries(curve))
+      console.log(
+        `  ${name.padEnd(30)} ${Object.entries(costs)
+          .map(([size, cost]) => `${size}: ${cost}`)
+          .join('  ')}`,
+      );
+  }
+}
+
+function readSetting(text: string): [string, string] {
+  const [name = '', value] = text.split('=');
+  if (value === undefined) throw new Error(`--postgres wants NAME=VALUE, not ${text}`);
+  return [name, value];
 }
 
 async function runRound(grown: Grown): Promise<void> {
@@ -157,11 +142,10 @@ async function runRound(grown: Grown): Promise<void> {
   const meterOf =
     (group: Group, times = 1): Meter =>
     async (name, run) => {
-      const before = await cpuMicrosecondsOf(grown.pid);
-      const result = await run();
-      const cost = ((await cpuMicrosecondsOf(grown.pid)) - before) / times;
+      const { result, cost } = await grown.backend.measure(run);
+      const each = Object.fromEntries(COST_KINDS.map((kind) => [kind, cost[kind] / times]));
       const full = `${group}: ${name}`;
-      grown.costs.set(full, [...(grown.costs.get(full) ?? []), cost]);
+      grown.costs.set(full, [...(grown.costs.get(full) ?? []), each as BackendCost]);
       return result;
     };
   /** A place among all that are there, never two near each other in turn. */
@@ -199,7 +183,7 @@ async function runRound(grown: Grown): Promise<void> {
     listActivities(database, {
       environmentId,
       personId: String(place),
-      notBeforeMs: 0,
+      notBeforeMs: Date.now() - SHOWN_FOR_MS,
       kind: undefined,
       name: undefined,
       after: undefined,
@@ -218,15 +202,14 @@ async function runRound(grown: Grown): Promise<void> {
   });
 }
 
-/** Takes out what the rounds put in, so that the next run begins with as much. */
-async function restore({ database }: Grown): Promise<void> {
-  await sql`delete from events where name = 'Order Placed'`.execute(database);
-  await sql`delete from event_ids where envelope_number is not null`.execute(database);
-  await sql`truncate envelopes`.execute(database);
-  await sql`vacuum analyze events, event_ids`.execute(database);
-}
-
-/** Time on a core, in µs. `/proc/<pid>/stat` counts in hundredths of a second. */
-async function cpuMicrosecondsOf(pid: number): Promise<number> {
-  return Number((await readFile(`/proc/${pid}/schedstat`, 'utf8')).split(' ')[0]) / 1_000;
+async function describePostgres(database: Database, isWarm: boolean) {
+  const { rows } = await sql<{ name: string; value: string }>`
+    select name, current_setting(name) as value from pg_settings
+     where name in ('shared_buffers', 'wal_compression', 'full_page_writes', 'max_wal_size')`.execute(
+    database,
+  );
+  return {
+    postgres: Object.fromEntries(rows.map(({ name, value }) => [name, value])),
+    hot_set_read_in_before: isWarm,
+  };
 }

@@ -43,11 +43,18 @@ export type Service = 'intake' | 'worker' | 'api';
  *
  * @param durability of Postgres: `full` where its writes are measured, `none` where it only has to be there.
  * @param keptDirectory where Postgres' data stays for the next run; made when missing.
+ * @param postgresSettings in place of those of the embedded Postgres, or beside them.
  */
 export async function withWorld<Result>(
   durability: 'full' | 'none',
   run: (world: World) => Promise<Result>,
-  { keptDirectory }: { readonly keptDirectory?: string } = {},
+  {
+    keptDirectory,
+    postgresSettings = {},
+  }: {
+    readonly keptDirectory?: string;
+    readonly postgresSettings?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<Result> {
   const closers: (() => unknown)[] = [];
   const onClose = (close: () => unknown): void => void closers.push(close);
@@ -60,6 +67,7 @@ export async function withWorld<Result>(
     const postgres = await startEmbeddedPostgres({
       directory: keptDirectory ?? join(directory, 'postgres'),
       durability,
+      settings: postgresSettings,
       onProgress: (line) => console.log(line),
     });
     onClose(() => (keptDirectory === undefined ? postgres.remove() : postgres.stop()));

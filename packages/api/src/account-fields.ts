@@ -3,12 +3,12 @@ import { isEmail, INTEGER_MAX } from '@sluice/domain/identifiers';
 import { isCountry, requiredParts } from '@sluice/domain/postal-address';
 import { z } from 'zod';
 import { text } from './fields.ts';
+import { webAddress } from './url-field.ts';
 
 const NAME_LENGTH_MAX = 100;
 const LINE_LENGTH_MAX = 200;
 /** RFC 5321, and what `users_by_email` can hold. */
 const EMAIL_LENGTH_MAX = 254;
-const URL_LENGTH_MAX = 2048;
 
 /** One line of plain text: nothing that would end a line of a mail's head or of a log. */
 const line = (lengthMax: number) =>
@@ -31,10 +31,6 @@ export const email = text(EMAIL_LENGTH_MAX)
     return value.slice(0, at) + value.slice(at).toLowerCase();
   })
   .meta({ type: 'string', format: 'email', maxLength: EMAIL_LENGTH_MAX });
-
-export const webAddress = text(URL_LENGTH_MAX).refine(isWebAddress, {
-  error: 'must be a URL that begins with http:// or https://',
-});
 
 export const int32 = z.int().min(1).max(INTEGER_MAX);
 
@@ -109,10 +105,4 @@ function isTimezone(value: string): boolean {
   } catch {
     return false;
   }
-}
-
-function isWebAddress(value: string): boolean {
-  if (/[\s\p{Cc}]/u.test(value) || !URL.canParse(value)) return false;
-  const { protocol, username, password } = new URL(value);
-  return /^https?:$/.test(protocol) && username === '' && password === '';
 }

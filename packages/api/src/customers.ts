@@ -128,7 +128,8 @@ export function registerCustomers(app: ApiServer, dependencies: CustomerDependen
       schema: {
         tags,
         summary: "A person's activities of the last 30 days",
-        description: 'Newest first: events, pages, screens, and what changed about the person.',
+        description:
+          'Newest first: events, pages, screens, and what changed about the person. What came more than 30 days ago is left out, whatever its time.',
         params,
         querystring: z.object({
           ...idType,

@@ -21,7 +21,7 @@ import { oneImport, toWire } from './import-view.ts';
 import { receiveUpload } from './receive-upload.ts';
 import { readFields } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
-import { whyNoUrl } from './url-field.ts';
+import { webAddress } from './url-field.ts';
 
 export interface NewImportDependencies {
   readonly insertImport: (made: NewImport, origin: ChangeOrigin) => Promise<ImportRow>;
@@ -50,7 +50,6 @@ declare module 'fastify' {
 }
 
 const NAME_LENGTH_MAX = 200;
-const URL_LENGTH_MAX = 2048;
 
 const fields = z.object({
   name: text(NAME_LENGTH_MAX).trim().min(1),
@@ -68,12 +67,10 @@ const fields = z.object({
 const newImport = z
   .object({
     import: fields.extend({
-      data_file_url: text(URL_LENGTH_MAX)
-        .superRefine((value, context) => {
-          const message = whyNoUrl(value);
-          if (message !== undefined) context.addIssue({ code: 'custom', message });
-        })
-        .meta({ format: 'uri', description: 'Of the CSV; fetched once, soon.' }),
+      data_file_url: webAddress.meta({
+        format: 'uri',
+        description: 'Of the CSV; fetched once, soon.',
+      }),
     }),
   })
   .meta({

@@ -8,7 +8,7 @@ import type { Partner } from '@sluice/database/partners';
 import type { HeldCall } from '@sluice/database/transact-once';
 import { callerNetwork } from '@sluice/domain/network-address';
 import { z } from 'zod';
-import { email, name, webAddress } from './account-fields.ts';
+import { email, name } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';
 import { instant } from './account-view.ts';
 import { CallLimit, type CallLimitOptions } from './call-limit.ts';
@@ -27,6 +27,7 @@ import {
 import { heldCallOf } from './idempotency.ts';
 import { notFound, type Problem, validationFailed } from './problem.ts';
 import type { ApiServer } from './server.ts';
+import { webAddress } from './url-field.ts';
 
 export interface StartupProgramDependencies {
   readonly listApprovedPartners: () => Promise<Partner[]>;

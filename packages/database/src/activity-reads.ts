@@ -25,7 +25,7 @@ export interface ActivityPosition {
 export interface ActivityPage {
   readonly environmentId: number;
   readonly personId: string;
-  /** Older ones are not shown. */
+  /** What occurred or came before is not shown. */
   readonly notBeforeMs: number;
   readonly kind: string | undefined;
   readonly name: string | undefined;
@@ -35,7 +35,7 @@ export interface ActivityPage {
 
 /**
  * Index: `events_by_person (environment_id, person_id, occurred_at desc, event_id)`, read in its own
- * order up to the limit. `kind` and `name` are filters on what is read: an index for each would cost
+ * order up to the limit; the time of arrival leaves out the partitions before it. `kind` and `name` are filters on what is read: an index for each would cost
  * every event that is written, and a person's thirty days bound what a rare one can scan.
  */
 export async function listActivities(
@@ -49,7 +49,7 @@ export async function listActivities(
            (extract(epoch from occurred_at) * 1000000)::bigint::text as "occurredAtMicros"
     from events
     where environment_id = ${environmentId} and person_id = ${personId}::bigint
-      and occurred_at >= ${new Date(notBeforeMs)}
+      and occurred_at >= ${new Date(notBeforeMs)} and received_at >= ${new Date(notBeforeMs)}
       ${kind === undefined ? sql`` : sql`and kind = ${kind}`}
       ${name === undefined ? sql`` : sql`and name = ${name}`}
       ${

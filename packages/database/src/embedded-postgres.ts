@@ -13,6 +13,7 @@
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { AppError } from '@sluice/domain/errors';
 import pg from 'pg';
@@ -20,7 +21,7 @@ import { chooseServerAccount } from './postgres-account.ts';
 import { locatePostgresBinaries } from './postgres-binaries.ts';
 import { dataLink, EMBEDDED_USER, prepareCluster, removeCluster } from './postgres-cluster.ts';
 import { spawnPostgres, type PostgresServer } from './postgres-server.ts';
-import type { Durability } from './postgres-settings.ts';
+import { postgresSettings, type Durability } from './postgres-settings.ts';
 import { stopStaleServer } from './postgres-stale.ts';
 
 /** Recovery after a crash replays at most `max_wal_size`: seconds. Beyond this something is wrong. */
@@ -33,6 +34,10 @@ export interface EmbeddedPostgresOptions {
   /** Holds the data (or the link to it), the password, the port last used and the server's log. */
   readonly directory: string;
   readonly durability: Durability;
+  /** That all on this machine share; the machine's, unless a container bounds it. */
+  readonly memoryBytes?: number;
+  /** Of Postgres, in place of ours or beside them. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** Told of steps that can take a while. */
   readonly onProgress: (line: string) => void;
 }
@@ -57,7 +62,7 @@ export interface EmbeddedPostgres {
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
-  const { directory, durability, onProgress } = options;
+  const { directory, durability, memoryBytes = totalmem(), settings = {}, onProgress } = options;
   const account = await chooseServerAccount(dataLink(directory));
   const binaries = await locatePostgresBinaries(account, onProgress);
   const { dataPath, password } = await prepareCluster({
@@ -83,7 +88,7 @@ export async function startEmbeddedPostgres(
       dataPath,
       account,
       logFile,
-      port,
+      settings: { ...postgresSettings(port, durability, memoryBytes), ...settings },
       durability,
     });
     const giveUp = new AbortController();

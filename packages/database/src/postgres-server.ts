@@ -8,7 +8,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { open, readFile, rename, stat } from 'node:fs/promises';
 import { SERVER_ENVIRONMENT, type ServerAccount } from './postgres-account.ts';
 import { lastLines } from './postgres-cluster.ts';
-import { postgresSettings, type Durability } from './postgres-settings.ts';
+import type { Durability } from './postgres-settings.ts';
 
 const FAST_STOP_DEADLINE_MS = 15_000;
 const LOG_SIZE_BYTES_MAX = 8_388_608;
@@ -28,7 +28,7 @@ export async function spawnPostgres(options: {
   readonly dataPath: string;
   readonly account: ServerAccount;
   readonly logFile: string;
-  readonly port: number;
+  readonly settings: Readonly<Record<string, string>>;
   readonly durability: Durability;
 }): Promise<PostgresServer> {
   const { dataPath, logFile, durability } = options;
@@ -40,7 +40,7 @@ export async function spawnPostgres(options: {
   // A file, not a pipe to us: the server's last words outlive us, and reading them costs nothing.
   const log = await open(logFile, 'a', 0o600);
   const wordsFrom = (await log.stat()).size;
-  const settings = Object.entries(postgresSettings(options.port, durability));
+  const settings = Object.entries(options.settings);
   const child = spawn(
     options.postgres,
     ['-D', dataPath, ...settings.flatMap(([name, value]) => ['-c', `${name}=${value}`])],

@@ -3,10 +3,22 @@
 /** `full`: what is committed survives a power cut. `none`: for tests, nothing survives a crash. */
 export type Durability = 'full' | 'none';
 
+/** Beyond an eighth of the memory pages would be missing to the services; the least is what Postgres itself starts with. */
+const SHARE_OF_MEMORY = 1 / 8;
+const SHARED_BUFFERS_MIB_MIN = 128;
+const SHARED_BUFFERS_MIB_MAX = 2_048;
+
+/** @param memoryBytes - of the machine, or of the container where that is less. */
 export function postgresSettings(
   port: number,
   durability: Durability,
+  memoryBytes: number,
 ): Readonly<Record<string, string>> {
+  const shareMib = Math.floor((memoryBytes * SHARE_OF_MEMORY) / 2 ** 20);
+  const sharedBuffersMib = Math.min(
+    SHARED_BUFFERS_MIB_MAX,
+    Math.max(SHARED_BUFFERS_MIB_MIN, shareMib),
+  );
   return {
     port: String(port),
     // Reached from this machine only; a password guards it from the machine's other users.
@@ -15,8 +27,10 @@ export function postgresSettings(
     unix_socket_directories: '',
     // Intake, API and worker at their default pools need about 60; BullMQ's listeners 5 more.
     max_connections: '200',
-    // The hot set (people, the queue, today's events) of a single machine; more would be taken from the services.
-    shared_buffers: '192MB',
+    // The hot set: identifiers, the queue, this month's indexes. A page that is not in it costs 7 to 12 µs of CPU
+    // (benchmarks/README.md, growth). Taken from the system page by page, as data is read: a small database stays small.
+    // What drops tables looks through all of it, and tests drop many.
+    shared_buffers: durability === 'full' ? `${sharedBuffersMib}MB` : '192MB',
     // Sorting and hashing an envelope of 1,000 operations stays in memory.
     work_mem: '16MB',
     // At the default of 1GB a steady intake checkpoints every minute and writes full pages again each time.

@@ -11,6 +11,7 @@ const STABLE_AFTER_MS = 60_000;
 
 export interface KeepPostgresOptions {
   readonly directory: string;
+  readonly memoryBytes: number;
   readonly onProgress: (line: string) => void;
   /** A line about an end that nobody asked for. */
   readonly onNote: (line: string) => void;
@@ -27,9 +28,9 @@ export async function keepPostgres(
   databaseName: string,
   options: KeepPostgresOptions,
 ): Promise<KeptPostgres> {
-  const { directory, onProgress, onNote } = options;
+  const { directory, memoryBytes, onProgress, onNote } = options;
   const start = (): Promise<EmbeddedPostgres> =>
-    startEmbeddedPostgres({ directory, durability: 'full', onProgress });
+    startEmbeddedPostgres({ directory, durability: 'full', memoryBytes, onProgress });
   const first = await start();
   await first.createDatabase(databaseName);
 

@@ -1,4 +1,5 @@
 /** `npm start`: everything on this machine. Before: `scripts/install.mjs`. */
+import { totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '@sluice/domain/errors';
 import { parseSettings } from '@sluice/platform/config';
@@ -58,6 +59,8 @@ try {
         execPath: process.execPath,
         pid: process.pid,
         root: fileURLToPath(new URL('../../..', import.meta.url)),
+        // Of the container, where one bounds it: without, Node says more than any machine has.
+        memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Infinity),
         lifecycle,
         kill: (pid) => void process.kill(pid, 'SIGKILL'),
         onServiceLine: (service, line) =>

@@ -29,6 +29,8 @@ export interface StandaloneDeps {
   readonly pid: number;
   /** The checkout. */
   readonly root: string;
+  /** That there is for all of it. */
+  readonly memoryBytes: number;
   readonly lifecycle: Lifecycle;
   readonly kill: (pid: number) => void;
   /** A line of a service's log. */
@@ -138,11 +140,12 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
 }
 
 async function startDatabase(
-  { lifecycle, onNote }: StandaloneDeps,
+  { lifecycle, memoryBytes, onNote }: StandaloneDeps,
   directory: DataDirectory,
 ): Promise<{ url: string; description: string }> {
   const postgres = await keepPostgres(DATABASE_NAME, {
     directory: directory.path,
+    memoryBytes,
     onProgress: onNote,
     onNote,
   });

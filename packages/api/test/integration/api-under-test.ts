@@ -262,19 +262,21 @@ export async function insertEvent(
     readonly personId: number;
     readonly eventId: string;
     readonly occurredAt: string;
+    readonly receivedAt?: string;
     readonly kind?: string;
     readonly name?: string | null;
     readonly data?: Record<string, unknown>;
   },
 ): Promise<void> {
   const { personId, eventId, occurredAt, kind = 'event', name = 'bought', data = {} } = event;
+  const { receivedAt = '2026-03-01T00:00:00Z' } = event;
   await sql`
     insert into events (environment_id, person_id, event_id, kind, name, data, occurred_at, received_at, processed_at)
     values (${environmentId}, ${personId}, ${eventId}, ${kind}, ${name}, ${JSON.stringify(data)}, ${occurredAt},
-            '2026-03-01T00:00:00Z', '2026-03-01T00:00:00Z')`.execute(database);
+            ${receivedAt}, ${receivedAt})`.execute(database);
   await sql`
     insert into event_ids (environment_id, event_id, received_at, source)
-    values (${environmentId}, ${eventId}, '2026-03-01T00:00:00Z', 'pipelines.track')
+    values (${environmentId}, ${eventId}, ${receivedAt}, 'pipelines.track')
     on conflict do nothing`.execute(database);
 }
 

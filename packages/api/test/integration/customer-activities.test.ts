@@ -56,6 +56,14 @@ describe('GET /v1/customers/{id}/activities', () => {
       occurredAt: '2026-01-30T11:59:59.999Z',
       name: 'old',
     });
+    // Seconds taken for milliseconds: far in the future, and long here.
+    await insertEvent(api.database, environmentId, {
+      ...person,
+      eventId: 'future',
+      occurredAt: '2999-01-01T00:00:00Z',
+      receivedAt: '2026-01-30T11:59:59.999Z',
+      name: 'future',
+    });
     await insertEvent(api.database, environmentId, {
       personId: 2,
       eventId: 'of-bob',
@@ -66,7 +74,7 @@ describe('GET /v1/customers/{id}/activities', () => {
   const idsOf = (answer: { json(): { activities: { id: string }[] } }) =>
     answer.json().activities.map((each) => each.id);
 
-  test('shows the last thirty days, newest first', async () => {
+  test('shows what came and occurred in the last thirty days, newest first', async () => {
     const answer = await api.call('GET', `${PATH}/activities`);
     expect(idsOf(answer)).toEqual(['e2', 'e3', 'e1', 'edge']);
     expect(answer.json().next).toBe('');

@@ -344,3 +344,16 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
   expect(scanned, plan.join('\n')).toEqual([]);
   expect(read, plan.join('\n')).toBeLessThanOrEqual(rowsMax);
 });
+
+test('activities: the months that came before the time asked for are not looked at', async () => {
+  const notBeforeMs = Date.parse('2026-03-10T00:00:00Z');
+  const person = { ...activities, personId: '1007', after: undefined };
+  const readOf = async (since: number) =>
+    (await explain(database, (db) => listActivities(db, { ...person, notBeforeMs: since })))
+      .map((node) => node['Relation Name'])
+      .filter((name) => name?.startsWith('events_2026_0'));
+  expect(await readOf(0)).toContain('events_2026_01');
+  expect(await readOf(notBeforeMs)).not.toContain('events_2026_01');
+  expect(await readOf(notBeforeMs)).not.toContain('events_2026_02');
+  expect(await readOf(notBeforeMs)).toContain('events_2026_03');
+});

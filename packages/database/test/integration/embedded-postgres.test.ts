@@ -39,10 +39,14 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-async function start(folder = directory): Promise<EmbeddedPostgres> {
+async function start(
+  folder = directory,
+  settings: Record<string, string> = {},
+): Promise<EmbeddedPostgres> {
   const server = await startEmbeddedPostgres({
     directory: folder,
     durability: 'none',
+    settings,
     onProgress: () => {},
   });
   started.push(server);
@@ -85,10 +89,10 @@ test(
 );
 
 test(
-  'it is a Postgres 18 that asks for its password and sorts the same on every machine',
+  'it is a Postgres 18 that asks for its password, sorts the same on every machine and takes settings of the caller',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
-    const server = await start();
+    const server = await start(directory, { shared_buffers: '24MB' });
     const wrong = server.url('postgres').replace(/:[^:@]+@/, ':wrong@');
     await expect(query(wrong, 'select 1')).rejects.toThrow('password authentication failed');
     const [found] = await query<{ version: string; locale: string; provider: string }>(
@@ -96,6 +100,9 @@ test(
       `select current_setting('server_version') as version, datlocale as locale, datlocprovider as provider
      from pg_database where datname = 'postgres'`,
     );
+    expect(await query(server.url('postgres'), 'show shared_buffers')).toEqual([
+      { shared_buffers: '24MB' },
+    ]);
     expect(found).toMatchObject({
       version: expect.stringMatching(/^18\./),
       locale: 'C.UTF-8',
