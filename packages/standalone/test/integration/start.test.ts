@@ -221,6 +221,17 @@ test(
 );
 
 test(
+  'a Postgres of its own that is away is one line too',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const refused = start({ DATABASE_URL: 'postgres://sluice@127.0.0.1:1/sluice' });
+    await once(refused.child, 'close');
+    expect(refused.child.exitCode).toBe(1);
+    expect(refused.output()).toMatch(/^DATABASE_UNAVAILABLE: .*DATABASE_URL.*ECONNREFUSED.*\n$/);
+  },
+);
+
+test(
   'a service that cannot start ends the start with its own words on one line, and what was started before',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
