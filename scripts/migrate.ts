@@ -1,5 +1,6 @@
 /** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
 import { createDatabase } from '@sluice/database/connection';
+import { requireDatabase } from '@sluice/database/database-away';
 import { migrate } from '@sluice/database/migrate';
 import { migrateQueues } from '@sluice/platform/queue';
 
@@ -15,12 +16,12 @@ const database = createDatabase({
   onError: (error) => console.error(error.message),
 });
 try {
+  await requireDatabase(database);
   const names = await migrate(database);
   await migrateQueues(url);
   console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);
 } catch (error) {
-  const { message, cause } = error as Error;
-  console.error(cause instanceof Error ? `${message}: ${cause.message}` : message);
+  console.error((error as Error).message);
   process.exitCode = 1;
 } finally {
   await database.destroy();

@@ -20,7 +20,7 @@ const postgres = await startEmbeddedPostgres({
   onProgress: console.error,
 });
 console.log(
-  `postgres is up: ${postgres.url('<database>')}\nCtrl-C stops it; remove ${directory} when done`,
+  `postgres is up: ${postgres.url('DATABASE')}\nCtrl-C stops it; remove ${directory} when done`,
 );
 await once(process, 'SIGINT');
 await postgres.stop();

@@ -37,8 +37,12 @@ async function retry(): Promise<void> {
       shardCount: settings.SHARD_COUNT,
       logger: createLogger('parked', settings.LOG_LEVEL),
     });
-    console.log(`queued again: ${await retryParked(database, producer, settings.SHARD_COUNT)}`);
-    await producer.close();
+    try {
+      console.log(`queued again: ${await retryParked(database, producer, settings.SHARD_COUNT)}`);
+    } finally {
+      // Its connections would keep the program from ending.
+      await producer.close();
+    }
   });
 }
 

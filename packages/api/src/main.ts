@@ -15,9 +15,7 @@ import { checkSchema } from '@sluice/database/migrate';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { findAccount } from '@sluice/database/accounts';
 import { findVendorCustomer } from '@sluice/database/vendor-customers';
-import { parseSettings } from '@sluice/platform/config';
-import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
-import { createLogger } from '@sluice/platform/logger';
+import { beginProcess } from '@sluice/platform/begin-process';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer, type RunKey } from '@sluice/platform/queue';
@@ -46,10 +44,7 @@ const READINESS_DEADLINE_MS = 2_000;
 /** In hex: as long as the keys that this kind of service is known for. */
 const SECRET_SIZE_BYTES = 32;
 
-const settings = parseSettings(apiSettings, process.env);
-const logger = createLogger('api', settings.LOG_LEVEL);
-const lifecycle = createLifecycle(logger);
-stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
+const { settings, logger, lifecycle, fail } = beginProcess(process, 'api', apiSettings);
 const now = Date.now;
 const secret = settings.API_SECRET ?? temporarySecret();
 
@@ -80,8 +75,7 @@ if (!(await isSchemaSeen())) {
     try {
       if (await isSchemaSeen()) void looks.stop();
     } catch (error) {
-      logger.fatal({ error }, 'this version cannot run against the schema');
-      process.exit(1);
+      fail(error);
     }
   });
   lifecycle.defer('looks at the schema', () => looks.stop());
@@ -218,7 +212,10 @@ logger.info({ host: settings.API_HOST, port }, 'the API is listening');
 /** One that nobody else has: what it signs ends with the process. */
 function temporarySecret(): string {
   if (settings.NODE_ENV === 'production')
-    throw new AppError('CONFIG_INVALID', 'API_SECRET: required where NODE_ENV is production');
+    throw new AppError(
+      'CONFIG_INVALID',
+      'API_SECRET: required where NODE_ENV is production; one is made by: openssl rand -base64 32',
+    );
   logger.warn('API_SECRET is not set: access tokens and mailed codes end with this process');
   return randomBytes(32).toString('base64url');
 }

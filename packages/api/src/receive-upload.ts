@@ -3,7 +3,7 @@
  * pieces of a megabyte as they come. The sender is read only as fast as they are kept.
  *
  * The fields come before the file, because what is wrong with them should be said before a gigabyte is
- * taken. A file that breaks off leaves nothing.
+ * taken. A file that breaks off leaves nothing; nor does a form with more than is taken of it.
  *
  * Before: `imports.ts` declares the content type. After: `database/src/import-chunks.ts`.
  */
@@ -59,12 +59,14 @@ export async function receiveUpload(
         found.on('error', () => undefined);
         if (upload !== undefined) {
           found.resume();
+          reject(refused('send one file'));
           return;
         }
         file = found;
         upload = keepFile(found, fields, port);
         upload.catch(reject);
       });
+      form.on('fieldsLimit', () => reject(refused(`send at most ${FIELD_COUNT_MAX} fields`)));
       form.on('finish', resolve).on('error', reject);
       payload.on('error', reject).once('close', () => {
         // One that came whole is closed too, before its last part is kept.

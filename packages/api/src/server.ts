@@ -8,7 +8,7 @@
  * token opens an account (`account-guard.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { AppError } from '@sluice/domain/errors';
+import { portTaken } from '@sluice/platform/port-taken';
 import fastify, {
   LogController,
   type FastifyBaseLogger,
@@ -241,10 +241,8 @@ export async function listen(app: ApiServer, host: string, port: number): Promis
   try {
     await app.listen({ host, port });
   } catch (error) {
-    const isTaken = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE';
-    throw isTaken
-      ? new AppError('PORT_TAKEN', `${host}:${port} (API_PORT) is in use`, { cause: error })
-      : error;
+    const isOfSystem = error instanceof Error && 'syscall' in error;
+    throw isOfSystem ? portTaken({ owner: 'API', host, port }, error) : error;
   }
   const address = app.server.address();
   return typeof address === 'object' && address !== null ? address.port : port;

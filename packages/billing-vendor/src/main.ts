@@ -1,15 +1,14 @@
 /** The simulated payment vendor as a process: settings, the catalogue, the server. */
-import { parseSettings } from '@sluice/platform/config';
-import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
-import { createLogger } from '@sluice/platform/logger';
+import { beginProcess } from '@sluice/platform/begin-process';
 import { readCatalogue } from './read-catalogue.ts';
 import { simulatorSettings } from './settings.ts';
 import { startSimulator } from './simulator.ts';
 
-const settings = parseSettings(simulatorSettings, process.env);
-const logger = createLogger('vendor simulator', settings.LOG_LEVEL);
-const lifecycle = createLifecycle(logger);
-stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
+const { settings, logger, lifecycle } = beginProcess(
+  process,
+  'vendor simulator',
+  simulatorSettings,
+);
 
 const simulator = await startSimulator({
   host: settings.SIMULATOR_HOST,

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import type { Catalogue } from '@sluice/domain/catalogue';
 import { AppError } from '@sluice/domain/errors';
+import { describeProblems } from '@sluice/platform/config';
 import { z } from 'zod';
 import { DEFAULT_CATALOGUE } from './default-catalogue.ts';
 
@@ -166,18 +167,20 @@ export function readCatalogue(file: string | undefined): Catalogue {
 export function parseCatalogue(given: unknown, source = 'the built-in catalogue'): Catalogue {
   const parsed = catalogueFile.safeParse(given);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(
-    (issue) => `  ${issue.path.join('.')}: ${issue.message}`,
+  throw new AppError(
+    'CONFIG_INVALID',
+    `${source} cannot be used: ${describeProblems(parsed.error)}`,
   );
-  throw new AppError('CONFIG_INVALID', `${source} cannot be used:\n${problems.join('\n')}`);
 }
 
 function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
   } catch (cause) {
-    throw new AppError('CONFIG_INVALID', `BILLING_CATALOGUE_FILE: ${file} cannot be read as JSON`, {
-      cause,
-    });
+    throw new AppError(
+      'CONFIG_INVALID',
+      `BILLING_CATALOGUE_FILE: ${file} cannot be read as JSON: ${(cause as Error).message}`,
+      { cause },
+    );
   }
 }

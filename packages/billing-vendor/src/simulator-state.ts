@@ -5,6 +5,7 @@
  * One process, one thread: a request's effect is one turn of the loop, so it happens or it does not.
  */
 import { DatabaseSync } from 'node:sqlite';
+import { AppError } from '@sluice/domain/errors';
 
 const COLLECTIONS = [
   'customer',
@@ -35,11 +36,7 @@ export class SimulatorState {
   constructor(options: { readonly file?: string | undefined; readonly now: () => number }) {
     this.#realNow = options.now;
     if (options.file === undefined) return;
-    this.#file = new DatabaseSync(options.file);
-    this.#file.exec('pragma journal_mode = wal; pragma synchronous = normal;');
-    this.#file.exec(
-      'create table if not exists objects (collection text, id text, json text, primary key (collection, id)) without rowid',
-    );
+    this.#file = openFile(options.file);
     for (const row of this.#file.prepare('select collection, json from objects').all()) {
       const { collection, json } = row as { collection: Collection; json: string };
       const value = JSON.parse(json) as VendorObject;
@@ -96,5 +93,23 @@ export class SimulatorState {
 
   #of(collection: Collection): Map<string, VendorObject> {
     return this.#collections.get(collection) as Map<string, VendorObject>;
+  }
+}
+
+/** @throws AppError CONFIG_INVALID */
+function openFile(path: string): DatabaseSync {
+  try {
+    const file = new DatabaseSync(path);
+    file.exec('pragma journal_mode = wal; pragma synchronous = normal;');
+    file.exec(
+      'create table if not exists objects (collection text, id text, json text, primary key (collection, id)) without rowid',
+    );
+    return file;
+  } catch (cause) {
+    throw new AppError(
+      'CONFIG_INVALID',
+      `${path} (SIMULATOR_FILE) cannot be used: ${(cause as Error).message}`,
+      { cause },
+    );
   }
 }

@@ -8,8 +8,8 @@
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AppError } from '@sluice/domain/errors';
 import type { Catalogue } from '@sluice/domain/catalogue';
+import { portTaken } from '@sluice/platform/port-taken';
 import { Stripe } from 'stripe';
 import { AnswerStore, type Answer } from './simulator-answers.ts';
 import { answerControl, type SimulatorControls } from './simulator-controls.ts';
@@ -143,20 +143,9 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
   }
 
   await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause: NodeJS.ErrnoException) =>
-      reject(
-        cause.code === 'EADDRINUSE'
-          ? new AppError(
-              'PORT_TAKEN',
-              `${options.host}:${options.port} (SIMULATOR_PORT) is in use`,
-              {
-                cause,
-              },
-            )
-          : cause,
-      ),
-    );
-    server.listen(options.port, options.host, resolve);
+    const { host, port } = options;
+    server.once('error', (error) => reject(portTaken({ owner: 'SIMULATOR', host, port }, error)));
+    server.listen(port, host, resolve);
   });
   const renewals = setInterval(() => renewSubscriptions(state), RENEWAL_INTERVAL_MS);
   const address = server.address();

@@ -1,14 +1,17 @@
 #!/usr/bin/env node
 // Plain JavaScript for whatever Node the machine has: starts the real program on the pinned one.
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const pinned = fileURLToPath(new URL('../../../node_modules/node/bin/node', import.meta.url));
 const program = fileURLToPath(new URL('../src/main.ts', import.meta.url));
-const { status, signal } = spawnSync(
+const child = spawn(
   existsSync(pinned) ? pinned : process.execPath,
   ['--disable-warning=ExperimentalWarning', program, ...process.argv.slice(2)],
   { stdio: 'inherit' },
 );
-process.exit(status ?? (signal === 'SIGINT' ? 130 : 1));
+// The program says its last before the shell has the terminal again. Ctrl-C reaches it from there by itself.
+process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
+process.on('SIGTERM', () => child.kill('SIGTERM'));
+child.once('close', (status, signal) => process.exit(status ?? (signal === 'SIGINT' ? 130 : 1)));

@@ -16,11 +16,13 @@ export interface ApiClient {
 export interface ApiClientOptions {
   readonly url: string;
   readonly key: string;
+  /** What to do where the API does not know the key. */
+  readonly keyAdvice: string;
 }
 
 const TIMEOUT_MS = 30_000;
 
-export function createApiClient({ url, key }: ApiClientOptions): ApiClient {
+export function createApiClient({ url, key, keyAdvice }: ApiClientOptions): ApiClient {
   const send = async (path: string, init: RequestInit): Promise<Response> => {
     const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
     let answer: Response;
@@ -34,7 +36,7 @@ export function createApiClient({ url, key }: ApiClientOptions): ApiClient {
       );
     }
     if (answer.ok) return answer;
-    throw new AppError('COMMAND_FAILED', await refusalOf(answer));
+    throw new AppError('COMMAND_FAILED', await refusalOf(answer, keyAdvice));
   };
   return {
     async request(method, path, body) {
@@ -43,16 +45,22 @@ export function createApiClient({ url, key }: ApiClientOptions): ApiClient {
         signal: AbortSignal.timeout(TIMEOUT_MS),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
-      return (await answer.json()) as JsonObject;
+      try {
+        return (await answer.json()) as JsonObject;
+      } catch (cause) {
+        throw new AppError(
+          'COMMAND_FAILED',
+          `what answers at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`,
+          { cause },
+        );
+      }
     },
     open: (path, signal) => send(path, { method: 'GET', signal }),
   };
 }
 
-async function refusalOf(answer: Response): Promise<string> {
-  if (answer.status === 401) {
-    return 'the API does not know this key; set --key (SLUICE_KEY) to an app API key of the workspace';
-  }
+async function refusalOf(answer: Response, keyAdvice: string): Promise<string> {
+  if (answer.status === 401) return `the API does not know this key; ${keyAdvice}`;
   const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
   if (problem?.message === undefined) return `the API answered ${answer.status}`;
   const details = (problem.errors ?? [])

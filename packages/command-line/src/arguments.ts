@@ -8,6 +8,18 @@ export const positiveInteger = (text: string): number => {
   return number;
 };
 export const wholeNumber = (text: string): number => (text === '0' ? 0 : positiveInteger(text));
+const within =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const number = Number(text);
+    if (text === '' || !Number.isInteger(number) || number < min || number > max)
+      throw new InvalidArgumentError(`It must be an integer from ${min} to ${max}.`);
+    return number;
+  };
+/** 0: any free one. */
+export const port = within(0, 65_535);
+/** Of an answer; those below are none yet. */
+export const httpStatus = within(200, 599);
 export const address = (text: string): string => {
   if (!URL.canParse(text))
     throw new InvalidArgumentError('It must be a URL, like http://127.0.0.1:8090.');

@@ -1,6 +1,7 @@
 /** `sluice listen`: a receiver on this machine that checks signatures, prints deliveries and answers as told. */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { AppError } from '@sluice/domain/errors';
 import { whyRefused } from '@sluice/verify';
 import { colored, type Terminal } from './terminal.ts';
 
@@ -20,6 +21,7 @@ export interface Listener {
 /** The service sends far less. */
 const BODY_SIZE_BYTES_MAX = 1_048_576;
 
+/** @throws AppError COMMAND_FAILED where it cannot listen. */
 export async function listen(terminal: Terminal, options: ListenOptions): Promise<Listener> {
   const server = createServer((request, response) => {
     readBody(request).then(
@@ -41,7 +43,15 @@ export async function listen(terminal: Terminal, options: ListenOptions): Promis
     );
   });
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
+    server.once('error', (cause) =>
+      reject(
+        new AppError(
+          'COMMAND_FAILED',
+          `it cannot listen on port ${options.port} (${cause.message}); choose another one: --port 0 takes any`,
+          { cause },
+        ),
+      ),
+    );
     server.listen(options.port, '127.0.0.1', resolve);
   });
   return {

@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import { createApiClient, type ApiClient } from './api-client.ts';
-import { address, gather, positiveInteger, wholeNumber } from './arguments.ts';
+import { address, gather, httpStatus, port, positiveInteger, wholeNumber } from './arguments.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { listen } from './listen.ts';
 import { sampleCalls } from './sample-calls.ts';
@@ -14,6 +14,10 @@ import { readStatus, writeStatus } from './status.ts';
 import { tail } from './tail.ts';
 import { writeFields, writeRows, type Terminal } from './terminal.ts';
 import { addWebhookCommands } from './webhook-commands.ts';
+
+const APP_KEY_ADVICE = 'set --key (SLUICE_KEY) to an app API key of the workspace';
+const ACCOUNT_TOKEN_ADVICE =
+  'set --token (SLUICE_ACCOUNT_TOKEN) to a token of a service account that is an account admin';
 
 export interface ProgramDependencies {
   readonly terminal: (isJson: boolean) => Terminal;
@@ -64,7 +68,7 @@ Examples, beside a running npm start:
   const terminal = (): Terminal => deps.terminal(program.opts<{ json: boolean }>().json);
   const api = (): ApiClient => {
     const { apiUrl, key } = program.opts<{ apiUrl: string; key: string }>();
-    return createApiClient({ url: apiUrl, key });
+    return createApiClient({ url: apiUrl, key, keyAdvice: APP_KEY_ADVICE });
   };
 
   program
@@ -84,7 +88,7 @@ Examples, beside a running npm start:
   addWebhookCommands(program, api, terminal);
   addKeyCommands(program, terminal, (key) => {
     const { apiUrl } = program.opts<{ apiUrl: string }>();
-    return createApiClient({ url: apiUrl, key });
+    return createApiClient({ url: apiUrl, key, keyAdvice: ACCOUNT_TOKEN_ADVICE });
   });
 
   program
@@ -184,11 +188,11 @@ Examples, beside a running npm start:
   program
     .command('listen')
     .description('receives deliveries on this machine, checks their signatures and prints them')
-    .option('--port <port>', 'on 127.0.0.1; 0: any free one', wholeNumber, 9000)
+    .option('--port <port>', 'on 127.0.0.1; 0: any free one', port, 9000)
     .addOption(
       new Option('--secret <secret>', "the webhook's signing secret").env('SLUICE_WEBHOOK_SECRET'),
     )
-    .option('--status <status>', 'answer every genuine delivery with it', positiveInteger, 200)
+    .option('--status <status>', 'answer every genuine delivery with it', httpStatus, 200)
     .action(async (options: { port: number; secret?: string; status: number }) => {
       const output = terminal();
       const listener = await listen(output, options);

@@ -63,6 +63,10 @@ export async function send(deps: SendDependencies, options: SendOptions): Promis
       const dueAtMs =
         options.rate === 0 ? 0 : startedAtMs + ((sent - batch.length) / options.rate) * 1_000;
       if (dueAtMs > now()) await pause(dueAtMs - now());
+      if (signal.aborted) {
+        sent -= batch.length;
+        return;
+      }
       const requestedAtMs = now();
       const outcome = await post(options, batch);
       latenciesMs.push(now() - requestedAtMs);

@@ -49,7 +49,7 @@ export function parseMetrics(page: string): Record<string, number> {
   return metrics;
 }
 
-/** What the whole fleet is told by: the largest that any process says. */
+/** What the whole fleet is told by: the largest that any process says, but each intake's spill is its own. */
 const BACKLOG = [
   ['unprocessed', 'sluice_unprocessed_oldest_seconds', 's old is the oldest event not processed'],
   ['queued', 'sluice_queued_envelopes', 'envelopes wait or run'],
@@ -79,7 +79,9 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
   terminal.line('');
   const rows = BACKLOG.flatMap(([what, name, meaning]) => {
     const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
-    return values.length === 0 ? [] : [{ what, value: Math.max(...values), meaning }];
+    if (values.length === 0) return [];
+    const value = what === 'spill' ? values.reduce((a, b) => a + b) : Math.max(...values);
+    return [{ what, value, meaning }];
   });
   writeRows(terminal, rows, ['what', 'value', 'meaning']);
   return areReady;

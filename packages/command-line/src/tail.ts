@@ -1,4 +1,6 @@
 /** `sluice tail`: what comes in and what is reported, as it happens, from every process. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '@sluice/domain/errors';
 import type { ApiClient } from './api-client.ts';
 import { colored, type Color, type Terminal } from './terminal.ts';
 
@@ -19,7 +21,13 @@ const COLORS: Readonly<Record<string, Color>> = {
   abandoned: 'red',
 };
 
-/** Until `signal` or the API's own end of a tail, after which it begins again. */
+const AGAIN_AFTER_MS = 500;
+
+/**
+ * Until `signal`. A tail that the API ends, or that breaks off, is begun again after a moment.
+ *
+ * @throws AppError COMMAND_FAILED where it cannot be.
+ */
 export async function tail(
   api: ApiClient,
   terminal: Terminal,
@@ -28,10 +36,18 @@ export async function tail(
 ): Promise<void> {
   const query = new URLSearchParams(Object.entries(options).filter(([, value]) => value));
   while (!signal.aborted) {
-    const answer = await api.open(`/v1/stream?${query.toString()}`, signal);
-    terminal.progress('listening; Ctrl-C ends it');
-    terminal.progressDone();
-    await readEvents(answer, (event, data) => writeLine(terminal, event, data), signal);
+    try {
+      const answer = await api.open(`/v1/stream?${query.toString()}`, signal);
+      terminal.progress('listening; Ctrl-C ends it');
+      terminal.progressDone();
+      await readEvents(answer, (event, data) => writeLine(terminal, event, data));
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof AppError) throw error;
+      terminal.progress(`the stream broke off (${(error as Error).message}); it is opened again`);
+      terminal.progressDone();
+    }
+    await sleep(AGAIN_AFTER_MS, undefined, { signal }).catch(() => undefined);
   }
 }
 
@@ -39,28 +55,23 @@ export async function tail(
 export async function readEvents(
   answer: Response,
   onEvent: (event: string, data: string) => void,
-  signal: AbortSignal,
 ): Promise<void> {
   let rest = '';
   const decoder = new TextDecoder();
-  try {
-    for await (const chunk of answer.body ?? []) {
-      rest += decoder.decode(chunk as Uint8Array, { stream: true });
-      const blocks = rest.split('\n\n');
-      rest = blocks.pop() ?? '';
-      for (const block of blocks) {
-        const fields = new Map(
-          block.split('\n').map((line) => {
-            const colon = line.indexOf(': ');
-            return [line.slice(0, colon), line.slice(colon + 2)] as const;
-          }),
-        );
-        const data = fields.get('data');
-        if (data !== undefined) onEvent(fields.get('event') ?? 'message', data);
-      }
+  for await (const chunk of answer.body ?? []) {
+    rest += decoder.decode(chunk as Uint8Array, { stream: true });
+    const blocks = rest.split('\n\n');
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) {
+      const fields = new Map(
+        block.split('\n').map((line) => {
+          const colon = line.indexOf(': ');
+          return [line.slice(0, colon), line.slice(colon + 2)] as const;
+        }),
+      );
+      const data = fields.get('data');
+      if (data !== undefined) onEvent(fields.get('event') ?? 'message', data);
     }
-  } catch (error) {
-    if (!signal.aborted) throw error;
   }
 }
 

@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest';
-import { readEvents } from '../src/tail.ts';
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createApiClient } from '../src/api-client.ts';
+import { readEvents, tail } from '../src/tail.ts';
+import { collectingTerminal } from './collecting-terminal.ts';
 
 test('events are read whole, however the stream is cut; comments are passed over', async () => {
   const text =
@@ -14,14 +18,38 @@ test('events are read whole, however the stream is cut; comments are passed over
       },
     });
     const seen: string[][] = [];
-    await readEvents(
-      new Response(body),
-      (event, data) => void seen.push([event, data]),
-      new AbortController().signal,
-    );
+    await readEvents(new Response(body), (event, data) => void seen.push([event, data]));
     expect(seen, `pieces of ${size}`).toEqual([
       ['received', '{"name":"Ünïcode"}'],
       ['dropped', '{"count":3}'],
     ]);
   }
+});
+
+test('a stream that breaks off is opened again, and one that cannot be is an error that says why', async () => {
+  const HEAD =
+    'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n';
+  let opened = 0;
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    socket.once('data', () => {
+      opened++;
+      const event = `event: received\ndata: {"n":${opened}}\n\n`;
+      socket.write(`${HEAD}${event.length.toString(16)}\r\n${event}\r\n`, () => socket.destroy());
+      if (opened === 2) server.close();
+    });
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const terminal = collectingTerminal();
+  const api = createApiClient({ url, key: 'key', keyAdvice: '' });
+  await expect(tail(api, terminal, {}, new AbortController().signal)).rejects.toMatchObject({
+    code: 'COMMAND_FAILED',
+    message: expect.stringContaining('cannot be reached'),
+  });
+  expect(terminal.lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+    { event: 'received', n: 1 },
+    { event: 'received', n: 2 },
+  ]);
 });

@@ -1,4 +1,5 @@
 /** Tells "Postgres cannot be reached now" from every other failure of a statement: only that is worth trying again. */
+import { AppError } from '@sluice/domain/errors';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 
@@ -26,6 +27,26 @@ export function isDatabaseAway(error: unknown): boolean {
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
   return NETWORK_CODES.has(code) || AWAY_SQLSTATE.test(code) || AWAY_MESSAGE.test(error.message);
 }
+
+/**
+ * For the start of a process.
+ *
+ * @throws AppError DATABASE_UNAVAILABLE where Postgres is away, or lets nobody in.
+ */
+export async function requireDatabase(database: DatabaseOrTransaction): Promise<void> {
+  try {
+    await sql`select 1`.execute(database);
+  } catch (error) {
+    throw databaseUnavailable(error);
+  }
+}
+
+export const databaseUnavailable = (cause: unknown): AppError =>
+  new AppError(
+    'DATABASE_UNAVAILABLE',
+    `Postgres does not answer where DATABASE_URL says: ${(cause as Error).message}; look whether it runs and may be reached from here, then start again`,
+    { cause },
+  );
 
 /** True when Postgres answers the smallest question before the deadline; never throws. */
 export async function isDatabaseAnswering(

@@ -2,7 +2,7 @@
 import { AppError } from '@sluice/domain/errors';
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
-import { isDatabaseAway } from './database-away.ts';
+import { databaseUnavailable, isDatabaseAway, requireDatabase } from './database-away.ts';
 import { checkSchema } from './migrate.ts';
 
 /**
@@ -10,19 +10,15 @@ import { checkSchema } from './migrate.ts';
  *
  * @throws AppError MIGRATION_MISMATCH where the schema is not one that it can use.
  * @throws AppError CONFIG_INVALID where the number of shards is not the installation's.
- * @throws AppError DATABASE_UNAVAILABLE where Postgres cannot be asked.
+ * @throws AppError DATABASE_UNAVAILABLE where Postgres cannot be asked: it is away, or lets nobody in.
  */
 export async function joinInstallation(database: Database, shardCount: number): Promise<void> {
+  await requireDatabase(database);
   try {
     await checkSchema(database);
     await agreeOnShardCount(database, shardCount);
   } catch (error) {
-    if (!isDatabaseAway(error)) throw error;
-    throw new AppError(
-      'DATABASE_UNAVAILABLE',
-      `Postgres does not answer where DATABASE_URL says: ${(error as Error).message}`,
-      { cause: error },
-    );
+    throw isDatabaseAway(error) ? databaseUnavailable(error) : error;
   }
 }
 

@@ -100,11 +100,12 @@ export async function migrate(database: Database, steps = MIGRATIONS): Promise<s
   const { error, results } = await migrator.migrateToLatest();
   if (error !== undefined) {
     const failed = results?.find((result) => result.status === 'Error');
+    const reason = (error as Error).message;
     throw new AppError(
       'MIGRATION_MISMATCH',
       failed
-        ? `migration ${failed.migrationName} failed`
-        : 'the database is not one this version can use',
+        ? `migration ${failed.migrationName} failed: ${reason}`
+        : `the database is not one this version can use: ${reason}`,
       { cause: error },
     );
   }

@@ -13,9 +13,9 @@ export const ERRORS = {
   MIGRATION_MISMATCH:
     'The database schema is not the one this version needs. Run the migrations, or the newer version.',
   PORT_TAKEN:
-    'Another process listens on the port. Stop it, or choose another port in the setting named.',
+    'The port cannot be listened on, mostly because another process does. Stop it, or choose another port or address in the settings named.',
   DATABASE_UNAVAILABLE:
-    'Postgres does not answer where DATABASE_URL says. Look whether it runs and may be reached from here, then start again.',
+    'Postgres does not answer where DATABASE_URL says, or lets nobody in. Look whether it runs and may be reached from here with that user, password and database, then start again.',
   DATA_DIRECTORY_HELD: 'Another process runs on the same data directory. Stop it first.',
   DATABASE_START_FAILED: 'The embedded Postgres did not start; its own words follow.',
   SERVICE_START_FAILED:

@@ -4,9 +4,7 @@ import { createDatabase } from '@sluice/database/connection';
 import { joinInstallation } from '@sluice/database/installation';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
-import { parseSettings } from '@sluice/platform/config';
-import { createLifecycle, stopOnSignal } from '@sluice/platform/lifecycle';
-import { createLogger } from '@sluice/platform/logger';
+import { beginProcess } from '@sluice/platform/begin-process';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer, type ShardEnvelope } from '@sluice/platform/queue';
@@ -28,14 +26,10 @@ import { stopServing } from './stop-serving.ts';
 import { CallTracer } from './trace-calls.ts';
 import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
 
+const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
 /** Browsers send cookies along; uWebSockets.js refuses heads over 4 KB unless told before it is loaded. */
 process.env['UWS_HTTP_MAX_HEADERS_SIZE'] ??= '16384';
 const { startServer } = await import('./server.ts');
-
-const settings = parseSettings(intakeSettings, process.env);
-const logger = createLogger('intake', settings.LOG_LEVEL);
-const lifecycle = createLifecycle(logger);
-stopOnSignal(process, lifecycle, logger, settings.DRAIN_TIMEOUT_MS);
 const now = Date.now;
 const newId = createIdGenerator(now);
 

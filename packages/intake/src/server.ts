@@ -12,7 +12,7 @@ import {
   type HttpResponse,
   type us_listen_socket,
 } from 'uWebSockets.js';
-import { AppError } from '@sluice/domain/errors';
+import { portTaken, requireFreePort } from '@sluice/platform/port-taken';
 import { problem } from './answer.ts';
 import { methodOf, routes, STREAM_PATTERN, type Call, type Route } from './calls.ts';
 import { BASIC_CHALLENGE, Exchange, writeHead, type Accept, type ServerState } from './exchange.ts';
@@ -181,9 +181,9 @@ export function startServer(options: ServerOptions): Promise<Server> {
   return new Promise((resolve, reject) => {
     app.listen(options.host, options.port, (socket: us_listen_socket | false) => {
       if (!socket) {
-        reject(
-          new AppError('PORT_TAKEN', `${options.host}:${options.port} (INTAKE_PORT) is in use`),
-        );
+        // uWebSockets.js does not tell why.
+        const wanted = { owner: 'INTAKE', host: options.host, port: options.port };
+        requireFreePort(wanted).then(() => reject(portTaken(wanted)), reject);
         return;
       }
       resolve({

@@ -72,7 +72,7 @@ function redisUrlProblem(text: string): string | undefined {
 /**
  * Parses the environment against a service's schema. An empty variable counts as absent.
  *
- * @throws AppError CONFIG_INVALID with one line a problem.
+ * @throws AppError CONFIG_INVALID with every problem.
  */
 export function parseSettings<Schema extends z.ZodType>(
   schema: Schema,
@@ -81,11 +81,15 @@ export function parseSettings<Schema extends z.ZodType>(
   const given = Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
   const parsed = schema.safeParse(given);
   if (parsed.success) return parsed.data;
-  const problems = parsed.error.issues.map(
-    (issue) => `  ${issue.path.join('.')}: ${issue.message}`,
+  throw new AppError(
+    'CONFIG_INVALID',
+    `settings that cannot be used: ${describeProblems(parsed.error)}`,
   );
-  throw new AppError('CONFIG_INVALID', `settings that cannot be used:\n${problems.join('\n')}`);
 }
+
+/** Every problem on one line, each with the place where it is. */
+export const describeProblems = ({ issues }: z.ZodError): string =>
+  issues.map(({ path, message }) => `${path.join('.')}: ${message}`).join('; ');
 
 const KEY_SIZE_BYTES = 32;
 

@@ -52,7 +52,7 @@ export function createSealedText(keys: readonly [SealingKey, ...SealingKey[]]): 
       if (!key) {
         throw new AppError(
           'SECRET_UNREADABLE',
-          `a secret of ${context} was sealed with the key "${id}", which SEALING_KEYS does not have`,
+          `a secret of ${context} was sealed with the key "${id}", which SEALING_KEYS does not have: add it behind the others`,
         );
       }
       const bytes = Buffer.from(content, 'base64url');
@@ -67,7 +67,7 @@ export function createSealedText(keys: readonly [SealingKey, ...SealingKey[]]): 
       } catch (cause) {
         throw new AppError(
           'SECRET_UNREADABLE',
-          `a secret of ${context} does not open with the key "${id}"`,
+          `a secret of ${context} does not open with the key "${id}" of SEALING_KEYS: another one of that name sealed it`,
           { cause },
         );
       }

@@ -23,6 +23,8 @@ export interface ServiceUnderTest {
 export const TEST_SEALING_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
 const START_DEADLINE_MS = 50_000;
+/** As `npm start` and the image have it. */
+const NODE_FLAGS = ['--disable-warning=ExperimentalWarning'];
 
 /**
  * Starts `mainFile` with these settings and waits until it logs a line with a `port`.
@@ -33,9 +35,8 @@ export async function startServiceUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
 ): Promise<ServiceUnderTest> {
-  // What it keeps in its working directory must not reach the next one.
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-service-'));
-  const child = spawn(process.execPath, [mainFile], {
+  const directory = await makeWorkingDirectory();
+  const child = spawn(process.execPath, [...NODE_FLAGS, mainFile], {
     cwd: directory,
     env: { LOG_LEVEL: 'info', SEALING_KEYS: TEST_SEALING_KEYS, ...environmentOf(settings) },
     // The channel ends with the test, however it ends, and the service with the channel.
@@ -93,7 +94,9 @@ export async function runProgramUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
 ): Promise<{ readonly code: number | null; readonly output: string }> {
-  const child = spawn(process.execPath, [mainFile], {
+  const directory = await makeWorkingDirectory();
+  const child = spawn(process.execPath, [...NODE_FLAGS, mainFile], {
+    cwd: directory,
     env: environmentOf(settings),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -101,8 +104,12 @@ export async function runProgramUnderTest(
   child.stdout.on('data', (chunk: Buffer) => void (output += chunk.toString()));
   child.stderr.on('data', (chunk: Buffer) => void (output += chunk.toString()));
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
+  await rm(directory, { recursive: true });
   return { code, output };
 }
+
+/** What it keeps there must not reach the next one. */
+const makeWorkingDirectory = () => mkdtemp(join(tmpdir(), 'sluice-service-'));
 
 /** No setting of the test run's own environment may leak in. */
 const environmentOf = (settings: Readonly<Record<string, string>>) => ({

@@ -62,6 +62,15 @@ export const tracingSettings = z.object({
   OTEL_EXPORTER_OTLP_HEADERS: z
     .string()
     .default('')
+    .transform((text, context) => {
+      const headers = parseHeaders(text);
+      if (headers) return headers;
+      context.addIssue({
+        code: 'custom',
+        message: 'must be name=value, percent-encoded, commas between',
+      });
+      return z.NEVER;
+    })
     .describe('sent to the collector: `name=value`, percent-encoded, commas between'),
   OTEL_SERVICE_NAME: z
     .string()
@@ -118,7 +127,7 @@ export async function openTracer(
   const { startTracer } = await import('./open-telemetry.ts');
   return startTracer({
     url: `${endpoint.replace(/\/+$/, '')}/v1/traces`,
-    headers: headersOf(settings.OTEL_EXPORTER_OTLP_HEADERS),
+    headers: settings.OTEL_EXPORTER_OTLP_HEADERS,
     serviceName: settings.OTEL_SERVICE_NAME ?? serviceName,
     sampler: settings.OTEL_TRACES_SAMPLER,
     ratio: settings.OTEL_TRACES_SAMPLER_ARG,
@@ -126,12 +135,18 @@ export async function openTracer(
   });
 }
 
-function headersOf(text: string): Record<string, string> {
-  const pairs = text.split(',').filter((pair) => pair.includes('='));
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const [name = '', value = ''] = pair.split(/=(.*)/s);
-      return [name.trim(), decodeURIComponent(value.trim())];
-    }),
-  );
+/** Undefined where it is not `name=value,…`; a comma too many does no harm. */
+function parseHeaders(text: string): Readonly<Record<string, string>> | undefined {
+  const pairs = text.split(',').filter((pair) => pair.trim() !== '');
+  try {
+    return Object.fromEntries(
+      pairs.map((pair) => {
+        const [, name = '', value = ''] = /^\s*([^\s=]+)\s*=(.*)$/s.exec(pair) ?? [];
+        if (name === '') throw new URIError(pair);
+        return [name, decodeURIComponent(value.trim())];
+      }),
+    );
+  } catch {
+    return undefined;
+  }
 }

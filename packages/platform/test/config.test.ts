@@ -19,5 +19,5 @@ describe('DATABASE_URL that cannot be used says how one is written', () => {
 test('every bad setting is listed, not only the first', () => {
   expect(() =>
     parseSettings(platformSettings, { SHARD_COUNT: '0', REDIS_URL: 'http://localhost' }),
-  ).toThrow(/DATABASE_URL: .*\n.*REDIS_URL: .*\n.*SHARD_COUNT: /s);
+  ).toThrow(/^settings that cannot be used: DATABASE_URL: .+; REDIS_URL: .+; SHARD_COUNT: .+$/);
 });

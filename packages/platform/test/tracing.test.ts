@@ -19,6 +19,13 @@ async function open(environment: Record<string, string>): Promise<Tracer> {
 const start = (tracer: Tracer, parent: string) =>
   tracer.startSpan({ name: 'step', kind: 'server', parent, attributes: { 'sluice.n': 1 } });
 
+test('headers for the collector that cannot be read are a setting that cannot be used', () => {
+  for (const text of ['a=%zz', 'a', '=b'])
+    expect(() => parseSettings(tracingSettings, { OTEL_EXPORTER_OTLP_HEADERS: text })).toThrow(
+      'OTEL_EXPORTER_OTLP_HEADERS: must be name=value, percent-encoded, commas between',
+    );
+});
+
 test('without a collector there is no tracer', async () => {
   const settings = parseSettings(tracingSettings, { OTEL_TRACES_SAMPLER: 'always_on' });
   expect(await openTracer(settings, 'sluice-test', logger)).toBeUndefined();

@@ -68,7 +68,7 @@ async function openLock(wantedPath: string): Promise<{ path: string; lock: Datab
   } catch (cause) {
     throw new AppError(
       'DATA_DIRECTORY_HELD',
-      `${wantedPath} cannot be written by this user; start as its owner, or name another folder in SLUICE_DIRECTORY`,
+      `${wantedPath} cannot be written (${(cause as Error).message}); start as its owner, or name another folder in SLUICE_DIRECTORY`,
       { cause },
     );
   }

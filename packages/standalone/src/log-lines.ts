@@ -1,10 +1,11 @@
 /** The services' log on stderr: their own JSON for machines, a line with the service's name for people. */
 
 export type LogFormat = 'pretty' | 'json';
+export type LogEntry = Readonly<Record<string, unknown>>;
 
 /** Turns one line that a service wrote into what is shown of it. */
 export function renderLogLine(format: LogFormat, service: string, line: string): string {
-  const entry = parseEntry(line);
+  const entry = parseLogLine(line);
   if (format === 'json') return entry ? line : JSON.stringify({ level: 50, service, msg: line });
   if (!entry) return `${' '.repeat(8)} ${service.padEnd(7)} ${line}`;
   const {
@@ -22,10 +23,11 @@ export function renderLogLine(format: LogFormat, service: string, line: string):
   return `${clock} ${service.padEnd(7)} ${levelName(level)}${renderValue(msg ?? '')}${detail.join('')}${renderError(error)}`;
 }
 
-function parseEntry(line: string): Record<string, unknown> | undefined {
+/** Undefined where it is no line of a log. */
+export function parseLogLine(line: string): LogEntry | undefined {
   if (!line.startsWith('{')) return undefined;
   try {
-    return JSON.parse(line) as Record<string, unknown>;
+    return JSON.parse(line) as LogEntry;
   } catch {
     return undefined;
   }

@@ -1,9 +1,9 @@
 /** `npm start`: everything on this machine. Before: `scripts/install.mjs`. */
 import { totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { AppError } from '@sluice/domain/errors';
+import { describeEnding } from '@sluice/platform/begin-process';
 import { parseSettings } from '@sluice/platform/config';
-import { createLifecycle } from '@sluice/platform/lifecycle';
+import { createLifecycle, type Lifecycle } from '@sluice/platform/lifecycle';
 import { createLogger } from '@sluice/platform/logger';
 import { renderLogLine, type LogFormat } from './log-lines.ts';
 import type { Service } from './service-process.ts';
@@ -25,65 +25,61 @@ if (argument !== undefined) {
 }
 
 const services: Service[] = [];
+let lifecycle: Lifecycle | undefined;
+let isUp = false;
 let stoppingSinceMs: number | undefined;
 
-try {
-  const settings = parseSettings(standaloneSettings, process.env);
-  const logFormat: LogFormat = settings.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json');
-  const lifecycle = createLifecycle(createLogger('standalone', settings.LOG_LEVEL));
-
-  const stop = async (exitCode: number): Promise<void> => {
-    stoppingSinceMs = performance.now();
-    await lifecycle.stop();
-    process.exit(exitCode);
-  };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-    process.on(signal, () => {
-      if (stoppingSinceMs === undefined) {
-        say(
-          '\nstopping: intake, worker, API, Postgres; what is in hand is finished (again to force)',
-        );
-        void stop(0).then(() => undefined);
-      } else if (performance.now() - stoppingSinceMs > SAME_WISH_MS) {
-        say('ending at once');
-        for (const service of services) service.kill();
-      }
-    });
-  }
-
-  try {
-    const banner = await startStandalone(
-      {
-        settings,
-        environment: process.env,
-        execPath: process.execPath,
-        pid: process.pid,
-        root: fileURLToPath(new URL('../../..', import.meta.url)),
-        // Of the container, where one bounds it: without, Node says more than any machine has.
-        memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Infinity),
-        lifecycle,
-        kill: (pid) => void process.kill(pid, 'SIGKILL'),
-        onServiceLine: (service, line) =>
-          process.stderr.write(`${renderLogLine(logFormat, service, line)}\n`),
-        onNote: say,
-      },
-      services,
-    );
-    if (stoppingSinceMs === undefined) say(banner);
-  } catch (error) {
-    // A start that fails while it is being stopped fails because of that.
-    if (stoppingSinceMs === undefined) {
-      say(explain(error));
-      await stop(1);
-    }
-  }
-} catch (error) {
+const stop = async (exitCode: number): Promise<void> => {
+  stoppingSinceMs = performance.now();
+  await lifecycle?.stop();
+  process.exit(exitCode);
+};
+process.on('uncaughtException', (error) => {
+  // A start that fails while it is being stopped fails because of that.
+  if (stoppingSinceMs !== undefined && !isUp) return;
   say(explain(error));
-  process.exit(1);
+  if (stoppingSinceMs === undefined) void stop(1);
+});
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+  process.on(signal, () => {
+    if (stoppingSinceMs === undefined) {
+      say(
+        '\nstopping: intake, worker, API, Postgres; what is in hand is finished (again to force)',
+      );
+      void stop(0);
+    } else if (performance.now() - stoppingSinceMs > SAME_WISH_MS) {
+      say('ending at once');
+      for (const service of services) service.kill();
+    }
+  });
 }
 
-/** What a person needs: the message for what is foreseen, the whole stack for what is not. */
-function explain(error: unknown): string {
-  if (error instanceof AppError) return `${error.code}: ${error.message}`;
-  return error instanceof Error ? (error.stack ?? error.message) : String(error);
+const settings = parseSettings(standaloneSettings, process.env);
+const logFormat: LogFormat = settings.LOG_FORMAT ?? (process.stderr.isTTY ? 'pretty' : 'json');
+lifecycle = createLifecycle(createLogger('standalone', settings.LOG_LEVEL));
+const banner = await startStandalone(
+  {
+    settings,
+    environment: process.env,
+    execPath: process.execPath,
+    pid: process.pid,
+    root: fileURLToPath(new URL('../../..', import.meta.url)),
+    // Of the container, where one bounds it: without, Node says more than any machine has.
+    memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Infinity),
+    lifecycle,
+    kill: (pid) => void process.kill(pid, 'SIGKILL'),
+    onServiceLine: (service, line) =>
+      process.stderr.write(`${renderLogLine(logFormat, service, line)}\n`),
+    onNote: say,
+  },
+  services,
+);
+if (stoppingSinceMs === undefined) say(banner);
+isUp = true;
+
+/** What a person needs: one line for what is foreseen, the whole stack for what is not. */
+function explain(given: unknown): string {
+  const { code, message, error } = describeEnding(given);
+  if (error === undefined) return `${code}: ${message}`;
+  return error instanceof Error ? (error.stack ?? message) : message;
 }

@@ -1,10 +1,15 @@
 /** Brings a database to where the services can use it: schema, queues, and the demo workspace or its absence. */
 import { createDatabase } from '@sluice/database/connection';
+import { requireDatabase } from '@sluice/database/database-away';
 import { migrate } from '@sluice/database/migrate';
 import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { migrateQueues } from '@sluice/platform/queue';
 
-/** May be run at every start. */
+/**
+ * May be run at every start.
+ *
+ * @throws AppError DATABASE_UNAVAILABLE, MIGRATION_MISMATCH
+ */
 export async function prepareDatabase(url: string, hasDemo: boolean): Promise<void> {
   const database = createDatabase({
     url,
@@ -14,6 +19,7 @@ export async function prepareDatabase(url: string, hasDemo: boolean): Promise<vo
     onError: () => {},
   });
   try {
+    await requireDatabase(database);
     await migrate(database);
     if (hasDemo) await seedDemoWorkspace(database);
     else await revokeDemoCredentials(database);

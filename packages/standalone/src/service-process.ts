@@ -11,6 +11,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { AppError } from '@sluice/domain/errors';
+import { parseLogLine, type LogEntry } from './log-lines.ts';
 
 const PAUSE_MS_MIN = 500;
 const PAUSE_MS_MAX = 30_000;
@@ -19,6 +20,7 @@ const STABLE_AFTER_MS = 60_000;
 const READY_DEADLINE_MS = 60_000;
 const POLL_INTERVAL_MS = 50;
 const LAST_WORDS_MAX = 12;
+const REASON_LENGTH_MAX = 1_000;
 
 export interface ServiceOptions {
   readonly name: string;
@@ -80,12 +82,12 @@ export function startService(options: ServiceOptions): Service {
       if (isStopping) return;
       const ending = signal ?? `exit ${code}`;
       if (!wasReady) {
-        failStart(`${options.name} did not start (${ending}):\n${lastWords.join('\n')}`);
+        failStart(`${options.name} did not start (${ending})${reasonOf(lastWords)}`);
         return;
       }
       if (performance.now() - startedAtMs > STABLE_AFTER_MS) pauseMs = PAUSE_MS_MIN;
       options.onNote(
-        `${options.name} died (${ending}${summarize(lastWords)}); starting it again in ${pauseMs / 1000} s`,
+        `${options.name} died (${ending}${reasonOf(lastWords)}); starting it again in ${pauseMs / 1000} s`,
       );
       restart = setTimeout(start, pauseMs);
       pauseMs = Math.min(pauseMs * 2, PAUSE_MS_MAX);
@@ -95,7 +97,9 @@ export function startService(options: ServiceOptions): Service {
       if (gone.signal.aborted || isStopping) return;
       if (!isReady) {
         if (!wasReady)
-          failStart(`${options.name} is not ready: ${options.readyUrl} does not answer 200`);
+          failStart(
+            `${options.name} is not ready: ${options.readyUrl} does not answer 200${reasonOf(lastWords)}`,
+          );
         return;
       }
       if (wasReady) options.onNote(`${options.name} is back`);
@@ -160,11 +164,22 @@ async function untilReady(url: string, gone: AbortSignal): Promise<boolean> {
 /** A stack's places are in the log; here they would push the reason out of sight. */
 const isNoFrame = (line: string): boolean => !/^(\s+at |\s*$|Node\.js v)/.test(line);
 
-/** The line that most likely says why: an error's first, or the last that is not of the log. */
-function summarize(lastWords: readonly string[]): string {
-  const isEntry = (line: string): boolean => line.startsWith('{"level":');
-  const line =
-    lastWords.find((words) => /^{"level":[56]0|^(Uncaught )?\w*Error\b/.test(words)) ??
-    lastWords.findLast((words) => !isEntry(words));
-  return line === undefined ? '' : `: ${line.trim().slice(0, 300)}`;
+/** What most likely says why: its worst line of the log, an error's first line, or the last that is not of the log. */
+function reasonOf(lastWords: readonly string[]): string {
+  const entries = lastWords.map(parseLogLine);
+  const ofLevel = (level: number) => entries.findLast((entry) => entry?.['level'] === level);
+  const entry = ofLevel(60) ?? ofLevel(50);
+  const line = entry
+    ? renderReason(entry)
+    : (lastWords.find((words) => /^(Uncaught )?\w*Error\b/.test(words)) ??
+      lastWords.findLast((_, index) => entries[index] === undefined));
+  const warning = ofLevel(40);
+  const reason = line?.trim() ?? (warning && renderReason(warning));
+  return reason === undefined ? '' : `: ${reason.slice(0, REASON_LENGTH_MAX)}`;
+}
+
+function renderReason({ code, msg, error }: LogEntry): string {
+  const { message } = (error ?? {}) as { message?: unknown };
+  const parts = [code, msg, message].filter((part) => typeof part === 'string');
+  return parts.filter((part, index) => index === 0 || !parts[index - 1]?.includes(part)).join(': ');
 }

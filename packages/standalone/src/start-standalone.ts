@@ -6,14 +6,13 @@
 import { join, resolve } from 'node:path';
 import { DEMO } from '@sluice/database/seed-demo';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
-import { keepSecret } from './keep-secret.ts';
+import { requireFreePort } from '@sluice/platform/port-taken';
+import { keepApiSecret, keepSealingKeys } from './keep-secret.ts';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
 import { keepPostgres } from './keep-postgres.ts';
 import { awaitLeftoverServices } from './leftover-services.ts';
 import { renderBanner } from './banner.ts';
-import { requireFreePort } from './port.ts';
 import { prepareDatabase } from './prepare-database.ts';
-import { keepSealingKeys } from './sealing-keys.ts';
 import { startService, type Service } from './service-process.ts';
 import { addressOf, demoRefusal, type StandaloneSettings } from './settings.ts';
 
@@ -72,7 +71,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
     ...(simulator === undefined ? [] : (['SIMULATOR'] as const)),
   ] as const) {
     await requireFreePort({
-      setting: `${name}_PORT`,
+      owner: name,
       host: settings[`${name}_HOST`],
       port: settings[`${name}_PORT`],
     });
@@ -85,7 +84,7 @@ export async function startStandalone(deps: StandaloneDeps, services: Service[])
   await prepareDatabase(database.url, refusal === undefined);
 
   const environment = {
-    API_SECRET: await keepSecret(directory.path),
+    API_SECRET: await keepApiSecret(directory.path),
     ...serviceEnvironment(deps, database.url, directory.path),
     SEALING_KEYS: deps.environment['SEALING_KEYS'] || (await keepSealingKeys(directory.path)),
   };
@@ -171,7 +170,8 @@ function serviceEnvironment(
     }),
     SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
     SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,
-    ...environment,
+    // One that is empty counts as absent, to the services too.
+    ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== '')),
     DATABASE_URL: databaseUrl,
     SHARD_COUNT: String(settings.SHARD_COUNT),
     INTAKE_HOST: settings.INTAKE_HOST,

@@ -1,8 +1,8 @@
 /** `/livez`, `/readyz` and `/metrics` of a process that otherwise serves nobody. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { AppError } from '@sluice/domain/errors';
 import type { Metrics } from '@sluice/platform/metrics';
+import { portTaken } from '@sluice/platform/port-taken';
 
 export interface Readiness {
   readonly isReady: boolean;
@@ -64,13 +64,7 @@ export async function startHealthServer(options: HealthServerOptions): Promise<H
 
 function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(
-        error.code === 'EADDRINUSE'
-          ? new AppError('PORT_TAKEN', `${host}:${port} (WORKER_PORT) is in use`, { cause: error })
-          : error,
-      );
-    });
+    server.once('error', (error) => reject(portTaken({ owner: 'WORKER', host, port }, error)));
     server.listen(port, host, resolve);
   });
 }

@@ -60,6 +60,15 @@ export const webhookSettings = z.object({
     .describe('private networks to deliver to, comma-separated: `10.1.0.0/16,fd12::/48`'),
   WEBHOOK_PROXY_URL: z
     .url({ protocol: /^http$/ })
+    .transform((text, context) => {
+      try {
+        return parseProxy(text);
+      } catch {
+        const message = 'has a user or password that is not percent-encoded';
+        context.addIssue({ code: 'custom', message });
+        return z.NEVER;
+      }
+    })
     .optional()
     .describe('egress proxy (CONNECT) for all deliveries; addresses are judged before it is asked'),
   WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64).describe('requests to one webhook at the same time'),
@@ -85,7 +94,6 @@ export function webhookOptions(settings: z.infer<typeof webhookSettings>): Webho
     timeoutMs: settings.WEBHOOK_TIMEOUT_MS,
     allowPrivateAddresses: settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES,
     allowedNetworks: settings.WEBHOOK_ALLOWED_NETWORKS,
-    proxy:
-      settings.WEBHOOK_PROXY_URL === undefined ? undefined : parseProxy(settings.WEBHOOK_PROXY_URL),
+    proxy: settings.WEBHOOK_PROXY_URL,
   };
 }

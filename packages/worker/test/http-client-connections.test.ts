@@ -1,9 +1,12 @@
 /** Which connections the client keeps, uses again, and refuses to make. */
-import type { Socket } from 'node:net';
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { parseNetwork } from '@sluice/domain/network-address';
 import { describe, expect, test } from 'vitest';
 import { answer } from './receiver.ts';
 import {
   clientOf,
+  closes,
   LATENESS_MS_MAX,
   post,
   receiverOf,
@@ -32,13 +35,15 @@ describe('a connection that is kept', () => {
   });
 
   test('is given up when the answer says so', async () => {
-    const receiver = await receiverOf(
-      ({ socket }) => void socket.end(answer(200, '', 'connection: close\r\n')),
-    );
+    // It is ours to close: the receiver leaves it open.
+    const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
     const client = clientOf();
-    for (let count = 0; count < 3; count++)
+    for (let count = 1; count <= 3; count++) {
       expect(await post(client, receiver.url)).toMatchObject({ status: 200 });
-    await until(() => client.idleConnections() === 0);
+      expect(client.idleConnections()).toBe(0);
+      expect(receiver.connectionCount()).toBe(count);
+    }
+    await until(() => receiver.openCount() === 0);
   });
 
   test('is forgotten when the receiver closes it while idle', async () => {
@@ -172,12 +177,20 @@ describe('addresses', () => {
 
   test('of several only those that are allowed are connected to', async () => {
     const receiver = await receiverOf(respond(answer(200)));
-    const resolve = async () => [
-      { address: '169.254.169.254', family: 4 },
-      { address: '127.0.0.1', family: 4 },
-    ];
-    const sent = await post(clientOf({ resolve }), `http://both.example:${receiver.port}/`);
+    let refusedCount = 0;
+    const refused = createServer((socket) => {
+      refusedCount++;
+      socket.destroy();
+    }).listen(receiver.port, '127.0.0.2');
+    closes.push(() => void refused.close());
+    await once(refused, 'listening');
+    const resolve = async () =>
+      ['127.0.0.2', '127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
+    const allowedNetworks = ['127.0.0.1/32'].flatMap((text) => parseNetwork(text) ?? []);
+    const client = clientOf({ ...closed, allowedNetworks, resolve });
+    const sent = await post(client, `http://both.example:${receiver.port}/`);
     expect(sent).toMatchObject({ outcome: 'response', status: 200 });
+    expect(refusedCount).toBe(0);
   });
 
   test('a name that changes its answer is connected to at the address that was judged', async () => {

@@ -52,6 +52,12 @@ test('every number can be set', () => {
   });
 });
 
+test('a proxy whose password cannot be read is named, and its password is not', () => {
+  expect(() =>
+    parseSettings(webhookSettings, { WEBHOOK_PROXY_URL: 'http://user:%zz@proxy.test:3128' }),
+  ).toThrow(/WEBHOOK_PROXY_URL: has a user or password that is not percent-encoded$/);
+});
+
 test('a network that cannot be read is named', () => {
   expect(() =>
     parseSettings(webhookSettings, { WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8,lan' }),

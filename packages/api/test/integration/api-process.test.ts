@@ -5,8 +5,9 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTestDatabase } from '@sluice/database/testing';
+import { runProgramUnderTest, TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { expect, test } from 'vitest';
-import { startProcess as start } from './process-under-test.ts';
+import { MAIN, startProcess as start } from './process-under-test.ts';
 
 test('it starts, answers, and on SIGTERM ends with 0 and leaves no connection behind', async () => {
   const testDatabase = await createTestDatabase();
@@ -23,7 +24,7 @@ test('it starts, answers, and on SIGTERM ends with 0 and leaves no connection be
 
   const ended = api.ended();
   api.child.kill('SIGTERM');
-  expect(await ended).toMatchObject({ code: 0 });
+  expect(await ended).toBe(0);
 });
 
 test('it runs while the database is away, and says so', async () => {
@@ -37,26 +38,39 @@ test('it runs while the database is away, and says so', async () => {
   expect((await fetch(`${url}/livez`)).status).toBe(200);
 });
 
-test('settings that cannot be used are all named, and it ends with 1', async () => {
-  const testDatabase = await createTestDatabase();
-  const ended = await start(testDatabase, {
+test('settings that cannot be used are all named on one line, and it ends with 1', async () => {
+  const ended = await runProgramUnderTest(MAIN, {
     API_PORT: '99999',
     OUTGOING_IP_ADDRESSES: 'here',
-  }).ended();
+  });
   expect(ended.code).toBe(1);
-  expect(ended.stderr).toContain('API_PORT');
-  expect(ended.stderr).toContain('OUTGOING_IP_ADDRESSES');
+  expect(JSON.parse(ended.output)).toMatchObject({
+    level: 60,
+    code: 'CONFIG_INVALID',
+    msg: expect.stringMatching(/DATABASE_URL: .*SEALING_KEYS: .*API_PORT: .*OUTGOING_IP_ADDRESSES/),
+  });
 });
 
-test('a port that is taken is named with its setting, and it ends with 1', async () => {
+test('a port that is taken is named with the setting to change on its last line, and it ends with 1', async () => {
   const testDatabase = await createTestDatabase();
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   const { port } = holder.address() as AddressInfo;
-  const ended = await start(testDatabase, { API_PORT: String(port) }).ended();
+  const { code, output } = await runProgramUnderTest(MAIN, {
+    DATABASE_URL: testDatabase.url,
+    SEALING_KEYS: TEST_SEALING_KEYS,
+    LOG_LEVEL: 'fatal',
+    API_PORT: String(port),
+  });
   holder.close();
-  expect(ended.code).toBe(1);
-  expect(ended.stderr).toContain(`127.0.0.1:${port} (API_PORT) is in use`);
+  expect(code).toBe(1);
+  expect(JSON.parse(output)).toMatchObject({
+    level: 60,
+    code: 'PORT_TAKEN',
+    msg: expect.stringMatching(
+      new RegExp(`^another process listens on 127.0.0.1:${port}; .* API_PORT=\\d+$`),
+    ),
+  });
 });
 
 test('without an SMTP server mails are files, and the log says where', async () => {

@@ -18,11 +18,11 @@ afterAll(() => api.close());
 const FIELDS = { name: 'Orders', type: 'event', identifier: 'email' };
 const CSV = '_svc_name,_svc_customer_id\nbought,ann@example.com\n';
 
-/** A form as browsers and clients build it: the fields in this order, then the file. */
-async function form(fields: Record<string, string>, file?: string | Buffer) {
+/** A form as browsers and clients build it: the fields in this order, then the files. */
+async function form(fields: Record<string, string>, ...files: (string | Buffer)[]) {
   const data = new FormData();
   for (const [name, value] of Object.entries(fields)) data.append(name, value);
-  if (file !== undefined)
+  for (const file of files)
     data.append('file', new Blob([new Uint8Array(Buffer.from(file))]), 'events.csv');
   const encoded = new Response(data);
   return {
@@ -142,6 +142,22 @@ describe('making an import', () => {
       const cut = { payload: payload.subarray(0, length), headers };
       expectProblem(await api.call('POST', '/v1/imports', cut), 400, 'invalid_request');
     }
+    expect(await importCount()).toBe(before);
+  });
+
+  // Whoever gets a 200 must not have to find out that half of it was left out.
+  test.each([
+    ['two files', FIELDS, [CSV, CSV]],
+    [
+      'more fields than it may have',
+      { ...FIELDS, ...Object.fromEntries(Array.from({ length: 18 }, (_, n) => [`x${n}`, 'x'])) },
+      [CSV],
+    ],
+  ])('from a form with %s is refused, and nothing is kept', async (_what, fields, files) => {
+    const before = await importCount();
+    const answer = await api.call('POST', '/v1/imports', await form(fields, ...files));
+    expectProblem(answer, 400, 'invalid_request');
+    expect(answer.json().detail).toMatch(/one file|20 fields/);
     expect(await importCount()).toBe(before);
   });
 

@@ -7,7 +7,7 @@ import type { TestDatabase } from '@sluice/database/testing';
 import { TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { afterEach } from 'vitest';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const started: ChildProcess[] = [];
 afterEach(async () => {
   for (const child of started.splice(0)) {
@@ -55,9 +55,10 @@ export function startProcess(
       }
       throw new Error(`it ended before it was ready: ${stderr}`);
     },
-    async ended(): Promise<{ code: number | null; stderr: string }> {
+    /** Resolves to the exit code. */
+    async ended(): Promise<number | null> {
       const [code] = (await once(child, 'exit')) as [number | null];
-      return { code, stderr };
+      return code;
     },
   };
 }

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, inject, test } from 'vitest';
 import { createDatabase } from '../../src/connection.ts';
 import { agreeOnShardCount, joinInstallation } from '../../src/installation.ts';
 import { createTestDatabase } from '../../src/testing.ts';
@@ -13,17 +13,29 @@ test('the first process decides the number of shards, and one with another numbe
   await expect(agreeOnShardCount(database, 4)).resolves.toBeUndefined();
 });
 
-test('a process that is started while Postgres is away is told which setting to look at', async () => {
-  const database = createDatabase({
-    // Nothing can listen on port 0.
-    url: 'postgres://sluice@127.0.0.1:0/sluice',
-    poolMax: 1,
-    applicationName: 'started too early',
-    onError: () => {},
-  });
-  await expect(joinInstallation(database, 4)).rejects.toMatchObject({
-    code: 'DATABASE_UNAVAILABLE',
-    message: expect.stringMatching(/DATABASE_URL.*127\.0\.0\.1/),
-  });
-  await database.destroy();
-});
+test.each([
+  // Nothing can listen on port 0.
+  ['is away', () => 'postgres://sluice@127.0.0.1:0/sluice', /DATABASE_URL.*127\.0\.0\.1/],
+  ['has no such database', () => nowhere(), /DATABASE_URL.*"nowhere" does not exist/],
+])(
+  'a process that is started while Postgres %s is told which setting to look at',
+  async (_, url, message) => {
+    const database = createDatabase({
+      url: url(),
+      poolMax: 1,
+      applicationName: 'started too early',
+      onError: () => {},
+    });
+    await expect(joinInstallation(database, 4)).rejects.toMatchObject({
+      code: 'DATABASE_UNAVAILABLE',
+      message: expect.stringMatching(message),
+    });
+    await database.destroy();
+  },
+);
+
+function nowhere(): string {
+  const url = new URL(inject('testServerUrl'));
+  url.pathname = '/nowhere';
+  return url.href;
+}

@@ -1,5 +1,10 @@
+import { once } from 'node:events';
+import { createServer, type AddressInfo } from 'node:net';
+import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { createTestDatabase } from '@sluice/database/testing';
 import type { TrackEvent } from '@sluice/domain/operation';
+import { runProgramUnderTest } from '@sluice/platform/service-under-test';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { routes } from '../../src/calls.ts';
 import {
@@ -236,5 +241,28 @@ describe('paths and methods', () => {
       JSON.stringify({ type: 'person', action: 'identify', identifiers: { id: 'a' } }),
     );
     expect([entity.status, await entity.text()]).toEqual([200, '{}\n']);
+  });
+});
+
+// uWebSockets.js says nothing of why it cannot listen.
+test('a port that another process has is named on the last line, and intake ends with 1', async () => {
+  const holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  const { port } = holder.address() as AddressInfo;
+  const { url } = await createTestDatabase();
+  const { code, output } = await runProgramUnderTest(
+    fileURLToPath(new URL('../../src/main.ts', import.meta.url)),
+    {
+      DATABASE_URL: url,
+      LOG_LEVEL: 'fatal',
+      INTAKE_PORT: String(port),
+    },
+  );
+  holder.close();
+  expect(code).toBe(1);
+  expect(JSON.parse(output)).toMatchObject({
+    level: 60,
+    code: 'PORT_TAKEN',
+    msg: expect.stringContaining(`another process listens on 127.0.0.1:${port}; `),
   });
 });

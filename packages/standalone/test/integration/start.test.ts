@@ -202,7 +202,7 @@ test(
     taken.close();
     expect(refused.child.exitCode).toBe(1);
     expect(refused.output()).toMatch(
-      /^PORT_TAKEN: another process listens on 127\.0\.0\.1:\d+; .*API_PORT=\d+ npm start\n$/,
+      /^PORT_TAKEN: another process listens on 127\.0\.0\.1:\d+; .*API_PORT=\d+\n$/,
     );
   },
 );
@@ -214,19 +214,32 @@ test(
     const refused = start({ INTAKE_PORT: 'eight' });
     await once(refused.child, 'close');
     expect(refused.child.exitCode).toBe(1);
-    expect(refused.output()).toContain('INTAKE_PORT');
+    expect(refused.output()).toMatch(
+      /^CONFIG_INVALID: settings that cannot be used: INTAKE_PORT: .+\n$/,
+    );
   },
 );
 
 test(
-  'a service that cannot start ends the start with its own words, and what was started before',
+  'a Postgres of its own that is away is one line too',
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    const refused = start({ DATABASE_URL: 'postgres://sluice@127.0.0.1:1/sluice' });
+    await once(refused.child, 'close');
+    expect(refused.child.exitCode).toBe(1);
+    expect(refused.output()).toMatch(/^DATABASE_UNAVAILABLE: .*DATABASE_URL.*ECONNREFUSED.*\n$/);
+  },
+);
+
+test(
+  'a service that cannot start ends the start with its own words on one line, and what was started before',
   { timeout: TEST_TIMEOUT_MS },
   async () => {
     const failed = start({ WEBHOOK_TIMEOUT_MS: 'long' });
     await once(failed.child, 'close');
     expect(failed.child.exitCode).toBe(1);
     expect(failed.output()).toMatch(
-      /SERVICE_START_FAILED: worker did not start[^]*WEBHOOK_TIMEOUT_MS/,
+      /^SERVICE_START_FAILED: worker did not start \(exit 1\): CONFIG_INVALID: .*WEBHOOK_TIMEOUT_MS: .+\n$/m,
     );
     await expect(readFile(join(directory, 'postgres', 'postmaster.pid'))).rejects.toThrow('ENOENT');
   },

@@ -80,12 +80,17 @@ test('no process of this version starts on a schema that has lost what it needs,
   await sql`delete from kysely_migration where name = '0024_schema_requirements'`.execute(
     behind.database,
   );
-  for (const service of SERVICES) {
-    await expect(startServiceUnderTest(mainOf(service), settingsFor(ahead.url))).rejects.toThrow(
-      /ended with 1[^]*ahead[^]*9001_expand[^]*MIGRATION_MISMATCH/,
-    );
-    await expect(startServiceUnderTest(mainOf(service), settingsFor(behind.url))).rejects.toThrow(
-      /ended with 1[^]*behind[^]*npm run migrate[^]*MIGRATION_MISMATCH/,
+  // Each looks, and what it does with what it finds is the same code.
+  for (const [service, url, message] of [
+    ['intake', ahead.url, 'ahead.*9001_expand.*start a newer version'],
+    ['api', ahead.url, 'ahead.*9001_expand.*start a newer version'],
+    ['worker', behind.url, 'behind.*npm run migrate, then start again'],
+  ] as const) {
+    const settings = { ...settingsFor(url), LOG_LEVEL: 'fatal' };
+    await expect(startServiceUnderTest(mainOf(service), settings)).rejects.toThrow(
+      new RegExp(
+        `ended with 1:\\n{"level":60,[^\\n]*"code":"MIGRATION_MISMATCH","msg":"[^"]*${message}"}$`,
+      ),
     );
   }
 }, 60_000);

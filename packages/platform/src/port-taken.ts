@@ -1,0 +1,44 @@
+/** A port that cannot be listened on, as an error that names the setting to change. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { AppError } from '@sluice/domain/errors';
+
+export interface WantedPort {
+  /** What its settings begin with: `API` of `API_HOST` and `API_PORT`. */
+  readonly owner: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+/**
+ * What a server says where it cannot listen.
+ *
+ * @param cause - the system's error; absent where it tells none.
+ */
+export function portTaken({ owner, host, port }: WantedPort, cause?: unknown): AppError {
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
+  const setting = `${owner}_PORT`;
+  const other = `choose another port: ${setting}=${port > 50_000 ? port - 10_000 : port + 10_000}`;
+  const message =
+    code === 'EADDRINUSE'
+      ? `another process listens on ${host}:${port}; stop it, or ${other}`
+      : code === 'EACCES'
+        ? `this user may not listen on ${host}:${port}; ${other}`
+        : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
+          ? `${host} is no address of this machine; correct ${owner}_HOST`
+          : `${host}:${port} cannot be listened on; look at ${owner}_HOST, or ${other}`;
+  return new AppError('PORT_TAKEN', message, { cause });
+}
+
+/** Asks for a port before anything is started. @throws AppError PORT_TAKEN */
+export async function requireFreePort(wanted: WantedPort): Promise<void> {
+  const listener = createServer();
+  listener.listen(wanted.port, wanted.host);
+  try {
+    await once(listener, 'listening');
+  } catch (cause) {
+    throw portTaken(wanted, cause);
+  }
+  listener.close();
+  await once(listener, 'close');
+}

@@ -1,0 +1,69 @@
+/** How services end, as real processes: what they log last, and their exit code. */
+import { fileURLToPath } from 'node:url';
+import { runProgramUnderTest } from '@sluice/platform/service-under-test';
+import { expect, test } from 'vitest';
+
+const PROGRAM = fileURLToPath(new URL('service-that-ends.ts', import.meta.url));
+
+async function run(settings: Record<string, string>) {
+  const { code, output } = await runProgramUnderTest(PROGRAM, {
+    DATABASE_URL: 'postgres://localhost/unused',
+    ...settings,
+  });
+  const lines = output.trimEnd().split('\n');
+  return { code, lines: lines.map((line) => JSON.parse(line) as Record<string, unknown>) };
+}
+
+const foreseen = (code: string, msg: unknown, others = {}) => ({
+  code: 1,
+  lines: [{ level: 60, time: expect.any(String), service: 'small', code, msg, ...others }],
+});
+
+test('settings that cannot be used are one line, though the log level be among them', async () => {
+  const msg = expect.stringMatching(/^settings that cannot be used: LOG_LEVEL: .+; ENDING: .+$/);
+  expect(await run({ LOG_LEVEL: 'loud' })).toEqual(foreseen('CONFIG_INVALID', msg));
+});
+
+test('an error of the table is its code and what to do, without a stack, whatever the log level', async () => {
+  expect(await run({ ENDING: 'foreseen', LOG_LEVEL: 'silent' })).toEqual(
+    foreseen('PORT_TAKEN', 'choose another port', { cause: 'EADDRINUSE' }),
+  );
+});
+
+test('an error that was caught ends the process in the same way', async () => {
+  expect(await run({ ENDING: 'told' })).toEqual(
+    foreseen('MIGRATION_MISMATCH', 'start a newer version'),
+  );
+});
+
+test.each(['top level', 'rejection', 'callback'])(
+  'an error that nobody foresaw is one line with its stack: %s',
+  async (ENDING) => {
+    expect(await run({ ENDING })).toEqual({
+      code: 1,
+      lines: [
+        {
+          level: 60,
+          time: expect.any(String),
+          service: 'small',
+          msg: expect.stringMatching(/nobody foresaw.*: nobody thought of it$/),
+          error: {
+            type: 'TypeError',
+            message: 'nobody thought of it',
+            stack: expect.stringContaining('service-that-ends.ts:'),
+          },
+        },
+      ],
+    });
+  },
+);
+
+test('a start that is stopped and so fails finishes what is in hand, and is no fatal ending', async () => {
+  const { code, lines } = await run({ ENDING: 'stopped' });
+  expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
+    [30, expect.stringMatching(/^stopping/)],
+    [50, 'an error while stopping'],
+    [30, 'finished'],
+  ]);
+  expect(code).toBe(1);
+});

@@ -1,0 +1,45 @@
+/** A service as small as can be, for `begin-process.test.ts`: it ends as `ENDING` says. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AppError } from '@sluice/domain/errors';
+import { beginProcess } from '@sluice/platform/begin-process';
+import { platformSettings } from '@sluice/platform/config';
+import { z } from 'zod';
+
+const { settings, logger, lifecycle, fail } = beginProcess(
+  process,
+  'small',
+  platformSettings.extend({
+    ENDING: z.enum(['foreseen', 'top level', 'rejection', 'callback', 'told', 'stopped']),
+  }),
+);
+const waiting = setTimeout(() => {}, 60_000);
+switch (settings.ENDING) {
+  case 'foreseen':
+    throw new AppError('PORT_TAKEN', 'choose another port', { cause: new Error('EADDRINUSE') });
+  case 'top level':
+    throw new TypeError('nobody thought of it');
+  case 'rejection':
+    void Promise.reject(new TypeError('nobody thought of it'));
+    break;
+  case 'callback':
+    setImmediate(() => {
+      throw new TypeError('nobody thought of it');
+    });
+    break;
+  case 'told':
+    fail(new AppError('MIGRATION_MISMATCH', 'start a newer version'));
+    break;
+  case 'stopped': {
+    const closed = Promise.withResolvers<void>();
+    lifecycle.defer('what the start stands on', async () => {
+      closed.resolve();
+      // What is in hand is finished all the same.
+      await sleep(50);
+      clearTimeout(waiting);
+      logger.info('finished');
+    });
+    process.kill(process.pid, 'SIGTERM');
+    await closed.promise;
+    throw new Error('it is closed');
+  }
+}
