@@ -1,8 +1,11 @@
 /** One vitest process for every package: one set-up, one Postgres, one Redis. */
 import { existsSync, readdirSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+
+// Test files and the services that they start load the same thousand modules again and again.
+process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node');
 
 const packages = [...readdirSync(new URL('packages', import.meta.url)), '../benchmarks'].filter(
   (name) => existsSync(new URL(`packages/${name}/package.json`, import.meta.url)),
@@ -11,10 +14,11 @@ const packages = [...readdirSync(new URL('packages', import.meta.url)), '../benc
 export default defineConfig({
   test: {
     globalSetup: ['scripts/test-services.ts'],
-    // uWebSockets.js and Postgres' clients want processes; two, because the servers share the machine.
+    // uWebSockets.js and Postgres' clients want processes. Three on two cores: many a test waits for a server
+    // that starts or for a deadline.
     pool: 'forks',
     isolate: true,
-    maxWorkers: 2,
+    maxWorkers: 3,
     testTimeout: 20_000,
     hookTimeout: 60_000,
     teardownTimeout: 30_000,

@@ -7,16 +7,7 @@
  *
  * Before: `queue.ts`. After: `worker/src/process-envelope.ts`, `worker/src/deliver-webhook.ts`.
  */
-import type { Envelope } from '@sluice/domain/operation';
-import {
-  createPostgresBackend,
-  Queue,
-  UnrecoverableError,
-  WaitingError,
-  withBackend,
-  Worker,
-  type Job,
-} from 'bullmq';
+import { createPostgresBackend, Queue, withBackend, Worker } from 'bullmq';
 import type pg from 'pg';
 import { connectionWarnings } from './connection-warnings.ts';
 import { postgresHeads, redisHeads } from './queue-heads.ts';
@@ -37,7 +28,13 @@ import { repeat } from './repeat.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
 import { ShardBehind } from './queue-behind.ts';
 import { postgresWaiting, redisWaiting } from './queue-waiting.ts';
-import { WatchedQueue, type ProcessJob, type Trying } from './watched-queue.ts';
+import {
+  retryFailed,
+  runShardJob,
+  type JobOutcome,
+  type ProcessEnvelope,
+} from './queue-shard-job.ts';
+import { WatchedQueue, type ProcessJob } from './watched-queue.ts';
 import { within } from './within.ts';
 
 const STALLED_AFTER_MS = 15_000;
@@ -45,9 +42,7 @@ const HUNG_AFTER_MS = 60_000;
 /** A stalled envelope is never given up: BullMQ's default of 1 would fail it for good. */
 const STALLED_COUNT_MAX = 1_000_000;
 const LOOK_INTERVAL_MS_MAX = 1_000;
-const RETRY_DELAY_MS_MAX = 5_000;
 const STATEMENT_DEADLINE_MS_MIN = 5_000;
-const PUT_BACK_DEADLINE_MS = 2_000;
 const LEAVE_DEADLINE_MS = 3_000;
 /**
  * BullMQ workers that take lanes, on Redis. One fetches a job a round trip until its places are full, before
@@ -57,31 +52,14 @@ const LEAVE_DEADLINE_MS = 3_000;
  */
 const LANE_TAKERS = 8;
 const FAILED_RETRY_INTERVAL_MS = 10_000;
-const FAILED_RETRY_COUNT_MAX = 100;
 /** Where no job has failed here: they are looked for each sixth time, for those of processes that are gone. */
 const QUIET_RETRY_ROUNDS = 6;
-/** How the reason of a job begins that must not run again. */
-const DISCARDED = 'discarded';
-
-/** What a processor says of its job. */
-export type JobOutcome =
-  /** `behind`: so many of the envelopes behind this one are done with it. */
-  | { readonly outcome: 'done'; readonly behind?: number }
-  /** Not now: again after `afterMs`, before any later envelope of the shard. */
-  | { readonly outcome: 'retry'; readonly afterMs: number; readonly reason: string }
-  /** Never: kept among the failed jobs for the operator. */
-  | { readonly outcome: 'discard'; readonly reason: string };
 
 export interface Processors {
   /**
-   * Called for one envelope a shard at a time, in order. A throw counts as `retry`.
-   *
    * @param readBehind - the envelopes that wait behind it: the processor may do the first of them too.
    */
-  readonly processEnvelope: (
-    envelope: Envelope,
-    readBehind: () => Promise<readonly Envelope[]>,
-  ) => Promise<JobOutcome>;
+  readonly processEnvelope: ProcessEnvelope;
   /**
    * Called for one wake-up a lane at a time in this process; `retry` is a no-op, the lane is swept later.
    *
@@ -196,46 +174,15 @@ export async function startConsumers(
   const keyOf = (name: string, part: string): string =>
     `${redisPrefix(options.prefix, name)}:${name}:${part}`;
 
+  const { processEnvelope } = processors;
   const shardProcessor = (name: string): ProcessJob => {
     const waiting = redis
       ? redisWaiting(redis, (part) => keyOf(name, part))
       : postgresWaiting(pool as pg.Pool, name);
     const behind = new ShardBehind({ waiting, now: processors.now, logger });
+    const shard = { behind, processEnvelope, closing: closing.signal, logger };
     return (job, token, trying) =>
-      processShardJob(behind, job, token, trying).finally(() => behind.end());
-  };
-
-  const processShardJob = async (
-    behind: ShardBehind,
-    job: Job<Envelope>,
-    token: string | undefined,
-    trying: Trying,
-  ): Promise<void> => {
-    for (let attempt = 1; ; attempt++) {
-      trying.begin();
-      const outcome = await processors
-        .processEnvelope(job.data, () => behind.read(job.data))
-        .catch((error: unknown): JobOutcome => {
-          logger.error({ error, envelopeId: job.id, attempt }, 'envelope: tried again');
-          return {
-            outcome: 'retry',
-            afterMs: Math.min(50 * 2 ** attempt, RETRY_DELAY_MS_MAX),
-            reason: 'error',
-          };
-        });
-      trying.end();
-      if (outcome.outcome === 'done') return behind.remove(outcome.behind ?? 0);
-      if (outcome.outcome === 'discard')
-        throw new UnrecoverableError(`${DISCARDED}: ${outcome.reason}`);
-      await pause(outcome.afterMs, closing.signal);
-      if (closing.signal.aborted) {
-        // Where it cannot be put back it stays active, and returns when its lock ends.
-        await within(PUT_BACK_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) => {
-          logger.warn({ error, envelopeId: job.id }, 'an envelope could not be put back');
-        });
-        throw new WaitingError();
-      }
-    }
+      runShardJob(shard, job, token, trying).finally(() => behind.end());
   };
 
   const isPlaceWanted = (): boolean =>
@@ -330,33 +277,10 @@ export async function startConsumers(
   return { report: () => watch.report(), close: () => (closed ??= close()) };
 }
 
-/**
- * BullMQ takes a broken connection at the moment of completing a job for a failure of the job. Such an
- * envelope is applied, or is not; running it again is right either way. What was discarded stays.
- */
-async function retryFailed(queue: Queue): Promise<void> {
-  for (const job of await queue.getFailed(0, FAILED_RETRY_COUNT_MAX - 1)) {
-    if (!job.failedReason?.startsWith(DISCARDED)) await job.retry('failed');
-  }
-}
-
 /** On Postgres: the wait of an idle worker is over at once, and it asks for a job. */
 function endWait(worker: Worker): void {
   const backend = worker.getBackend();
   // In one go: a close that comes between would be undone by the second.
   void backend.disconnectBlocking();
   void backend.reconnectBlocking();
-}
-
-/** Waits; returns at once when `signal` is aborted. */
-function pause(durationMs: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, signal.aborted ? 0 : durationMs);
-    signal.addEventListener('abort', end);
-  });
 }

@@ -114,5 +114,6 @@ const makeWorkingDirectory = () => mkdtemp(join(tmpdir(), 'sluice-service-'));
 /** No setting of the test run's own environment may leak in. */
 const environmentOf = (settings: Readonly<Record<string, string>>) => ({
   PATH: process.env['PATH'],
+  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
   ...settings,
 });

@@ -31,6 +31,7 @@ export function startProcess(
 ) {
   const child = spawn(process.execPath, [MAIN], {
     env: {
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
       DATABASE_URL: testDatabase.url,
       API_PORT: '0',
       SEALING_KEYS: TEST_SEALING_KEYS,

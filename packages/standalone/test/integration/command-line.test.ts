@@ -19,6 +19,7 @@ afterAll(() => fleet.close());
 
 const environment = () => ({
   PATH: process.env['PATH'],
+  NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
   SLUICE_API_URL: fleet.api.url,
   SLUICE_INTAKE_URL: fleet.intake.url,
   DATABASE_URL: fleet.databaseUrl,

@@ -13,12 +13,8 @@ import {
   type LaneKey,
   type Producer,
 } from '@sluice/platform/queue';
-import {
-  startConsumers,
-  type Consumers,
-  type JobOutcome,
-  type Processors,
-} from '@sluice/platform/queue-consumers';
+import { startConsumers, type Consumers, type Processors } from '@sluice/platform/queue-consumers';
+import type { JobOutcome } from '@sluice/platform/queue-shard-job';
 import { uniquePrefix } from '@sluice/platform/testing';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 

@@ -10,9 +10,9 @@ import {
   startConsumers,
   type ConsumerOptions,
   type Consumers,
-  type JobOutcome,
   type Processors,
 } from '@sluice/platform/queue-consumers';
+import type { JobOutcome } from '@sluice/platform/queue-shard-job';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';

@@ -3,12 +3,8 @@ import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operation';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue';
-import {
-  startConsumers,
-  type Consumers,
-  type JobOutcome,
-  type Processors,
-} from '@sluice/platform/queue-consumers';
+import { startConsumers, type Consumers, type Processors } from '@sluice/platform/queue-consumers';
+import type { JobOutcome } from '@sluice/platform/queue-shard-job';
 import { sql } from 'kysely';
 import { afterEach, expect, test, vi } from 'vitest';
 
