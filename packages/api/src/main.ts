@@ -8,10 +8,12 @@ import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
+import { secretContext } from '@sluice/domain/webhook';
 import { clearCallCounts } from '@sluice/database/call-counts';
 import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
 import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
 import { checkSchema } from '@sluice/database/migrate';
+import { listSealedSamples } from '@sluice/database/signing-keys';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { findAccount } from '@sluice/database/accounts';
 import { findVendorCustomer } from '@sluice/database/vendor-customers';
@@ -39,7 +41,7 @@ const CLEARED_INTERVAL_MS = 60_000;
 const CLEARED_MAX = 10_000;
 /** Longer than any window of a limit. */
 const COUNTS_KEPT_MS = 86_400_000;
-const SCHEMA_LOOK_INTERVAL_MS = 1_000;
+const DATABASE_LOOK_INTERVAL_MS = 1_000;
 const READINESS_DEADLINE_MS = 2_000;
 /** In hex: as long as the keys that this kind of service is known for. */
 const SECRET_SIZE_BYTES = 32;
@@ -59,26 +61,30 @@ const database = createDatabase({
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
-/** Postgres may be away at a start; then its schema is looked at once it answers. */
-const isSchemaSeen = async (): Promise<boolean> => {
+const sealedText = createSealedText(settings.SEALING_KEYS);
+/** Postgres may be away at a start; then it is looked at once it answers. */
+const isDatabaseChecked = async (): Promise<boolean> => {
   try {
     await checkSchema(database);
+    // What it sealed with a key of its own no worker could open, and none would start.
+    for (const { environmentId, stored } of await listSealedSamples(database))
+      sealedText.open(stored, secretContext(environmentId));
     return true;
   } catch (error) {
     if (error instanceof AppError) throw error;
-    logger.warn({ error }, 'the schema cannot be looked at; it is tried again');
+    logger.warn({ error }, 'the database cannot be looked at; it is tried again');
     return false;
   }
 };
-if (!(await isSchemaSeen())) {
-  const looks = repeat('look at the schema', SCHEMA_LOOK_INTERVAL_MS, logger, async () => {
+if (!(await isDatabaseChecked())) {
+  const looks = repeat('look at the database', DATABASE_LOOK_INTERVAL_MS, logger, async () => {
     try {
-      if (await isSchemaSeen()) void looks.stop();
+      if (await isDatabaseChecked()) void looks.stop();
     } catch (error) {
       fail(error);
     }
   });
-  lifecycle.defer('looks at the schema', () => looks.stop());
+  lifecycle.defer('looks at the database', () => looks.stop());
 }
 
 const broker = {
@@ -194,7 +200,7 @@ const server = await buildServer({
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   importSizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
-  sealedText: createSealedText(settings.SEALING_KEYS),
+  sealedText,
   newSecret: () => randomBytes(SECRET_SIZE_BYTES).toString('hex'),
   wakeLane: (lane) => producer.wakeLane(lane),
   openTail: (environmentId, filter, onLines) => tails.open(environmentId, filter, onLines),

@@ -152,6 +152,25 @@ export async function listSigningKeysWithout(
   return rows;
 }
 
+/**
+ * One key of each that sealed any, by what stands between the first two colons: whoever opens these has
+ * every key of the installation. Reads all webhooks and workspaces: for the start of a process.
+ */
+export async function listSealedSamples(
+  database: DatabaseOrTransaction,
+): Promise<Pick<StoredSigningKey, 'environmentId' | 'stored'>[]> {
+  const { rows } = await sql<Pick<StoredSigningKey, 'environmentId' | 'stored'>>`
+    select distinct on (split_part(stored, ':', 2)) environment_id as "environmentId", stored
+      from (
+        select environment_id, webhook_signing_key as stored from environments
+        union all
+        select environment_id, signing_key from webhooks
+        union all
+        select environment_id, next_signing_key from webhooks where next_signing_key is not null
+      ) as keys`.execute(database);
+  return rows;
+}
+
 /** Replaces each key, unless it was changed meanwhile. In one statement a place. */
 export async function replaceSigningKeys(
   database: DatabaseOrTransaction,

@@ -33,6 +33,7 @@ import { LanesInHand } from './lanes-in-hand.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { createPurchases } from './purchases.ts';
+import { listSealedSamples } from '@sluice/database/signing-keys';
 import { keepSigningKeys, secretOpener } from './keep-signing-keys.ts';
 import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
@@ -67,6 +68,9 @@ await joinInstallation(database, settings.SHARD_COUNT);
 
 const sealedText = createSealedText(settings.SEALING_KEYS);
 // Before anything is sent: a key that does not open should end the start, not each delivery.
+const openSecret = secretOpener(sealedText);
+for (const { environmentId, stored } of await listSealedSamples(database))
+  openSecret(environmentId, stored);
 await keepSigningKeys({ database, sealedText, now });
 
 const broker = {
@@ -129,7 +133,7 @@ const draining = {
     attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
     return answer;
   }),
-  openSecret: secretOpener(sealedText),
+  openSecret,
   now,
   monotonicNow,
   spare,

@@ -4,8 +4,12 @@ import { createServer, type AddressInfo } from 'node:net';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import { runProgramUnderTest, TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
+import { createSealedText } from '@sluice/platform/sealed-text';
+import { secretContext } from '@sluice/domain/webhook';
+import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { MAIN, startProcess as start } from './process-under-test.ts';
 
@@ -50,6 +54,35 @@ test('settings that cannot be used are all named on one line, and it ends with 1
     msg: expect.stringMatching(/DATABASE_URL: .*SEALING_KEYS: .*API_PORT: .*OUTGOING_IP_ADDRESSES/),
   });
 });
+
+test.each([
+  ['another key', [{ id: 'lost', key: Buffer.alloc(32, 1) }], 'sealed with the key "lost"'],
+  [
+    'another key of that name',
+    [{ id: 'test', key: Buffer.alloc(32, 1) }],
+    'another one of that name',
+  ],
+] as const)(
+  'where %s sealed a secret of the installation it ends with 1: a worker could not open what it would seal',
+  async (_, keys, message) => {
+    const { database, url } = await createTestDatabase();
+    await seedDemoWorkspace(database);
+    const sealed = createSealedText(keys).seal('a key', secretContext(DEMO.environmentId));
+    await sql`
+      update environments set webhook_signing_key = ${sealed} where environment_id = ${DEMO.environmentId}`.execute(
+      database,
+    );
+    const ended = await runProgramUnderTest(MAIN, {
+      DATABASE_URL: url,
+      API_PORT: '0',
+      SEALING_KEYS: TEST_SEALING_KEYS,
+    });
+    expect(ended.code).toBe(1);
+    const last = JSON.parse(ended.output.trim().split('\n').at(-1) ?? '') as object;
+    expect(last).toMatchObject({ level: 60, code: 'SECRET_UNREADABLE' });
+    expect(last).toHaveProperty('msg', expect.stringContaining(message));
+  },
+);
 
 test('a port that is taken is named with the setting to change on its last line, and it ends with 1', async () => {
   const testDatabase = await createTestDatabase();
