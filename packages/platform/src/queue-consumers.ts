@@ -23,7 +23,7 @@ import {
   type RunKey,
   VENDOR_EVENTS_JOB,
 } from './queue.ts';
-import { connectWorker, reconnect } from './redis.ts';
+import { blockingMsMax, connectWorker, reconnect } from './redis.ts';
 import { repeat } from './repeat.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
 import { ShardBehind } from './queue-behind.ts';
@@ -158,9 +158,9 @@ export async function startConsumers(
           skipStalledCheck: true,
           // BullMQ's 15 s would be a shard's rest after each broken statement.
           runRetryDelay: Math.round(stalledAfterMs / 15),
-          // How long an idle worker waits for the sign of a new job before it looks for itself. Where the
-          // sign got lost, the watch nudges or replaces the worker long before.
-          drainDelay: (stalledAfterMs * 4) / 1_000,
+          // How long an idle worker waits for the sign of a new job before it looks for itself: nine commands.
+          // Where the sign got lost, the watch nudges or replaces the worker long before.
+          drainDelay: Math.min(stalledAfterMs * 16, blockingMsMax(redis)) / 1_000,
         });
         worker.on('error', (error) => warnOfConnection(error, name));
         worker.on('failed', (job, error) => {

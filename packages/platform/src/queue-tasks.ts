@@ -12,7 +12,7 @@ import { createPostgresBackend, withBackend, Worker } from 'bullmq';
 import { connectionWarnings } from './connection-warnings.ts';
 import { AddingQueues } from './queue-adding.ts';
 import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
-import { connectProducer, connectWorker } from './redis.ts';
+import { blockingMsMax, connectProducer, connectWorker } from './redis.ts';
 
 /** One kind of task: its queue, and what of it waits at most once. */
 export interface TaskKind<Task> {
@@ -115,7 +115,7 @@ export function startTaskWorker<Task>(
       lockDuration: stalledAfterMs,
       stalledInterval: Math.round(stalledAfterMs / 3),
       // Its sweep finds what nobody was woken for.
-      drainDelay: (stalledAfterMs * 4) / 1_000,
+      drainDelay: Math.min(stalledAfterMs * 4, blockingMsMax(redis)) / 1_000,
       autorun: false,
       ...(redis
         ? { connection: redis, prefix: redisPrefix(options.prefix, name) }

@@ -21,8 +21,9 @@ const TOPOLOGY_INTERVAL_MS = 5_000;
 const WORKER_CONNECT_TIMEOUT_MS = 2_000;
 /** Of a node that is told to go; ioredis cuts one that does not answer that after 2 s. */
 const DISCONNECTED_WITHIN_MS = 3_000;
-/** Longer than BullMQ's longest blocking command, 10 s. */
-const WORKER_SILENCE_MS_MAX = 12_000;
+const BLOCKING_MS_MAX = 10_000;
+/** Longer than a blocking command is let wait: one that waits says nothing either. */
+const WORKER_SILENCE_MS_MAX = BLOCKING_MS_MAX + 2_000;
 
 type CommandOptions = Pick<
   RedisOptions,
@@ -61,6 +62,15 @@ export function connectWorker(url: string): RedisClient {
     maxRetriesPerRequest: null,
     connectTimeout: WORKER_CONNECT_TIMEOUT_MS,
   });
+}
+
+/**
+ * How long a blocking command may wait without being taken for a server that says nothing: for ever on one
+ * Redis, and on Postgres, which has none.
+ */
+export function blockingMsMax(redis: RedisClient | undefined): number {
+  const options = redis instanceof Cluster ? redis.options.redisOptions : redis?.options;
+  return options?.socketTimeout === undefined ? Infinity : BLOCKING_MS_MAX;
 }
 
 /**
