@@ -30,7 +30,10 @@ export async function keepSecrets(deps: KeepSecretsDeps): Promise<void> {
     if (secrets.length === 0) return;
     const changes = secrets.map((secret) => {
       const context = secretContext(secret.environmentId);
-      return { ...secret, sealed: sealedText.seal(sealedText.open(secret.stored, context), context) };
+      return {
+        ...secret,
+        sealed: sealedText.seal(sealedText.open(secret.stored, context), context),
+      };
     });
     await replaceSecrets(database, changes);
   }
