@@ -13,7 +13,7 @@ import { clearCallCounts } from '@sluice/database/call-counts';
 import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
 import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
 import { checkSchema } from '@sluice/database/migrate';
-import { listSealedSamples } from '@sluice/database/signing-keys';
+import { listSealedSamples } from '@sluice/database/sealed-secrets';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { findAccount } from '@sluice/database/accounts';
 import { findVendorCustomer } from '@sluice/database/vendor-customers';
@@ -62,8 +62,8 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 const sealedText = createSealedText(settings.SEALING_KEYS);
-/** Postgres may be away at a start; then it is looked at once it answers. */
-const isDatabaseChecked = async (): Promise<boolean> => {
+/** Postgres may be away at a start; then it is looked at once it answers, and until then this is not ready. */
+const checkDatabase = async (): Promise<boolean> => {
   try {
     await checkSchema(database);
     // What it sealed with a key of its own no worker could open, and none would start.
@@ -76,10 +76,12 @@ const isDatabaseChecked = async (): Promise<boolean> => {
     return false;
   }
 };
-if (!(await isDatabaseChecked())) {
+let isDatabaseChecked = await checkDatabase();
+if (!isDatabaseChecked) {
   const looks = repeat('look at the database', DATABASE_LOOK_INTERVAL_MS, logger, async () => {
     try {
-      if (await isDatabaseChecked()) void looks.stop();
+      isDatabaseChecked = await checkDatabase();
+      if (isDatabaseChecked) void looks.stop();
     } catch (error) {
       fail(error);
     }
@@ -193,8 +195,12 @@ const server = await buildServer({
     if (status >= 500) failureCount += 1;
   },
   checkReadiness: async () => {
-    const isReady = await isDatabaseAnswering(database, READINESS_DEADLINE_MS);
-    return { isReady, checks: { database: isReady ? 'answers' : 'does not answer' } };
+    const isAnswering = await isDatabaseAnswering(database, READINESS_DEADLINE_MS);
+    if (!isAnswering) return { isReady: false, checks: { database: 'does not answer' } };
+    return {
+      isReady: isDatabaseChecked,
+      checks: { database: isDatabaseChecked ? 'answers' : 'answers, but is not checked yet' },
+    };
   },
   renderMetrics: async () => ({ contentType: metrics.contentType, body: await metrics.render() }),
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,

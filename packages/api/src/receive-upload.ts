@@ -3,9 +3,9 @@
  * pieces of a megabyte as they come. The sender is read only as fast as they are kept.
  *
  * The fields come before the file, because what is wrong with them should be said before a gigabyte is
- * taken. A file that breaks off leaves nothing; nor does a form with more than is taken of it.
+ * taken; one that comes after it is refused. A file that breaks off leaves nothing; nor does a form with more than is taken of it.
  *
- * Before: `imports.ts` declares the content type. After: `database/src/import-chunks.ts`.
+ * Before: `new-imports.ts` declares the content type. After: `database/src/import-chunks.ts`.
  */
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -49,11 +49,12 @@ export async function receiveUpload(
   const fields: Record<string, string> = Object.create(null) as Record<string, string>;
   let file: BusboyFileStream | undefined;
   let upload: Promise<Upload> | undefined;
-  form.on('field', (name, value) => {
-    fields[name] = value;
-  });
   try {
     await new Promise<void>((resolve, reject) => {
+      form.on('field', (name, value) => {
+        if (upload === undefined) fields[name] = value;
+        else reject(refused('send the fields before the file'));
+      });
       form.on('file', (_name, found) => {
         // Its reader hears it, and the form; one that comes later, without a listener, would end the process.
         found.on('error', () => undefined);

@@ -29,8 +29,11 @@ import { takeCalls } from '@sluice/database/call-counts';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
 import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
-import { listAttempts, listDeliveries } from '@sluice/database/delivery-reads';
-import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
+import {
+  listAttempts,
+  listDeliveries,
+  listDeliveriesOfState,
+} from '@sluice/database/delivery-reads';
 import {
   findEventArrival,
   findEventAt,

@@ -1,6 +1,5 @@
 /** `GET /v1/reporting_webhooks/{id}/deliveries`: what was sent, what it came to, and what is still held back. */
-import type { DeliveriesOfState } from '@sluice/database/delivery-reads';
-import type { DeliveryReport } from '@sluice/database/delivery-reads';
+import type { DeliveriesOfState, DeliveryReport } from '@sluice/database/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { Webhook } from '@sluice/database/webhooks';

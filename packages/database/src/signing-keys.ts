@@ -6,7 +6,9 @@
  *
  * The time of a promotion is data, so that every process promotes at the same moment; `promoteDue…`
  * only clears the key away that is used no more. Statements about one webhook find it by the
- * primary key (environment_id, webhook_id); those of the installation say how they find theirs.
+ * primary key (environment_id, webhook_id); that of the installation says how it finds its own.
+ *
+ * All of them, wherever they stand, when the installation's own key is replaced: `sealed-secrets.ts`.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
@@ -121,81 +123,6 @@ export async function promoteDueSigningKeys(
        set signing_key = next_signing_key, signing_key_made_at = next_signing_key_made_at,
            next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
      where next_signs_from <= ${new Date(nowMs)}`.execute(database);
-}
-
-/** A key where it stands, so that it can be replaced there. */
-export interface StoredSigningKey {
-  readonly place: 'environment' | 'webhook' | 'next';
-  readonly environmentId: number;
-  /** 0 where it is the environment's. */
-  readonly webhookId: number;
-  readonly stored: string;
-}
-
-/**
- * At most `limit` keys that do not begin with `prefix`: those that another key sealed, and those
- * that none did. Reads all webhooks and workspaces: for the start of a process, and now and then.
- */
-export async function listSigningKeysWithout(
-  database: DatabaseOrTransaction,
-  prefix: string,
-  limit: number,
-): Promise<StoredSigningKey[]> {
-  const { rows } = await sql<StoredSigningKey>`
-    select 'environment' as place, environment_id as "environmentId", 0 as "webhookId", webhook_signing_key as stored
-      from environments where not starts_with(webhook_signing_key, ${prefix})
-    union all
-    select 'webhook', environment_id, webhook_id, signing_key from webhooks where not starts_with(signing_key, ${prefix})
-    union all
-    select 'next', environment_id, webhook_id, next_signing_key from webhooks where not starts_with(next_signing_key, ${prefix})
-     limit ${limit}`.execute(database);
-  return rows;
-}
-
-/**
- * One key of each that sealed any, by what stands between the first two colons: whoever opens these has
- * every key of the installation. Reads all webhooks and workspaces: for the start of a process.
- */
-export async function listSealedSamples(
-  database: DatabaseOrTransaction,
-): Promise<Pick<StoredSigningKey, 'environmentId' | 'stored'>[]> {
-  const { rows } = await sql<Pick<StoredSigningKey, 'environmentId' | 'stored'>>`
-    select distinct on (split_part(stored, ':', 2)) environment_id as "environmentId", stored
-      from (
-        select environment_id, webhook_signing_key as stored from environments
-        union all
-        select environment_id, signing_key from webhooks
-        union all
-        select environment_id, next_signing_key from webhooks where next_signing_key is not null
-      ) as keys`.execute(database);
-  return rows;
-}
-
-/** Replaces each key, unless it was changed meanwhile. In one statement a place. */
-export async function replaceSigningKeys(
-  database: DatabaseOrTransaction,
-  changes: readonly (StoredSigningKey & { readonly sealed: string })[],
-): Promise<void> {
-  const of = (place: StoredSigningKey['place']) => {
-    const some = changes.filter((change) => change.place === place);
-    return sql`unnest(
-      ${some.map((change) => change.environmentId)}::int[], ${some.map((change) => change.webhookId)}::int[],
-      ${some.map((change) => change.stored)}::text[], ${some.map((change) => change.sealed)}::text[]
-    ) as c (environment_id, webhook_id, stored, sealed)`;
-  };
-  await sql`
-    update environments set webhook_signing_key = c.sealed from ${of('environment')}
-     where environments.environment_id = c.environment_id and webhook_signing_key = c.stored`.execute(
-    database,
-  );
-  await sql`
-    update webhooks set signing_key = c.sealed from ${of('webhook')}
-     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
-       and signing_key = c.stored`.execute(database);
-  await sql`
-    update webhooks set next_signing_key = c.sealed from ${of('next')}
-     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
-       and next_signing_key = c.stored`.execute(database);
 }
 
 async function changeOf(

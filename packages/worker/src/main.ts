@@ -33,8 +33,8 @@ import { LanesInHand } from './lanes-in-hand.ts';
 import { processEnvelope } from './process-envelope.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { createPurchases } from './purchases.ts';
-import { listSealedSamples } from '@sluice/database/signing-keys';
-import { keepSigningKeys, secretOpener } from './keep-signing-keys.ts';
+import { listSealedSamples } from '@sluice/database/sealed-secrets';
+import { keepSecrets, secretOpener } from './keep-secrets.ts';
 import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
 import { SpareTime } from './spare-time.ts';
@@ -71,7 +71,7 @@ const sealedText = createSealedText(settings.SEALING_KEYS);
 const openSecret = secretOpener(sealedText);
 for (const { environmentId, stored } of await listSealedSamples(database))
   openSecret(environmentId, stored);
-await keepSigningKeys({ database, sealedText, now });
+await keepSecrets({ database, sealedText, now });
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,

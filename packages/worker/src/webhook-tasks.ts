@@ -1,6 +1,6 @@
 /**
  * What a worker does about webhooks beside their lanes: sweeps of lanes and replays, and again and again
- * alerts, signing keys, the days of the log, what deleted webhooks leave behind.
+ * alerts, secrets, the days of the log, what deleted webhooks leave behind.
  *
  * Each task may run on any number of workers at the same time. Replays have drains and requests of
  * their own, so that they take none of the lanes'.
@@ -14,7 +14,7 @@ import { repeat } from '@sluice/platform/repeat';
 import type { SealedText } from '@sluice/platform/sealed-text';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { FairSlots } from './fair-slots.ts';
-import { keepSigningKeys } from './keep-signing-keys.ts';
+import { keepSecrets } from './keep-secrets.ts';
 import { raiseAlerts } from './raise-alerts.ts';
 import { replayDeliveries, type ReplayDeps } from './replay-deliveries.ts';
 import { sweepLanes } from './sweep-lanes.ts';
@@ -33,7 +33,7 @@ export interface WebhookTaskDeps {
   readonly lifecycle: Lifecycle;
 }
 
-const SIGNING_KEYS_INTERVAL_MS = 60_000;
+const SECRETS_INTERVAL_MS = 60_000;
 const ALERTS_INTERVAL_MS = 10_000;
 const REPLAY_DRAINS = 2;
 const REPLAY_REQUESTS_MAX = 16;
@@ -55,8 +55,8 @@ export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
     lifecycle.defer(name, () => repetition.stop());
   };
 
-  start('keep signing keys', SIGNING_KEYS_INTERVAL_MS, () =>
-    keepSigningKeys({ database, sealedText: deps.sealedText, now }),
+  start('keep secrets', SECRETS_INTERVAL_MS, () =>
+    keepSecrets({ database, sealedText: deps.sealedText, now }),
   );
   start('raise alerts', ALERTS_INTERVAL_MS, () => raiseAlerts({ ...deps, now }));
   start('clear replays', CLEARING_INTERVAL_MS, () =>

@@ -9,8 +9,9 @@ import { createTestDatabase } from '@sluice/database/testing';
 import { runProgramUnderTest, TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { secretContext } from '@sluice/domain/webhook';
+import { startTcpProxy } from '@sluice/platform/tcp-proxy';
 import { sql } from 'kysely';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { MAIN, startProcess as start } from './process-under-test.ts';
 
 test('it starts, answers, and on SIGTERM ends with 0 and leaves no connection behind', async () => {
@@ -40,6 +41,30 @@ test('it runs while the database is away, and says so', async () => {
   expect(readiness.status).toBe(503);
   expect(await readiness.json()).toEqual({ ready: false, checks: { database: 'does not answer' } });
   expect((await fetch(`${url}/livez`)).status).toBe(200);
+});
+
+test('it is not ready before a database that came back has been checked', async () => {
+  const testDatabase = await createTestDatabase();
+  const address = new URL(testDatabase.url);
+  const proxy = await startTcpProxy(address.hostname, Number(address.port));
+  onTestFinished(() => proxy.close());
+  proxy.cut();
+  address.hostname = '127.0.0.1';
+  address.port = String(proxy.port);
+  const url = await start({ url: address.href }).ready();
+  const readiness = async () => (await fetch(`${url}/readyz`)).json();
+
+  await testDatabase.database.transaction().execute(async (transaction) => {
+    // The check waits for this: the database answers before it is ended.
+    await sql`lock table kysely_migration in access exclusive mode`.execute(transaction);
+    proxy.restore();
+    await expect
+      .poll(readiness, { timeout: 15_000 })
+      .toEqual({ ready: false, checks: { database: 'answers, but is not checked yet' } });
+  });
+  await expect
+    .poll(readiness, { timeout: 15_000 })
+    .toEqual({ ready: true, checks: { database: 'answers' } });
 });
 
 test('settings that cannot be used are all named on one line, and it ends with 1', async () => {

@@ -161,6 +161,19 @@ describe('making an import', () => {
     expect(await importCount()).toBe(before);
   });
 
+  test('from a form with a field after the file is refused, and nothing is kept', async () => {
+    const before = await importCount();
+    const { payload, headers } = await form(FIELDS, CSV);
+    const boundary = payload.subarray(0, payload.indexOf('\r\n')).toString();
+    const field = `${boundary}\r\nContent-Disposition: form-data; name="description"\r\n\r\nof May\r\n${boundary}--\r\n`;
+    const end = payload.lastIndexOf(boundary);
+    const late = Buffer.concat([payload.subarray(0, end), Buffer.from(field)]);
+    const answer = await api.call('POST', '/v1/imports', { payload: late, headers });
+    expectProblem(answer, 400, 'invalid_request');
+    expect(answer.json().detail).toBe('send the fields before the file');
+    expect(await importCount()).toBe(before);
+  });
+
   test('of a file past the limit is refused in the middle, and nothing is kept', async () => {
     const before = await importCount();
     const answer = await api.call(

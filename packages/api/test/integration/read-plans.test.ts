@@ -3,8 +3,7 @@ import { listActivities } from '@sluice/database/activity-reads';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
 import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
-import { listDeliveries } from '@sluice/database/delivery-reads';
-import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
+import { listDeliveries, listDeliveriesOfState } from '@sluice/database/delivery-reads';
 import {
   findEventArrival,
   findEventAt,

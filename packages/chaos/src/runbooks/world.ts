@@ -261,6 +261,8 @@ async function makeWebhook(apiUrl: string, endpoint: string): Promise<number> {
       name: 'Endpoint',
       endpoint,
       events: ['customer_subscribed', 'customer_unsubscribed'],
+      // A secret, as what it signs with is: nobody may lose it when keys are replaced.
+      headers: { Authorization: 'Bearer of the endpoint' },
     }),
   });
   const made = (await answer.json()) as { id: number };

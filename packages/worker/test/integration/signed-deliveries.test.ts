@@ -12,7 +12,7 @@ import { sql } from 'kysely';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createHttpClient } from '../../src/http-client.ts';
-import { keepSigningKeys } from '../../src/keep-signing-keys.ts';
+import { keepSecrets } from '../../src/keep-secrets.ts';
 import { createLaneWorld, SIGNING_KEY, type LaneWorld } from './lane-world.ts';
 
 const NEW_KEY = 'c0ffee00'.repeat(8);
@@ -104,7 +104,7 @@ test.each(['promoted by hand', 'at the end of its overlap'])(
     expect(verifyDelivery(headers, body, NEW_KEY)).toBe(true);
     expect(verifyDelivery(headers, body, SIGNING_KEY)).toBe(false);
     // The old key is gone from the database too, and nothing else about the webhook changed.
-    await keepSigningKeys({ database, sealedText, now: () => world.nowMs });
+    await keepSecrets({ database, sealedText, now: () => world.nowMs });
     const again = await send(world);
     expect(verifyDelivery(again.headers, again.body, NEW_KEY)).toBe(true);
     const { rows } = await sql<{ key: string; next: string | null }>`

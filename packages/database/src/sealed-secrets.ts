@@ -1,0 +1,87 @@
+/**
+ * All secrets of webhooks in the installation, as they are stored: sealed. Nothing here can read one.
+ *
+ * A sealed column that is left out here is lost with the key that sealed it.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from './connection.ts';
+
+/** A secret where it stands, so that it can be replaced there. */
+export interface StoredSecret {
+  /** The key of a workspace; the key of a webhook, its next one, and its headers. */
+  readonly place: 'environment' | 'webhook' | 'next' | 'headers';
+  readonly environmentId: number;
+  /** 0 where it is the environment's. */
+  readonly webhookId: number;
+  readonly stored: string;
+}
+
+const SECRETS = sql`(
+  select 'environment' as place, environment_id, 0 as webhook_id, webhook_signing_key as stored from environments
+  union all
+  select 'webhook', environment_id, webhook_id, signing_key from webhooks
+  union all
+  select 'next', environment_id, webhook_id, next_signing_key from webhooks where next_signing_key is not null
+  union all
+  select 'headers', environment_id, webhook_id, custom_headers from webhooks where custom_headers is not null
+) as secrets`;
+
+/**
+ * At most `limit` secrets that do not begin with `prefix`: those that another key sealed, and those
+ * that none did. Reads all webhooks and workspaces: for the start of a process, and now and then.
+ */
+export async function listSecretsWithout(
+  database: DatabaseOrTransaction,
+  prefix: string,
+  limit: number,
+): Promise<StoredSecret[]> {
+  const { rows } = await sql<StoredSecret>`
+    select place, environment_id as "environmentId", webhook_id as "webhookId", stored
+      from ${SECRETS} where not starts_with(stored, ${prefix})
+     limit ${limit}`.execute(database);
+  return rows;
+}
+
+/**
+ * One secret of each key that sealed any, by what stands between the first two colons: whoever opens these
+ * has every key of the installation. Reads all webhooks and workspaces: for the start of a process.
+ */
+export async function listSealedSamples(
+  database: DatabaseOrTransaction,
+): Promise<Pick<StoredSecret, 'environmentId' | 'stored'>[]> {
+  const { rows } = await sql<Pick<StoredSecret, 'environmentId' | 'stored'>>`
+    select distinct on (split_part(stored, ':', 2)) environment_id as "environmentId", stored
+      from ${SECRETS}`.execute(database);
+  return rows;
+}
+
+/** Replaces each secret, unless it was changed meanwhile. In one statement a place. */
+export async function replaceSecrets(
+  database: DatabaseOrTransaction,
+  changes: readonly (StoredSecret & { readonly sealed: string })[],
+): Promise<void> {
+  const of = (place: StoredSecret['place']) => {
+    const some = changes.filter((change) => change.place === place);
+    return sql`unnest(
+      ${some.map((change) => change.environmentId)}::int[], ${some.map((change) => change.webhookId)}::int[],
+      ${some.map((change) => change.stored)}::text[], ${some.map((change) => change.sealed)}::text[]
+    ) as c (environment_id, webhook_id, stored, sealed)`;
+  };
+  await sql`
+    update environments set webhook_signing_key = c.sealed from ${of('environment')}
+     where environments.environment_id = c.environment_id and webhook_signing_key = c.stored`.execute(
+    database,
+  );
+  await sql`
+    update webhooks set signing_key = c.sealed from ${of('webhook')}
+     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
+       and signing_key = c.stored`.execute(database);
+  await sql`
+    update webhooks set next_signing_key = c.sealed from ${of('next')}
+     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
+       and next_signing_key = c.stored`.execute(database);
+  await sql`
+    update webhooks set custom_headers = c.sealed from ${of('headers')}
+     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
+       and custom_headers = c.stored`.execute(database);
+}
