@@ -2,6 +2,7 @@
 import { createDatabase } from '@sluice/database/connection';
 import { requireDatabase } from '@sluice/database/database-away';
 import { migrate } from '@sluice/database/migrate';
+import { reasonOf } from '@sluice/domain/errors';
 import { migrateQueues } from '@sluice/platform/queue';
 
 const url = process.env['DATABASE_URL'];
@@ -21,7 +22,7 @@ try {
   await migrateQueues(url);
   console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);
 } catch (error) {
-  console.error((error as Error).message);
+  console.error(reasonOf(error));
   process.exitCode = 1;
 } finally {
   await database.destroy();

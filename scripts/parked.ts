@@ -1,6 +1,7 @@
 /** `npm run parked -- list|retry`: operations that a fault of ours kept from being applied. */
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { listParkedOperations } from '@sluice/database/parked-operations';
+import { reasonOf } from '@sluice/domain/errors';
 import { parseSettings, platformSettings } from '@sluice/platform/config';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer } from '@sluice/platform/queue';
@@ -17,7 +18,7 @@ if (action !== 'list' && action !== 'retry') {
 try {
   await (action === 'list' ? list() : retry());
 } catch (error) {
-  console.error((error as Error).message);
+  console.error(reasonOf(error));
   process.exitCode = 1;
 }
 

@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util';
 import { createDatabase } from '@sluice/database/connection';
 import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/set-aside-runs';
+import { reasonOf } from '@sluice/domain/errors';
 
 const LISTED_MAX = 1_000;
 const USAGE = 'usage: sluice purchases list, or sluice purchases release <run-id>';
@@ -28,7 +29,7 @@ try {
   if (runId === undefined) await list();
   else await release(runId);
 } catch (error) {
-  console.error((error as Error).message);
+  console.error(reasonOf(error));
   process.exitCode = 1;
 } finally {
   await database.destroy();

@@ -24,6 +24,7 @@ import {
   listUsageDayDifferences,
 } from '@sluice/database/verify-usage';
 import { comparePurchases, compareSubscriptions } from '@sluice/domain/compare-purchases';
+import { reasonOf } from '@sluice/domain/errors';
 import { parseSettings } from '@sluice/platform/config';
 
 interface Check {
@@ -66,7 +67,7 @@ try {
     console.log(`${count === 0 ? 'ok    ' : 'FAILED'} ${name}: ${summary}`);
   }
 } catch (error) {
-  console.error((error as Error).message);
+  console.error(reasonOf(error));
   process.exitCode = 1;
 } finally {
   await database.destroy();

@@ -11,7 +11,6 @@ const child = spawn(
   ['--disable-warning=ExperimentalWarning', program, ...process.argv.slice(2)],
   { stdio: 'inherit' },
 );
-// The program says its last before the shell has the terminal again. Ctrl-C reaches it from there by itself.
-process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
-process.on('SIGTERM', () => child.kill('SIGTERM'));
+// The program says its last before the shell has the terminal again. Ctrl-C may reach it from there as well.
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
 child.once('close', (status, signal) => process.exit(status ?? (signal === 'SIGINT' ? 130 : 1)));

@@ -3,7 +3,7 @@
  *
  * Used by every command that reads or changes something; `tail.ts` reads a stream by itself.
  */
-import { AppError } from '@sluice/domain/errors';
+import { AppError, reasonOf } from '@sluice/domain/errors';
 import type { JsonObject } from '@sluice/domain/json';
 
 export interface ApiClient {
@@ -50,7 +50,9 @@ export function createApiClient({ url, key, keyAdvice }: ApiClientOptions): ApiC
       } catch (cause) {
         throw new AppError(
           'COMMAND_FAILED',
-          `what answers at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`,
+          cause instanceof SyntaxError
+            ? `what answers at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`
+            : `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)}); look whether it runs, then try again`,
           { cause },
         );
       }

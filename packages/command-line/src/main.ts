@@ -6,10 +6,15 @@ import { AppError } from '@sluice/domain/errors';
 import { createProgram } from './program.ts';
 import type { Terminal } from './terminal.ts';
 
+/** Ctrl-C arrives twice, from the terminal and from `bin/sluice.mjs`: that is one wish. */
+const SAME_WISH_MS = 500;
+
 const stopping = new AbortController();
-process.once('SIGINT', () => {
+let stoppingSinceMs: number | undefined;
+process.on('SIGINT', () => {
   stopping.abort();
-  process.once('SIGINT', () => process.exit(130));
+  stoppingSinceMs ??= performance.now();
+  if (performance.now() - stoppingSinceMs > SAME_WISH_MS) process.exit(130);
 });
 // Who reads our output may have enough of it (`sluice tail | head`).
 process.stdout.on('error', () => process.exit(0));

@@ -71,6 +71,13 @@ Examples, beside a running npm start:
     return createApiClient({ url: apiUrl, key, keyAdvice: APP_KEY_ADVICE });
   };
 
+  const time = {
+    now: () => performance.now(),
+    /** Ends early with the signal. */
+    pause: (durationMs: number) =>
+      sleep(durationMs, undefined, { signal: deps.signal }).catch(() => undefined),
+  };
+
   program
     .command('status')
     .description(
@@ -141,7 +148,7 @@ Examples, beside a running npm start:
       'only accepted, mended, refused, rate_limited, overloaded, delivered, retrying or abandoned',
     )
     .action((options: { person?: string; name?: string; outcome?: string }) =>
-      tail(api(), terminal(), options, deps.signal),
+      tail({ api: api(), terminal: terminal(), ...time, signal: deps.signal }, options),
     );
 
   program
@@ -173,9 +180,7 @@ Examples, beside a running npm start:
           {
             calls: sampleCalls(options.seed, options.people, deps.runId()),
             terminal: terminal(),
-            now: () => performance.now(),
-            pause: (durationMs) =>
-              sleep(durationMs, undefined, { signal: deps.signal }).catch(() => undefined),
+            ...time,
             signal: deps.signal,
           },
           { ...options, url: intakeUrl, batchSize: options.batch },

@@ -1,6 +1,5 @@
 /** `sluice tail`: what comes in and what is reported, as it happens, from every process. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { AppError } from '@sluice/domain/errors';
+import { AppError, reasonOf } from '@sluice/domain/errors';
 import type { ApiClient } from './api-client.ts';
 import { colored, type Color, type Terminal } from './terminal.ts';
 
@@ -8,6 +7,14 @@ export interface TailOptions {
   readonly person?: string;
   readonly name?: string;
   readonly outcome?: string;
+}
+
+export interface TailDependencies {
+  readonly api: ApiClient;
+  readonly terminal: Terminal;
+  readonly now: () => number;
+  readonly pause: (durationMs: number) => Promise<unknown>;
+  readonly signal: AbortSignal;
 }
 
 const COLORS: Readonly<Record<string, Color>> = {
@@ -24,30 +31,31 @@ const COLORS: Readonly<Record<string, Color>> = {
 const AGAIN_AFTER_MS = 500;
 
 /**
- * Until `signal`. A tail that the API ends, or that breaks off, is begun again after a moment.
+ * Until `signal`. A tail that the API ends is begun again at once, so that little is missed; one that
+ * broke off, or ended as it had begun, after a moment.
  *
  * @throws AppError COMMAND_FAILED where it cannot be.
  */
 export async function tail(
-  api: ApiClient,
-  terminal: Terminal,
+  { api, terminal, now, pause, signal }: TailDependencies,
   options: TailOptions,
-  signal: AbortSignal,
 ): Promise<void> {
   const query = new URLSearchParams(Object.entries(options).filter(([, value]) => value));
   while (!signal.aborted) {
+    const openedAtMs = now();
     try {
       const answer = await api.open(`/v1/stream?${query.toString()}`, signal);
       terminal.progress('listening; Ctrl-C ends it');
       terminal.progressDone();
       await readEvents(answer, (event, data) => writeLine(terminal, event, data));
+      if (now() - openedAtMs >= AGAIN_AFTER_MS) continue;
     } catch (error) {
       if (signal.aborted) return;
       if (error instanceof AppError) throw error;
-      terminal.progress(`the stream broke off (${(error as Error).message}); it is opened again`);
+      terminal.progress(`the stream broke off (${reasonOf(error)}); it is opened again`);
       terminal.progressDone();
     }
-    await sleep(AGAIN_AFTER_MS, undefined, { signal }).catch(() => undefined);
+    await pause(AGAIN_AFTER_MS);
   }
 }
 

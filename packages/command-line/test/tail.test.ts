@@ -26,30 +26,53 @@ test('events are read whole, however the stream is cut; comments are passed over
   }
 });
 
-test('a stream that breaks off is opened again, and one that cannot be is an error that says why', async () => {
-  const HEAD =
-    'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n';
+const HEAD =
+  'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n';
+
+test('a tail that ends is opened again at once, one that broke off or was short after a moment', async () => {
+  let nowMs = 0;
+  /** How long each stream is there, and whether its end is proper; then nobody listens. */
+  const streams = [
+    { durationMs: 600_000, isWhole: true },
+    { durationMs: 499, isWhole: true },
+    { durationMs: 600_000, isWhole: false },
+    { durationMs: 500, isWhole: true },
+  ];
   let opened = 0;
   const server = createServer((socket) => {
     socket.on('error', () => {});
     socket.once('data', () => {
-      opened++;
+      const { durationMs, isWhole } = streams[opened++] as (typeof streams)[number];
+      nowMs += durationMs;
       const event = `event: received\ndata: {"n":${opened}}\n\n`;
-      socket.write(`${HEAD}${event.length.toString(16)}\r\n${event}\r\n`, () => socket.destroy());
-      if (opened === 2) server.close();
+      socket.write(
+        `${HEAD}${event.length.toString(16)}\r\n${event}\r\n${isWhole ? '0\r\n\r\n' : ''}`,
+        () => socket.destroy(),
+      );
+      if (opened === streams.length) server.close();
     });
   }).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const terminal = collectingTerminal();
-  const api = createApiClient({ url, key: 'key', keyAdvice: '' });
-  await expect(tail(api, terminal, {}, new AbortController().signal)).rejects.toMatchObject({
+  const pausedAfter: number[] = [];
+  const ending = tail(
+    {
+      api: createApiClient({ url, key: 'key', keyAdvice: '' }),
+      terminal,
+      now: () => nowMs,
+      pause: async () => void pausedAfter.push(opened),
+      signal: new AbortController().signal,
+    },
+    {},
+  );
+  await expect(ending).rejects.toMatchObject({
     code: 'COMMAND_FAILED',
     message: expect.stringContaining('cannot be reached'),
   });
-  expect(terminal.lines.map((line) => JSON.parse(line) as unknown)).toEqual([
-    { event: 'received', n: 1 },
-    { event: 'received', n: 2 },
-  ]);
+  expect(terminal.lines.map((line) => JSON.parse(line) as unknown)).toEqual(
+    streams.map((_, index) => ({ event: 'received', n: index + 1 })),
+  );
+  expect(pausedAfter).toEqual([2, 3]);
 });

@@ -1,5 +1,5 @@
 /** Tells "Postgres cannot be reached now" from every other failure of a statement: only that is worth trying again. */
-import { AppError } from '@sluice/domain/errors';
+import { AppError, reasonOf } from '@sluice/domain/errors';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 
@@ -44,7 +44,7 @@ export async function requireDatabase(database: DatabaseOrTransaction): Promise<
 export const databaseUnavailable = (cause: unknown): AppError =>
   new AppError(
     'DATABASE_UNAVAILABLE',
-    `Postgres does not answer where DATABASE_URL says: ${(cause as Error).message}; look whether it runs and may be reached from here, then start again`,
+    `Postgres does not answer where DATABASE_URL says: ${reasonOf(cause)}; look whether it runs and may be reached from here, then start again`,
     { cause },
   );
 

@@ -34,7 +34,7 @@ export interface EmbeddedPostgresOptions {
   /** Holds the data (or the link to it), the password, the port last used and the server's log. */
   readonly directory: string;
   readonly durability: Durability;
-  /** That all on this machine share; the machine's, unless a container bounds it. */
+  /** That all on this machine share: of the container where one bounds it. Default: the machine's. */
   readonly memoryBytes?: number;
   /** Of Postgres, in place of ours or beside them. */
   readonly settings?: Readonly<Record<string, string>>;

@@ -43,6 +43,14 @@ export class AppError extends Error {
   }
 }
 
+/** What an error says; of several in one (each address of `localhost` refused), what each of them says. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { message, name } = error;
+  if (message !== '' || !(error instanceof AggregateError)) return message || name;
+  return [...new Set(error.errors.map(reasonOf))].join('; ') || name;
+}
+
 /** For the end of a `switch` over the operations that this version knows. */
 export function unknownOperation(operation: never): AppError {
   const { type } = operation as { type: unknown };

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { ERRORS } from '../src/errors.ts';
+import { ERRORS, reasonOf } from '../src/errors.ts';
 
 test('docs/errors.md lists every error code with its meaning, and no other', () => {
   const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8');
@@ -10,4 +10,17 @@ test('docs/errors.md lists every error code with its meaning, and no other', () 
   ]);
   expect(Object.fromEntries(listed)).toEqual(ERRORS);
   expect(listed).toHaveLength(Object.keys(ERRORS).length);
+});
+
+test.each([
+  [new Error('refused'), 'refused'],
+  [new TypeError(), 'TypeError'],
+  ['gone', 'gone'],
+  // As Node ends a connection to `localhost`.
+  [new AggregateError([new Error('refused ::1'), new Error('refused 127.0.0.1')]), /::1; .*0\.1$/],
+  [new AggregateError([new Error('refused'), new Error('refused')]), 'refused'],
+  [new AggregateError([new Error('one')], 'all failed'), 'all failed'],
+  [new AggregateError([]), 'AggregateError'],
+])('an error always has a reason: %o', (error, reason) => {
+  expect(reasonOf(error)).toMatch(reason);
 });

@@ -7,7 +7,7 @@
  * setting, a port taken, a schema of another version) is its code and what to do next; a stack is shown
  * of what nobody foresaw alone.
  */
-import { AppError, type ErrorCode } from '@sluice/domain/errors';
+import { AppError, reasonOf, type ErrorCode } from '@sluice/domain/errors';
 import type { z } from 'zod';
 import { parseSettings } from './config.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';
@@ -90,14 +90,14 @@ export interface Ending {
 export function describeEnding(error: unknown): Ending {
   const code = error instanceof AppError ? error.code : undefined;
   if (!(error instanceof Error) || code === undefined || code === 'BUG') {
-    const message = error instanceof Error ? error.message : String(error);
     return {
-      message: `ended by an error that nobody foresaw; please report it with this line: ${message}`,
+      message: `ended by an error that nobody foresaw; please report it with this line: ${reasonOf(error)}`,
       ...(code && { code }),
       error,
     };
   }
   const { message, cause } = error;
-  const isNews = cause instanceof Error && !message.includes(cause.message);
-  return { message, code, ...(isNews && { cause: cause.message }) };
+  if (!(cause instanceof Error)) return { message, code };
+  const reason = reasonOf(cause);
+  return { message, code, ...(!message.includes(reason) && { cause: reason }) };
 }

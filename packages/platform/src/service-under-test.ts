@@ -23,6 +23,7 @@ export interface ServiceUnderTest {
 export const TEST_SEALING_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
 const START_DEADLINE_MS = 50_000;
+const PROGRAM_DEADLINE_MS = 50_000;
 /** As `npm start` and the image have it. */
 const NODE_FLAGS = ['--disable-warning=ExperimentalWarning'];
 
@@ -89,7 +90,11 @@ export async function startServiceUnderTest(
   };
 }
 
-/** Runs a program that ends by itself. @returns its exit code, and what it said. */
+/**
+ * Runs a program that ends by itself.
+ *
+ * @returns its exit code, null where it did not end in time and was killed; and what it said.
+ */
 export async function runProgramUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
@@ -98,13 +103,16 @@ export async function runProgramUnderTest(
   const child = spawn(process.execPath, [...NODE_FLAGS, mainFile], {
     cwd: directory,
     env: environmentOf(settings),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    // One that goes on nevertheless ends with the test, as a service does, or at the deadline.
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    timeout: PROGRAM_DEADLINE_MS,
+    killSignal: 'SIGKILL',
   });
   let output = '';
-  child.stdout.on('data', (chunk: Buffer) => void (output += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => void (output += chunk.toString()));
+  for (const stream of [child.stdout, child.stderr])
+    (stream as Readable).on('data', (chunk: Buffer) => void (output += chunk.toString()));
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve));
-  await rm(directory, { recursive: true });
+  await rm(directory, { recursive: true, force: true });
   return { code, output };
 }
 

@@ -30,6 +30,14 @@ test('an error of the table is its code and what to do, without a stack, whateve
   );
 });
 
+test('of a cause that is several errors without a message of its own, each is told', async () => {
+  expect(await run({ ENDING: 'several' })).toEqual(
+    foreseen('DATABASE_UNAVAILABLE', 'start it', {
+      cause: 'refused by ::1; refused by 127.0.0.1',
+    }),
+  );
+});
+
 test('an error that was caught ends the process in the same way', async () => {
   expect(await run({ ENDING: 'told' })).toEqual(
     foreseen('MIGRATION_MISMATCH', 'start a newer version'),

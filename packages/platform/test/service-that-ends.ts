@@ -9,13 +9,25 @@ const { settings, logger, lifecycle, fail } = beginProcess(
   process,
   'small',
   platformSettings.extend({
-    ENDING: z.enum(['foreseen', 'top level', 'rejection', 'callback', 'told', 'stopped']),
+    ENDING: z.enum([
+      'foreseen',
+      'several',
+      'top level',
+      'rejection',
+      'callback',
+      'told',
+      'stopped',
+    ]),
   }),
 );
 const waiting = setTimeout(() => {}, 60_000);
 switch (settings.ENDING) {
   case 'foreseen':
     throw new AppError('PORT_TAKEN', 'choose another port', { cause: new Error('EADDRINUSE') });
+  case 'several':
+    throw new AppError('DATABASE_UNAVAILABLE', 'start it', {
+      cause: new AggregateError([new Error('refused by ::1'), new Error('refused by 127.0.0.1')]),
+    });
   case 'top level':
     throw new TypeError('nobody thought of it');
   case 'rejection':

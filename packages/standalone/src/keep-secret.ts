@@ -6,24 +6,46 @@
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { AppError } from '@sluice/domain/errors';
 
-/** `SEALING_KEYS`: what secrets in the database are encrypted with. */
-export const keepSealingKeys = (directory: string): Promise<string> =>
-  keepSecret(directory, 'sealing-keys', () => `1:${randomBytes(32).toString('base64')}`);
+/**
+ * `SEALING_KEYS`: what secrets in the database are encrypted with.
+ *
+ * @throws AppError CONFIG_INVALID where the file is empty: a new key would open nothing that is there.
+ */
+export async function keepSealingKeys(directory: string): Promise<string> {
+  const path = join(directory, 'sealing-keys');
+  const kept = await readSecret(path);
+  if (kept === '') {
+    throw new AppError(
+      'CONFIG_INVALID',
+      `${path} is empty: put its text back from a backup, or give the keys in SEALING_KEYS; where nothing was sealed yet, delete it and start again`,
+    );
+  }
+  return kept ?? writeSecret(directory, path, `1:${randomBytes(32).toString('base64')}`);
+}
 
 /** `API_SECRET`: what it signed stays good after the next start. */
-export const keepApiSecret = (directory: string): Promise<string> =>
-  keepSecret(directory, 'api-secret', () => randomBytes(32).toString('base64url'));
+export async function keepApiSecret(directory: string): Promise<string> {
+  const path = join(directory, 'api-secret');
+  // Empty, as a machine that stops can leave it, it would be a secret that everybody knows.
+  return (
+    (await readSecret(path)) || writeSecret(directory, path, randomBytes(32).toString('base64url'))
+  );
+}
 
-/** The directory is held by the caller, so nobody makes another one meanwhile. */
-async function keepSecret(directory: string, name: string, make: () => string): Promise<string> {
-  const path = join(directory, name);
+/** Nothing where it was never written. */
+async function readSecret(path: string): Promise<string | undefined> {
   try {
     return (await readFile(path, 'utf8')).trim();
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined;
+    throw error;
   }
-  const secret = make();
+}
+
+/** The directory is held by the caller, so nobody makes another one meanwhile. */
+async function writeSecret(directory: string, path: string, secret: string): Promise<string> {
   // Whole and on disk before anything is sealed or signed with it, whenever the machine stops.
   const file = await open(`${path}.new`, 'w', 0o600);
   try {

@@ -7,6 +7,7 @@
  * speed at which they can be stored.
  */
 import { request, type IncomingMessage } from 'node:http';
+import { reasonOf } from '@sluice/domain/errors';
 import type { VettedConnector } from './vetted-connection.ts';
 
 /** Why there is no file; the message is for its owner. `mayPass`: another try could go better. */
@@ -79,7 +80,7 @@ async function sendGet(connector: VettedConnector, url: URL): Promise<IncomingMe
       .end();
   });
   return answered.catch((error: unknown) => {
-    throw new FetchFault(`the URL cannot be reached: ${(error as Error).message}`, true);
+    throw new FetchFault(`the URL cannot be reached: ${reasonOf(error)}`, true);
   });
 }
 

@@ -51,7 +51,7 @@ const PARTITIONS_AHEAD_MONTHS = 3;
 const FORGETTING_INTERVAL_MS = 3_600_000;
 const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
 
-const { settings, logger, lifecycle } = beginProcess(process, 'worker', workerSettings);
+const { settings, logger, lifecycle, fail } = beginProcess(process, 'worker', workerSettings);
 const now = Date.now;
 const webhooks = webhookOptions(settings);
 const isDebugging = logger.isLevelEnabled('debug');
@@ -194,7 +194,8 @@ const consumers = await startConsumers(broker, {
   },
   onHung(queue, jobId) {
     // Whoever starts us again gets fresh connections; the job goes to another worker meanwhile.
-    logger.fatal({ queue, jobId }, 'a job hangs and cannot be ended from outside: exiting');
+    fail(new Error(`the job ${jobId} of ${queue} hangs and cannot be ended from outside`));
+    // A process that was stopping does not wait for it either.
     process.exit(1);
   },
 });
