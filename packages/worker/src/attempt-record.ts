@@ -1,22 +1,21 @@
 /** What is kept of one attempt. Used by `lane-drain.ts`. */
 import type { AttemptRecord } from '@sluice/database/lane-progress';
-import { outcomeOf, type HttpOutcome } from './http-outcome.ts';
+import type { HttpOutcome } from './http-outcome.ts';
 
-/** @param begun - of the attempt. @param verdict - what the lane's rules make of the answer. */
+/** @param judged - what the lane's rules make of the answer, and why it is no success. */
 export function recordOf(
   { sequence, attempt, startedAtMs }: Pick<AttemptRecord, 'sequence' | 'attempt' | 'startedAtMs'>,
   answer: HttpOutcome,
-  verdict: AttemptRecord['outcome'],
+  { outcome, failure }: Pick<AttemptRecord, 'outcome' | 'failure'>,
 ): AttemptRecord {
-  const result = outcomeOf(answer);
   return {
     sequence,
     attempt,
     startedAtMs,
     durationMs: answer.durationMs,
     status: answer.status,
-    outcome: verdict,
-    failure: result === 'delivered' ? null : result,
+    outcome,
+    failure,
     failureMessage: answer.outcome === 'failure' ? answer.message : null,
     responseHead: answer.head || null,
     responseBody: answer.body || null,

@@ -283,7 +283,11 @@ export class LaneDrain {
       // It went where the webhook no longer is: that says nothing about where it is now.
       if (endpoint !== this.#endpoint.url) this.#run.probeAtOnce(this.#deps.now());
     }
-    const ended = recordOf({ sequence, attempt, startedAtMs }, outcome, verdict);
+    const failure = result === 'delivered' ? null : result;
+    const ended = recordOf({ sequence, attempt, startedAtMs }, outcome, {
+      outcome: verdict,
+      failure,
+    });
     this.#lease.add(ended);
     tellAttempt(this.#deps.tail, this.#lane, delivery, ended);
   }
