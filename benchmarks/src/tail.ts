@@ -92,7 +92,7 @@ function dependenciesOf(contender: Contender): Dependencies {
   const newId = createIdGenerator(Date.now);
   const batcher = new Batcher({
     shardCount: 4,
-    commit: () => Promise.resolve(),
+    commit: () => Promise.resolve('broker'),
     newId,
     pendingSizeBytesMax: 2 ** 30,
     onCommitFailure: (error) => console.error(error),

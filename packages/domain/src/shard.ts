@@ -11,6 +11,7 @@
  * win, while a person whom a relationship meets first is made, whichever comes first.
  */
 import type { ObjectIdentifier, Operation, PersonIdentifier } from './operation.ts';
+import { unitAt } from './unit-at.ts';
 
 /**
  * The shard of a key: FNV-1a (32 bit) over the workspace's number and the key's UTF-16 units, low byte
@@ -22,7 +23,7 @@ export function shardOf(environmentId: number, key: string, shardCount: number):
     hash = Math.imul(hash ^ ((environmentId >>> shift) & 0xff), 0x01000193);
   }
   for (let index = 0; index < key.length; index++) {
-    const unit = key.charCodeAt(index);
+    const unit = unitAt(key, index);
     hash = Math.imul(hash ^ (unit & 0xff), 0x01000193);
     hash = Math.imul(hash ^ (unit >>> 8), 0x01000193);
   }

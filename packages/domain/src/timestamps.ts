@@ -10,6 +10,7 @@
  * `undefined`, never NaN: a wrong time must not cost the event.
  */
 import type { CallDraft } from './parse.ts';
+import { unitAt } from './unit-at.ts';
 
 const MILLISECONDS_FROM = 1e12;
 /** The last millisecond of the year 9999, the last that ISO 8601 and Postgres write with four digits. */
@@ -77,7 +78,7 @@ function warnMilliseconds(draft: CallDraft, field: string, value: number): void 
  */
 export function parseIsoMs(text: string, mustBeInstant: boolean): number | undefined {
   const { length } = text;
-  if (length < 10 || length > 35 || text.charCodeAt(4) !== 45 || text.charCodeAt(7) !== 45)
+  if (length < 10 || length > 35 || unitAt(text, 4) !== 45 || unitAt(text, 7) !== 45)
     return undefined;
   const century = twoDigits(text, 0);
   const yearOfCentury = twoDigits(text, 2);
@@ -89,24 +90,24 @@ export function parseIsoMs(text: string, mustBeInstant: boolean): number | undef
   const dayMs = daysSinceEpoch(year, month, day) * 86_400_000;
   if (length === 10) return mustBeInstant ? undefined : dayMs;
 
-  const separator = text.charCodeAt(10);
+  const separator = unitAt(text, 10);
   if (separator !== 84 && (mustBeInstant || separator !== 32)) return undefined;
   const hour = twoDigits(text, 11);
   const minute = twoDigits(text, 14);
-  if (text.charCodeAt(13) !== 58 || hour < 0 || hour > 23 || minute < 0 || minute > 59)
+  if (unitAt(text, 13) !== 58 || hour < 0 || hour > 23 || minute < 0 || minute > 59)
     return undefined;
   let at = 16;
   let second = 0;
   let milliseconds = 0;
-  if (text.charCodeAt(at) === 58) {
+  if (unitAt(text, at) === 58) {
     second = twoDigits(text, 17);
     if (second < 0 || second > 59) return undefined;
     at = 19;
-    if (text.charCodeAt(at) === 46) {
+    if (unitAt(text, at) === 46) {
       let scale = 100;
       const first = ++at;
       for (; at < length; at++) {
-        const digit = text.charCodeAt(at) - 48;
+        const digit = unitAt(text, at) - 48;
         if (digit < 0 || digit > 9) break;
         milliseconds += digit * scale;
         scale = scale === 100 ? 10 : scale === 10 ? 1 : 0;
@@ -116,19 +117,19 @@ export function parseIsoMs(text: string, mustBeInstant: boolean): number | undef
   }
   const localMs = dayMs + (hour * 60 + minute) * 60_000 + second * 1_000 + milliseconds;
   if (at === length) return mustBeInstant ? undefined : localMs;
-  if (text.charCodeAt(at) === 90) return at + 1 === length ? localMs : undefined;
+  if (unitAt(text, at) === 90) return at + 1 === length ? localMs : undefined;
   const offsetMinutes = readOffsetMinutes(text, at);
   return offsetMinutes === undefined ? undefined : localMs - offsetMinutes * 60_000;
 }
 
 /** `+02:00`, `+0200` or `+02` from `at` to the end. */
 function readOffsetMinutes(text: string, at: number): number | undefined {
-  const sign = text.charCodeAt(at) === 43 ? 1 : text.charCodeAt(at) === 45 ? -1 : 0;
+  const sign = unitAt(text, at) === 43 ? 1 : unitAt(text, at) === 45 ? -1 : 0;
   const hours = twoDigits(text, at + 1);
   if (sign === 0 || hours < 0 || hours > 23) return undefined;
   const rest = text.length - at;
   if (rest === 3) return sign * hours * 60;
-  const hasColon = text.charCodeAt(at + 3) === 58;
+  const hasColon = unitAt(text, at + 3) === 58;
   if (rest !== (hasColon ? 6 : 5)) return undefined;
   const minutes = twoDigits(text, at + (hasColon ? 4 : 3));
   return minutes < 0 || minutes > 59 ? undefined : sign * (hours * 60 + minutes);
@@ -136,8 +137,8 @@ function readOffsetMinutes(text: string, at: number): number | undefined {
 
 /** The number in two digits, or a negative one where they are not digits or not there. */
 function twoDigits(text: string, at: number): number {
-  const tens = text.charCodeAt(at) - 48;
-  const ones = text.charCodeAt(at + 1) - 48;
+  const tens = unitAt(text, at) - 48;
+  const ones = unitAt(text, at + 1) - 48;
   return tens >= 0 && tens <= 9 && ones >= 0 && ones <= 9 ? tens * 10 + ones : -1;
 }
 

@@ -18,7 +18,9 @@
  * Before: `accept.ts`. After: `commit-envelopes.ts`.
  */
 import type { Operation } from '@sluice/domain/operation';
+import { EnvelopeBuffers } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
+import type { CommittedTo } from './commit-envelopes.ts';
 import { CommitGroup, type CommitOutcome } from './commit-group.ts';
 
 export type { CommitOutcome } from './commit-group.ts';
@@ -36,7 +38,7 @@ export interface BatcherOptions {
     envelopes: readonly ShardEnvelope[],
     isAtomic: boolean,
     arrivedAtMs: number,
-  ) => Promise<void>;
+  ) => Promise<CommittedTo>;
   /** ULID. */
   readonly newId: () => string;
   /** Request bytes held in memory before `add` refuses. */
@@ -64,6 +66,7 @@ export class Batcher {
   readonly #options: BatcherOptions;
   /** The first one is the next flush, the last one takes what comes. */
   readonly #waiting: CommitGroup[] = [];
+  readonly #buffers = new EnvelopeBuffers();
   #open: CommitGroup | undefined;
   #pendingSizeBytes = 0;
   #unansweredCount = 0;
@@ -116,7 +119,7 @@ export class Batcher {
     const open = this.#open;
     if (open !== undefined && open.sizeBytes + sizeBytes <= FLUSH_SIZE_BYTES_MAX) return open;
     const { shardCount, newId, traceFlush } = this.#options;
-    const group = new CommitGroup(shardCount, newId, traceFlush !== undefined);
+    const group = new CommitGroup(shardCount, newId, this.#buffers, traceFlush !== undefined);
     this.#open = group;
     this.#waiting.push(group);
     return group;
@@ -155,7 +158,8 @@ export class Batcher {
     }));
     let outcome: CommitOutcome = 'committed';
     try {
-      await commit(envelopes, group.isAtomic, group.arrivedAtMs);
+      const committedTo = await commit(envelopes, group.isAtomic, group.arrivedAtMs);
+      if (committedTo === 'broker') group.release();
     } catch (error) {
       onCommitFailure(error, envelopes);
       outcome = 'unavailable';

@@ -50,6 +50,9 @@ const PROBE_DELAY_MS_MAX = 1_000;
 const STOP_DRAIN_MS_MAX = 5_000;
 const RETRY_AFTER_SECONDS_MAX = 60;
 
+/** `spill`: a copy is on disk, and the broker's client may still hold the bytes and send them. */
+export type CommittedTo = 'broker' | 'spill';
+
 export interface EnvelopeCommitterOptions {
   readonly producer: Pick<Producer, 'addEnvelopes' | 'durability' | 'isAtomicAcrossShards'>;
   readonly spill: Spill;
@@ -104,14 +107,14 @@ export class EnvelopeCommitter {
     envelopes: readonly ShardEnvelope[],
     isAtomic: boolean,
     arrivedAtMs: number,
-  ): Promise<void> {
+  ): Promise<CommittedTo> {
     const { producer, spill, now, deadlineMs, logger } = this.#options;
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
     if (!spill.isEmpty) {
       this.#keep(envelopes, isAtomic, 'the spill comes first');
       this.#startDraining();
-      return;
+      return 'spill';
     }
     const kept =
       isAtomic && !producer.isAtomicAcrossShards
@@ -123,6 +126,7 @@ export class EnvelopeCommitter {
       await within(waitMs, producer.addEnvelopes(envelopes, isAtomic));
       if (kept) spill.deleteOldest([kept]);
       this.#awaySinceMs = undefined;
+      return 'broker';
     } catch (error) {
       this.#isBrokerBack = false;
       if (this.#awaySinceMs === undefined) {
@@ -132,6 +136,7 @@ export class EnvelopeCommitter {
       this.#lastMovedAtMs = now();
       if (!kept) this.#keep(envelopes, isAtomic, error);
       this.#startDraining();
+      return 'spill';
     }
   }
 

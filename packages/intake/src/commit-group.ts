@@ -10,7 +10,7 @@
  */
 import type { Operation } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
-import { EnvelopeWriter } from '@sluice/platform/envelope-writer';
+import { EnvelopeWriter, type EnvelopeBuffers } from '@sluice/platform/envelope-writer';
 
 /** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
 export type CommitOutcome = 'committed' | 'unavailable';
@@ -33,6 +33,7 @@ export class CommitGroup {
   /** By shard: the one that takes what comes. */
   readonly #open: (EnvelopePart | undefined)[];
   readonly #newId: () => string;
+  readonly #buffers: EnvelopeBuffers;
   readonly #keepsOperations: boolean;
   readonly #shardCount: number;
   /** Of the requests. */
@@ -44,9 +45,15 @@ export class CommitGroup {
   isAtomic = false;
 
   /** @param keepsOperations - for traces, which know an operation by its identity. */
-  constructor(shardCount: number, newId: () => string, keepsOperations: boolean) {
+  constructor(
+    shardCount: number,
+    newId: () => string,
+    buffers: EnvelopeBuffers,
+    keepsOperations: boolean,
+  ) {
     this.#shardCount = shardCount;
     this.#newId = newId;
+    this.#buffers = buffers;
     this.#keepsOperations = keepsOperations;
     this.#open = Array.from({ length: shardCount });
   }
@@ -62,14 +69,43 @@ export class CommitGroup {
     this.operationCount += operations.length;
     const receivedAtMs = operations[0]?.receivedAtMs ?? Infinity;
     if (receivedAtMs < this.arrivedAtMs) this.arrivedAtMs = receivedAtMs;
-    let firstShard = -1;
-    for (const operation of operations) {
-      const shard = shardOf(operation.environmentId, shardKeyOf(operation), this.#shardCount);
-      if (firstShard < 0) firstShard = shard;
-      else if (shard !== firstShard) this.isAtomic = true;
+    const [only] = operations;
+    if (operations.length === 1 && only !== undefined) {
+      const part = this.#partFor(this.#shardOf(only));
+      part.writer.add(JSON.stringify(only));
+      if (this.#keepsOperations) part.operations.push(only);
+      return;
+    }
+    const byShard: Operation[][] = [];
+    for (const operation of operations) (byShard[this.#shardOf(operation)] ??= []).push(operation);
+    // In the order of the shards; `forEach` leaves out those that nothing is for.
+    let touchedCount = 0;
+    byShard.forEach((those, shard) => {
+      if (++touchedCount > 1) this.isAtomic = true;
+      this.#addMany(shard, those);
+    });
+  }
+
+  /** The broker has all of it: the buffers are free. */
+  release(): void {
+    for (const { writer } of this.parts) writer.release();
+  }
+
+  #shardOf(operation: Operation): number {
+    return shardOf(operation.environmentId, shardKeyOf(operation), this.#shardCount);
+  }
+
+  /** As one text: writing each by itself takes half as long again. */
+  #addMany(shard: number, operations: readonly Operation[]): void {
+    for (let from = 0; from < operations.length;) {
       const part = this.#partFor(shard);
-      part.writer.add(JSON.stringify(operation));
-      if (this.#keepsOperations) part.operations.push(operation);
+      const some = operations.slice(
+        from,
+        from + ENVELOPE_OPERATIONS_MAX - part.writer.operationCount,
+      );
+      part.writer.addAll(JSON.stringify(some), some.length);
+      if (this.#keepsOperations) part.operations.push(...some);
+      from += some.length;
     }
   }
 
@@ -78,7 +114,11 @@ export class CommitGroup {
     if (open !== undefined && open.writer.operationCount < ENVELOPE_OPERATIONS_MAX) return open;
     // One call may be cut between two envelopes.
     if (open !== undefined) this.isAtomic = true;
-    const part = { shard, writer: new EnvelopeWriter(this.#newId()), operations: [] };
+    const part = {
+      shard,
+      writer: new EnvelopeWriter(this.#newId(), this.#buffers),
+      operations: [],
+    };
     this.#open[shard] = part;
     this.parts.push(part);
     return part;

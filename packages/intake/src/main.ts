@@ -99,8 +99,9 @@ const batcher = new Batcher({
   shardCount: settings.SHARD_COUNT,
   commit: logger.isLevelEnabled('debug')
     ? async (envelopes, isAtomic, arrivedAtMs) => {
-        await committer.commit(envelopes, isAtomic, arrivedAtMs);
-        logger.debug({ envelopeIds: idsOf(envelopes) }, 'committed');
+        const committedTo = await committer.commit(envelopes, isAtomic, arrivedAtMs);
+        logger.debug({ envelopeIds: idsOf(envelopes), committedTo }, 'committed');
+        return committedTo;
       }
     : (envelopes, isAtomic, arrivedAtMs) => committer.commit(envelopes, isAtomic, arrivedAtMs),
   newId,

@@ -19,7 +19,7 @@ function createUnsubscribe(listWorkspacesOfDelivery: DeliveryLookup['listWorkspa
     shardCount: 1,
     commit: (envelopes) => {
       committed.push(...operationsIn(envelopes));
-      return Promise.resolve();
+      return Promise.resolve('broker');
     },
     newId: () => 'envelope',
     pendingSizeBytesMax: 1_000_000,

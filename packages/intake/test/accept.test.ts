@@ -37,7 +37,7 @@ function createIntake(
     commit: (envelopes) => {
       if (options.isBrokerAway) return Promise.reject(new Error('away'));
       committed.push(...operationsIn(envelopes));
-      return Promise.resolve();
+      return Promise.resolve('broker');
     },
     newId: () => `envelope-${id++}`,
     pendingSizeBytesMax: options.pendingSizeBytesMax ?? 1_000_000,

@@ -1,9 +1,10 @@
 import type { Envelope, TrackEvent } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
-import { envelopeText } from '@sluice/platform/envelope-writer';
+import { envelopeText, type WrittenEnvelope } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import { describe, expect, test } from 'vitest';
 import { Batcher, type BatcherOptions, type CommitOutcome } from '../src/batcher.ts';
+import type { CommittedTo } from '../src/commit-envelopes.ts';
 import { operationsIn } from './operations-in.ts';
 
 function event(person: string, eventId: string, receivedAtMs = 1): TrackEvent {
@@ -25,16 +26,18 @@ function createBroker() {
   const flushes: {
     envelopes: readonly ShardEnvelope[];
     arrivedAtMs: number;
-    confirm: () => void;
+    confirm: (committedTo?: CommittedTo) => void;
     fail: () => void;
   }[] = [];
   const arrivals: (() => void)[] = [];
   return {
     flushes,
     commit: (envelopes: readonly ShardEnvelope[], _isAtomic: boolean, arrivedAtMs: number) =>
-      new Promise<void>((resolve, reject) => {
+      new Promise<CommittedTo>((resolve, reject) => {
+        // What is in the spill is not overwritten, so that the tests can look at it later.
+        const confirm = (committedTo: CommittedTo = 'spill') => resolve(committedTo);
         const fail = () => reject(new Error('away'));
-        flushes.push({ envelopes, arrivedAtMs, confirm: resolve, fail });
+        flushes.push({ envelopes, arrivedAtMs, confirm, fail });
         arrivals.shift()?.();
       }),
     arrival: () => new Promise<void>((resolve) => arrivals.push(resolve)),
@@ -45,7 +48,7 @@ function createBatcher(overrides: Partial<BatcherOptions>): Batcher {
   let id = 0;
   return new Batcher({
     shardCount: 4,
-    commit: () => Promise.resolve(),
+    commit: () => Promise.resolve('spill'),
     newId: () => `envelope-${id++}`,
     pendingSizeBytesMax: 1_000_000,
     onCommitFailure: () => undefined,
@@ -127,7 +130,7 @@ describe('group commit', () => {
     const batcher = createBatcher({
       commit: (_, isAtomic) => {
         flushes.push(isAtomic);
-        return Promise.resolve();
+        return Promise.resolve('spill');
       },
     });
     for (let n = 0; n < 20; n++)
@@ -147,7 +150,7 @@ describe('group commit', () => {
     const batcher = createBatcher({
       commit: (envelopes) => {
         committed.push(...envelopes);
-        return Promise.resolve();
+        return Promise.resolve('spill');
       },
     });
     batcher.add(
@@ -198,7 +201,7 @@ describe('group commit', () => {
     const batcher = createBatcher({
       commit: (envelopes) => {
         committed.push(...envelopes);
-        return Promise.resolve();
+        return Promise.resolve('spill');
       },
       traceFlush: (drafts) => {
         const found = drafts.filter(({ operations }) => operations.includes(traced));
@@ -223,7 +226,7 @@ describe('group commit', () => {
     let commitCount = 0;
     const batcher = createBatcher({
       commit: () =>
-        commitCount++ === 0 ? Promise.reject(new Error('no room')) : Promise.resolve(),
+        commitCount++ === 0 ? Promise.reject(new Error('no room')) : Promise.resolve('broker'),
     });
     batcher.add([event('a', '1')], 10, (outcome) => answers.push(outcome));
     await batcher.drain();
@@ -258,5 +261,52 @@ describe('group commit', () => {
     });
     await batcher.drain();
     expect(answers).toEqual(['first', 'second']);
+  });
+
+  test('what the broker has makes room for the next envelope; what is only in the spill is never overwritten', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit });
+    const flushOf = async (eventId: string, committedTo: CommittedTo) => {
+      const arrival = broker.arrival();
+      batcher.add([event('a', eventId)], 10, () => undefined);
+      await arrival;
+      const [{ envelope } = expect.unreachable()] = broker.flushes.at(-1)?.envelopes ?? [];
+      broker.flushes.at(-1)?.confirm(committedTo);
+      await batcher.drain();
+      return (envelope as WrittenEnvelope).bytes;
+    };
+    const spilled = await flushOf('spilled', 'spill');
+    const first = await flushOf('first', 'broker');
+    const second = await flushOf('second', 'broker');
+    await flushOf('third', 'broker');
+    expect(second.buffer).toBe(first.buffer);
+    expect(first.buffer).not.toBe(spilled.buffer);
+    expect(spilled.toString()).toContain('"eventId":"spilled"');
+  });
+
+  test('what one call brought keeps its order on each shard, among calls before and after it', async () => {
+    const committed: ShardEnvelope[] = [];
+    const batcher = createBatcher({
+      commit: (envelopes) => {
+        committed.push(...envelopes);
+        return Promise.resolve('spill');
+      },
+    });
+    const people = ['a', 'b', 'c', 'd', 'e'];
+    let n = 0;
+    const some = (count: number) =>
+      Array.from({ length: count }, () => event(people[n % people.length]!, String(n++)));
+    for (const count of [1, 7, 1, 1_200, 1, 1_999, 2])
+      batcher.add(some(count), 10, () => undefined);
+    await batcher.drain();
+    for (let shard = 0; shard < 4; shard++) {
+      const ids = eventIds(committed.filter((envelope) => envelope.shard === shard)).map(Number);
+      const expected = Array.from({ length: n }, (_, index) => index).filter(
+        (index) => shardOf(1, people[index % people.length]!, 4) === shard,
+      );
+      expect(ids).toEqual(expected);
+    }
+    for (const envelope of committed)
+      expect(operationsIn([envelope]).length).toBeLessThanOrEqual(1_000);
   });
 });

@@ -2,10 +2,12 @@
 import type { Envelope } from '@sluice/domain/operation';
 import { identify, track } from '@sluice/domain/testing';
 import { expect, test } from 'vitest';
-import { envelopeText, EnvelopeWriter } from '../src/envelope-writer.ts';
+import { EnvelopeBuffers, envelopeText, EnvelopeWriter } from '../src/envelope-writer.ts';
+
+const buffers = new EnvelopeBuffers();
 
 function written(operations: Envelope['operations'], traceparent?: string): unknown {
-  const writer = new EnvelopeWriter('envelope-"1"');
+  const writer = new EnvelopeWriter('envelope-"1"', buffers);
   for (const operation of operations) writer.add(JSON.stringify(operation));
   expect(writer.operationCount).toBe(operations.length);
   return JSON.parse(envelopeText(writer.finish(traceparent)));
@@ -40,4 +42,38 @@ test('a thousand operations are kept, whatever they are', () => {
 test('an envelope that nobody has written yet reads the same', () => {
   const envelope = { id: 'e', operations: [track('id:a', 'Paid')] };
   expect(JSON.parse(envelopeText(envelope))).toEqual(envelope);
+});
+
+test('arrays and single operations follow one another, whatever the size', () => {
+  const operations = Array.from({ length: 300 }, (_, n) => track(`id:${n}`, 'ü'.repeat(n)));
+  const writer = new EnvelopeWriter('e', buffers);
+  writer.addAll(JSON.stringify(operations.slice(0, 40)), 40);
+  writer.add(JSON.stringify(operations[40]));
+  writer.add(JSON.stringify(operations[41]));
+  writer.addAll(JSON.stringify(operations.slice(42, 43)), 1);
+  writer.addAll(JSON.stringify(operations.slice(43)), 257);
+  expect(writer.operationCount).toBe(300);
+  expect(JSON.parse(envelopeText(writer.finish()))).toEqual({ id: 'e', operations });
+});
+
+test('a buffer that was given back is the next envelope’s, and what it held before is not seen', () => {
+  const own = new EnvelopeBuffers();
+  const long = new EnvelopeWriter('long', own);
+  long.add(JSON.stringify(track('id:a', 'x'.repeat(100_000))));
+  const { bytes } = long.finish();
+  long.release();
+  const short = new EnvelopeWriter('short', own);
+  const paid = track('id:b', 'Paid');
+  short.add(JSON.stringify(paid));
+  const second = short.finish();
+  expect(second.bytes.buffer).toBe(bytes.buffer);
+  expect(JSON.parse(envelopeText(second))).toEqual({ id: 'short', operations: [paid] });
+});
+
+test('no more than 8 MB of buffers are kept', () => {
+  const own = new EnvelopeBuffers();
+  const given = Array.from({ length: 5 }, () => Buffer.alloc(2 * 1_048_576));
+  for (const buffer of given) own.giveBack(buffer);
+  const taken = Array.from({ length: 5 }, () => own.take());
+  expect(given.filter((buffer) => taken.includes(buffer))).toHaveLength(4);
 });

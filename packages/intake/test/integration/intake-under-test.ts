@@ -71,7 +71,10 @@ export async function startIntakeUnderTest(
   keys.replace(await listWorkspaceKeys(database));
   const batcher = new Batcher({
     shardCount: broker.shardCount,
-    commit: (envelopes, isAtomic) => producer.addEnvelopes(envelopes, isAtomic),
+    commit: async (envelopes, isAtomic) => {
+      await producer.addEnvelopes(envelopes, isAtomic);
+      return 'broker';
+    },
     newId,
     pendingSizeBytesMax: 64 * 1_048_576,
     onCommitFailure: () => undefined,

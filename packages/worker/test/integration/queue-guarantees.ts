@@ -5,7 +5,7 @@
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operation';
 import { track } from '@sluice/domain/testing';
-import { EnvelopeWriter } from '@sluice/platform/envelope-writer';
+import { EnvelopeBuffers, EnvelopeWriter } from '@sluice/platform/envelope-writer';
 import { createLogger } from '@sluice/platform/logger';
 import {
   openProducer,
@@ -174,7 +174,7 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
       track(null, '"\\u2028\\\\😀', { data: { a: [1] } }),
     ];
     const written = (id: string, shard: number) => {
-      const writer = new EnvelopeWriter(id);
+      const writer = new EnvelopeWriter(id, new EnvelopeBuffers());
       for (const operation of operations) writer.add(JSON.stringify(operation));
       return { shard, envelope: writer.finish('00-a-b-01') };
     };
