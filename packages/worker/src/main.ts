@@ -8,6 +8,7 @@ import { joinInstallation } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { countParkedOperations } from '@sluice/database/parked-operations';
+import { AppError } from '@sluice/domain/errors';
 import { beginProcess } from '@sluice/platform/begin-process';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
@@ -194,7 +195,12 @@ const consumers = await startConsumers(broker, {
   },
   onHung(queue, jobId) {
     // Whoever starts us again gets fresh connections; the job goes to another worker meanwhile.
-    fail(new Error(`the job ${jobId} of ${queue} hangs and cannot be ended from outside`));
+    fail(
+      new AppError(
+        'JOB_HUNG',
+        `a try of the job ${jobId} of ${queue} has not ended within ${settings.WORKER_HUNG_AFTER_MS} ms (WORKER_HUNG_AFTER_MS) and cannot be ended from outside: this worker ends, and another one takes the job up. Start it again; where that repeats itself, look at what Postgres waits for: infra/runbooks/events-are-not-processed.md`,
+      ),
+    );
     // A process that was stopping does not wait for it either.
     process.exit(1);
   },
