@@ -14,6 +14,7 @@ import { benchGrowth } from './growth.ts';
 import { benchIdle } from './idle.ts';
 import { benchImports } from './imports.ts';
 import { benchIntake } from './intake.ts';
+import { benchIntakeSteps } from './intake-steps.ts';
 import { benchMemory } from './memory.ts';
 import { benchProcess } from './process.ts';
 import type { Report } from './report.ts';
@@ -39,6 +40,13 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     bars: { 'ours/floor': { atLeast: 0.65 }, 'ours/fastify-bullmq': { atLeast: 5 } },
     short: ['--rounds', '2', '--seconds', '3'],
     run: benchIntake,
+  },
+  'intake-steps': {
+    about: 'what each step of a call costs: the floor with one after the other added, and ours',
+    bars: {},
+    short: ['--rounds', '2', '--seconds', '2'],
+    isApart: true,
+    run: benchIntakeSteps,
   },
   batch: {
     about: 'batches of 100 events against the same events one a request, and against JSON.parse',

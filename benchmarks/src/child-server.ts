@@ -87,8 +87,8 @@ export async function startChildServer({
 
 /** For services that keep secrets: nobody's. */
 const BENCH_SEALING_KEYS = `bench:${Buffer.alloc(32, 7).toString('base64')}`;
-/** Small young generations: intake's objects die with their call, and memory is part of the bar. */
-export const INTAKE_ARGUMENTS = ['--max-semi-space-size=8'];
+/** As `infra/Dockerfile` has it: memory is part of the bar. */
+export const INTAKE_ARGUMENTS = ['--min-semi-space-size=16', '--max-semi-space-size=16'];
 
 function startProcess(
   file: string,

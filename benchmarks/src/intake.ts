@@ -11,41 +11,23 @@
  * machine's cores, the load generator too, as it does for whoever tries it out.
  */
 import { randomUUID } from 'node:crypto';
-import { cpus } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Redis } from 'ioredis';
 import {
   cpuSecondsOf,
   INTAKE_ARGUMENTS,
-  pinToCore,
   startChildServer,
   type ChildServer,
 } from './child-server.ts';
-import {
-  isWrkInstalled,
-  loadWithAutocannon,
-  loadWithWrk,
-  type Load,
-  type LoadResult,
-} from './load.ts';
+import { bodies, pinApart, trackLoad } from './intake-load.ts';
+import { isWrkInstalled, loadWithAutocannon, loadWithWrk, type LoadResult } from './load.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
 const SHARD_COUNT = 4;
 const CONTENDERS = ['floor', 'ours', 'fastify-bullmq'] as const;
 type Contender = (typeof CONTENDERS)[number];
-
-/** A typical track call, 223 bytes, of 64 people. */
-const bodies = Array.from({ length: 64 }, (_, person) =>
-  JSON.stringify({
-    userId: `user-${person}`,
-    event: 'Order Placed',
-    properties: { plan: 'pro', amount: 42.5, currency: 'EUR', items: ['sku-1', 'sku-2'] },
-    timestamp: '2026-11-20T10:00:00.123Z',
-    context: { library: { name: 'bench', version: '1.0.0' } },
-  }),
-);
 
 export async function benchIntake(arguments_: string[]): Promise<Report> {
   const { values } = parseArgs({
@@ -91,27 +73,9 @@ export async function benchIntake(arguments_: string[]): Promise<Report> {
         REDIS_URL: redisServer.url,
       }),
     };
-    // One core for the server under test, the other for what it stands between: all contenders alike.
-    const isPinned = processCount === 1 && cpus().length === 2;
-    if (isPinned) {
-      for (const contender of CONTENDERS) {
-        for (const pid of servers[contender].pids) await pinToCore(pid, 0);
-      }
-      await pinToCore(redisServer.pid, 1);
-      // The load generators inherit it.
-      await pinToCore(process.pid, 1);
-    }
-    const loadOn = (contender: Contender, seconds: number): Load => ({
-      url: `${servers[contender].url}/v1/track`,
-      method: 'POST',
-      headers: {
-        'Content-Type': 'application/json',
-        Authorization: `Basic ${Buffer.from('demo_write_key:').toString('base64')}`,
-      },
-      bodies,
-      connections: Number(values.connections),
-      durationSeconds: seconds,
-    });
+    const isPinned = processCount === 1 && (await pinApart(world, Object.values(servers)));
+    const loadOn = (contender: Contender, seconds: number) =>
+      trackLoad(servers[contender].url, Number(values.connections), seconds);
 
     await checkCorrectness(servers.ours.url, redis);
     for (const contender of CONTENDERS) await loadWithWrk(loadOn(contender, 4));
