@@ -2,7 +2,8 @@
  * Credentials of an account: what intake, the app API and this API are called with. Listed, made,
  * rotated, revoked; a secret is in the answer that made it and nowhere else.
  *
- * Nobody gives more than they have: a token's scopes can only be among those of the token that makes it.
+ * Nobody gives more than they have: a token's scopes can only be among those of the token that makes it, or
+ * that gives it a new secret, which is to have it.
  */
 import type { Account } from '@sluice/database/accounts';
 import {
@@ -25,6 +26,7 @@ import {
   madeResponse,
   newCredentialInput,
 } from './api-credential-fields.ts';
+import { integerInQuery } from './audit-log-filters.ts';
 import { sendProblem } from './error-handling.ts';
 import {
   badBody,
@@ -36,7 +38,7 @@ import {
   missing,
   unprocessable,
 } from './fields.ts';
-import { notFound, validationFailed } from './problem.ts';
+import { notFound, type Problem, validationFailed } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
 export interface CredentialDependencies {
@@ -74,6 +76,7 @@ export interface CredentialDependencies {
 const PATH = '/v1/accounts/:account_id/api_credentials';
 /** As the field's site ids and Track keys are: 20 characters, 119 bits. */
 const TRACK_KEY_LENGTH = 20;
+
 export function registerCredentials(scope: ApiServer, dependencies: CredentialDependencies): void {
   registerReads(scope, dependencies);
   registerCreate(scope, dependencies);
@@ -93,13 +96,9 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
         description: 'By id, also revoked ones.',
         params: z.object({ account_id: idInPath }),
         querystring: z.object({
-          environment_id: z
-            .string()
-            .regex(/^-?\d{1,10}$/, 'must be an integer')
-            .transform(Number)
-            .pipe(z.int().min(1).max(INTEGER_MAX))
+          environment_id: integerInQuery(1, INTEGER_MAX)
             .optional()
-            .meta({ type: 'integer', format: 'int32', description: 'Of this workspace only.' }),
+            .meta({ description: 'Of this workspace only.' }),
         }),
         response: {
           200: z
@@ -167,13 +166,8 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
       const given = request.body;
       const kind = KINDS[given.type];
       const nowMs = dependencies.now();
-      const beyond = (given.scopes ?? []).filter((each) => !caller.scopes.includes(each));
-      if (beyond.length > 0) {
-        return sendProblem(request, reply, {
-          code: 'forbidden',
-          message: `a token with the scopes ${beyond.join(', ')} can only be made with one that has them`,
-        });
-      }
+      const beyond = refuseBeyond(caller.scopes, given.scopes ?? [], 'made');
+      if (beyond) return sendProblem(request, reply, beyond);
       if (given.expires_at !== undefined && Date.parse(given.expires_at) <= nowMs) {
         return sendProblem(request, reply, refusedField('expires_at', 'must be in the future'));
       }
@@ -214,15 +208,18 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
       schema: {
         tags: ['credentials'],
         summary: 'Give a credential a new secret',
-        description: 'The old one ends within a second; everything else stays, a site id too.',
+        description:
+          'The old one ends within a second; everything else stays, a site id too. Of a token with scopes only with one that has them.',
         params,
         response: { 200: madeResponse, ...conflicting, ...readFailures },
       },
     },
     async (request, reply) => {
-      const { accountId } = accountCallerOf(request);
+      const { accountId, scopes } = accountCallerOf(request);
       const found = await dependencies.findCredential(accountId, request.params.id);
       if (!found) return sendProblem(request, reply, notFound('credential'));
+      const beyond = refuseBeyond(scopes, found.scopes, 'rotated');
+      if (beyond) return sendProblem(request, reply, beyond);
       const secret = await makeSecret(dependencies, accountId, found.kind);
       const outcome = await dependencies.rotateCredential(
         accountId,
@@ -265,6 +262,20 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
       return reply.send({ api_credential: credentialToWire(row) });
     },
   );
+}
+
+/** Why a caller with these scopes must not come to hold a secret with those; undefined where it may. */
+function refuseBeyond(
+  own: readonly string[],
+  wanted: readonly string[],
+  done: 'made' | 'rotated',
+): Problem | undefined {
+  const beyond = wanted.filter((each) => !own.includes(each));
+  if (beyond.length === 0) return undefined;
+  return {
+    code: 'forbidden',
+    message: `a token with the scopes ${beyond.join(', ')} can only be ${done} with one that has them`,
+  };
 }
 
 const madeToWire = (made: MadeCredential) => ({

@@ -6,7 +6,7 @@
  *
  * A change is named by the fact it comes of (`transaction_key`): the same fact changes nothing twice.
  * Index of every statement: the primary keys, which begin with the account; `credit_grants_live` for
- * reading the grants that may still change.
+ * reading the grants that may still change; `credit_refunds`.
  */
 import {
   expireCredits,
@@ -112,8 +112,8 @@ export async function refundCredits(
   const { rows } = await sql<{ key: string }>`
     select transaction_key as key from credit_transactions
      where account_id = ${account.accountId} and kind = ${account.kind} and reason = 'refund'
-       and transaction_key >= ${`${refund.debitKey}:refund:`}
-       and transaction_key < ${`${refund.debitKey}:refund;`}`.execute(transaction);
+       and transaction_key collate "C" >= ${`${refund.debitKey}:refund:`}
+       and transaction_key collate "C" < ${`${refund.debitKey}:refund;`}`.execute(transaction);
   const refunds = await listMoves(
     transaction,
     account,

@@ -32,6 +32,7 @@ import { schemaRequirements } from './migrations/0024_schema_requirements.ts';
 import { envelopeTraces } from './migrations/0025_envelope_traces.ts';
 import { importAndReplayTraces } from './migrations/0026_import_and_replay_traces.ts';
 import { peopleCounts } from './migrations/0027_people_counts.ts';
+import { creditRefunds } from './migrations/0028_credit_refunds.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -74,6 +75,7 @@ export const MIGRATIONS: SchemaSteps = {
   '0025_envelope_traces': envelopeTraces,
   '0026_import_and_replay_traces': importAndReplayTraces,
   '0027_people_counts': peopleCounts,
+  '0028_credit_refunds': creditRefunds,
 };
 
 /**

@@ -160,6 +160,33 @@ describe('rotating and revoking', () => {
     expect((await call('GET', account, { key: rotated.json().secret })).statusCode).toBe(200);
   });
 
+  test('a token does not come by scopes that it lacks by rotating one that has them', async () => {
+    const scoped = (
+      await create({ name: 'a', type: 'service_account', scopes: ['usage:write'] })
+    ).json();
+    const admin = (
+      await create({ name: 'b', type: 'service_account', role: 'account_admin' })
+    ).json();
+    const rotate = `${path}/${scoped.api_credential.id}/rotate`;
+    const refused = await call('POST', rotate, { key: admin.secret });
+    expect(expectProblem(refused, 403, 'forbidden').message).toContain('usage:write');
+    const account = `/v1/accounts/${api.a.accountId}`;
+    expect((await call('GET', account, { key: scoped.secret })).statusCode).toBe(200);
+    // Nor by an access token that was narrowed.
+    const scopes = ['usage:write', 'partners:write'];
+    await insertToken(api.database, api.a.accountId, 'sa_live_of_both', { scopes });
+    const narrowed = await call('POST', '/v1/service_accounts/oauth/token', {
+      body: {
+        grant_type: 'client_credentials',
+        client_secret: 'sa_live_of_both',
+        scope: 'partners:write',
+      },
+    });
+    const key = narrowed.json().access_token;
+    expectProblem(await call('POST', rotate, { key }), 403, 'forbidden');
+    expect((await call('POST', rotate)).statusCode).toBe(200);
+  });
+
   test('a Track key keeps its site id', async () => {
     const given = { name: 'a', type: 'tracking', environment_id: api.a.environmentId };
     const made = (await create(given)).json().api_credential;

@@ -100,6 +100,22 @@ test('I10: a debit is refunded up to what it took, once a fact, to the grants it
   await expectLedgerToAgree();
 });
 
+test('I10: nor more where the database orders texts as a language does', async () => {
+  // There `;` comes before `:`. It is how most servers are set up.
+  await sql`
+    alter table credit_transactions alter column transaction_key type text collate "en-x-icu"`.execute(
+    database,
+  );
+  await grant({ amount: 8, key: 'a' });
+  await debit(8, 'preview:1');
+  expect(await refund(8, 'preview:1', 'preview:1:refund:1')).toEqual({ outcome: 'refunded' });
+  expect(await refund(1, 'preview:1', 'preview:1:refund:2')).toEqual({
+    outcome: 'too-much',
+    left: 0,
+  });
+  await expectLedgerToAgree();
+});
+
 test('I9: what ends is written down once, and never what was bought', async () => {
   await grant({ amount: 5, key: 'month', pool: 'monthly_allowance', expiresAtMs: NOW_MS });
   await grant({ amount: 7, key: 'bought' });
