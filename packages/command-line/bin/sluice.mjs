@@ -2,6 +2,7 @@
 // Plain JavaScript for whatever Node the machine has: starts the real program on the pinned one.
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 
 const pinned = fileURLToPath(new URL('../../../node_modules/node/bin/node', import.meta.url));
@@ -13,4 +14,6 @@ const child = spawn(
 );
 // The program says its last before the shell has the terminal again. Ctrl-C may reach it from there as well.
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => child.kill(signal));
-child.once('close', (status, signal) => process.exit(status ?? (signal === 'SIGINT' ? 130 : 1)));
+child.once('close', (status, signal) =>
+  process.exit(status ?? (signal ? 128 + constants.signals[signal] : 1)),
+);

@@ -1,6 +1,7 @@
 /** The process of one `sluice` command. Before: `bin/sluice.mjs`. */
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '@sluice/domain/errors';
 import { createProgram } from './program.ts';
@@ -11,13 +12,20 @@ const SAME_WISH_MS = 500;
 
 const stopping = new AbortController();
 let stoppingSinceMs: number | undefined;
-process.on('SIGINT', () => {
-  stopping.abort();
-  stoppingSinceMs ??= performance.now();
-  if (performance.now() - stoppingSinceMs > SAME_WISH_MS) process.exit(130);
-});
+/** The script that is under way; who ends us ends it, and we follow it. */
+let script: ChildProcess | undefined;
+for (const signal of ['SIGINT', 'SIGTERM'] as const)
+  process.on(signal, () => {
+    stopping.abort();
+    script?.kill(signal);
+    stoppingSinceMs ??= performance.now();
+    if (performance.now() - stoppingSinceMs > SAME_WISH_MS) process.exit(endedBy(signal));
+  });
 // Who reads our output may have enough of it (`sluice tail | head`).
 process.stdout.on('error', () => process.exit(0));
+
+/** The exit code that a shell gives to what a signal ended. */
+const endedBy = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
 function createTerminal(isJson: boolean): Terminal {
   let isInPlace = false;
@@ -42,10 +50,10 @@ const program = createProgram({
   runId: randomUUID,
   runScript: (name, words = []) =>
     new Promise((resolve, reject) => {
-      const script = fileURLToPath(new URL(`../../../scripts/${name}.ts`, import.meta.url));
-      spawn(process.execPath, [...process.execArgv, script, ...words], { stdio: 'inherit' })
+      const file = fileURLToPath(new URL(`../../../scripts/${name}.ts`, import.meta.url));
+      script = spawn(process.execPath, [...process.execArgv, file, ...words], { stdio: 'inherit' })
         .once('error', reject)
-        .once('exit', (code) => resolve(code ?? 1));
+        .once('exit', (code, signal) => resolve(code ?? (signal ? endedBy(signal) : 1)));
     }),
   setExitCode: (code) => void (process.exitCode = code),
 });

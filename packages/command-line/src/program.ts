@@ -21,7 +21,7 @@ const ACCOUNT_TOKEN_ADVICE =
 
 export interface ProgramDependencies {
   readonly terminal: (isJson: boolean) => Terminal;
-  /** Aborted by Ctrl-C. */
+  /** Aborted by Ctrl-C, and by SIGTERM. */
   readonly signal: AbortSignal;
   readonly runId: () => string;
   /** Runs a script of the checkout with the pinned Node and this environment; resolves with its exit code. */

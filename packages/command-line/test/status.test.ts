@@ -1,5 +1,9 @@
-import { expect, test } from 'vitest';
-import { parseMetrics } from '../src/status.ts';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { parseMetrics, readStatus, writeStatus } from '../src/status.ts';
+import { collectingTerminal } from './collecting-terminal.ts';
 
 test('metrics of ours are read, those with labels summed', () => {
   const page = [
@@ -14,3 +18,31 @@ test('metrics of ours are read, those with labels summed', () => {
     sluice_worker_attempts_total: 7,
   });
 });
+
+test('of a whole fleet the spills are added up, for each intake has its own; all else is the largest that anybody says', async () => {
+  const urls = await Promise.all(
+    [
+      'sluice_intake_spill_envelopes{service="intake"} 2\nsluice_queued_envelopes 7\n',
+      'sluice_intake_spill_envelopes{service="intake"} 3\nsluice_queued_envelopes 9\n',
+      'sluice_failing_lanes 1\n',
+    ].map(serveMetrics),
+  );
+  const terminal = { ...collectingTerminal(), isJson: false };
+  expect(writeStatus(terminal, await readStatus(urls))).toBe(true);
+  expect(terminal.lines.slice(urls.length + 1)).toEqual([
+    'what           value  meaning',
+    'queued         9      envelopes wait or run',
+    'failing lanes  1      webhooks fail and hold back',
+    'spill          5      envelopes wait on the disks of intakes',
+  ]);
+});
+
+/** A process that is ready and says so much. */
+async function serveMetrics(page: string): Promise<string> {
+  const server = createServer(({ url }, response) =>
+    response.end(url === '/metrics' ? page : '{"ready":true}'),
+  ).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}

@@ -1,0 +1,164 @@
+/** How the operator's programs that need no service end: by themselves, and by a signal to the first of them. */
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { createHmac } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import type { Database } from '@sluice/database/connection';
+import { insertParkedOperation, countParkedOperations } from '@sluice/database/parked-operations';
+import { seedDemoWorkspace, DEMO } from '@sluice/database/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing';
+import { track } from '@sluice/domain/testing';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { sql } from 'kysely';
+import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { WAIT } from './fleet-under-test.ts';
+
+const pathOf = (path: string) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
+const SLUICE = pathOf('packages/command-line/bin/sluice.mjs');
+const PARKED = pathOf('scripts/parked.ts');
+
+interface Program {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly output: string;
+  readonly errors: string;
+  /** Its exit code, once everybody who holds its output has ended: its children and theirs too. */
+  readonly ended: Promise<number | null>;
+}
+
+let database: Database;
+let environment: Record<string, string | undefined>;
+const groups: number[] = [];
+
+beforeAll(async () => {
+  const made = await createTestDatabase();
+  ({ database } = made);
+  await seedDemoWorkspace(database);
+  environment = {
+    PATH: process.env['PATH'],
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+    DATABASE_URL: made.url,
+    REDIS_URL: testRedisUrl(),
+    QUEUE_PREFIX: uniquePrefix(),
+    SHARD_COUNT: '4',
+  };
+});
+afterEach(() => {
+  for (const group of groups.splice(0))
+    try {
+      process.kill(-group, 'SIGKILL');
+    } catch {
+      // All of it has ended.
+    }
+});
+
+/** In a process group of its own, so that no signal reaches its children but from it. */
+function run(file: string, ...words: string[]): Program {
+  const child = spawn(process.execPath, [file, ...words], { env: environment, detached: true });
+  groups.push(child.pid as number);
+  const program = {
+    child,
+    output: '',
+    errors: '',
+    ended: new Promise<number | null>((resolve) => child.once('close', resolve)),
+  };
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (program.output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (program.errors += text));
+  return program;
+}
+
+test.each([
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)(
+  '%s to `npx sluice` alone ends the script that it has started, and is told as shells tell it',
+  async (signal, exitCode) => {
+    await database.transaction().execute(async (transaction) => {
+      // The script waits for it, so that it is there to be ended.
+      await sql`lock table runs in access exclusive mode`.execute(transaction);
+      const program = run(SLUICE, 'purchases', 'list');
+      await vi.waitFor(async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity
+           where datname = current_database() and application_name = 'sluice-purchases'
+             and wait_event_type = 'Lock'`.execute(database);
+        expect(rows).toHaveLength(1);
+      }, WAIT);
+      program.child.kill(signal);
+      expect(await program.ended).toBe(exitCode);
+    });
+  },
+);
+
+test('listen refuses a signature by another secret and an old one, prints a genuine delivery, and ends by SIGTERM', async () => {
+  const program = run(SLUICE, '--json', 'listen', '--port', '0', '--secret', 'the secret');
+  const url = await vi.waitFor(() => {
+    const [, found] = /listening on (\S+);/.exec(program.errors) ?? [];
+    expect(found, program.errors).toBeDefined();
+    return found as string;
+  }, WAIT);
+  const body = '{"event_id":"E1"}';
+  const nowSeconds = Math.floor(Date.now() / 1_000);
+  const deliver = async (secret: string, timestamp: number): Promise<number> => {
+    const signature = createHmac('sha256', secret).update(`v0:${timestamp}:${body}`).digest('hex');
+    const answer = await fetch(url, {
+      method: 'POST',
+      headers: { 'x-svc-timestamp': String(timestamp), 'x-svc-signature': signature },
+      body,
+    });
+    return answer.status;
+  };
+  expect(await deliver('another one', nowSeconds)).toBe(401);
+  expect(await deliver('the secret', nowSeconds - 360)).toBe(401);
+  expect(await deliver('the secret', nowSeconds)).toBe(200);
+  program.child.kill('SIGTERM');
+  expect(await program.ended).toBe(0);
+  const lines = program.output.trimEnd().split('\n');
+  expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual([
+    { signature: 'wrong_signature', status: 401, body: { event_id: 'E1' } },
+    { signature: 'too_old', status: 401, body: { event_id: 'E1' } },
+    { signature: 'genuine', status: 200, body: { event_id: 'E1' } },
+  ]);
+});
+
+test('parked lists what is parked, queues it again once, and ends each time with what it did', async () => {
+  const operation = { ...track('id:1', 'bought'), environmentId: DEMO.environmentId };
+  const parked = {
+    environmentId: DEMO.environmentId,
+    parkedId: '01JZZZZZZZZZZZZZZZZZZZZZZZ',
+    envelopeId: 'envelope-a',
+    operation: JSON.stringify(operation),
+    error: 'TypeError: of ours',
+  };
+  await insertParkedOperation(database, parked);
+
+  const listed = run(PARKED, 'list');
+  expect(await listed.ended, listed.errors).toBe(0);
+  expect(JSON.parse(listed.output)).toEqual(parked);
+
+  const queued = run(PARKED, 'retry');
+  expect(await queued.ended, queued.errors).toBe(0);
+  expect(queued.output).toBe('queued again: 1\n');
+  expect(await countParkedOperations(database, 10)).toBe(0);
+
+  const again = run(PARKED, 'retry');
+  expect(await again.ended, again.errors).toBe(0);
+  expect(again.output).toBe('queued again: 0\n');
+
+  const wrong = run(PARKED, 'forget');
+  expect(await wrong.ended).toBe(2);
+  expect(wrong.errors).toMatch(/^usage: npm run parked -- list\|retry/);
+});
+
+test('parked ends with 1 and the reason where the broker is away, and forgets nothing', async () => {
+  await insertParkedOperation(database, {
+    environmentId: DEMO.environmentId,
+    parkedId: '01JZZZZZZZZZZZZZZZZZZZZZZY',
+    envelopeId: 'envelope-b',
+    operation: JSON.stringify({ ...track('id:1', 'bought'), environmentId: DEMO.environmentId }),
+    error: 'TypeError: of ours',
+  });
+  environment = { ...environment, REDIS_URL: 'redis://127.0.0.1:1' };
+  const program = run(PARKED, 'retry');
+  expect(await program.ended, program.errors).toBe(1);
+  expect(program.errors).not.toBe('');
+  expect(await countParkedOperations(database, 10)).toBe(1);
+});
