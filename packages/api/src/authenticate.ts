@@ -54,8 +54,7 @@ export function authenticateCallers(
   dependencies: AuthenticateDependencies,
 ): void {
   scope.addHook('onRoute', (route) => {
-    const documented = (route.schema?.response ?? {}) as object;
-    route.schema = { ...route.schema, response: { ...documented, ...tooMany } };
+    route.schema = { ...route.schema, response: { ...(route.schema?.response ?? {}), ...tooMany } };
   });
   scope.addHook('onRequest', authenticateCaller(dependencies));
 }
