@@ -54,7 +54,10 @@ export function authenticateCallers(
   dependencies: AuthenticateDependencies,
 ): void {
   scope.addHook('onRoute', (route) => {
-    route.schema = { ...route.schema, response: { ...(route.schema?.response ?? {}), ...tooMany } };
+    route.schema = {
+      ...route.schema,
+      response: { ...(route.schema?.response as object | undefined), ...tooMany },
+    };
   });
   scope.addHook('onRequest', authenticateCaller(dependencies));
 }
