@@ -99,6 +99,7 @@ export async function withWorld<Result>(
           environment: {
             DATABASE_URL: databaseUrl,
             LOG_LEVEL: 'warn',
+            API_KEY_RATE_LIMIT_PER_SECOND: '0',
             [`${service.toUpperCase()}_PORT`]: String(port),
             ...environment,
           },

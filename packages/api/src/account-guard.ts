@@ -8,7 +8,7 @@
  * `:account_id` is compared here; what else a path names is the handler's to look for **with**
  * `accountCallerOf(request).accountId`, answering 404 (`notFound`) where it is not that account's.
  *
- * Order of the answers: 401 without a token in force; 429 over the rate (`call-limit.ts`); 404 where the path names another account,
+ * Order of the answers: 401 without a token in force; 429 over the rate (`call-rate.ts`); 404 where the path names another account,
  * without asking whether it exists, so that neither body nor time tells; 403 from an address that
  * the token does not allow, for writing with a read-only token, for too low a role, for a missing
  * scope. All before the body is read.
@@ -21,9 +21,10 @@ import type { AccountToken } from '@sluice/database/account-tokens';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { includesRole, type Role, type Scope } from '@sluice/domain/account';
 import { hashSecret } from '@sluice/platform/secrets';
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyRequest } from 'fastify';
 import { looksLikeAccessToken, readAccessToken } from './access-token.ts';
-import { CallLimit, type CallLimitOptions } from './call-limit.ts';
+import type { CallLimitOptions } from './call-limit.ts';
+import { createCallRate } from './call-rate.ts';
 import { sendProblem } from './error-handling.ts';
 import { heldCallOf } from './idempotency.ts';
 import type { Problem } from './problem.ts';
@@ -93,13 +94,11 @@ const BEARER = /^bearer +([\w.~+/=-]{1,1024}) *$/i;
 export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDependencies): void {
   const authenticate = createAuthenticate(dependencies);
   const noteUse = createUseRecorder(dependencies);
-  const rate = new CallLimit({
-    name: 'token',
-    countMax: dependencies.ratePerMinute,
-    windowMs: MINUTE_MS,
-    now: dependencies.now,
-    takeCalls: dependencies.takeCalls,
-  });
+  const { ratePerMinute, now, takeCalls } = dependencies;
+  const countCall = createCallRate(
+    { name: 'token', countMax: ratePerMinute, windowMs: MINUTE_MS, now, takeCalls },
+    `a token may make ${ratePerMinute} calls a minute`,
+  );
 
   scope.addHook('onRoute', (route) => {
     if (!route.config?.access) throw new Error(`${route.url} does not say who may call it`);
@@ -115,11 +114,7 @@ export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDepend
         message: 'unauthorized: the bearer token is missing or not in force',
       });
     }
-    const overRate =
-      dependencies.ratePerMinute === 0
-        ? undefined
-        : await limit(reply, rate, dependencies.ratePerMinute, caller);
-    const refusal = overRate ?? refuse(request, caller);
+    const refusal = (await countCall(reply, caller.credentialId)) ?? refuse(request, caller);
     if (refusal) return sendProblem(request, reply, refusal);
     request.accountCaller = caller;
     noteUse(request, caller);
@@ -187,27 +182,6 @@ export function createAuthenticate(
 
 function isInForce(token: AccountToken | undefined, nowMs: number): token is AccountToken {
   return token !== undefined && (token.expiresAt === null || nowMs < token.expiresAt.getTime());
-}
-
-/** Counts the call and says in the headers what is left; a problem where it is one too many. */
-async function limit(
-  reply: FastifyReply,
-  rate: CallLimit,
-  perMinute: number,
-  caller: AccountCaller,
-): Promise<Problem | undefined> {
-  const { remaining, resetSeconds, isExceeded } = await rate.take(caller.credentialId);
-  void reply.headers({
-    'ratelimit-limit': perMinute,
-    'ratelimit-remaining': remaining,
-    'ratelimit-reset': resetSeconds,
-  });
-  if (!isExceeded) return undefined;
-  return {
-    code: 'rate_limited',
-    message: `a token may make ${perMinute} calls a minute`,
-    retryAfterSeconds: resetSeconds,
-  };
 }
 
 /** Why this call is not the caller's to make; undefined where it is. */

@@ -1,5 +1,5 @@
 /**
- * Bearer key → the workspace it opens.
+ * Bearer key → the workspace it opens, as often as a key may call.
  *
  * Keys are compared by SHA-256 in an index of Postgres, so no secret is stored and no comparison
  * leaks by its time. A key is remembered for a second: revoking one takes effect within that.
@@ -8,9 +8,13 @@ import { createHash } from 'node:crypto';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { AppKey } from '@sluice/database/credentials';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
+import type { CallLimitOptions } from './call-limit.ts';
+import { createCallRate } from './call-rate.ts';
 import { sendProblem } from './error-handling.ts';
+import { tooMany } from './fields.ts';
 import { heldCallOf } from './idempotency.ts';
 import { RecentAnswers } from './recent-answers.ts';
+import type { ApiServer } from './server.ts';
 
 const KEY_TTL_MS = 1000;
 const KEY_COUNT_MAX = 10_000;
@@ -28,25 +32,47 @@ export interface Caller {
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by {@link authenticateCaller}; null on routes that need no key. */
+    /** Set by {@link authenticateCallers}; null on routes that need no key. */
     caller: Caller | null;
   }
 }
 
 export interface AuthenticateDependencies {
   readonly findAppKey: (secretHash: Buffer) => Promise<AppKey | undefined>;
+  /** Calls that one key may make a second, at all processes together; 0: as many as it likes. */
+  readonly keyRatePerSecond: number;
+  readonly takeCalls: CallLimitOptions['takeCalls'];
   readonly now: () => number;
 }
 
-/** Hook for a scope whose routes need an app key; answers 401 without one in force. */
-export function authenticateCaller(
+/**
+ * Guards every route that is declared on `scope` from now on with an app key: 401 without one in force, 429
+ * where it calls too often.
+ */
+export function authenticateCallers(
+  scope: ApiServer,
   dependencies: AuthenticateDependencies,
-): onRequestAsyncHookHandler {
+): void {
+  scope.addHook('onRoute', (route) => {
+    route.schema = {
+      ...route.schema,
+      response: { ...(route.schema?.response as object | undefined), ...tooMany },
+    };
+  });
+  scope.addHook('onRequest', authenticateCaller(dependencies));
+}
+
+function authenticateCaller(dependencies: AuthenticateDependencies): onRequestAsyncHookHandler {
   const keys = new RecentAnswers<AppKey>({
     ttlMs: KEY_TTL_MS,
     countMax: KEY_COUNT_MAX,
     now: dependencies.now,
   });
+  const { keyRatePerSecond, now, takeCalls } = dependencies;
+  const countCall = createCallRate(
+    { name: 'key', countMax: keyRatePerSecond, windowMs: 1000, now, takeCalls },
+    `a key may make ${keyRatePerSecond} calls a second`,
+  );
   return async (request, reply) => {
     const token = bearerToken(request);
     if (token !== undefined) {
@@ -55,6 +81,8 @@ export function authenticateCaller(
         dependencies.findAppKey(secretHash),
       );
       if (key) {
+        const refusal = await countCall(reply, key.credentialId);
+        if (refusal) return sendProblem(request, reply, refusal);
         request.caller = {
           environmentId: key.environmentId,
           credentialId: key.credentialId,
@@ -76,7 +104,7 @@ export function bearerToken({ headers }: FastifyRequest): string | undefined {
   return BEARER.exec(headers.authorization ?? '')?.[1];
 }
 
-/** The tenant of a call that has passed {@link authenticateCaller}. */
+/** The tenant of a call that has passed {@link authenticateCallers}. */
 export function environmentOf(request: FastifyRequest): number {
   return callerOf(request).environmentId;
 }

@@ -1,5 +1,5 @@
 /**
- * How many calls a token, or an IP address, may make in a window of time: one count for all processes.
+ * How many calls a key, a token or an IP address may make in a window of time: one count for all processes.
  *
  * The count is a row of Postgres (`database/src/call-counts.ts`), and each process takes calls from it in
  * blocks, a thousandth of the limit: one at a time where a thousand or fewer are allowed, so nothing is

@@ -189,6 +189,7 @@ const server = await buildServer({
   billing,
   trustedProxies: settings.API_TRUSTED_PROXIES,
   ratePerMinute: settings.API_RATE_LIMIT_PER_MINUTE,
+  keyRatePerSecond: settings.API_KEY_RATE_LIMIT_PER_SECOND,
   recordRequest: ({ method, status }) => {
     if (method !== 'GET') outbox.noteChange();
     requestCount += 1;

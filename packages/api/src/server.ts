@@ -26,7 +26,7 @@ import {
   registerExportDownload,
 } from './audit-log-exports.ts';
 import { type AuditLogDependencies, registerAuditLogs } from './audit-logs.ts';
-import { authenticateCaller, type AuthenticateDependencies } from './authenticate.ts';
+import { authenticateCallers, type AuthenticateDependencies } from './authenticate.ts';
 import type { BillingDependencies } from './billing.ts';
 import { registerBilling } from './billing-routes.ts';
 import { boundBodyTime } from './body-deadline.ts';
@@ -190,7 +190,7 @@ export async function buildServer(
   await describeApi(app);
   registerProbes(app, dependencies);
   await app.register(async (scope: ApiServer) => {
-    scope.addHook('onRequest', authenticateCaller(dependencies));
+    authenticateCallers(scope, dependencies);
     registerReportingWebhooks(scope, dependencies);
     registerLaneOperations(scope, dependencies);
     registerWebhookSecrets(scope, dependencies);

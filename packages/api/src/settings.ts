@@ -39,6 +39,9 @@ export const apiSettings = platformSettings.extend({
   API_RATE_LIMIT_PER_MINUTE: integer(0, 10_000_000, 500).describe(
     'calls a minute that a token of a service account may make, at all API processes together, 429 beyond; 0: as many as it likes',
   ),
+  API_KEY_RATE_LIMIT_PER_SECOND: integer(0, 1_000_000, 10).describe(
+    'calls a second that a key of the app API may make, at all API processes together, 429 beyond; 0: as many as it likes',
+  ),
   SMTP_URL: z
     .url({ protocol: /^smtps?$/ })
     .optional()

@@ -67,6 +67,7 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
     revokeCredential: async () => undefined,
     findReceipt: async () => undefined,
     ratePerMinute: 0,
+    keyRatePerSecond: 0,
     takeCalls: async (_subject, count) => count,
     trustedProxies: [],
     claimIdempotencyKey: async () => ({ outcome: 'claimed', isDone: false }),

@@ -39,7 +39,13 @@ export async function startServiceUnderTest(
   const directory = await makeWorkingDirectory();
   const child = spawn(process.execPath, [...NODE_FLAGS, mainFile], {
     cwd: directory,
-    env: { LOG_LEVEL: 'info', SEALING_KEYS: TEST_SEALING_KEYS, ...environmentOf(settings) },
+    env: {
+      LOG_LEVEL: 'info',
+      SEALING_KEYS: TEST_SEALING_KEYS,
+      // Tests look again and again.
+      API_KEY_RATE_LIMIT_PER_SECOND: '0',
+      ...environmentOf(settings),
+    },
     // The channel ends with the test, however it ends, and the service with the channel.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });

@@ -55,6 +55,7 @@ export async function startApi(
     now: () => clock.nowMs,
     secret: SECRET,
     ratePerMinute: 0,
+    keyRatePerSecond: 0,
     trustedProxies: [],
     newId: () => `id-${++idCount}`,
     recordRequest: () => {},

@@ -40,3 +40,33 @@ test('a key made a moment ago works at once, also when it was tried before', asy
   await insertKey(api.database, api.a.environmentId, 'app', 'early_bird');
   expect((await call()).statusCode).toBe(200);
 });
+
+test('a key makes so many calls a second, each told what is left, and others are not held back', async () => {
+  const limited = await startApi({ keyRatePerSecond: 3 });
+  const get = (key: string) => limited.call('GET', '/v1/reporting_webhooks', { key });
+  const answers = [await get(limited.a.key), await get(limited.a.key), await get(limited.a.key)];
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 200, 200]);
+  expect(answers.map(({ headers }) => headers['ratelimit-remaining'])).toEqual(['2', '1', '0']);
+  expect(answers[0]?.headers).toMatchObject({ 'ratelimit-limit': '3', 'ratelimit-reset': '1' });
+  const refused = await get(limited.a.key);
+  expectProblem(refused, 429, 'rate_limited');
+  expect(refused.headers).toMatchObject({ 'retry-after': '1', 'ratelimit-remaining': '0' });
+  // What is refused is not done.
+  const webhook = { name: 'n', endpoint: 'https://example.com', events: ['email_sent'] };
+  const made = await limited.call('POST', '/v1/reporting_webhooks', {
+    key: limited.a.key,
+    body: webhook,
+  });
+  expectProblem(made, 429, 'rate_limited');
+  expect((await get(limited.b.key)).statusCode).toBe(200);
+  limited.clock.nowMs += 1000;
+  expect((await get(limited.a.key)).json()).toEqual({ reporting_webhooks: [] });
+  await limited.close();
+});
+
+test('where keys may call as often as they like, nothing is counted', async () => {
+  const answer = await api.call('GET', '/v1/reporting_webhooks', { key: api.a.key });
+  expect(Object.keys(answer.headers).filter((name) => name.startsWith('ratelimit'))).toEqual([]);
+  const { rows } = await sql`select from call_counts`.execute(api.database);
+  expect(rows).toHaveLength(0);
+});
