@@ -16,7 +16,7 @@ import { createServiceAccount, insertCredential, type ShownSecret } from './api-
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';
-import { isConflict } from './statement-failure.ts';
+import { isDuplicateOf } from './statement-failure.ts';
 import type { Tables } from './tables.ts';
 import { type HeldCall, transactOnce } from './transact-once.ts';
 
@@ -186,7 +186,7 @@ export async function createAccount(
       return insertAccount(transaction, given, origin, nowMs);
     });
   } catch (error) {
-    if (isConflict(error)) return 'email_taken';
+    if (isDuplicateOf(error, 'users_by_email')) return 'email_taken';
     throw error;
   }
 }

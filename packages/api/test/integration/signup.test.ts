@@ -1,6 +1,7 @@
 /** Signup, from the address to a token that works, with a real SMTP server on the way. */
 import { claimOutbox } from '@sluice/database/outbox';
-import { clearSignups, SIGNUP_TOPIC } from '@sluice/database/signups';
+import { clearSignups, createAccount, SIGNUP_TOPIC } from '@sluice/database/signups';
+import { hashSecret } from '@sluice/platform/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
@@ -93,6 +94,30 @@ describe('an address to an account', () => {
       expect(texts).not.toContain(token);
       expect(texts).not.toContain(`"${code}"`);
     }
+  });
+
+  test('what collides with something else than an address is a fault of ours, not a known address', async () => {
+    const { api } = world;
+    const email = world.newAddress();
+    await world.startedCode(email);
+    const { rows } = await sql<{ id: string }>`
+      select signup_id as id from signups order by signup_id desc limit 1`.execute(api.database);
+    const given = {
+      signupId: rows[0]!.id,
+      email,
+      companyName: 'Acme',
+      firstName: 'Ada',
+      lastName: 'Lovelace',
+      dataCenter: 'eu',
+      isSandbox: false,
+      token: { text: api.a.token, hash: hashSecret(api.a.token), hint: 'here' },
+      tokenScopes: [],
+      webhookSigningKey: 'key',
+    } as const;
+    await expect(createAccount(api.database, given, {}, api.clock.nowMs)).rejects.toThrow(
+      /api_credentials/,
+    );
+    expect((await world.complete(email, await world.mailedCode(email))).statusCode).toBe(200);
   });
 
   test('a mail that the server refuses is sent again, with a code that is good', async () => {
