@@ -26,7 +26,7 @@ export interface ProgramDependencies {
   readonly runId: () => string;
   /** Runs a script of the checkout with the pinned Node and this environment; resolves with its exit code. */
   readonly runScript: (
-    name: 'migrate' | 'verify' | 'purchases',
+    name: 'migrate' | 'verify' | 'purchases' | 'secrets',
     words?: readonly string[],
   ) => Promise<number>;
   readonly setExitCode: (code: number) => void;
@@ -212,19 +212,34 @@ Examples, beside a running npm start:
   const purchases = program
     .command('purchases')
     .description('purchases that were set aside for a person, in the database of DATABASE_URL');
-  const runPurchases = async (...words: string[]): Promise<void> => {
+  const runScript = async (name: 'purchases' | 'secrets', ...words: string[]): Promise<void> => {
     const { json } = program.opts<{ json: boolean }>();
-    deps.setExitCode(await deps.runScript('purchases', json ? [...words, '--json'] : words));
+    deps.setExitCode(await deps.runScript(name, json ? [...words, '--json'] : words));
   };
   purchases
     .command('list')
     .description('what contradicts itself, oldest first: which run, of which account, and why')
-    .action(() => runPurchases('list'));
+    .action(() => runScript('purchases', 'list'));
   purchases
     .command('release')
     .argument('<run-id>', 'of the purchase')
     .description("lets it go on, once you have looked at the payment vendor's side")
-    .action((runId: string) => runPurchases('release', runId));
+    .action((runId: string) => runScript('purchases', 'release', runId));
+
+  program
+    .command('secrets')
+    .description('secrets of webhooks in the database of DATABASE_URL')
+    .command('lost')
+    .option(
+      '--replace <key-id>',
+      'give up what the key of this id sealed and none opens: new signing keys, shown once, and no headers',
+    )
+    .description(
+      'what the keys of SEALING_KEYS do not open, by webhook; only reads without --replace; exits 1 where something does not',
+    )
+    .action(({ replace }: { replace?: string }) =>
+      runScript('secrets', 'lost', ...(replace === undefined ? [] : ['--replace', replace])),
+    );
 
   for (const [name, description] of [
     ['migrate', 'brings the database of DATABASE_URL to this version'],

@@ -1,7 +1,8 @@
 /**
  * All secrets of webhooks in the installation, as they are stored: sealed. Nothing here can read one.
  *
- * A sealed column that is left out here is lost with the key that sealed it.
+ * A sealed column that is left out here is lost with the key that sealed it. So are the secrets of a webhook
+ * that was deleted: nobody sends with them while it is cleared away.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
@@ -16,15 +17,32 @@ export interface StoredSecret {
   readonly stored: string;
 }
 
+/** With what people call its webhook, or its workspace. */
+export interface NamedSecret extends StoredSecret {
+  readonly name: string;
+}
+
 const SECRETS = sql`(
-  select 'environment' as place, environment_id, 0 as webhook_id, webhook_signing_key as stored from environments
+  select 'environment' as place, environment_id, 0 as webhook_id, webhook_signing_key as stored, name
+    from environments
   union all
-  select 'webhook', environment_id, webhook_id, signing_key from webhooks
-  union all
-  select 'next', environment_id, webhook_id, next_signing_key from webhooks where next_signing_key is not null
-  union all
-  select 'headers', environment_id, webhook_id, custom_headers from webhooks where custom_headers is not null
+  select secret.place, environment_id, webhook_id, secret.stored, name
+    from webhooks
+   cross join lateral (values
+     ('webhook', signing_key), ('next', next_signing_key), ('headers', custom_headers)) as secret (place, stored)
+   where deleted_at is null and secret.stored is not null
 ) as secrets`;
+
+/**
+ * All of them, of each webhook its headers first and the next key before the key. Reads all webhooks and
+ * workspaces into memory: for operators.
+ */
+export async function listSecrets(database: DatabaseOrTransaction): Promise<NamedSecret[]> {
+  const { rows } = await sql<NamedSecret>`
+    select place, environment_id as "environmentId", webhook_id as "webhookId", stored, name
+      from ${SECRETS} order by environment_id, webhook_id, place`.execute(database);
+  return rows;
+}
 
 /**
  * At most `limit` secrets that do not begin with `prefix`: those that another key sealed, and those

@@ -1,10 +1,11 @@
 /**
- * The use cases that rotate a webhook's signing key: the rows (`signing-keys.ts`) and the entry of
+ * The use cases that rotate a webhook's signing key, and replace a workspace's: the rows (`signing-keys.ts`) and the entry of
  * the audit log in one transaction. The log says which key changed when and by whom, never a key.
  *
  * The webhook's row is locked before the account's audit chain, as everywhere (`audit-logs.ts`).
  */
 import type { AuditState } from '@sluice/domain/audit-registry';
+import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { findAccountOf } from './environments.ts';
@@ -56,6 +57,38 @@ export function cancelWebhookSecret(
   return record(database, lane, origin, nowMs, (transaction) =>
     cancelRotation(transaction, lane, nowMs),
   );
+}
+
+/**
+ * Replaces the key that webhooks made later sign with, unless it was changed meanwhile: then false. By the
+ * unique index of `environment_id`.
+ */
+export function replaceWorkspaceSecret(
+  database: Database,
+  environmentId: number,
+  { stored, sealed }: { readonly stored: string; readonly sealed: string },
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<boolean> {
+  return database.transaction().execute(async (transaction) => {
+    const { rows } = await sql<{ accountId: number; name: string }>`
+      update environments set webhook_signing_key = ${sealed}
+       where environment_id = ${environmentId} and webhook_signing_key = ${stored}
+      returning account_id::int as "accountId", name`.execute(transaction);
+    const [changed] = rows;
+    if (!changed) return false;
+    const { accountId, name } = changed;
+    const change = {
+      objectType: 'environment',
+      objectId: environmentId,
+      objectName: name,
+      environmentId,
+      before: { webhook_signing_key: stored },
+      after: { webhook_signing_key: sealed },
+    } as const;
+    await recordChange(transaction, accountId, origin, change, nowMs);
+    return true;
+  });
 }
 
 async function record(

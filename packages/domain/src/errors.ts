@@ -23,7 +23,7 @@ export const ERRORS = {
   SPILL_UNREADABLE:
     'A file of calls kept while the broker was away is damaged. Move it aside as the message says; it may hold acknowledged calls.',
   SECRET_UNREADABLE:
-    'A secret in the database does not open with the keys of SEALING_KEYS. Start with the keys that sealed it.',
+    'A secret in the database does not open with the keys of SEALING_KEYS. Start with the keys that sealed it; where one is lost for good, see infra/runbooks/sealing-key-lost.md.',
   JOB_HUNG:
     'One try of an envelope or of a lane took longer than WORKER_HUNG_AFTER_MS, which nobody can end from outside. The worker ends and another one takes the job up; nothing is lost. Let it be started again, and look at what the database waits for: infra/runbooks/events-are-not-processed.md.',
   CALL_OVERTAKEN:

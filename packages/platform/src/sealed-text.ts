@@ -28,9 +28,15 @@ export interface SealedText {
 }
 
 const PREFIX = 'sealed:';
+const WHERE_LOST = 'where it is lost for good: infra/runbooks/sealing-key-lost.md';
 const ALGORITHM = 'aes-256-gcm';
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
+
+/** The id of the key that sealed a text; empty where none did. */
+export function sealingKeyId(stored: string): string {
+  return stored.startsWith(PREFIX) ? (stored.split(':')[1] ?? '') : '';
+}
 
 /** @param keys - at least one; the first seals. */
 export function createSealedText(keys: readonly [SealingKey, ...SealingKey[]]): SealedText {
@@ -47,12 +53,13 @@ export function createSealedText(keys: readonly [SealingKey, ...SealingKey[]]): 
     },
     open(sealed, context) {
       if (!sealed.startsWith(PREFIX)) return sealed;
-      const [, id = '', content = ''] = sealed.split(':');
+      const id = sealingKeyId(sealed);
+      const [, , content = ''] = sealed.split(':');
       const key = keysById.get(id);
       if (!key) {
         throw new AppError(
           'SECRET_UNREADABLE',
-          `a secret of ${context} was sealed with the key "${id}", which SEALING_KEYS does not have: add it behind the others`,
+          `a secret of ${context} was sealed with the key "${id}", which SEALING_KEYS does not have: add it behind the others; ${WHERE_LOST}`,
         );
       }
       const bytes = Buffer.from(content, 'base64url');
@@ -67,7 +74,7 @@ export function createSealedText(keys: readonly [SealingKey, ...SealingKey[]]): 
       } catch (cause) {
         throw new AppError(
           'SECRET_UNREADABLE',
-          `a secret of ${context} does not open with the key "${id}" of SEALING_KEYS: another one of that name sealed it`,
+          `a secret of ${context} does not open with the key "${id}" of SEALING_KEYS: another one of that name sealed it; ${WHERE_LOST}`,
           { cause },
         );
       }

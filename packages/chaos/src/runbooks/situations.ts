@@ -176,6 +176,25 @@ export const situations: Readonly<Record<string, Situation>> = {
     },
   },
 
+  'sealing-key-lost': {
+    async begin(world) {
+      await delivered(world, 1);
+      for (const each of [...world.processes.api, ...world.processes.worker])
+        await each.kill('SIGTERM');
+      await world.traffic.more(20);
+    },
+    meanwhile: {
+      async 'the receiver takes the new secret only'(world) {
+        world.endpoint.keys = [await world.shell.read('NEW_SECRET')];
+      },
+    },
+    async end(world) {
+      await refusesNothing(world);
+      await until('every delivery is made', () => isDrained(world));
+      assert('all are signed', world.endpoint.unsigned.length === 0);
+    },
+  },
+
   'workspace-floods': {
     async begin(world) {
       const key = 'the key of whoever floods';

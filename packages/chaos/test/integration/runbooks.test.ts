@@ -1,4 +1,4 @@
-/** One of the runbooks, as an operator goes through it; `npm run runbooks` executes all nine. */
+/** One of the runbooks, as an operator goes through it; `npm run runbooks` executes all ten. */
 import { expect, test } from 'vitest';
 import { executeRunbook } from '../../src/runbooks/execute-runbook.ts';
 

@@ -7,6 +7,9 @@ import { insertParkedOperation, countParkedOperations } from '@sluice/database/p
 import { seedDemoWorkspace, DEMO } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import { track } from '@sluice/domain/testing';
+import { secretContext } from '@sluice/domain/webhook';
+import { createSealedText } from '@sluice/platform/sealed-text';
+import { TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, expect, test, vi } from 'vitest';
@@ -15,6 +18,8 @@ import { WAIT } from './fleet-under-test.ts';
 const pathOf = (path: string) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
 const SLUICE = pathOf('packages/command-line/bin/sluice.mjs');
 const PARKED = pathOf('scripts/parked.ts');
+
+const LOST_KEY = { id: 'lost', key: Buffer.alloc(32, 1) };
 
 interface Program {
   readonly child: ChildProcessWithoutNullStreams;
@@ -51,8 +56,11 @@ afterEach(() => {
 });
 
 /** In a process group of its own, so that no signal reaches its children but from it. */
-function run(file: string, ...words: string[]): Program {
-  const child = spawn(process.execPath, [file, ...words], { env: environment, detached: true });
+function run(file: string, words: readonly string[], settings = {}): Program {
+  const child = spawn(process.execPath, [file, ...words], {
+    env: { ...environment, ...settings },
+    detached: true,
+  });
   groups.push(child.pid as number);
   const program = {
     child,
@@ -74,7 +82,7 @@ test.each([
     await database.transaction().execute(async (transaction) => {
       // The script waits for it, so that it is there to be ended.
       await sql`lock table runs in access exclusive mode`.execute(transaction);
-      const program = run(SLUICE, 'purchases', 'list');
+      const program = run(SLUICE, ['purchases', 'list']);
       await vi.waitFor(async () => {
         const { rows } = await sql`
           select from pg_stat_activity
@@ -89,7 +97,7 @@ test.each([
 );
 
 test('listen refuses a signature by another secret and an old one, prints a genuine delivery, and ends by SIGTERM', async () => {
-  const program = run(SLUICE, '--json', 'listen', '--port', '0', '--secret', 'the secret');
+  const program = run(SLUICE, ['--json', 'listen', '--port', '0', '--secret', 'the secret']);
   const url = await vi.waitFor(() => {
     const [, found] = /listening on (\S+);/.exec(program.errors) ?? [];
     expect(found, program.errors).toBeDefined();
@@ -130,22 +138,67 @@ test('parked lists what is parked, queues it again once, and ends each time with
   };
   await insertParkedOperation(database, parked);
 
-  const listed = run(PARKED, 'list');
+  const listed = run(PARKED, ['list']);
   expect(await listed.ended, listed.errors).toBe(0);
   expect(JSON.parse(listed.output)).toEqual(parked);
 
-  const queued = run(PARKED, 'retry');
+  const queued = run(PARKED, ['retry']);
   expect(await queued.ended, queued.errors).toBe(0);
   expect(queued.output).toBe('queued again: 1\n');
   expect(await countParkedOperations(database, 10)).toBe(0);
 
-  const again = run(PARKED, 'retry');
+  const again = run(PARKED, ['retry']);
   expect(await again.ended, again.errors).toBe(0);
   expect(again.output).toBe('queued again: 0\n');
 
-  const wrong = run(PARKED, 'forget');
+  const wrong = run(PARKED, ['forget']);
   expect(await wrong.ended).toBe(2);
   expect(wrong.errors).toMatch(/^usage: npm run parked -- list\|retry/);
+});
+
+test('secrets lost names what does not open and changes it only when told to, and by which key', async () => {
+  const made = await createTestDatabase();
+  await seedDemoWorkspace(made.database);
+  const { rows } = await sql<{ stored: string }>`
+    update environments set webhook_signing_key = ${createSealedText([LOST_KEY]).seal('the key', secretContext(DEMO.environmentId))}
+     where environment_id = ${DEMO.environmentId}
+    returning webhook_signing_key as stored`.execute(made.database);
+  const lost = (...words: string[]): Program =>
+    run(SLUICE, words, { DATABASE_URL: made.url, SEALING_KEYS: TEST_SEALING_KEYS });
+  const readStored = async () =>
+    (
+      await sql<{ stored: string }>`
+        select webhook_signing_key as stored from environments
+         where environment_id = ${DEMO.environmentId}`.execute(made.database)
+    ).rows;
+
+  const listed = lost('secrets', 'lost');
+  expect(await listed.ended).toBe(1);
+  expect(listed.output).toBe('workspace 1  (Demo)  signing key  sealed with "lost"\n');
+  expect(listed.errors).toMatch(/behind the others.*for good.*secrets lost --replace lost\n$/s);
+  const wrong = lost('secrets', 'lost', '--replace', 'test');
+  expect(await wrong.ended).toBe(1);
+  expect(wrong).toMatchObject({ output: '', errors: expect.stringContaining('"test"') });
+  expect(await readStored()).toEqual(rows);
+
+  const replaced = lost('--json', 'secrets', 'lost', '--replace', 'lost');
+  expect(await replaced.ended, replaced.errors).toBe(0);
+  const shown = JSON.parse(replaced.output) as { secret: string };
+  expect(shown).toEqual({
+    place: 'environment',
+    environmentId: DEMO.environmentId,
+    webhookId: 0,
+    name: 'Demo',
+    keyId: 'lost',
+    change: 'key_replaced',
+    secret: expect.stringMatching(/^[0-9a-f]{64}$/),
+  });
+  const [after] = await readStored();
+  expect(after?.stored).toMatch(/^sealed:test:/);
+  expect(after?.stored).not.toContain(shown.secret);
+  const over = lost('secrets', 'lost');
+  expect(await over.ended, over.errors).toBe(0);
+  expect(over.output).toMatch(/^all \d+ secrets open with SEALING_KEYS\n$/);
 });
 
 test('parked ends with 1 and the reason where the broker is away, and forgets nothing', async () => {
@@ -156,8 +209,7 @@ test('parked ends with 1 and the reason where the broker is away, and forgets no
     operation: JSON.stringify({ ...track('id:1', 'bought'), environmentId: DEMO.environmentId }),
     error: 'TypeError: of ours',
   });
-  environment = { ...environment, REDIS_URL: 'redis://127.0.0.1:1' };
-  const program = run(PARKED, 'retry');
+  const program = run(PARKED, ['retry'], { REDIS_URL: 'redis://127.0.0.1:1' });
   expect(await program.ended, program.errors).toBe(1);
   expect(program.errors).not.toBe('');
   expect(await countParkedOperations(database, 10)).toBe(1);

@@ -57,7 +57,11 @@ test(
       update environments set webhook_signing_key = ${sealed} where environment_id = ${DEMO.environmentId}`.execute(
       database,
     );
-    await expectFailedStart({ DATABASE_URL: url }, 'SECRET_UNREADABLE', /SEALING_KEYS/);
+    await expectFailedStart(
+      { DATABASE_URL: url },
+      'SECRET_UNREADABLE',
+      /SEALING_KEYS.*infra\/runbooks\/sealing-key-lost\.md$/,
+    );
   },
   TEST_TIMEOUT_MS,
 );

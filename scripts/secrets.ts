@@ -1,0 +1,109 @@
+/**
+ * `sluice secrets lost [--replace <key-id>]`: secrets of webhooks in `DATABASE_URL` that the keys of
+ * `SEALING_KEYS` do not open, without which no API and no worker starts. A program of the operator's and not of
+ * the API, which does not run then. Runbook: `infra/runbooks/sealing-key-lost.md`.
+ */
+import { randomBytes } from 'node:crypto';
+import { parseArgs } from 'node:util';
+import { createDatabase } from '@sluice/database/connection';
+import { reasonOf } from '@sluice/domain/errors';
+import { parseSettings, platformSettings, sealingSettings } from '@sluice/platform/config';
+import { createSealedText } from '@sluice/platform/sealed-text';
+import {
+  findLostSecrets,
+  replaceLostSecrets,
+  type LostSecret,
+  type ReplacedSecret,
+} from '@sluice/worker/lost-secrets';
+
+const SECRET_SIZE_BYTES = 32;
+const WHAT = {
+  environment: 'signing key',
+  webhook: 'signing key',
+  next: 'next signing key',
+  headers: 'headers',
+} as const;
+
+const { values, positionals } = parseArgs({
+  options: { json: { type: 'boolean', default: false }, replace: { type: 'string' } },
+  allowPositionals: true,
+});
+if (positionals.length !== 1 || positionals[0] !== 'lost') {
+  console.error('usage: sluice secrets lost [--replace <key-id>]');
+  process.exit(2);
+}
+try {
+  const settings = parseSettings(
+    platformSettings.pick({ DATABASE_URL: true }).extend(sealingSettings.shape),
+    process.env,
+  );
+  const sealedText = createSealedText(settings.SEALING_KEYS);
+  const database = createDatabase({
+    url: settings.DATABASE_URL,
+    poolMax: 1,
+    applicationName: 'sluice-secrets',
+    onError: (error) => console.error(error.message),
+  });
+  try {
+    if (values.replace !== undefined) {
+      const newSecret = () => randomBytes(SECRET_SIZE_BYTES).toString('hex');
+      const deps = { database, sealedText, newSecret, now: Date.now };
+      let count = 0;
+      for await (const replaced of replaceLostSecrets(deps, values.replace)) {
+        count++;
+        console.log(values.json ? JSON.stringify(shown(replaced)) : becameOf(replaced));
+      }
+      if (count === 0)
+        throw new Error(`nothing that does not open was sealed with "${values.replace}"`);
+    }
+    const { lost, count } = await findLostSecrets(database, sealedText);
+    if (values.replace === undefined) {
+      if (values.json) console.log(JSON.stringify(lost.map(shown)));
+      else for (const each of lost) console.log(`${nameOf(each)}  sealed with "${each.keyId}"`);
+    }
+    if (lost.length > 0) tellWhatToDo(lost, count);
+    else if (!values.json) console.log(`all ${count} secrets open with SEALING_KEYS`);
+  } finally {
+    await database.destroy();
+  }
+} catch (error) {
+  console.error(reasonOf(error));
+  process.exitCode = 1;
+}
+
+function tellWhatToDo(lost: readonly LostSecret[], count: number): void {
+  const keyIds = [...new Set(lost.map(({ keyId }) => keyId))];
+  console.error(
+    `${lost.length} of ${count} secrets do not open. Add the key that sealed them to SEALING_KEYS, behind the others. ` +
+      `Where it is lost for good, give up what is named above, one key at a time:\n${keyIds
+        .map((keyId) => `  sluice secrets lost --replace ${keyId}`)
+        .join('\n')}`,
+  );
+  process.exitCode = 1;
+}
+
+function nameOf({ place, environmentId, webhookId, name }: LostSecret): string {
+  const whose = place === 'environment' ? '' : `webhook ${webhookId} `;
+  return `workspace ${environmentId}  ${whose}(${name})  ${WHAT[place]}`;
+}
+
+function becameOf(replaced: ReplacedSecret): string {
+  const before = nameOf(replaced);
+  switch (replaced.change) {
+    case 'key_replaced':
+      return replaced.place === 'environment'
+        ? `${before}: webhooks made from now on sign with ${replaced.secret}`
+        : `${before}: ${replaced.secret} from now on, to be given to its receiver`;
+    case 'rotation_promoted':
+      return `${before}: the next one of its rotation from now on`;
+    case 'rotation_cancelled':
+      return `${before}: given up, and with it the rotation`;
+    case 'headers_removed':
+      return `${before}: removed; set them again: PUT /v1/reporting_webhooks/${replaced.webhookId}`;
+  }
+}
+
+/** Without what is stored. */
+function shown<Secret extends LostSecret>({ stored: _, ...rest }: Secret): Omit<Secret, 'stored'> {
+  return rest;
+}
