@@ -60,6 +60,7 @@ const database = createDatabase({
   url: settings.DATABASE_URL,
   poolMax: settings.DATABASE_POOL_MAX,
   applicationName: 'sluice-api',
+  idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());

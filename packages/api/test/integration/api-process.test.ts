@@ -12,6 +12,7 @@ import { secretContext } from '@sluice/domain/webhook';
 import { startTcpProxy } from '@sluice/platform/tcp-proxy';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
+import { insertToken } from './api-under-test.ts';
 import { MAIN, startProcess as start } from './process-under-test.ts';
 
 test('it starts, answers, and on SIGTERM ends with 0 and leaves no connection behind', async () => {
@@ -167,4 +168,53 @@ test('without an SMTP server mails are files, and the log says where', async () 
     `into the folder ${join(directory, 'mail')}`,
   );
   await rm(directory, { recursive: true });
+});
+
+test('what it holds in a transaction is let go when it hangs, and it goes on afterwards', async () => {
+  const testDatabase = await createTestDatabase();
+  const { database } = testDatabase;
+  const { rows } = await sql<{ id: number }>`
+    insert into accounts (name) values ('A') returning account_id::int as id`.execute(database);
+  const accountId = rows[0]!.id;
+  await insertToken(database, accountId, 'sa_live_hangs');
+  const api = start(testDatabase, { QUEUE_STALLED_AFTER_MS: '1000' });
+  const url = await api.ready();
+  const rename = (name: string) =>
+    fetch(`${url}/v1/accounts/${accountId}`, {
+      method: 'PUT',
+      headers: { authorization: 'Bearer sa_live_hangs', 'content-type': 'application/json' },
+      body: JSON.stringify({ account: { name } }),
+    }).then(
+      ({ status }) => status,
+      () => 'broken off',
+    );
+  expect(await rename('B')).toBe(200);
+
+  // It has the account's row and waits for its audit log when it stops.
+  let hung: Promise<unknown> | undefined;
+  await database.transaction().execute(async (transaction) => {
+    await sql`
+      select from audit_chains where account_id = ${accountId} for update`.execute(transaction);
+    hung = rename('C');
+    const waiting = async () =>
+      (
+        await sql`
+          select from pg_stat_activity
+           where application_name = 'sluice-api' and datname = current_database()
+             and wait_event_type = 'Lock'`.execute(database)
+      ).rows.length;
+    await expect.poll(waiting, { timeout: 30_000 }).toBe(1);
+    api.child.kill('SIGSTOP');
+  });
+  await database.transaction().execute(async (transaction) => {
+    await sql`set local lock_timeout = '15s'`.execute(transaction);
+    await sql`
+      update accounts set website = 'https://a.example' where account_id = ${accountId}`.execute(
+      transaction,
+    );
+  });
+
+  api.child.kill('SIGCONT');
+  expect(await hung).toBe(503);
+  expect(await rename('D')).toBe(200);
 });
