@@ -11,10 +11,10 @@ import { AppError } from '@sluice/domain/errors';
 import { secretContext } from '@sluice/domain/webhook';
 import { clearCallCounts } from '@sluice/database/call-counts';
 import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
-import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import { checkSchema } from '@sluice/database/migrate';
 import { listSealedSamples } from '@sluice/database/sealed-secrets';
-import { findSignup, keepSignupCode } from '@sluice/database/signups';
+import { clearSignups, findSignup, keepSignupCode } from '@sluice/database/signups';
 import { findAccount } from '@sluice/database/accounts';
 import { findVendorCustomer } from '@sluice/database/vendor-customers';
 import { beginProcess } from '@sluice/platform/begin-process';
@@ -41,6 +41,8 @@ const CLEARED_INTERVAL_MS = 60_000;
 const CLEARED_MAX = 10_000;
 /** Longer than any window of a limit. */
 const COUNTS_KEPT_MS = 86_400_000;
+/** Limits of signups look a day back; a call with an Idempotency-Key may come again so long. */
+const SIGNUPS_KEPT_MS = IDEMPOTENCY_KEPT_MS;
 const DATABASE_LOOK_INTERVAL_MS = 1_000;
 const READINESS_DEADLINE_MS = 2_000;
 /** In hex: as long as the keys that this kind of service is known for. */
@@ -150,6 +152,7 @@ const outbox = keepRelaying(
   createRelay({
     claimOutbox: (...rest) => claimOutbox(database, ...rest),
     finishOutbox: (...rest) => finishOutbox(database, ...rest),
+    postponeOutbox: (...rest) => postponeOutbox(database, ...rest),
     findSignup: (...rest) => findSignup(database, ...rest),
     keepSignupCode: (...rest) => keepSignupCode(database, ...rest),
     mailer,
@@ -175,9 +178,10 @@ const outbox = keepRelaying(
 );
 lifecycle.defer('outbox', () => outbox.stop());
 
-const clearing = repeat('clear keys and counts', CLEARED_INTERVAL_MS, logger, async () => {
+const clearing = repeat('clear keys, counts and signups', CLEARED_INTERVAL_MS, logger, async () => {
   await clearIdempotencyKeys(database, now() - IDEMPOTENCY_KEPT_MS, CLEARED_MAX);
   await clearCallCounts(database, now() - COUNTS_KEPT_MS, CLEARED_MAX);
+  await clearSignups(database, now() - SIGNUPS_KEPT_MS, CLEARED_MAX);
 });
 lifecycle.defer('clearing', () => clearing.stop());
 

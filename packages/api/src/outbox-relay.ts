@@ -26,6 +26,10 @@ export interface RelayDependencies {
     nowMs: number,
   ) => Promise<OutboxEntry[]>;
   readonly finishOutbox: (outboxId: string) => Promise<void>;
+  readonly postponeOutbox: (
+    entry: Pick<OutboxEntry, 'outboxId' | 'attempt'>,
+    nowMs: number,
+  ) => Promise<void>;
   readonly findSignup: (signupId: string) => Promise<StartedSignup | undefined>;
   readonly keepSignupCode: (
     signupId: string,
@@ -73,6 +77,7 @@ export function createRelay(dependencies: RelayDependencies): () => Promise<numb
           await tellers[entry.topic]?.(entry);
         } catch (error) {
           dependencies.onFailure(entry, error);
+          await dependencies.postponeOutbox(entry, dependencies.now());
           return;
         }
         await dependencies.finishOutbox(entry.outboxId);

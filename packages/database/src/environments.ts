@@ -39,9 +39,9 @@ export async function listEnvironmentIds(
 }
 
 /**
- * One workspace with what it holds, counted now. Indexes: `environments_by_id`; the primary key of
- * `people` and the unique key of `objects` as index-only ranges. Costs about 0.1 s a million rows, so
- * callers keep the answer for a moment.
+ * One workspace with what it holds. People are counted as they come and go (`migrations/0027_people_counts.ts`),
+ * objects now. Indexes: `environments_by_id`; the primary key of `people_counts`; the unique key of `objects` as an
+ * index-only range, which costs about 0.1 s a million objects, so callers keep the answer for a moment.
  */
 export async function findWorkspaceTotals(
   database: DatabaseOrTransaction,
@@ -49,7 +49,8 @@ export async function findWorkspaceTotals(
 ): Promise<WorkspaceTotals | undefined> {
   const { rows } = await sql<WorkspaceTotals>`
     select e.environment_id as "environmentId", e.name,
-           (select count(*) from people p where p.environment_id = e.environment_id) as people,
+           (select coalesce(sum(c.people), 0) from people_counts c
+             where c.environment_id = e.environment_id) as people,
            o.types as "objectTypes", o.objects
     from environments e
     cross join lateral (

@@ -1,8 +1,8 @@
 /**
  * The outbox: what must be told to the world because of a change, written in the change's transaction.
  *
- * An entry is due, claimed (due again after a pause that grows, so that a process that dies loses
- * nothing), done. It is delivered at least once; whoever receives it takes it once by its key.
+ * An entry is due, claimed (due again after a minute, so that a process that dies loses nothing), then done, or
+ * postponed for a time that grows. It is delivered at least once; whoever receives it takes it once by its key.
  */
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
@@ -17,6 +17,8 @@ export interface OutboxEntry {
   readonly attempt: number;
 }
 
+/** Longer than a slow mail server lets one wait, for meanwhile nobody else should tell the same. */
+const CLAIMED_MS = 60_000;
 const RETRY_MS_MIN = 5_000;
 const RETRY_MS_MAX = 600_000;
 
@@ -42,9 +44,7 @@ export async function claimOutbox(
 ): Promise<OutboxEntry[]> {
   const { rows } = await sql<OutboxEntry>`${PREPARED}
     update outbox o
-       set attempt = o.attempt + 1,
-           next_attempt_at = ${new Date(nowMs)}::timestamptz
-             + least(${RETRY_MS_MIN} * power(2, least(o.attempt, 20)), ${RETRY_MS_MAX}) * interval '1 millisecond'
+       set attempt = o.attempt + 1, next_attempt_at = ${new Date(nowMs + CLAIMED_MS)}
       from (select outbox_id from outbox
              where next_attempt_at <= ${new Date(nowMs)} and topic = any(${topics}::text[])
              order by next_attempt_at limit ${limit} for update skip locked) due
@@ -52,6 +52,20 @@ export async function claimOutbox(
     returning o.outbox_id as "outboxId", o.topic, o.dedupe_key as "dedupeKey", o.payload,
               o.created_at as "createdAt", o.attempt`.execute(database);
   return rows;
+}
+
+/** It could not be told: when it is due again. Unless somebody else has claimed it meanwhile. Index: the primary key. */
+export async function postponeOutbox(
+  database: DatabaseOrTransaction,
+  { outboxId, attempt }: Pick<OutboxEntry, 'outboxId' | 'attempt'>,
+  nowMs: number,
+): Promise<void> {
+  const pauseMs = Math.min(RETRY_MS_MIN * 2 ** (attempt - 1), RETRY_MS_MAX);
+  await sql`
+    update outbox set next_attempt_at = ${new Date(nowMs + pauseMs)}
+     where outbox_id = ${outboxId} and attempt = ${attempt} and next_attempt_at is not null`.execute(
+    database,
+  );
 }
 
 /** The entry is told; it stays, so that its fact is not told again. */

@@ -16,7 +16,7 @@ import { createServiceAccount, insertCredential, type ShownSecret } from './api-
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';
-import { isConflict } from './statement-failure.ts';
+import { isDuplicateOf } from './statement-failure.ts';
 import type { Tables } from './tables.ts';
 import { type HeldCall, transactOnce } from './transact-once.ts';
 
@@ -106,6 +106,28 @@ export async function keepSignupCode(
      where signup_id = ${signupId} and used_at is null`.execute(database);
 }
 
+/**
+ * Forgets who started a signup so long ago and from where, and that it was mailed: whether or not it made an
+ * account, nothing asks for it any more. Looks at the `limit` oldest, by the primary key, whose order is that of
+ * the starts.
+ */
+export async function clearSignups(
+  database: DatabaseOrTransaction,
+  startedBeforeMs: number,
+  limit: number,
+): Promise<void> {
+  await sql`
+    with gone as (
+      delete from signups where signup_id in (
+        select signup_id from (
+          select signup_id, started_at from signups order by signup_id limit ${limit}) oldest
+         where started_at < ${new Date(startedBeforeMs)})
+      returning signup_id
+    )
+    delete from outbox using gone
+     where topic = ${SIGNUP_TOPIC} and dedupe_key = gone.signup_id::text`.execute(database);
+}
+
 /** Counts one more attempt at the newest code of the address; undefined where no code may be tried. */
 export async function countSignupAttempt(
   database: DatabaseOrTransaction,
@@ -164,7 +186,7 @@ export async function createAccount(
       return insertAccount(transaction, given, origin, nowMs);
     });
   } catch (error) {
-    if (isConflict(error)) return 'email_taken';
+    if (isDuplicateOf(error, 'users_by_email')) return 'email_taken';
     throw error;
   }
 }

@@ -10,6 +10,11 @@ export function isConflict(error: unknown): boolean {
   return CONFLICT_SQLSTATES.has(sqlStateOf(error));
 }
 
+/** True where a row like it is there already, by the unique index of this name. */
+export function isDuplicateOf(error: unknown, index: string): boolean {
+  return sqlStateOf(error) === '23505' && (error as { constraint?: unknown }).constraint === index;
+}
+
 /**
  * True where a value is one that a row cannot hold, so that running again fails again. A number that
  * does not fit its column is found by us when it is written (`columns.ts`), as a RangeError.

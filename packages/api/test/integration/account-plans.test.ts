@@ -39,7 +39,7 @@ import {
   keepIdempotentAnswer,
   releaseIdempotencyKey,
 } from '@sluice/database/idempotency-keys';
-import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import {
   decidePartner,
   insertPartner,
@@ -49,6 +49,7 @@ import {
 import { findReceipt } from '@sluice/database/receipts';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
 import {
+  clearSignups,
   countSignupAttempt,
   createAccount,
   findSignup,
@@ -236,6 +237,7 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ],
   ['a signup', (db) => findSignup(db, '77')],
   ['the code of a signup', (db) => keepSignupCode(db, '77', Buffer.from('a'), NOW_MS)],
+  ['signups that are over', (db) => clearSignups(db, NOW_MS, 10)],
   ['a try at a code', (db) => countSignupAttempt(db, '78@signup.example', NOW_MS)],
   [
     'an account to be made',
@@ -274,6 +276,10 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
       submitStartupApplication(db, { key: 'a', partnerId: 'partner_500', payload: {} }, NOW_MS),
   ],
   ['what is due in the outbox', (db) => claimOutbox(db, ['signup.mail'], 5, NOW_MS)],
+  [
+    'an entry of the outbox that could not be told',
+    (db) => postponeOutbox(db, { outboxId: '77', attempt: 1 }, NOW_MS),
+  ],
   ['an entry of the outbox that is told', (db) => finishOutbox(db, '77')],
   ['the customer at the vendor', (db) => findVendorCustomer(db, ACCOUNT)],
   [

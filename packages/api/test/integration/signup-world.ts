@@ -1,5 +1,5 @@
 /** Signups over the API, with a real SMTP server that receives the codes. */
-import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { sql } from 'kysely';
 import { SMTPServer } from 'smtp-server';
@@ -27,6 +27,8 @@ export async function startSignups() {
   const failures: unknown[] = [];
   /** `next`: the refusal of the next mail, where there is one. */
   const refusal: { next: Error | undefined } = { next: undefined };
+  /** `until`: the server answers no mail before. */
+  const delay: { until: Promise<void> } = { until: Promise.resolve() };
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ['STARTTLS', 'AUTH'],
@@ -40,7 +42,7 @@ export async function startSignups() {
           const to = session.envelope.rcptTo.map(({ address }) => address).join(',');
           mails.push({ to, text: Buffer.concat(chunks).toString('utf8') });
         }
-        done(refused);
+        void delay.until.then(() => done(refused));
       });
     },
   });
@@ -54,6 +56,7 @@ export async function startSignups() {
   const relay = createRelay({
     claimOutbox: (...rest) => claimOutbox(api.database, ...rest),
     finishOutbox: (...rest) => finishOutbox(api.database, ...rest),
+    postponeOutbox: (...rest) => postponeOutbox(api.database, ...rest),
     findSignup: (...rest) => findSignup(api.database, ...rest),
     keepSignupCode: (...rest) => keepSignupCode(api.database, ...rest),
     mailer,
@@ -88,6 +91,7 @@ export async function startSignups() {
     mails,
     failures,
     refusal,
+    delay,
     relay,
     newAddress: (): string => `user${++addressCount}@example.com`,
     newIp,

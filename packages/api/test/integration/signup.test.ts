@@ -1,6 +1,9 @@
 /** Signup, from the address to a token that works, with a real SMTP server on the way. */
+import { claimOutbox } from '@sluice/database/outbox';
+import { clearSignups, createAccount, SIGNUP_TOPIC } from '@sluice/database/signups';
+import { hashSecret } from '@sluice/platform/secrets';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { whileNothingIsAudited } from './changing-operations.ts';
 import { completion, otherThan, startSignups, type SignupWorld } from './signup-world.ts';
@@ -93,6 +96,30 @@ describe('an address to an account', () => {
     }
   });
 
+  test('what collides with something else than an address is a fault of ours, not a known address', async () => {
+    const { api } = world;
+    const email = world.newAddress();
+    await world.startedCode(email);
+    const { rows } = await sql<{ id: string }>`
+      select signup_id as id from signups order by signup_id desc limit 1`.execute(api.database);
+    const given = {
+      signupId: rows[0]!.id,
+      email,
+      companyName: 'Acme',
+      firstName: 'Ada',
+      lastName: 'Lovelace',
+      dataCenter: 'eu',
+      isSandbox: false,
+      token: { text: api.a.token, hash: hashSecret(api.a.token), hint: 'here' },
+      tokenScopes: [],
+      webhookSigningKey: 'key',
+    } as const;
+    await expect(createAccount(api.database, given, {}, api.clock.nowMs)).rejects.toThrow(
+      /api_credentials/,
+    );
+    expect((await world.complete(email, await world.mailedCode(email))).statusCode).toBe(200);
+  });
+
   test('a mail that the server refuses is sent again, with a code that is good', async () => {
     const email = world.newAddress();
     await world.start(email);
@@ -103,6 +130,47 @@ describe('an address to an account', () => {
     world.api.clock.nowMs += 5_000;
     expect((await world.complete(email, await world.mailedCode(email))).statusCode).toBe(200);
   });
+});
+
+test('a mail whose server takes its time is sent once, also where other processes look', async () => {
+  const email = world.newAddress();
+  await world.start(email);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  world.delay.until = promise;
+  const slow = world.relay();
+  const ofEmail = () => world.mails.filter(({ to }) => to === email);
+  await vi.waitFor(() => expect(ofEmail()).toHaveLength(1));
+  world.api.clock.nowMs += 30_000;
+  expect(await world.relay()).toBe(0);
+  resolve();
+  expect(await slow).toBe(1);
+  expect(ofEmail()).toHaveLength(1);
+});
+
+test('of a process that dies while it mails another one mails again', async () => {
+  const email = world.newAddress();
+  await world.start(email);
+  const died = await claimOutbox(world.api.database, [SIGNUP_TOPIC], 1, world.api.clock.nowMs);
+  expect(died).toHaveLength(1);
+  world.api.clock.nowMs += 60_000;
+  expect((await world.complete(email, await world.mailedCode(email))).statusCode).toBe(200);
+});
+
+test('a signup is forgotten when nothing asks for it any more, and its mail with it', async () => {
+  const { api } = world;
+  const [old, recent] = [world.newAddress(), world.newAddress()];
+  await world.startedCode(old);
+  const startedAtMs = api.clock.nowMs;
+  api.clock.nowMs += 60_000;
+  const code = await world.startedCode(recent);
+  const count = async (table: 'signups' | 'outbox'): Promise<number> => {
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::int as count from ${sql.table(table)}`.execute(api.database);
+    return rows[0]!.count;
+  };
+  await clearSignups(api.database, startedAtMs + 1, 1_000);
+  expect([await count('signups'), await count('outbox')]).toEqual([1, 1]);
+  expect((await world.complete(recent, code)).statusCode).toBe(200);
 });
 
 describe('an address that is known', () => {

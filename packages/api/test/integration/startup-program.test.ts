@@ -1,4 +1,4 @@
-import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -74,6 +74,7 @@ test('the event reaches the analytics target with one key, also when the target 
   const relay = createRelay({
     claimOutbox: (...rest) => claimOutbox(api.database, ...rest),
     finishOutbox: (...rest) => finishOutbox(api.database, ...rest),
+    postponeOutbox: (...rest) => postponeOutbox(api.database, ...rest),
     findSignup: (...rest) => findSignup(api.database, ...rest),
     keepSignupCode: (...rest) => keepSignupCode(api.database, ...rest),
     mailer: { send: async () => {} },

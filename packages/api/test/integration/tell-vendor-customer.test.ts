@@ -4,7 +4,7 @@ import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import { findAccount } from '@sluice/database/accounts';
-import { claimOutbox, finishOutbox } from '@sluice/database/outbox';
+import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import type { Stripe } from 'stripe';
@@ -46,6 +46,7 @@ const relayTo = (told: Pick<Vendor, 'updateCustomer'>) =>
   createRelay({
     claimOutbox: (...rest) => claimOutbox(api.database, ...rest),
     finishOutbox: (...rest) => finishOutbox(api.database, ...rest),
+    postponeOutbox: (...rest) => postponeOutbox(api.database, ...rest),
     findSignup: (...rest) => findSignup(api.database, ...rest),
     keepSignupCode: (...rest) => keepSignupCode(api.database, ...rest),
     mailer: { send: async () => {} },

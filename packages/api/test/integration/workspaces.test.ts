@@ -1,4 +1,6 @@
-import { sql } from 'kysely';
+import { findWorkspaceTotals } from '@sluice/database/environments';
+import { statementsSentBy } from '@sluice/database/statements-sent';
+import { CompiledQuery, sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
 
@@ -44,4 +46,15 @@ test('it is counted again after ten seconds', async () => {
 
 test('the outgoing addresses are those of the setting', async () => {
   expect((await api.call('GET', '/v1/info/ip_addresses')).json()).toEqual({ ip_addresses: [] });
+});
+
+test('people are not counted one by one, however many there are', async () => {
+  const sent = await statementsSentBy(() => findWorkspaceTotals(api.database, api.a.environmentId));
+  expect(sent).toHaveLength(1);
+  const { rows } = await api.database.executeQuery<{ 'QUERY PLAN': string }>(
+    CompiledQuery.raw(`explain ${sent[0]!.text}`, [...sent[0]!.values]),
+  );
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
+  expect(plan).toContain(' on objects');
+  expect(plan).not.toMatch(/ on people\b/);
 });
