@@ -103,16 +103,15 @@ export async function cancelImport(
   const isCanceled = (outcome: ImportRow | undefined): boolean => outcome !== undefined;
   return transactOnce(database, origin.call, isCanceled, async (transaction) => {
     const { rows } = await sql<StoredImport>`
-      with ended as (
-        update imports set state = 'canceled', updated_at = ${new Date(nowMs)}
-        where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_IMPORT_UNFINISHED}
-        returning *
-      ), cleared as (
-        delete from import_chunks c using ended e
-        where c.environment_id = e.environment_id and c.import_id = e.import_id
-      )
-      select ${IMPORT_COLUMNS} from ended`.execute(transaction);
+      update imports set state = 'canceled', updated_at = ${new Date(nowMs)}
+      where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_IMPORT_UNFINISHED}
+      returning ${IMPORT_COLUMNS}`.execute(transaction);
     const row = firstImport(rows);
+    // A statement of its own: it must see the piece that came while the row was waited for.
+    if (row)
+      await sql`
+        delete from import_chunks
+         where environment_id = ${environmentId} and import_id = ${importId}`.execute(transaction);
     if (row) await record(transaction, row, origin, {}, { cancelled: true }, nowMs);
     return row;
   });

@@ -1,8 +1,11 @@
 /** Imports over HTTP: made, watched, cancelled; what is refused before and in the middle of a file. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { appendImportChunk } from '@sluice/database/import-chunks';
+import { cancelImport, insertImport } from '@sluice/database/import-changes';
 import { advanceImport, claimImport } from '@sluice/database/imports';
 import { insertImportProblems } from '@sluice/database/import-problems';
+import { BY_TEST } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { listen } from '../../src/server.ts';
@@ -315,6 +318,37 @@ describe('an import', () => {
     );
     const warnings = await api.call('GET', shown.warnings_url);
     expect(warnings.body.split('\r\n')[1]).toBe("3,warning,,x,y,a,-1,'-x");
+  });
+
+  test('that is cancelled while a piece of its file comes keeps no piece', async () => {
+    const { database, a, clock } = api;
+    const given = { name: 'Orders', description: null, identifier: 'email' } as const;
+    const key = await insertImport(
+      database,
+      {
+        ...given,
+        environmentId: a.environmentId,
+        dataToProcess: 'all',
+        dataFileUrl: null,
+        nowMs: clock.nowMs,
+      },
+      BY_TEST,
+    );
+    const transaction = await database.startTransaction().execute();
+    await appendImportChunk(transaction, key, 0, Buffer.from(CSV), 0, clock.nowMs);
+    const cancelled = cancelImport(database, key, BY_TEST, clock.nowMs);
+    await vi.waitFor(
+      async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity
+           where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
+        expect(rows).toHaveLength(1);
+      },
+      { timeout: 10_000, interval: 10 },
+    );
+    await transaction.commit().execute();
+    expect(await cancelled).toMatchObject({ state: 'canceled' });
+    expect(await stored(key.importId)).toHaveLength(0);
   });
 
   test('is cancelled once, and not when it has ended', async () => {
