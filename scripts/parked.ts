@@ -1,12 +1,12 @@
 /** `npm run parked -- list|retry`: operations that a fault of ours kept from being applied. */
-import { createDatabase, type Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection';
 import { listParkedOperations } from '@sluice/database/parked-operations';
-import { reasonOf } from '@sluice/domain/errors';
-import { parseSettings, platformSettings } from '@sluice/platform/config';
+import { platformSettings } from '@sluice/platform/config';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer } from '@sluice/platform/queue';
 import { retryParked } from '@sluice/worker/retry-parked';
 import type { z } from 'zod';
+import { actOnDatabase } from './act-on-database.ts';
 
 const SHOWN_MAX = 100;
 
@@ -15,51 +15,28 @@ if (action !== 'list' && action !== 'retry') {
   console.error('usage: npm run parked -- list|retry (the settings are those of a worker)');
   process.exit(2);
 }
-try {
-  await (action === 'list' ? list() : retry());
-} catch (error) {
-  console.error(reasonOf(error));
-  process.exitCode = 1;
+await actOnDatabase('parked', platformSettings, action === 'list' ? list : retry);
+
+async function list(database: Database): Promise<void> {
+  for (const parked of await listParkedOperations(database, SHOWN_MAX))
+    console.log(JSON.stringify(parked));
 }
 
-async function list(): Promise<void> {
-  await withDatabase(async (database) => {
-    for (const parked of await listParkedOperations(database, SHOWN_MAX))
-      console.log(JSON.stringify(parked));
-  });
-}
-
-async function retry(): Promise<void> {
-  await withDatabase(async (database, settings) => {
-    const producer = await openProducer({
-      databaseUrl: settings.DATABASE_URL,
-      redisUrl: settings.REDIS_URL,
-      prefix: settings.QUEUE_PREFIX,
-      shardCount: settings.SHARD_COUNT,
-      logger: createLogger('parked', settings.LOG_LEVEL),
-    });
-    try {
-      console.log(`queued again: ${await retryParked(database, producer, settings.SHARD_COUNT)}`);
-    } finally {
-      // Its connections would keep the program from ending.
-      await producer.close();
-    }
-  });
-}
-
-async function withDatabase(
-  act: (database: Database, settings: z.infer<typeof platformSettings>) => Promise<void>,
+async function retry(
+  database: Database,
+  settings: z.infer<typeof platformSettings>,
 ): Promise<void> {
-  const settings = parseSettings(platformSettings, process.env);
-  const database = createDatabase({
-    url: settings.DATABASE_URL,
-    poolMax: 1,
-    applicationName: 'sluice-parked',
-    onError: (error) => console.error(error.message),
+  const producer = await openProducer({
+    databaseUrl: settings.DATABASE_URL,
+    redisUrl: settings.REDIS_URL,
+    prefix: settings.QUEUE_PREFIX,
+    shardCount: settings.SHARD_COUNT,
+    logger: createLogger('parked', settings.LOG_LEVEL),
   });
   try {
-    await act(database, settings);
+    console.log(`queued again: ${await retryParked(database, producer, settings.SHARD_COUNT)}`);
   } finally {
-    await database.destroy();
+    // Its connections would keep the program from ending.
+    await producer.close();
   }
 }

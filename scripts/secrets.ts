@@ -5,17 +5,18 @@
  */
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
-import { createDatabase } from '@sluice/database/connection';
-import { reasonOf } from '@sluice/domain/errors';
-import { parseSettings, platformSettings, sealingSettings } from '@sluice/platform/config';
-import { createSealedText } from '@sluice/platform/sealed-text';
+import type { Database } from '@sluice/database/connection';
+import { sealingSettings } from '@sluice/platform/config';
+import { createSealedText, type SealedText } from '@sluice/platform/sealed-text';
 import {
   findLostSecrets,
   replaceLostSecrets,
   type LostSecret,
   type ReplacedSecret,
 } from '@sluice/worker/lost-secrets';
+import { actOnDatabase, databaseSettings } from './act-on-database.ts';
 
+const settingsSchema = databaseSettings.extend(sealingSettings.shape);
 const SECRET_SIZE_BYTES = 32;
 const WHAT = {
   environment: 'signing key',
@@ -32,43 +33,27 @@ if (positionals.length !== 1 || positionals[0] !== 'lost') {
   console.error('usage: sluice secrets lost [--replace <key-id>]');
   process.exit(2);
 }
-try {
-  const settings = parseSettings(
-    platformSettings.pick({ DATABASE_URL: true }).extend(sealingSettings.shape),
-    process.env,
-  );
+await actOnDatabase('secrets', settingsSchema, async (database, settings) => {
   const sealedText = createSealedText(settings.SEALING_KEYS);
-  const database = createDatabase({
-    url: settings.DATABASE_URL,
-    poolMax: 1,
-    applicationName: 'sluice-secrets',
-    onError: (error) => console.error(error.message),
-  });
-  try {
-    if (values.replace !== undefined) {
-      const newSecret = () => randomBytes(SECRET_SIZE_BYTES).toString('hex');
-      const deps = { database, sealedText, newSecret, now: Date.now };
-      let count = 0;
-      for await (const replaced of replaceLostSecrets(deps, values.replace)) {
-        count++;
-        console.log(values.json ? JSON.stringify(shown(replaced)) : becameOf(replaced));
-      }
-      if (count === 0)
-        throw new Error(`nothing that does not open was sealed with "${values.replace}"`);
-    }
-    const { lost, count } = await findLostSecrets(database, sealedText);
-    if (values.replace === undefined) {
-      if (values.json) console.log(JSON.stringify(lost.map(shown)));
-      else for (const each of lost) console.log(`${nameOf(each)}  sealed with "${each.keyId}"`);
-    }
-    if (lost.length > 0) tellWhatToDo(lost, count);
-    else if (!values.json) console.log(`all ${count} secrets open with SEALING_KEYS`);
-  } finally {
-    await database.destroy();
+  if (values.replace !== undefined) await replace(database, sealedText, values.replace);
+  const { lost, count } = await findLostSecrets(database, sealedText);
+  if (values.replace === undefined) {
+    if (values.json) console.log(JSON.stringify(lost.map(shown)));
+    else for (const each of lost) console.log(`${nameOf(each)}  sealed with "${each.keyId}"`);
   }
-} catch (error) {
-  console.error(reasonOf(error));
-  process.exitCode = 1;
+  if (lost.length > 0) tellWhatToDo(lost, count);
+  else if (!values.json) console.log(`all ${count} secrets open with SEALING_KEYS`);
+});
+
+async function replace(database: Database, sealedText: SealedText, keyId: string): Promise<void> {
+  const newSecret = () => randomBytes(SECRET_SIZE_BYTES).toString('hex');
+  const deps = { database, sealedText, newSecret, now: Date.now };
+  let count = 0;
+  for await (const replaced of replaceLostSecrets(deps, keyId)) {
+    count++;
+    console.log(values.json ? JSON.stringify(shown(replaced)) : becameOf(replaced));
+  }
+  if (count === 0) throw new Error(`nothing that does not open was sealed with "${keyId}"`);
 }
 
 function tellWhatToDo(lost: readonly LostSecret[], count: number): void {

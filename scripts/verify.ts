@@ -9,7 +9,7 @@ import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import type { VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
-import { createDatabase, type Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection';
 import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify-credits';
 import { listAuditedAccounts, verifyAuditChain } from '@sluice/database/verify-audit-chains';
 import { listPeopleCounts } from '@sluice/database/verify-people';
@@ -24,8 +24,8 @@ import {
   listUsageDayDifferences,
 } from '@sluice/database/verify-usage';
 import { comparePurchases, compareSubscriptions } from '@sluice/domain/compare-purchases';
-import { reasonOf } from '@sluice/domain/errors';
 import { parseSettings } from '@sluice/platform/config';
+import { actOnDatabase, databaseSettings } from './act-on-database.ts';
 
 interface Check {
   readonly name: string;
@@ -45,18 +45,7 @@ const CHECKS: readonly Check[] = [
 const PRINTED_MAX = 100;
 const PROGRESS_INTERVAL_MS = 2_000;
 
-const url = process.env['DATABASE_URL'];
-if (url === undefined || url === '') {
-  console.error('DATABASE_URL is not set: DATABASE_URL=postgres://… npm run verify');
-  process.exit(1);
-}
-const database = createDatabase({
-  url,
-  poolMax: 1,
-  applicationName: 'sluice-verify',
-  onError: (error) => console.error(error.message),
-});
-try {
+await actOnDatabase('verify', databaseSettings, async (database) => {
   for (const { name, run } of CHECKS) {
     let count = 0;
     const summary = await run(database, (message) => {
@@ -66,12 +55,7 @@ try {
     if (count > 0) process.exitCode = 1;
     console.log(`${count === 0 ? 'ok    ' : 'FAILED'} ${name}: ${summary}`);
   }
-} catch (error) {
-  console.error(reasonOf(error));
-  process.exitCode = 1;
-} finally {
-  await database.destroy();
-}
+});
 
 async function verifyAuditLogs(
   opened: Database,

@@ -4,6 +4,7 @@
  * in `upsert-person.ts`.
  */
 import { giveIdentifier, type NamedKind } from './change-identifiers.ts';
+import type { JsonObject } from './json.ts';
 import { noteChange } from './merge-attributes.ts';
 import type { Operation, PersonIdentifier } from './operation.ts';
 import type { LoadedPerson, Resolution } from './person-directory.ts';
@@ -84,19 +85,27 @@ export function createPerson(
   kind: NamedKind,
   value: string,
 ): LoadedPerson {
-  const { environmentId, receivedAtMs } = operation;
-  const person = set.directory.create({
+  const person = addPerson(set, operation, kind === 'phone' ? { phone: value } : {});
+  giveIdentifier(set, operation, person, kind, value, undefined);
+  return person;
+}
+
+/** Somebody new, whom nothing names yet. */
+export function addPerson(
+  set: WorkingSet,
+  { environmentId, receivedAtMs }: Operation,
+  attributes: JsonObject,
+): LoadedPerson {
+  return set.directory.create({
     environmentId,
     personId: set.effects.newPersonId(),
     id: null,
     email: null,
     phone: null,
-    attributes: kind === 'phone' ? { phone: value } : {},
+    attributes,
     unsubscribed: null,
     attributesAtMs: null,
     createdAtMs: receivedAtMs,
     updatedAtMs: receivedAtMs,
   });
-  giveIdentifier(set, operation, person, kind, value, undefined);
-  return person;
 }

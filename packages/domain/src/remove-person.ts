@@ -5,7 +5,7 @@
  * that the person had, until one of them is unsuppressed; what was deleted does not come back. The
  * history stays under the person's number, which nobody gets again, until retention drops it.
  */
-import { findPerson } from './find-person.ts';
+import { addPerson, findPerson } from './find-person.ts';
 import type { DeletePerson, SuppressPerson, UnsuppressPerson } from './operation.ts';
 import type { WorkingSet } from './working-set.ts';
 
@@ -19,7 +19,7 @@ export function deletePerson(set: WorkingSet, operation: DeletePerson): void {
 
 /** Deletes the person and blocks their identifiers; an identifier that is nobody's is blocked too. */
 export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void {
-  const { environmentId, receivedAtMs } = operation;
+  const { environmentId } = operation;
   const { kind, value } = operation.person;
   const resolution = set.directory.resolve(environmentId, operation.person);
   if (resolution.outcome === 'suppressed') return;
@@ -30,18 +30,7 @@ export function suppressPerson(set: WorkingSet, operation: SuppressPerson): void
     findPerson(set, operation, operation.person);
   } else {
     // Somebody who never was: a number to keep the blocked identifier under.
-    const person = set.directory.create({
-      environmentId,
-      personId: set.effects.newPersonId(),
-      id: null,
-      email: null,
-      phone: null,
-      attributes: {},
-      unsubscribed: null,
-      attributesAtMs: null,
-      createdAtMs: receivedAtMs,
-      updatedAtMs: receivedAtMs,
-    });
+    const person = addPerson(set, operation, {});
     person.fate = 'suppressed';
     set.directory.assign(environmentId, kind, value, person);
   }

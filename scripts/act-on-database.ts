@@ -1,0 +1,36 @@
+/**
+ * How the operator's programs work with Postgres: settings from the environment, one connection, and what goes
+ * wrong is told in one line and ends with 1.
+ */
+import { createDatabase, type Database } from '@sluice/database/connection';
+import { reasonOf } from '@sluice/domain/errors';
+import { parseSettings, platformSettings } from '@sluice/platform/config';
+import type { z } from 'zod';
+
+/** Of a program that wants to know no more than where Postgres is. */
+export const databaseSettings = platformSettings.pick({ DATABASE_URL: true });
+
+/** @param program - its name, by which Postgres shows its connection. */
+export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE_URL: string }>>(
+  program: string,
+  schema: Schema,
+  act: (database: Database, settings: z.infer<Schema>) => Promise<void>,
+): Promise<void> {
+  try {
+    const settings = parseSettings(schema, process.env);
+    const database = createDatabase({
+      url: settings.DATABASE_URL,
+      poolMax: 1,
+      applicationName: `sluice-${program}`,
+      onError: (error) => console.error(error.message),
+    });
+    try {
+      await act(database, settings);
+    } finally {
+      await database.destroy();
+    }
+  } catch (error) {
+    console.error(reasonOf(error));
+    process.exitCode = 1;
+  }
+}
