@@ -9,6 +9,8 @@ import type { Receiver } from './receiver.ts';
 import type { World } from './world.ts';
 
 const STEP = 1.4;
+/** Two rates so near to one another are told apart by chance only. */
+const STEP_MIN = 1.1;
 const SETTLED_WITHIN_MS = 1_000;
 const LEAST_RATE = 50;
 const GIVEN_UP_AFTER_MS = 60_000;
@@ -52,7 +54,8 @@ export async function startPipeline(
 }
 
 /**
- * Raises the rate for as long as nothing piles up; lowers it first where the first one is too much.
+ * Raises the rate for as long as nothing piles up, and lowers it first where the first one is too much; then
+ * halves what lies between.
  *
  * @returns all steps, those that piled up too.
  */
@@ -61,6 +64,8 @@ export async function rampUp(
   { from, seconds, label }: { readonly from: number; readonly seconds: number; label: string },
 ): Promise<Step[]> {
   const steps: Step[] = [];
+  let sustained: number | undefined;
+  let tooMuch: number | undefined;
   for (let rate = from; ;) {
     const step = await runStep(pipeline, rate, seconds);
     steps.push(step);
@@ -70,16 +75,22 @@ export async function rampUp(
     console.log(
       `${label} ${String(rate).padStart(6)} events/s  ${step.isSustained ? 'sustained' : 'piles up '}  p50 ${step.p50Ms} ms  p99 ${step.p99Ms} ms  p99.9 ${step.p999Ms} ms  ${cpu.join(', ')}`,
     );
-    const isFound = steps.some(({ isSustained }) => isSustained !== step.isSustained);
-    // What lies between the two is not looked for.
+    if (step.isSustained) sustained = rate;
+    else tooMuch = rate;
+    const isFound =
+      sustained !== undefined && tooMuch !== undefined && tooMuch / sustained <= STEP_MIN;
     if (isFound || rate < LEAST_RATE) return steps;
-    rate = Math.round(step.isSustained ? rate * STEP : rate / STEP);
+    if (tooMuch === undefined) rate *= STEP;
+    else rate = sustained === undefined ? rate / STEP : Math.sqrt(sustained * tooMuch);
+    rate = Math.round(rate);
   }
 }
 
-/** @throws Error where none is. */
+/** The highest. @throws Error where none is. */
 export function bestSustained(steps: readonly Step[]): Step {
-  const best = steps.findLast(({ isSustained }) => isSustained);
+  const best = steps
+    .filter(({ isSustained }) => isSustained)
+    .toSorted((one, other) => other.rate - one.rate)[0];
   if (!best) throw new Error(`${steps.at(-1)?.rate} events/s pile up`);
   return best;
 }

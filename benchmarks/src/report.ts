@@ -85,9 +85,12 @@ export async function keepResult(
   return file;
 }
 
-/** The middle value; of an even count the lower one. */
+/** The middle value; of an even count halfway between the two in the middle. NaN of none. */
 export function median(values: readonly number[]): number {
-  return [...values].toSorted((a, b) => a - b)[Math.floor((values.length - 1) / 2)] as number;
+  const sorted = values.toSorted((a, b) => a - b);
+  const middle = sorted.length / 2;
+  const [lower = NaN, upper = NaN] = [sorted[Math.ceil(middle) - 1], sorted[Math.floor(middle)]];
+  return (lower + upper) / 2;
 }
 
 const rounded = (values: Record<string, number>): Record<string, number> =>
