@@ -4,6 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { isDatabaseAway } from '@sluice/database/database-away';
+import { isSacrificed } from '@sluice/database/statement-failure';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Problem, PROBLEMS, renderProblem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
@@ -72,7 +73,7 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Error && 'statusCode' in error && error.statusCode === 400) {
     return { code: 'invalid_request', message: 'the body ended early' };
   }
-  if (isDatabaseAway(error))
+  if (isDatabaseAway(error) || isSacrificed(error))
     return { code: 'unavailable', message: 'the service cannot answer now; try again' };
   return {
     code: 'internal',

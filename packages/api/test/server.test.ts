@@ -96,8 +96,8 @@ describe('failures of our own', () => {
     expect(answer.body).not.toContain('secret_table');
   });
 
-  test.each(['ECONNREFUSED', 'ECONNRESET', '57P01', '08006', '53300'])(
-    'with the database away (%s) are 503 with Retry-After',
+  test.each(['ECONNREFUSED', 'ECONNRESET', '57P01', '08006', '53300', '40001', '40P01'])(
+    'with the database away, or a transaction that Postgres gave up for another (%s), are 503 with Retry-After',
     async (code) => {
       const { app } = await openServer({
         listWebhooks: async () => {

@@ -1,13 +1,20 @@
 /** What the failure of a statement means for the transaction around it. By SQLSTATE (PostgreSQL manual, appendix A). */
 
-/** Unique violation, serialisation failure, deadlock: another transaction was there first. */
-const CONFLICT_SQLSTATES: ReadonlySet<string> = new Set(['23505', '40001', '40P01']);
+/** Serialisation failure, deadlock: Postgres ended this transaction so that another could go on. */
+const SACRIFICED_SQLSTATES: ReadonlySet<string> = new Set(['40001', '40P01']);
+/** Those, and unique violation: another transaction was there first. */
+const CONFLICT_SQLSTATES: ReadonlySet<string> = new Set([...SACRIFICED_SQLSTATES, '23505']);
 /** Data exceptions, integrity constraints, and limits of the program such as the size of an index entry. */
 const REFUSED_SQLSTATE = /^(22|23|54)/;
 
 /** True where the same transaction, run again, meets what the other has left behind and succeeds. */
 export function isConflict(error: unknown): boolean {
   return CONFLICT_SQLSTATES.has(sqlStateOf(error));
+}
+
+/** True where nothing was changed, and the same call may simply be made again. */
+export function isSacrificed(error: unknown): boolean {
+  return SACRIFICED_SQLSTATES.has(sqlStateOf(error));
 }
 
 /** True where a row like it is there already, by the unique index of this name. */
