@@ -1,6 +1,4 @@
-/** Imports over HTTP: made, watched, cancelled; what is refused before and in the middle of a file. */
-import { once } from 'node:events';
-import { connect } from 'node:net';
+/** Imports over HTTP once they are made: watched, cancelled, listed. */
 import { appendImportChunk } from '@sluice/database/import-chunks';
 import { cancelImport, insertImport } from '@sluice/database/import-changes';
 import { advanceImport, claimImport } from '@sluice/database/imports';
@@ -8,266 +6,15 @@ import { insertImportProblems } from '@sluice/database/import-problems';
 import { BY_TEST } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { listen } from '../../src/server.ts';
 import { expectProblem } from '../error-shapes.ts';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
+import { CSV, FIELDS, form, storedFile } from './import-forms.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {
   api = await startApi();
 });
 afterAll(() => api.close());
-
-const FIELDS = { name: 'Orders', type: 'event', identifier: 'email' };
-const CSV = '_svc_name,_svc_customer_id\nbought,ann@example.com\n';
-
-/** A form as browsers and clients build it: the fields in this order, then the files. */
-async function form(fields: Record<string, string>, ...files: (string | Buffer)[]) {
-  const data = new FormData();
-  for (const [name, value] of Object.entries(fields)) data.append(name, value);
-  for (const file of files)
-    data.append('file', new Blob([new Uint8Array(Buffer.from(file))]), 'events.csv');
-  const encoded = new Response(data);
-  return {
-    payload: Buffer.from(await encoded.arrayBuffer()),
-    headers: { 'content-type': encoded.headers.get('content-type') ?? '' },
-  };
-}
-
-const stored = async (importId: number): Promise<Buffer> => {
-  const { rows } = await sql<{ bytes: Buffer }>`
-    select bytes from import_chunks where import_id = ${importId} order by first_byte`.execute(
-    api.database,
-  );
-  return Buffer.concat(rows.map(({ bytes }) => bytes));
-};
-
-const importCount = async (): Promise<number> => {
-  const { rows } = await sql<{ count: string }>`select count(*) from imports`.execute(api.database);
-  return Number(rows[0]?.count);
-};
-
-describe('making an import', () => {
-  test('from a URL waits for a worker to fetch it', async () => {
-    const answer = await api.call('POST', '/v1/imports', {
-      body: {
-        import: {
-          ...FIELDS,
-          data_file_url: 'https://files.example/a.csv',
-          description: 'all of it',
-        },
-      },
-    });
-    expect(answer.statusCode).toBe(200);
-    const made = answer.json().import;
-    expect(made).toEqual({
-      ...FIELDS,
-      id: expect.any(Number),
-      description: 'all of it',
-      object_type_id: null,
-      data_to_process: 'all',
-      state: 'preprocessing',
-      percent: 0,
-      rows_to_import: null,
-      rows_read: 0,
-      rows_imported: 0,
-      rows_failed: 0,
-      rows_with_warnings: 0,
-      error: null,
-      errors_url: `/v1/imports/${made.id}/errors`,
-      warnings_url: `/v1/imports/${made.id}/warnings`,
-      created_at: Math.floor(api.clock.nowMs / 1000),
-      updated_at: Math.floor(api.clock.nowMs / 1000),
-    });
-    const read = await api.call('GET', `/v1/imports/${made.id}`);
-    expect(read.json().import).toEqual(made);
-  });
-
-  test('from a file of several megabytes keeps it byte for byte', async () => {
-    const file = Buffer.from(CSV + 'x,y@example.com\n'.repeat(200_000));
-    const answer = await api.call('POST', '/v1/imports', await form(FIELDS, file));
-    expect(answer.statusCode).toBe(200);
-    const { id, state } = answer.json().import;
-    expect(state).toBe('preprocessed');
-    expect((await stored(id)).equals(file)).toBe(true);
-  });
-
-  test.each([
-    ['a name', { type: 'event', identifier: 'id' }, 'name'],
-    ['its kind', { name: 'a', identifier: 'id' }, 'type'],
-    ['a kind that there is', { name: 'a', type: 'people', identifier: 'id' }, 'type'],
-    [
-      'an identifier that there is',
-      { name: 'a', type: 'event', identifier: 'phone' },
-      'identifier',
-    ],
-  ])(
-    'without %s is refused, the field named, and nothing is kept',
-    async (_what, fields, field) => {
-      const before = await importCount();
-      const asForm = await api.call('POST', '/v1/imports', await form(fields, CSV));
-      const { errors } = expectProblem(asForm, 400, 'invalid_request');
-      expect(errors[0]).toMatchObject({ field, source: { pointer: `/${field}` } });
-      const asJson = await api.call('POST', '/v1/imports', {
-        body: { import: { ...fields, data_file_url: 'https://files.example/a.csv' } },
-      });
-      const { errors: errorsOfJson } = expectProblem(asJson, 400, 'invalid_request');
-      expect(errorsOfJson[0]).toMatchObject({
-        field: `import.${field}`,
-        reason: errors[0]?.reason,
-        message: `import.${errors[0]?.message}`,
-      });
-      expect(await importCount()).toBe(before);
-    },
-  );
-
-  test.each(['ftp://files.example/a.csv', 'files.example/a.csv', 'https://me:pw@files.example/a'])(
-    'from %s is refused',
-    async (url) => {
-      const answer = await api.call('POST', '/v1/imports', {
-        body: { import: { ...FIELDS, data_file_url: url } },
-      });
-      expectProblem(answer, 400, 'invalid_request');
-    },
-  );
-
-  test('without a file, with no boundary, or with a form that breaks off is refused', async () => {
-    const before = await importCount();
-    expectProblem(
-      await api.call('POST', '/v1/imports', await form(FIELDS)),
-      400,
-      'invalid_request',
-    );
-    const noBoundary = { payload: 'x', headers: { 'content-type': 'multipart/form-data' } };
-    expectProblem(await api.call('POST', '/v1/imports', noBoundary), 400, 'invalid_request');
-    const { payload, headers } = await form(FIELDS, CSV);
-    for (let length = 0; length < payload.length - 4; length++) {
-      const cut = { payload: payload.subarray(0, length), headers };
-      expectProblem(await api.call('POST', '/v1/imports', cut), 400, 'invalid_request');
-    }
-    expect(await importCount()).toBe(before);
-  });
-
-  // Whoever gets a 200 must not have to find out that half of it was left out.
-  test.each([
-    ['two files', FIELDS, [CSV, CSV]],
-    [
-      'more fields than it may have',
-      { ...FIELDS, ...Object.fromEntries(Array.from({ length: 18 }, (_, n) => [`x${n}`, 'x'])) },
-      [CSV],
-    ],
-  ])('from a form with %s is refused, and nothing is kept', async (_what, fields, files) => {
-    const before = await importCount();
-    const answer = await api.call('POST', '/v1/imports', await form(fields, ...files));
-    expectProblem(answer, 400, 'invalid_request');
-    expect(answer.json().detail).toMatch(/one file|20 fields/);
-    expect(await importCount()).toBe(before);
-  });
-
-  test('from a form with a field after the file is refused, and nothing is kept', async () => {
-    const before = await importCount();
-    const { payload, headers } = await form(FIELDS, CSV);
-    const boundary = payload.subarray(0, payload.indexOf('\r\n')).toString();
-    const field = `${boundary}\r\nContent-Disposition: form-data; name="description"\r\n\r\nof May\r\n${boundary}--\r\n`;
-    const end = payload.lastIndexOf(boundary);
-    const late = Buffer.concat([payload.subarray(0, end), Buffer.from(field)]);
-    const answer = await api.call('POST', '/v1/imports', { payload: late, headers });
-    expectProblem(answer, 400, 'invalid_request');
-    expect(answer.json().detail).toBe('send the fields before the file');
-    expect(await importCount()).toBe(before);
-  });
-
-  test('of a file past the limit is refused in the middle, and nothing is kept', async () => {
-    const before = await importCount();
-    const answer = await api.call(
-      'POST',
-      '/v1/imports',
-      await form(FIELDS, Buffer.alloc(11_000_000, 'a')),
-    );
-    expectProblem(answer, 413, 'body_too_large');
-    expect(await importCount()).toBe(before);
-  });
-});
-
-describe('a file that is sent again with the same Idempotency-Key', () => {
-  const send = async (
-    idempotencyKey: string,
-    file = CSV,
-    fields: Record<string, string> = FIELDS,
-  ) => {
-    const { payload, headers } = await form(fields, file);
-    const sent = { payload, headers: { ...headers, 'idempotency-key': idempotencyKey } };
-    return api.call('POST', '/v1/imports', sent);
-  };
-
-  test('I38: is the same import, and nothing is kept of the second', async () => {
-    const first = await send('again');
-    const before = await importCount();
-    const again = await send('again');
-    expect(again.headers['idempotent-replayed']).toBe('true');
-    expect(again.body).toBe(first.body);
-    expect(await importCount()).toBe(before);
-  });
-
-  test.each([
-    ['file', CSV.replace('ann', 'bob'), FIELDS],
-    ['description', CSV, { ...FIELDS, description: 'another' }],
-  ])('I38: with another %s is 422, and nothing is kept of it', async (what, file, fields) => {
-    await send(`other-${what}`);
-    const before = await importCount();
-    const other = await send(`other-${what}`, file, fields);
-    expectProblem(other, 422, 'idempotency_key_reused');
-    expect(await importCount()).toBe(before);
-  });
-
-  test('I38: is not imported twice where the process died before it answered', async () => {
-    const first = await send('died');
-    // The import is under way, its answer was never kept.
-    await sql`
-      update idempotency_keys set answer = null, locked_until = ${new Date(api.clock.nowMs)}
-       where started_at = (select max(started_at) from idempotency_keys)`.execute(api.database);
-    const before = await importCount();
-    const again = await send('died');
-    expect(again.headers['idempotent-replayed']).toBeUndefined();
-    expect(again.body).toBe(first.body);
-    expect(await importCount()).toBe(before);
-  });
-});
-
-describe('on a socket', () => {
-  let port: number;
-  beforeAll(async () => {
-    port = await listen(api.app, '127.0.0.1', 0);
-  });
-
-  // A request is closed once its last byte was read, which may be before its file is kept.
-  test.each([0, 1, 100_000, 3_000_000])('a file of %i bytes is taken whole', async (sizeBytes) => {
-    const file = 'x'.repeat(sizeBytes);
-    const { payload, headers } = await form(FIELDS, file);
-    const answer = await fetch(`http://127.0.0.1:${port}/v1/imports`, {
-      method: 'POST',
-      headers: { ...headers, authorization: `Bearer ${api.a.key}` },
-      body: new Uint8Array(payload),
-    });
-    const made = (await answer.json()) as { import: { id: number } };
-    expect(made).toMatchObject({ import: { state: 'preprocessed' } });
-    expect((await stored(made.import.id)).toString()).toBe(file);
-  });
-
-  test('a sender that vanishes in the middle of a file leaves nothing', async () => {
-    const before = await importCount();
-    const { payload, headers } = await form(FIELDS, Buffer.alloc(3_000_000, 'a'));
-    const socket = connect(port, '127.0.0.1');
-    await once(socket, 'connect');
-    socket.write(
-      `POST /v1/imports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.a.key}\r\nContent-Type: ${headers['content-type']}\r\nContent-Length: ${payload.length}\r\n\r\n`,
-    );
-    socket.write(payload.subarray(0, 2_500_000));
-    await vi.waitFor(async () => expect(await importCount()).toBe(before + 1), 5_000);
-    socket.destroy();
-    await vi.waitFor(async () => expect(await importCount()).toBe(before), 5_000);
-  });
-});
 
 describe('an import', () => {
   const make = async () =>
@@ -348,14 +95,14 @@ describe('an import', () => {
     );
     await transaction.commit().execute();
     expect(await cancelled).toMatchObject({ state: 'canceled' });
-    expect(await stored(key.importId)).toHaveLength(0);
+    expect(await storedFile(database, key.importId)).toHaveLength(0);
   });
 
   test('is cancelled once, and not when it has ended', async () => {
     const importId = await make();
     const first = await api.call('POST', `/v1/imports/${importId}/cancel`);
     expect(first.json().import.state).toBe('canceled');
-    expect(await stored(importId)).toHaveLength(0);
+    expect(await storedFile(api.database, importId)).toHaveLength(0);
     expectProblem(await api.call('POST', `/v1/imports/${importId}/cancel`), 409, 'conflict');
   });
 
