@@ -15,7 +15,7 @@ import type { Database } from '@sluice/database/connection';
 import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
 import { startChildServer, type ChildServer } from './child-server.ts';
-import { isWrkInstalled, loadWithWrk, type Load, type LoadResult } from './load.ts';
+import { loadWithWrk, requireWrk, type Load, type LoadResult } from './load.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -47,8 +47,7 @@ export async function benchApi(arguments_: string[]): Promise<Report> {
   const rounds = Number(values.rounds);
   const connections = Number(values.connections);
   const entryCount = Number(values.entries);
-  if (!(await isWrkInstalled()))
-    throw new Error('wrk is needed for the ratios: apt-get install wrk');
+  await requireWrk();
 
   return withWorld('none', async (world) => {
     const small = await world.addDatabase('few');

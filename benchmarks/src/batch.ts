@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Redis } from 'ioredis';
 import type { ChildServer } from './child-server.ts';
-import { isWrkInstalled, loadWithWrk } from './load.ts';
+import { loadWithWrk, requireWrk } from './load.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -56,8 +56,7 @@ export async function benchBatch(arguments_: string[]): Promise<Report> {
   });
   const durationSeconds = Number(values.seconds);
   const rounds = Number(values.rounds);
-  if (!(await isWrkInstalled()))
-    throw new Error('wrk is needed for the ratios: apt-get install wrk');
+  await requireWrk();
 
   return withWorld('none', async (world) => {
     const { redis } = world;

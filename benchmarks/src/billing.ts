@@ -9,7 +9,7 @@
 import { parseArgs } from 'node:util';
 import { benchSummaries } from './billing-summaries.ts';
 import { benchWrites } from './billing-writes.ts';
-import { isWrkInstalled } from './load.ts';
+import { requireWrk } from './load.ts';
 import type { Report } from './report.ts';
 
 export async function benchBilling(arguments_: string[]): Promise<Report> {
@@ -22,8 +22,7 @@ export async function benchBilling(arguments_: string[]): Promise<Report> {
       runs: { type: 'string', default: '10000000' },
     },
   });
-  if (!(await isWrkInstalled()))
-    throw new Error('wrk is needed for the ratios: apt-get install wrk');
+  await requireWrk();
   const options = {
     durationSeconds: Number(values.seconds),
     rounds: Number(values.rounds),

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { INTAKE_ARGUMENTS, startChildServer, type ChildServer } from './child-server.ts';
 import { pinApart, trackLoad } from './intake-load.ts';
-import { loadWithWrk } from './load.ts';
+import { loadWithWrk, requireWrk } from './load.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -25,6 +25,7 @@ export async function benchIntakeSteps(arguments_: string[]): Promise<Report> {
   });
   const durationSeconds = Number(values.seconds);
   const connections = Number(values.connections);
+  await requireWrk();
 
   return withWorld('none', async (world) => {
     const { redis, redisServer } = world;

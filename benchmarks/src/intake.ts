@@ -21,7 +21,7 @@ import {
   type ChildServer,
 } from './child-server.ts';
 import { bodies, pinApart, trackLoad } from './intake-load.ts';
-import { isWrkInstalled, loadWithAutocannon, loadWithWrk, type LoadResult } from './load.ts';
+import { loadWithAutocannon, loadWithWrk, requireWrk, type LoadResult } from './load.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -42,8 +42,7 @@ export async function benchIntake(arguments_: string[]): Promise<Report> {
   const durationSeconds = Number(values.seconds);
   const rounds = Number(values.rounds);
   const processCount = Number(values.processes);
-  if (!(await isWrkInstalled()))
-    throw new Error('wrk is needed for the ratios: apt-get install wrk');
+  await requireWrk();
 
   return withWorld('none', async (world) => {
     const { redis, redisServer } = world;

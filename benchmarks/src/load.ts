@@ -44,11 +44,13 @@ export interface LoadResult {
   readonly clientCpu: number;
 }
 
-export async function isWrkInstalled(): Promise<boolean> {
-  return promisify(execFile)('wrk', ['--version']).then(
-    () => true,
-    (error: { code?: unknown }) => error.code !== 'ENOENT',
-  );
+/** To be called before anything is started. @throws Error where wrk is not installed. */
+export async function requireWrk(): Promise<void> {
+  // `--version` ends with 1.
+  await promisify(execFile)('wrk', ['--version']).catch((error: { code?: unknown }) => {
+    if (error.code === 'ENOENT')
+      throw new Error('wrk is needed for the ratios: apt-get install wrk');
+  });
 }
 
 /** wrk, one thread. */

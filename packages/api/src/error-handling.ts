@@ -73,13 +73,16 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Error && 'statusCode' in error && error.statusCode === 400) {
     return { code: 'invalid_request', message: 'the body ended early' };
   }
-  if (isDatabaseAway(error) || isSacrificed(error))
+  if (isPassing(error))
     return { code: 'unavailable', message: 'the service cannot answer now; try again' };
   return {
     code: 'internal',
     message: 'something went wrong here; quote the request id to the operator',
   };
 }
+
+/** True where the same call may go through later: Postgres is away, or gave the transaction up for another. */
+export const isPassing = (error: unknown): boolean => isDatabaseAway(error) || isSacrificed(error);
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'

@@ -10,8 +10,8 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
-import { isDatabaseAway } from '@sluice/database/database-away';
 import type { ImportRow } from '@sluice/database/imports';
+import { isPassing } from './error-handling.ts';
 import type { Problem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 
@@ -93,9 +93,9 @@ export async function receiveUpload(
   return upload;
 }
 
-/** The database away is no fault of the form. */
+/** What fails at Postgres is no fault of the form. */
 function rethrowOthers(error: unknown): void {
-  if (isDatabaseAway(error)) throw error;
+  if (isPassing(error)) throw error;
 }
 
 async function keepFile(
