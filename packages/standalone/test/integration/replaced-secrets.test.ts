@@ -40,12 +40,12 @@ async function startWorld() {
   return {
     database,
     replace: () => lost('--replace', LOST.id),
-    async listLost(): Promise<string[]> {
+    listLost: async (): Promise<string[]> => {
       const program = lost();
       expect(await program.ended, program.errors).not.toBeNull();
       return (JSON.parse(program.output || '[]') as { place: string }[]).map(({ place }) => place);
     },
-    async readOpen(): Promise<Record<string, string>> {
+    readOpen: async (): Promise<Record<string, string>> => {
       const sealedText = createSealedText([KEPT]);
       const secrets = await listSecrets(database);
       return Object.fromEntries(
