@@ -1,9 +1,7 @@
 /**
  * Credentials of an account: what intake, the app API and this API are called with. Listed, made,
- * rotated, revoked; a secret is in the answer that made it and nowhere else.
- *
- * Nobody gives more than they have: a token's scopes can only be among those of the token that makes it, or
- * that gives it a new secret, which is to have it.
+ * rotated, revoked; a secret is in the answer that made it and nowhere else. Nobody gives more than they have
+ * (`credential-reach.ts`).
  */
 import type { Account } from '@sluice/database/accounts';
 import {
@@ -27,6 +25,7 @@ import {
   newCredentialInput,
 } from './api-credential-fields.ts';
 import { integerInQuery } from './audit-log-filters.ts';
+import { refuseBeyond } from './credential-reach.ts';
 import { sendProblem } from './error-handling.ts';
 import {
   badBody,
@@ -38,7 +37,7 @@ import {
   missing,
   unprocessable,
 } from './fields.ts';
-import { notFound, type Problem, validationFailed } from './problem.ts';
+import { notFound, validationFailed } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
 export interface CredentialDependencies {
@@ -149,7 +148,8 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
       schema: {
         tags: ['credentials'],
         summary: 'Make a credential',
-        description: 'It works within a second.',
+        description:
+          'It works within a second. Only with scopes that the token of the call has, within its addresses, and expiring no later than it does.',
         params: z.object({ account_id: idInPath }),
         body: newCredentialInput,
         response: {
@@ -166,9 +166,14 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
       const given = request.body;
       const kind = KINDS[given.type];
       const nowMs = dependencies.now();
-      const beyond = refuseBeyond(caller.scopes, given.scopes ?? [], 'made');
+      const reach = {
+        scopes: [...new Set(given.scopes)],
+        ipAllowlist: given.ip_allowlist ?? [],
+        expiresAt: given.expires_at === undefined ? null : new Date(given.expires_at),
+      };
+      const beyond = refuseBeyond(caller, reach, 'made');
       if (beyond) return sendProblem(request, reply, beyond);
-      if (given.expires_at !== undefined && Date.parse(given.expires_at) <= nowMs) {
+      if (reach.expiresAt && reach.expiresAt.getTime() <= nowMs) {
         return sendProblem(request, reply, refusedField('expires_at', 'must be in the future'));
       }
       const secret = await makeSecret(dependencies, caller.accountId, kind);
@@ -180,10 +185,8 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
           environmentId: given.environment_id ?? null,
           siteId: kind === 'track' ? newKey(TRACK_KEY_LENGTH).text : null,
           role: kind === 'service_account' ? (given.role ?? 'member') : null,
-          scopes: [...new Set(given.scopes)],
-          ipAllowlist: given.ip_allowlist ?? [],
           isReadOnly: given.read_only ?? false,
-          expiresAt: given.expires_at === undefined ? null : new Date(given.expires_at),
+          ...reach,
           secret,
         },
         originOf(request),
@@ -209,16 +212,17 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
         tags: ['credentials'],
         summary: 'Give a credential a new secret',
         description:
-          'The old one ends within a second; everything else stays, a site id too. Of a token with scopes only with one that has them.',
+          'The old one ends within a second; everything else stays, a site id too. Only of what the token of the call could make.',
         params,
         response: { 200: madeResponse, ...conflicting, ...readFailures },
       },
     },
     async (request, reply) => {
-      const { accountId, scopes } = accountCallerOf(request);
+      const caller = accountCallerOf(request);
+      const { accountId } = caller;
       const found = await dependencies.findCredential(accountId, request.params.id);
       if (!found) return sendProblem(request, reply, notFound('credential'));
-      const beyond = refuseBeyond(scopes, found.scopes, 'rotated');
+      const beyond = refuseBeyond(caller, found, 'rotated');
       if (beyond) return sendProblem(request, reply, beyond);
       const secret = await makeSecret(dependencies, accountId, found.kind);
       const outcome = await dependencies.rotateCredential(
@@ -262,20 +266,6 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
       return reply.send({ api_credential: credentialToWire(row) });
     },
   );
-}
-
-/** Why a caller with these scopes must not come to hold a secret with those; undefined where it may. */
-function refuseBeyond(
-  own: readonly string[],
-  wanted: readonly string[],
-  done: 'made' | 'rotated',
-): Problem | undefined {
-  const beyond = wanted.filter((each) => !own.includes(each));
-  if (beyond.length === 0) return undefined;
-  return {
-    code: 'forbidden',
-    message: `a token with the scopes ${beyond.join(', ')} can only be ${done} with one that has them`,
-  };
 }
 
 const madeToWire = (made: MadeCredential) => ({
