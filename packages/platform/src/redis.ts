@@ -91,6 +91,30 @@ function connectStuck(cluster: Cluster): void {
   if (cluster.status === 'disconnecting') void cluster.connect().catch(() => undefined);
 }
 
+/**
+ * One server, or the one that Sentinels name. Commands that are made in one go, microtasks and all, leave in
+ * one write to the socket instead of one each: of four that saves 130 µs of 600, and the server finds them
+ * all at once, so that it writes its file once for them.
+ */
+class GatheringRedis extends Redis {
+  #isGathering = false;
+
+  override sendCommand(...given: Parameters<Redis['sendCommand']>): unknown {
+    // Absent until the first connection.
+    const stream = this.stream as Redis['stream'] | undefined;
+    if (stream && !this.#isGathering) {
+      this.#isGathering = true;
+      stream.cork();
+      // After the microtasks, where BullMQ makes its commands.
+      process.nextTick(() => {
+        this.#isGathering = false;
+        stream.uncork();
+      });
+    }
+    return super.sendCommand(...given);
+  }
+}
+
 function connect(
   address: RedisAddress,
   silenceMsMax: number,
@@ -98,7 +122,7 @@ function connect(
   options: CommandOptions,
 ): RedisClient {
   if (address.kind === 'single')
-    return new Redis(address.url, { ...options, enableOfflineQueue, retryStrategy });
+    return new GatheringRedis(address.url, { ...options, enableOfflineQueue, retryStrategy });
   const { username, password, isTls } = address;
   const each = {
     ...options,
@@ -117,7 +141,7 @@ function connect(
       ...(isTls && { dnsLookup: (host, callback) => callback(null, host) }),
     });
   const { sentinelLogin } = address;
-  return new Redis({
+  return new GatheringRedis({
     ...each,
     enableOfflineQueue,
     retryStrategy,
@@ -132,25 +156,6 @@ function connect(
     // The old master came back as a replica: ask again who is master, and send the command there.
     reconnectOnError: (error: Error) => (error.message.startsWith('READONLY') ? 2 : false),
   });
-}
-
-/** BullMQ makes a command one microtask after it was asked; what came later would leave by itself. */
-const COMMAND_MICROTASKS_MAX = 4;
-
-/**
- * Runs `work`, whose commands leave in one write to the socket instead of one each: of four that saves
- * 130 µs of 600, and the server finds them all at once, so that it writes its file once for them.
- */
-export function inOneWrite<Result>(redis: Redis, work: () => Promise<Result>): Promise<Result> {
-  // Absent until the first connection.
-  const stream = redis.stream as Redis['stream'] | undefined;
-  stream?.cork();
-  void afterMicrotasks(COMMAND_MICROTASKS_MAX).then(() => stream?.uncork());
-  return work();
-}
-
-async function afterMicrotasks(count: number): Promise<void> {
-  for (let passed = 0; passed < count; passed++) await Promise.resolve();
 }
 
 /** The masters that hold what we write: one, or every one of a Cluster. */
