@@ -213,6 +213,28 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
       ),
   ],
   [
+    'a new token',
+    (db) =>
+      createCredential(
+        db,
+        ACCOUNT,
+        {
+          kind: 'service_account',
+          name: 'a',
+          environmentId: null,
+          siteId: null,
+          role: 'member',
+          scopes: [],
+          ipAllowlist: [],
+          isReadOnly: false,
+          expiresAt: null,
+          secret: { ...SECRET, hash: Buffer.alloc(32, 4) },
+        },
+        ORIGIN,
+        NOW_MS,
+      ),
+  ],
+  [
     'a new secret',
     (db) =>
       rotateCredential(
