@@ -46,14 +46,25 @@ await actOnDatabase('secrets', settingsSchema, async (database, settings) => {
 });
 
 async function replace(database: Database, sealedText: SealedText, keyId: string): Promise<void> {
+  console.error(
+    'Each new key is shown just before it is in force. Cut short, the last one shown is in force only where ' +
+      '`sluice secrets lost` does not name any more what it is for.',
+  );
+  // Which line was not read `print` says.
+  process.stdout.on('error', () => undefined);
   const newSecret = () => randomBytes(SECRET_SIZE_BYTES).toString('hex');
-  const deps = { database, sealedText, newSecret, now: Date.now };
-  let count = 0;
-  for await (const replaced of replaceLostSecrets(deps, keyId)) {
-    count++;
-    console.log(values.json ? JSON.stringify(shown(replaced)) : becameOf(replaced));
-  }
-  if (count === 0) throw new Error(`nothing that does not open was sealed with "${keyId}"`);
+  const tell = (replaced: ReplacedSecret) =>
+    print(values.json ? JSON.stringify(shown(replaced)) : becameOf(replaced));
+  const deps = { database, sealedText, newSecret, tell, now: Date.now };
+  if ((await replaceLostSecrets(deps, keyId)) === 0)
+    throw new Error(`nothing that does not open was sealed with "${keyId}"`);
+}
+
+/** Returns once the line has left this process, so that no end of it takes the line back. Throws where nobody reads. */
+async function print(line: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  process.stdout.write(`${line}\n`, (error) => (error ? reject(error) : resolve()));
+  await promise;
 }
 
 function tellWhatToDo(lost: readonly LostSecret[], count: number): void {

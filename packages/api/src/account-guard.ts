@@ -16,7 +16,6 @@
  * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
  * looked up by its SHA-256 and remembered for a second: revoking takes effect within that.
  */
-import { BlockList, isIPv6 } from 'node:net';
 import type { AccountToken } from '@sluice/database/account-tokens';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { includesRole, type Role, type Scope } from '@sluice/domain/account';
@@ -27,6 +26,7 @@ import type { CallLimitOptions } from './call-limit.ts';
 import { createCallRate } from './call-rate.ts';
 import { sendProblem } from './error-handling.ts';
 import { heldCallOf } from './idempotency.ts';
+import { isAllowedFrom } from './ip-allowlist.ts';
 import type { Problem } from './problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import type { ApiServer } from './server.ts';
@@ -39,16 +39,8 @@ export interface Access {
   readonly scope?: Scope;
 }
 
-/** Whose call it is. Every statement made for it names this account. */
-export interface AccountCaller {
-  readonly accountId: number;
-  /** The token's row in `api_credentials`. */
-  readonly credentialId: number;
-  readonly serviceAccountId: number;
-  readonly role: Role;
-  readonly isReadOnly: boolean;
-  readonly scopes: readonly string[];
-}
+/** Whose call it is, by the token's row; every statement made for it names this account. An access token's may be narrower. */
+export type AccountCaller = AccountToken;
 
 export interface AccountGuardDependencies {
   readonly findAccountToken: (secretHash: Buffer) => Promise<AccountToken | undefined>;
@@ -142,12 +134,10 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
   };
 }
 
-type Authenticated = AccountCaller & Pick<AccountToken, 'ipAllowlist'>;
-
 /** `Authorization` → who it is; undefined where it opens nothing now. */
 export function createAuthenticate(
   dependencies: AccountGuardDependencies,
-): (header: string) => Promise<Authenticated | undefined> {
+): (header: string) => Promise<AccountCaller | undefined> {
   const { secret, now } = dependencies;
   const tokens = new RecentAnswers<AccountToken>({
     ttlMs: TOKEN_TTL_MS,
@@ -185,7 +175,7 @@ function isInForce(token: AccountToken | undefined, nowMs: number): token is Acc
 }
 
 /** Why this call is not the caller's to make; undefined where it is. */
-function refuse(request: FastifyRequest, caller: Authenticated): Problem | undefined {
+function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undefined {
   const { account_id: accountId } = (request.params ?? {}) as { account_id?: string };
   if (accountId !== undefined && accountId !== String(caller.accountId))
     return { code: 'not_found', message: 'account not found' };
@@ -199,18 +189,6 @@ function refuse(request: FastifyRequest, caller: Authenticated): Problem | undef
   if (access.scope !== undefined && !caller.scopes.includes(access.scope))
     return { code: 'forbidden', message: `this needs a token with the scope ${access.scope}` };
   return undefined;
-}
-
-/** Written by us when the token was made, so each block is well formed. */
-function isAllowedFrom(ip: string, allowlist: readonly string[]): boolean {
-  if (allowlist.length === 0) return true;
-  const blocks = new BlockList();
-  for (const block of allowlist) {
-    const [address = '', prefix] = block.split('/');
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4';
-    blocks.addSubnet(address, Number(prefix ?? (family === 'ipv6' ? 128 : 32)), family);
-  }
-  return blocks.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4');
 }
 
 /** Beside the answer: a call must not wait for it nor fail with it. */

@@ -1,9 +1,7 @@
 /**
  * Credentials of an account: what intake, the app API and this API are called with. Listed, made,
- * rotated, revoked; a secret is in the answer that made it and nowhere else.
- *
- * Nobody gives more than they have: a token's scopes can only be among those of the token that makes it, or
- * that gives it a new secret, which is to have it.
+ * rotated, revoked; a secret is in the answer that made it and nowhere else. Nobody gives more than they have
+ * (`credential-reach.ts`).
  */
 import type { Account } from '@sluice/database/accounts';
 import {
@@ -14,6 +12,7 @@ import {
   type ShownSecret,
 } from '@sluice/database/api-credentials';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import { CREDENTIAL_COUNT_MAX } from '@sluice/domain/account';
 import { INTEGER_MAX } from '@sluice/domain/identifiers';
 import { newKey, newServiceAccountToken, type Secret } from '@sluice/platform/secrets';
 import { z } from 'zod';
@@ -27,8 +26,10 @@ import {
   newCredentialInput,
 } from './api-credential-fields.ts';
 import { integerInQuery } from './audit-log-filters.ts';
+import { refuseBeyond } from './credential-reach.ts';
 import { sendProblem } from './error-handling.ts';
 import {
+  atLimit,
   badBody,
   badRequest,
   commonFailures,
@@ -38,7 +39,7 @@ import {
   missing,
   unprocessable,
 } from './fields.ts';
-import { notFound, type Problem, validationFailed } from './problem.ts';
+import { limitReached, notFound, validationFailed } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
 export interface CredentialDependencies {
@@ -55,7 +56,7 @@ export interface CredentialDependencies {
     given: NewCredential,
     origin: ChangeOrigin,
     nowMs: number,
-  ) => Promise<MadeCredential | undefined>;
+  ) => Promise<MadeCredential | 'too_many' | undefined>;
   readonly rotateCredential: (
     accountId: number,
     credentialId: number,
@@ -149,13 +150,14 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
       schema: {
         tags: ['credentials'],
         summary: 'Make a credential',
-        description: 'It works within a second.',
+        description: `It works within a second. Only with scopes that the token of the call has, within its addresses, and expiring no later than it does. At most ${CREDENTIAL_COUNT_MAX} in force a workspace, and as many of type service_account an account.`,
         params: z.object({ account_id: idInPath }),
         body: newCredentialInput,
         response: {
           200: madeResponse,
           ...badRequest,
           ...badBody,
+          ...atLimit,
           ...unprocessable,
           ...readFailures,
         },
@@ -166,9 +168,14 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
       const given = request.body;
       const kind = KINDS[given.type];
       const nowMs = dependencies.now();
-      const beyond = refuseBeyond(caller.scopes, given.scopes ?? [], 'made');
+      const reach = {
+        scopes: [...new Set(given.scopes)],
+        ipAllowlist: given.ip_allowlist ?? [],
+        expiresAt: given.expires_at === undefined ? null : new Date(given.expires_at),
+      };
+      const beyond = refuseBeyond(caller, reach, 'made');
       if (beyond) return sendProblem(request, reply, beyond);
-      if (given.expires_at !== undefined && Date.parse(given.expires_at) <= nowMs) {
+      if (reach.expiresAt && reach.expiresAt.getTime() <= nowMs) {
         return sendProblem(request, reply, refusedField('expires_at', 'must be in the future'));
       }
       const secret = await makeSecret(dependencies, caller.accountId, kind);
@@ -180,15 +187,21 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
           environmentId: given.environment_id ?? null,
           siteId: kind === 'track' ? newKey(TRACK_KEY_LENGTH).text : null,
           role: kind === 'service_account' ? (given.role ?? 'member') : null,
-          scopes: [...new Set(given.scopes)],
-          ipAllowlist: given.ip_allowlist ?? [],
           isReadOnly: given.read_only ?? false,
-          expiresAt: given.expires_at === undefined ? null : new Date(given.expires_at),
+          ...reach,
           secret,
         },
         originOf(request),
         nowMs,
       );
+      if (made === 'too_many') {
+        const whose = kind === 'service_account' ? 'account' : 'workspace';
+        return sendProblem(
+          request,
+          reply,
+          limitReached(`the ${whose}`, 'credentials in force', CREDENTIAL_COUNT_MAX),
+        );
+      }
       if (!made) {
         const problem = refusedField('environment_id', 'must be a workspace of the account');
         return sendProblem(request, reply, problem);
@@ -209,16 +222,17 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
         tags: ['credentials'],
         summary: 'Give a credential a new secret',
         description:
-          'The old one ends within a second; everything else stays, a site id too. Of a token with scopes only with one that has them.',
+          'The old one ends within a second; everything else stays, a site id too. Only of what the token of the call could make.',
         params,
         response: { 200: madeResponse, ...conflicting, ...readFailures },
       },
     },
     async (request, reply) => {
-      const { accountId, scopes } = accountCallerOf(request);
+      const caller = accountCallerOf(request);
+      const { accountId } = caller;
       const found = await dependencies.findCredential(accountId, request.params.id);
       if (!found) return sendProblem(request, reply, notFound('credential'));
-      const beyond = refuseBeyond(scopes, found.scopes, 'rotated');
+      const beyond = refuseBeyond(caller, found, 'rotated');
       if (beyond) return sendProblem(request, reply, beyond);
       const secret = await makeSecret(dependencies, accountId, found.kind);
       const outcome = await dependencies.rotateCredential(
@@ -262,20 +276,6 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
       return reply.send({ api_credential: credentialToWire(row) });
     },
   );
-}
-
-/** Why a caller with these scopes must not come to hold a secret with those; undefined where it may. */
-function refuseBeyond(
-  own: readonly string[],
-  wanted: readonly string[],
-  done: 'made' | 'rotated',
-): Problem | undefined {
-  const beyond = wanted.filter((each) => !own.includes(each));
-  if (beyond.length === 0) return undefined;
-  return {
-    code: 'forbidden',
-    message: `a token with the scopes ${beyond.join(', ')} can only be ${done} with one that has them`,
-  };
 }
 
 const madeToWire = (made: MadeCredential) => ({

@@ -9,12 +9,10 @@ import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
 import { secretContext } from '@sluice/domain/webhook';
-import { clearCallCounts } from '@sluice/database/call-counts';
-import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
 import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import { checkSchema } from '@sluice/database/migrate';
 import { listSealedSamples } from '@sluice/database/sealed-secrets';
-import { clearSignups, findSignup, keepSignupCode } from '@sluice/database/signups';
+import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { findAccount } from '@sluice/database/accounts';
 import { findVendorCustomer } from '@sluice/database/vendor-customers';
 import { beginProcess } from '@sluice/platform/begin-process';
@@ -23,7 +21,7 @@ import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer, type RunKey } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
 import { openTracer } from '@sluice/platform/tracing';
-import { IDEMPOTENCY_KEPT_MS } from './idempotency.ts';
+import { clearOldRows } from './clear-old-rows.ts';
 import { keepRelaying } from './keep-relaying.ts';
 import { createMailer } from './mailer.ts';
 import { createRelay } from './outbox-relay.ts';
@@ -38,11 +36,6 @@ import { TailHub } from './tail-hub.ts';
 import { RequestTracer } from './trace-requests.ts';
 
 const CLEARED_INTERVAL_MS = 60_000;
-const CLEARED_MAX = 10_000;
-/** Longer than any window of a limit. */
-const COUNTS_KEPT_MS = 86_400_000;
-/** Limits of signups look a day back; a call with an Idempotency-Key may come again so long. */
-const SIGNUPS_KEPT_MS = IDEMPOTENCY_KEPT_MS;
 const DATABASE_LOOK_INTERVAL_MS = 1_000;
 const READINESS_DEADLINE_MS = 2_000;
 /** In hex: as long as the keys that this kind of service is known for. */
@@ -179,11 +172,9 @@ const outbox = keepRelaying(
 );
 lifecycle.defer('outbox', () => outbox.stop());
 
-const clearing = repeat('clear keys, counts and signups', CLEARED_INTERVAL_MS, logger, async () => {
-  await clearIdempotencyKeys(database, now() - IDEMPOTENCY_KEPT_MS, CLEARED_MAX);
-  await clearCallCounts(database, now() - COUNTS_KEPT_MS, CLEARED_MAX);
-  await clearSignups(database, now() - SIGNUPS_KEPT_MS, CLEARED_MAX);
-});
+const clearing = repeat('clear old rows', CLEARED_INTERVAL_MS, logger, () =>
+  clearOldRows(database, now()),
+);
 lifecycle.defer('clearing', () => clearing.stop());
 
 const server = await buildServer({

@@ -6,7 +6,7 @@
  * changed here is in force within one. Every statement finds by the primary key (account_id,
  * credential_id), unless it says otherwise.
  */
-import type { Role } from '@sluice/domain/account';
+import { CREDENTIAL_COUNT_MAX, type Role } from '@sluice/domain/account';
 import { sql, type Transaction } from 'kysely';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
@@ -101,22 +101,22 @@ export async function findCredential(
   return rows[0];
 }
 
-/** Undefined where the account has no such workspace, or it is deleted. A service account's token gets a new service account. */
+/**
+ * Undefined where the account has no such workspace, or it is deleted; `too_many` where the workspace, or for tokens
+ * the account, has all that it may. A service account's token gets a new service account.
+ */
 export async function createCredential(
   database: Database,
   accountId: number,
   given: NewCredential,
   origin: ChangeOrigin,
   nowMs: number,
-): Promise<MadeCredential | undefined> {
+): Promise<MadeCredential | 'too_many' | undefined> {
   return transactOnce(database, origin.call, isMade, async (transaction) => {
-    if (given.environmentId !== null) {
-      const { rows } = await sql`
-        select from environments
-         where account_id = ${accountId} and environment_id = ${given.environmentId} and deleted_at is null
-           for key share`.execute(transaction);
-      if (rows.length === 0) return undefined;
-    }
+    const { environmentId } = given;
+    if (!(await lockOwner(transaction, accountId, environmentId))) return undefined;
+    const count = await countCredentials(transaction, accountId, environmentId, nowMs);
+    if (count >= CREDENTIAL_COUNT_MAX) return 'too_many';
     const serviceAccountId =
       given.role === null
         ? null
@@ -131,6 +131,37 @@ export async function createCredential(
     );
     return { credential, secret: given.secret };
   });
+}
+
+/** Until the transaction ends nobody else makes a credential there. False where it is not there, or deleted. */
+async function lockOwner(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  environmentId: number | null,
+): Promise<boolean> {
+  const owner =
+    environmentId === null
+      ? sql`accounts where account_id = ${accountId}`
+      : sql`environments
+             where account_id = ${accountId} and environment_id = ${environmentId} and deleted_at is null`;
+  const { rows } = await sql`select from ${owner} for no key update`.execute(transaction);
+  return rows.length > 0;
+}
+
+/** In force, of a workspace, or with null of the account itself. Index: `api_credentials_in_force`. */
+async function countCredentials(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  environmentId: number | null,
+  nowMs: number,
+): Promise<number> {
+  const isOfOwner =
+    environmentId === null ? sql`environment_id is null` : sql`environment_id = ${environmentId}`;
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from api_credentials
+     where account_id = ${accountId} and ${isOfOwner} and revoked_at is null
+       and (expires_at is null or expires_at > ${new Date(nowMs)})`.execute(transaction);
+  return rows[0]?.count ?? 0;
 }
 
 const isMade = (outcome: MadeCredential | string | undefined): boolean =>

@@ -142,6 +142,12 @@ export async function findLane(
   return report;
 }
 
+/** A lane that nobody holds and that has something to do. */
+export interface UnclaimedLane extends LaneKey {
+  /** As of its last claim: the same later where nobody has claimed it since. */
+  readonly fencing: number;
+}
+
 /**
  * Lanes that should be running and that nobody may have been told of: work without a lease, a lease
  * that has run out, a probe that is due. Longest due first, at most `limit`.
@@ -150,9 +156,9 @@ export async function listLanesToWake(
   database: DatabaseOrTransaction,
   nowMs: number,
   limit: number,
-): Promise<LaneKey[]> {
-  const { rows } = await sql<LaneKey>`${PREPARED}
-    select environment_id as "environmentId", webhook_id as "webhookId" from lanes
+): Promise<UnclaimedLane[]> {
+  const { rows } = await sql<UnclaimedLane>`${PREPARED}
+    select environment_id as "environmentId", webhook_id as "webhookId", fencing::float8 as fencing from lanes
      where wake_at <= ${new Date(nowMs)}
      order by wake_at limit ${limit}`.execute(database);
   return rows;

@@ -33,6 +33,8 @@ import { envelopeTraces } from './migrations/0025_envelope_traces.ts';
 import { importAndReplayTraces } from './migrations/0026_import_and_replay_traces.ts';
 import { peopleCounts } from './migrations/0027_people_counts.ts';
 import { creditRefunds } from './migrations/0028_credit_refunds.ts';
+import { finishedRecords } from './migrations/0029_finished_records.ts';
+import { credentialsInForce } from './migrations/0030_credentials_in_force.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -76,6 +78,8 @@ export const MIGRATIONS: SchemaSteps = {
   '0026_import_and_replay_traces': importAndReplayTraces,
   '0027_people_counts': peopleCounts,
   '0028_credit_refunds': creditRefunds,
+  '0029_finished_records': finishedRecords,
+  '0030_credentials_in_force': credentialsInForce,
 };
 
 /**

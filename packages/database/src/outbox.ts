@@ -3,6 +3,7 @@
  *
  * An entry is due, claimed (due again after a minute, so that a process that dies loses nothing), then done, or
  * postponed for a time that grows. It is delivered at least once; whoever receives it takes it once by its key.
+ * What is told is cleared away in the end.
  */
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
@@ -68,7 +69,7 @@ export async function postponeOutbox(
   );
 }
 
-/** The entry is told; it stays, so that its fact is not told again. */
+/** The entry is told; it stays for a time, so that its fact is not told again. */
 export async function finishOutbox(
   database: DatabaseOrTransaction,
   outboxId: string,
@@ -76,4 +77,17 @@ export async function finishOutbox(
   await sql`update outbox set next_attempt_at = null where outbox_id = ${outboxId}`.execute(
     database,
   );
+}
+
+/** Forgets entries that are told and were made so long ago, the oldest first. Index: `outbox_told`. At most `limit` at a time. */
+export async function clearOutbox(
+  database: DatabaseOrTransaction,
+  createdBeforeMs: number,
+  limit: number,
+): Promise<void> {
+  await sql`
+    delete from outbox where outbox_id in (
+      select outbox_id from outbox
+       where next_attempt_at is null and created_at < ${new Date(createdBeforeMs)}
+       order by created_at limit ${limit})`.execute(database);
 }

@@ -14,6 +14,7 @@ import {
   cancelRotation,
   findSigningKeys,
   promoteSigningKey,
+  replaceSigningKey,
   startRotation,
   type KeyChange,
   type KeyRotation,
@@ -59,6 +60,32 @@ export function cancelWebhookSecret(
   );
 }
 
+/** A key in the place of the one that is stored. */
+export interface KeyReplacement {
+  readonly stored: string;
+  readonly sealed: string;
+  /** Called when there is nothing left to do but to commit; where it throws nothing is replaced. */
+  readonly beforeCommit: () => Promise<void>;
+}
+
+/** Replaces a webhook's key at once, unless it was changed meanwhile: then `not_now`, as while a rotation is under way. */
+export function replaceWebhookSecret(
+  database: Database,
+  lane: LaneKey,
+  replacement: KeyReplacement,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<KeyChange> {
+  return record(
+    database,
+    lane,
+    origin,
+    nowMs,
+    (transaction) => replaceSigningKey(transaction, lane, replacement, nowMs),
+    replacement.beforeCommit,
+  );
+}
+
 /**
  * Replaces the key that webhooks made later sign with, unless it was changed meanwhile: then false. By the
  * unique index of `environment_id`.
@@ -66,7 +93,7 @@ export function cancelWebhookSecret(
 export function replaceWorkspaceSecret(
   database: Database,
   environmentId: number,
-  { stored, sealed }: { readonly stored: string; readonly sealed: string },
+  { stored, sealed, beforeCommit }: KeyReplacement,
   origin: ChangeOrigin,
   nowMs: number,
 ): Promise<boolean> {
@@ -87,6 +114,7 @@ export function replaceWorkspaceSecret(
       after: { webhook_signing_key: sealed },
     } as const;
     await recordChange(transaction, accountId, origin, change, nowMs);
+    await beforeCommit();
     return true;
   });
 }
@@ -97,6 +125,7 @@ async function record(
   origin: ChangeOrigin,
   nowMs: number,
   change: (transaction: DatabaseOrTransaction) => Promise<KeyChange>,
+  beforeCommit?: () => Promise<void>,
 ): Promise<KeyChange> {
   const { environmentId, webhookId } = lane;
   const isChange = ({ outcome }: KeyChange): boolean => outcome === 'changed';
@@ -121,6 +150,7 @@ async function record(
       },
       nowMs,
     );
+    await beforeCommit?.();
     return changed;
   });
 }

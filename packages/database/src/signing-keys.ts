@@ -113,6 +113,21 @@ export async function cancelRotation(
   return changeOf(database, lane, rows, nowMs);
 }
 
+/** Puts a key in the place of the one that is stored, at once; `not_now` where it was changed meanwhile, or a rotation is under way. */
+export async function replaceSigningKey(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  { stored, sealed }: { readonly stored: string; readonly sealed: string },
+  nowMs: number,
+): Promise<KeyChange> {
+  const { rows } = await sql<Row>`
+    update webhooks set signing_key = ${sealed}, signing_key_made_at = ${new Date(nowMs)}
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+       and signing_key = ${stored} and next_signing_key is null
+    returning ${COLUMNS}`.execute(database);
+  return changeOf(database, lane, rows, nowMs);
+}
+
 /** Forgets the old key wherever a rotation is over; by `webhooks_rotating`. */
 export async function promoteDueSigningKeys(
   database: DatabaseOrTransaction,

@@ -2,6 +2,9 @@
  * What the vendor told us has changed. An event is kept once, by its id, and worked off later: it is a
  * hint to look, so neither its order nor how often it comes matters. Of no tenant until it is looked
  * at. Index: the primary key; `vendor_events_due`.
+ *
+ * One that comes again after it was cleared away is worked off again and finds what it led to: who pays for a
+ * purchase once is decided by the run and its grant, not here.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
@@ -50,6 +53,20 @@ export async function settleVendorEvent(
 ): Promise<void> {
   await sql`
     update vendor_events set settled_at = ${new Date(nowMs)} where event_id = ${eventId}`.execute(
+    database,
+  );
+}
+
+/** Forgets events that were worked off so long ago, the first first. Index: `vendor_events_settled`. At most `limit` at a time. */
+export async function clearVendorEvents(
+  database: DatabaseOrTransaction,
+  settledBeforeMs: number,
+  limit: number,
+): Promise<void> {
+  await sql`
+    delete from vendor_events where event_id in (
+      select event_id from vendor_events
+       where settled_at < ${new Date(settledBeforeMs)} order by settled_at limit ${limit})`.execute(
     database,
   );
 }

@@ -10,7 +10,9 @@
  * | the headers of a webhook | nothing |
  *
  * Each is a transaction of its own with its entry of the audit log. Cut at any moment and begun again, it goes
- * on with what is left.
+ * on with what is left. A new key is told when there is nothing left to do but to commit it: so there is none in
+ * force that nobody was told, and of those that were told only the last may not be: it is where what it replaces is
+ * not found lost any more.
  *
  * Beside `keep-secrets.ts`, which seals anew what does open; `scripts/secrets.ts` is its door.
  */
@@ -19,8 +21,9 @@ import { listSecrets, type NamedSecret } from '@sluice/database/sealed-secrets';
 import {
   cancelWebhookSecret,
   promoteWebhookSecret,
+  replaceWebhookSecret,
   replaceWorkspaceSecret,
-  rotateWebhookSecret,
+  type KeyReplacement,
 } from '@sluice/database/signing-key-changes';
 import { findSigningKeys, promoteDueSigningKeys } from '@sluice/database/signing-keys';
 import { changeWebhook } from '@sluice/database/webhook-changes';
@@ -48,6 +51,8 @@ export interface ReplaceSecretsDeps {
   readonly sealedText: SealedText;
   /** Nobody can guess it. */
   readonly newSecret: () => string;
+  /** What is replaced, and by what. A new key is not in force before it returns, and never where it throws. */
+  readonly tell: (replaced: ReplacedSecret) => Promise<void>;
   readonly now: () => number;
 }
 
@@ -66,62 +71,72 @@ export async function findLostSecrets(
 }
 
 /**
- * Gives up what the key of this id sealed and no key opens; what opens is never touched. Yields each once it
- * is done; none of a webhook that was deleted, or whose keys were changed, at the same time.
+ * Gives up what the key of this id sealed and no key opens; what opens is never touched, nor what was deleted or
+ * changed at the same time.
+ *
+ * @returns how many were given up.
  */
-export async function* replaceLostSecrets(
-  deps: ReplaceSecretsDeps,
-  keyId: string,
-): AsyncGenerator<ReplacedSecret> {
+export async function replaceLostSecrets(deps: ReplaceSecretsDeps, keyId: string): Promise<number> {
   const { database, sealedText, now } = deps;
   // What a rotation that is over has left is in use no more.
   await promoteDueSigningKeys(database, now());
   const { lost } = await findLostSecrets(database, sealedText);
+  let count = 0;
   for (const secret of lost) {
-    const replacement = secret.keyId === keyId ? await replace(deps, secret) : undefined;
-    if (replacement) yield { ...secret, ...replacement };
+    const change = secret.keyId === keyId ? await replace(deps, secret) : undefined;
+    if (change === undefined) continue;
+    count += 1;
+    if (change !== 'key_replaced') await deps.tell({ ...secret, change });
   }
+  return count;
 }
 
+/** Tells of a new key itself. Undefined where it was changed meanwhile. */
 async function replace(
-  { database, sealedText, newSecret, now }: ReplaceSecretsDeps,
-  { place, environmentId, webhookId, stored }: LostSecret,
-): Promise<Replacement | undefined> {
+  deps: ReplaceSecretsDeps,
+  lost: LostSecret,
+): Promise<Replacement['change'] | undefined> {
+  const { database, now } = deps;
+  const { place, environmentId, webhookId } = lost;
   const lane = { environmentId, webhookId };
-  const nowMs = now();
+  const by = [BY_OPERATOR, now()] as const;
   switch (place) {
     case 'headers': {
       const none = { customHeaders: null };
-      return (await changeWebhook(database, environmentId, webhookId, none, BY_OPERATOR, nowMs))
-        ? { change: 'headers_removed' }
-        : undefined;
+      const changed = await changeWebhook(database, environmentId, webhookId, none, ...by);
+      return changed && 'headers_removed';
     }
     case 'next': {
-      const { outcome } = await cancelWebhookSecret(database, lane, BY_OPERATOR, nowMs);
-      return outcome === 'changed' ? { change: 'rotation_cancelled' } : undefined;
+      const { outcome } = await cancelWebhookSecret(database, lane, ...by);
+      return outcome === 'changed' ? 'rotation_cancelled' : undefined;
     }
     case 'webhook': {
       // A next key that was lost as well was given up before: it is listed before.
-      if ((await findSigningKeys(database, lane, nowMs))?.next) {
-        const { outcome } = await promoteWebhookSecret(database, lane, BY_OPERATOR, nowMs);
-        return outcome === 'changed' ? { change: 'rotation_promoted' } : undefined;
+      if ((await findSigningKeys(database, lane, by[1]))?.next) {
+        const { outcome } = await promoteWebhookSecret(database, lane, ...by);
+        return outcome === 'changed' ? 'rotation_promoted' : undefined;
       }
-      const secret = newSecret();
-      const signingKey = sealedText.seal(secret, secretContext(environmentId));
-      const rotation = { signingKey, signsFromMs: nowMs };
-      const { outcome } = await rotateWebhookSecret(database, lane, rotation, BY_OPERATOR, nowMs);
-      await promoteDueSigningKeys(database, nowMs);
-      return outcome === 'changed' ? { change: 'key_replaced', secret } : undefined;
+      const { outcome } = await replaceWebhookSecret(database, lane, newKeyFor(deps, lost), ...by);
+      return outcome === 'changed' ? 'key_replaced' : undefined;
     }
     case 'environment': {
-      const secret = newSecret();
-      const sealed = sealedText.seal(secret, secretContext(environmentId));
-      const change = { stored, sealed };
-      return (await replaceWorkspaceSecret(database, environmentId, change, BY_OPERATOR, nowMs))
-        ? { change: 'key_replaced', secret }
-        : undefined;
+      const change = newKeyFor(deps, lost);
+      const isReplaced = await replaceWorkspaceSecret(database, environmentId, change, ...by);
+      return isReplaced ? 'key_replaced' : undefined;
     }
   }
+}
+
+function newKeyFor(
+  { sealedText, newSecret, tell }: ReplaceSecretsDeps,
+  lost: LostSecret,
+): KeyReplacement {
+  const secret = newSecret();
+  return {
+    stored: lost.stored,
+    sealed: sealedText.seal(secret, secretContext(lost.environmentId)),
+    beforeCommit: () => tell({ ...lost, change: 'key_replaced', secret }),
+  };
 }
 
 function opens(sealedText: SealedText, environmentId: number, stored: string): boolean {

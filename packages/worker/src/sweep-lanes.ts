@@ -2,11 +2,15 @@
  * Wakes lanes that have something to do and that the queue may know nothing of: the queue was
  * flushed, a wake-up was lost, a worker died with the lease.
  *
+ * Only those that two sweeps in a row found unclaimed. What has just been logged has its wake-up on the way:
+ * woken again, 1,000 lanes that were told of events at once were 1,000 jobs more, each added and taken and
+ * looked into for nothing.
+ *
  * Run it every few seconds, on any number of workers: a lane that is woken twice runs once. Beside
  * `deliver-webhook.ts`, which it feeds.
  */
 import type { Database } from '@sluice/database/connection';
-import { listLanesToWake, type LaneKey } from '@sluice/database/lanes';
+import { listLanesToWake, nameOf, type LaneKey } from '@sluice/database/lanes';
 
 export interface SweepLanesDeps {
   readonly database: Database;
@@ -14,12 +18,25 @@ export interface SweepLanesDeps {
   readonly now: () => number;
 }
 
-/** Woken at a time; what is over waits for the next sweep, which begins with the longest due. */
+/** Found at a time; what is over waits for the next sweep, which begins with the longest due. */
 const LANES_MAX = 5_000;
 
-/** @returns how many were woken. */
-export async function sweepLanes(deps: SweepLanesDeps): Promise<number> {
-  const lanes = await listLanesToWake(deps.database, deps.now(), LANES_MAX);
-  await Promise.all(lanes.map((lane) => deps.wakeLane(lane)));
-  return lanes.length;
+/** The sweep of one process, which remembers what it found last. It tells how many lanes it woke. */
+export function createLaneSweep(deps: SweepLanesDeps): () => Promise<number> {
+  /** By name: the last claim that each had had. */
+  let found = new Map<string, number>();
+  return async () => {
+    const lanes = await listLanesToWake(deps.database, deps.now(), LANES_MAX);
+    const foundBefore = found;
+    found = new Map();
+    const wakeUps: Promise<void>[] = [];
+    for (const { environmentId, webhookId, fencing } of lanes) {
+      const lane = { environmentId, webhookId };
+      if (foundBefore.get(nameOf(lane)) === fencing) wakeUps.push(deps.wakeLane(lane));
+      // One that is woken has its wake-up on the way, as if it had just been logged.
+      else found.set(nameOf(lane), fencing);
+    }
+    await Promise.all(wakeUps);
+    return wakeUps.length;
+  };
 }

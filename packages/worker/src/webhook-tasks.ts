@@ -17,7 +17,7 @@ import { FairSlots } from './fair-slots.ts';
 import { keepSecrets } from './keep-secrets.ts';
 import { raiseAlerts } from './raise-alerts.ts';
 import { replayDeliveries, type ReplayDeps } from './replay-deliveries.ts';
-import { sweepLanes } from './sweep-lanes.ts';
+import { createLaneSweep } from './sweep-lanes.ts';
 import type { Sweep } from './sweeps.ts';
 
 export interface WebhookTaskDeps {
@@ -88,7 +88,7 @@ export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
       name: 'sweep lanes',
       kind: 'lanes',
       intervalMs: deps.sweepIntervalMs,
-      run: () => sweepLanes({ ...deps, now }),
+      run: createLaneSweep({ ...deps, now }),
     },
     ...Array.from({ length: REPLAY_DRAINS }, (_, drain): Sweep => ({
       name: `replay deliveries ${drain + 1}`,

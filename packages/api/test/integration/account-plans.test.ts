@@ -39,7 +39,7 @@ import {
   keepIdempotentAnswer,
   releaseIdempotencyKey,
 } from '@sluice/database/idempotency-keys';
-import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
+import { claimOutbox, clearOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import {
   decidePartner,
   insertPartner,
@@ -48,6 +48,7 @@ import {
 } from '@sluice/database/partners';
 import { findReceipt } from '@sluice/database/receipts';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
+import { clearVendorEvents } from '@sluice/database/vendor-events';
 import {
   clearSignups,
   countSignupAttempt,
@@ -110,8 +111,12 @@ beforeAll(async () => {
      select n || '@signup.example', '10.0.0.' || n, timestamptz '2026-03-01T12:00:00Z', 'a', timestamptz '2026-03-02Z'`,
   );
   await fill(
-    `insert into outbox (topic, dedupe_key, payload, next_attempt_at)
-     select 'signup.mail', 'old-' || n, '{}', case when n > ${COUNT - 10} then timestamptz '2026-01-01Z' end`,
+    `insert into outbox (topic, dedupe_key, payload, created_at, next_attempt_at)
+     select 'signup.mail', 'old-' || n, '{}', timestamptz '2026-03-01Z' + n * interval '1 second', case when n > ${COUNT - 10} then timestamptz '2026-01-01Z' end`,
+  );
+  await fill(
+    `insert into vendor_events (event_id, type, object_id, received_at, settled_at, next_at)
+     select n, 'invoice.paid', 'in_' || n, now(), timestamptz '2026-03-01Z' + n * interval '1 second', now()`,
   );
   await fill(
     `insert into idempotency_keys (principal, key_hash, fingerprint, started_at, locked_until)
@@ -208,6 +213,28 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
       ),
   ],
   [
+    'a new token',
+    (db) =>
+      createCredential(
+        db,
+        ACCOUNT,
+        {
+          kind: 'service_account',
+          name: 'a',
+          environmentId: null,
+          siteId: null,
+          role: 'member',
+          scopes: [],
+          ipAllowlist: [],
+          isReadOnly: false,
+          expiresAt: null,
+          secret: { ...SECRET, hash: Buffer.alloc(32, 4) },
+        },
+        ORIGIN,
+        NOW_MS,
+      ),
+  ],
+  [
     'a new secret',
     (db) =>
       rotateCredential(
@@ -281,6 +308,8 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
     (db) => postponeOutbox(db, { outboxId: '77', attempt: 1 }, NOW_MS),
   ],
   ['an entry of the outbox that is told', (db) => finishOutbox(db, '77')],
+  ['told entries of the outbox to be cleared', (db) => clearOutbox(db, NOW_MS - 43_100_000, 10)],
+  ['events of the vendor to be cleared', (db) => clearVendorEvents(db, NOW_MS - 43_100_000, 10)],
   ['the customer at the vendor', (db) => findVendorCustomer(db, ACCOUNT)],
   [
     'a new customer at the vendor',

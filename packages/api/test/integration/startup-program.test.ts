@@ -1,4 +1,4 @@
-import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
+import { claimOutbox, clearOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
@@ -93,10 +93,14 @@ test('the event reaches the analytics target with one key, also when the target 
   expect(await relay()).toBe(1);
   api.clock.nowMs += 3_600_000;
   expect(await relay()).toBe(0);
+  // Once it is forgotten the same application is told again, as the same event.
+  await clearOutbox(api.database, api.clock.nowMs, 10);
+  expect((await apply()).statusCode).toBe(204);
+  expect(await relay()).toBe(1);
   target.close();
   await once(target, 'close');
 
-  expect(received).toHaveLength(3);
+  expect(received).toHaveLength(4);
   expect(new Set(received.map(({ body }) => body['messageId'])).size).toBe(2);
   expect(received[0]).toMatchObject({
     path: '/v1/track',

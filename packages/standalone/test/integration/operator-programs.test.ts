@@ -1,7 +1,5 @@
 /** How the operator's programs that need no service end: by themselves, and by a signal to the first of them. */
-import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { createHmac } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 import type { Database } from '@sluice/database/connection';
 import { insertParkedOperation, countParkedOperations } from '@sluice/database/parked-operations';
 import { seedDemoWorkspace, DEMO } from '@sluice/database/seed-demo';
@@ -12,66 +10,29 @@ import { createSealedText } from '@sluice/platform/sealed-text';
 import { TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { sql } from 'kysely';
-import { afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { WAIT } from './fleet-under-test.ts';
-
-const pathOf = (path: string) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
-const SLUICE = pathOf('packages/command-line/bin/sluice.mjs');
-const PARKED = pathOf('scripts/parked.ts');
+import { PARKED, runProgram, SLUICE, type Program } from './program-under-test.ts';
 
 const LOST_KEY = { id: 'lost', key: Buffer.alloc(32, 1) };
 
-interface Program {
-  readonly child: ChildProcessWithoutNullStreams;
-  readonly output: string;
-  readonly errors: string;
-  /** Its exit code, once everybody who holds its output has ended: its children and theirs too. */
-  readonly ended: Promise<number | null>;
-}
-
 let database: Database;
-let environment: Record<string, string | undefined>;
-const groups: number[] = [];
+let settings: Record<string, string>;
 
 beforeAll(async () => {
   const made = await createTestDatabase();
   ({ database } = made);
   await seedDemoWorkspace(database);
-  environment = {
-    PATH: process.env['PATH'],
-    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+  settings = {
     DATABASE_URL: made.url,
     REDIS_URL: testRedisUrl(),
     QUEUE_PREFIX: uniquePrefix(),
     SHARD_COUNT: '4',
   };
 });
-afterEach(() => {
-  for (const group of groups.splice(0))
-    try {
-      process.kill(-group, 'SIGKILL');
-    } catch {
-      // All of it has ended.
-    }
-});
 
-/** In a process group of its own, so that no signal reaches its children but from it. */
-function run(file: string, words: readonly string[], settings = {}): Program {
-  const child = spawn(process.execPath, [file, ...words], {
-    env: { ...environment, ...settings },
-    detached: true,
-  });
-  groups.push(child.pid as number);
-  const program = {
-    child,
-    output: '',
-    errors: '',
-    ended: new Promise<number | null>((resolve) => child.once('close', resolve)),
-  };
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (program.output += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (program.errors += text));
-  return program;
-}
+const run = (file: string, words: readonly string[], changes: Record<string, string> = {}) =>
+  runProgram(file, words, { ...settings, ...changes });
 
 test.each([
   ['SIGINT', 130],

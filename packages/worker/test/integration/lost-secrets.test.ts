@@ -10,7 +10,11 @@ import { createSealedText } from '@sluice/platform/sealed-text';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { keepSecrets } from '../../src/keep-secrets.ts';
-import { findLostSecrets, replaceLostSecrets } from '../../src/lost-secrets.ts';
+import {
+  findLostSecrets,
+  replaceLostSecrets,
+  type ReplacedSecret,
+} from '../../src/lost-secrets.ts';
 import { createLaneWorld, SIGNING_KEY, type LaneWorld } from './lane-world.ts';
 
 const LOST = { id: 'lost', key: Buffer.alloc(32, 1) };
@@ -29,20 +33,26 @@ beforeEach(async () => {
 const seal = (text: string, key = LOST) =>
   createSealedText([key]).seal(text, secretContext(world.environmentId));
 
-const replaceAll = async (keyId = 'lost') => {
-  const deps = {
-    database,
-    sealedText,
-    newSecret: () => `new secret ${++secretCount}`,
-    now: () => world.nowMs,
-  };
+const replaceAll = async (
+  keyId = 'lost',
+  onTold: (replaced: ReplacedSecret) => Promise<void> = async () => {},
+) => {
   const done: string[] = [];
-  for await (const replaced of replaceLostSecrets(deps, keyId)) {
-    const { place, webhookId, change } = replaced;
-    done.push(
-      `${place} ${webhookId} ${change}${'secret' in replaced ? ` ${replaced.secret}` : ''}`,
-    );
-  }
+  await replaceLostSecrets(
+    {
+      database,
+      sealedText,
+      newSecret: () => `new secret ${++secretCount}`,
+      tell: async (replaced) => {
+        const { place, webhookId, change } = replaced;
+        const secret = 'secret' in replaced ? ` ${replaced.secret}` : '';
+        done.push(`${place} ${webhookId} ${change}${secret}`);
+        await onTold(replaced);
+      },
+      now: () => world.nowMs,
+    },
+    keyId,
+  );
   return done;
 };
 
@@ -101,6 +111,26 @@ test('what is given up is replaced once, opens from then on, and stands in the a
     'reporting_webhook',
   ]);
   expect(rows.map((row) => row.entry).join()).not.toMatch(/sealed:|new secret/);
+});
+
+test('a new key is told before it is in force, and what cannot be told replaces nothing', async () => {
+  await loseEverything();
+  const keys = async () =>
+    (await findLostSecrets(database, sealedText)).lost
+      .map(({ place }) => place)
+      .filter((place) => place !== 'headers');
+  const lostWhenTold: string[][] = [];
+  await expect(
+    replaceAll('lost', async ({ place }) => {
+      if (place === 'headers') return;
+      lostWhenTold.push(await keys());
+      if (place === 'webhook') throw new Error('nobody reads');
+    }),
+  ).rejects.toThrow('nobody reads');
+  expect(lostWhenTold).toEqual([['environment', 'webhook'], ['webhook']]);
+  expect(await keys()).toEqual(['webhook']);
+  expect(await replaceAll()).toEqual([`webhook ${world.webhookId} key_replaced new secret 3`]);
+  expect(await openedSecrets()).toEqual({ environment: 'new secret 1', webhook: 'new secret 3' });
 });
 
 test('another key’s secrets stay, though they do not open either, and so does all that opens', async () => {

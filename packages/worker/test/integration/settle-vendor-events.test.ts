@@ -1,5 +1,5 @@
 /** The vendor's events, in whatever order, as often and as late as they come. */
-import { insertVendorEvent } from '@sluice/database/vendor-events';
+import { clearVendorEvents, insertVendorEvent } from '@sluice/database/vendor-events';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
@@ -84,4 +84,25 @@ test('I22: events of objects that are not ours, or not there, are worked off and
     world.database,
   );
   expect(rows).toEqual([]);
+});
+
+test('I3: events that come again after they were forgotten grant nothing again, nor set a run aside', async () => {
+  const world = await startPurchases();
+  const accountId = await world.addAccount(null, 'card');
+  takeEvents(world);
+  const run = await world.buyPack(accountId, 'card');
+  expect(await world.advance(run)).toBe('waiting');
+  await world.confirm(run);
+  const events = takeEvents(world);
+  for (let time = 0; time < 2; time++) {
+    for (const event of events) await insertVendorEvent(world.database, event, Date.now() - 1_000);
+    expect(await world.settleEvents()).toBe(events.length);
+    await clearVendorEvents(world.database, Date.now() + 1, 100);
+  }
+  const { rows } = await sql<{ status: string; review: string | null }>`
+    select status, review_reason as review from runs where run_id = ${run.runId}`.execute(
+    world.database,
+  );
+  expect(rows).toEqual([{ status: 'success', review: null }]);
+  expect(await world.balance(accountId)).toBe(100);
 });

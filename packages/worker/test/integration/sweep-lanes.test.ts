@@ -1,8 +1,9 @@
 import type { Database } from '@sluice/database/connection';
+import { nameOf } from '@sluice/database/lanes';
 import { createTestDatabase } from '@sluice/database/testing';
 import { updateWebhook } from '@sluice/database/webhooks';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { sweepLanes } from '../../src/sweep-lanes.ts';
+import { createLaneSweep } from '../../src/sweep-lanes.ts';
 import { createGate, createLaneWorld, DAY_MS, OK, status, until } from './lane-world.ts';
 
 let database: Database;
@@ -12,17 +13,27 @@ beforeAll(async () => {
 });
 
 describe('the sweep', () => {
-  async function sweep(nowMs: number): Promise<string[]> {
+  /** One process' sweep, on the test's clock. */
+  function createSweep() {
+    let nowMs = 0;
     const woken: string[] = [];
-    await sweepLanes({
+    const sweepLanes = createLaneSweep({
       database,
       now: () => nowMs,
-      wakeLane: async (lane) => void woken.push(`${lane.environmentId}/${lane.webhookId}`),
+      wakeLane: async (lane) => void woken.push(nameOf(lane)),
     });
-    return woken;
+    return async (atMs: number): Promise<string[]> => {
+      nowMs = atMs;
+      await sweepLanes();
+      return woken.splice(0);
+    };
   }
-  const nameOf = (world: { environmentId: number; webhookId: number }): string =>
-    `${world.environmentId}/${world.webhookId}`;
+  /** What a process wakes that has just begun to sweep. */
+  async function sweep(nowMs: number): Promise<string[]> {
+    const sweepAgain = createSweep();
+    expect(await sweepAgain(nowMs)).toEqual([]);
+    return sweepAgain(nowMs);
+  }
 
   test('finds a lane with work that nobody was told of, and none that is idle, held or paused', async () => {
     const world = await createLaneWorld(database);
@@ -51,6 +62,20 @@ describe('the sweep', () => {
       Date.now(),
     );
     expect(await sweep(Date.now() + DAY_MS)).not.toContain(nameOf(world));
+  });
+
+  test('leaves alone what has just been logged, or has been claimed since it looked last', async () => {
+    const world = await createLaneWorld(database);
+    const sweepAgain = createSweep();
+    await world.log(1);
+    expect(await sweepAgain(Date.now())).not.toContain(nameOf(world));
+    expect(await world.deliver()).toEqual({ outcome: 'idle' });
+    await world.log(1);
+    expect(await sweepAgain(Date.now())).not.toContain(nameOf(world));
+    expect(await sweepAgain(Date.now())).toContain(nameOf(world));
+    // That wake-up is on its way now; where it is lost as well, the lane is found again.
+    expect(await sweepAgain(Date.now())).not.toContain(nameOf(world));
+    expect(await sweepAgain(Date.now())).toContain(nameOf(world));
   });
 
   test('finds a failing lane when its probe is due, not before', async () => {

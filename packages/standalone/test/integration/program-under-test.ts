@@ -1,0 +1,52 @@
+/** The operator's programs as they are typed: started, watched and ended from outside. */
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { onTestFinished } from 'vitest';
+
+const pathOf = (path: string) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
+export const SLUICE = pathOf('packages/command-line/bin/sluice.mjs');
+export const PARKED = pathOf('scripts/parked.ts');
+export const SECRETS = pathOf('scripts/secrets.ts');
+
+export interface Program {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly output: string;
+  readonly errors: string;
+  /** Its exit code, once everybody who holds its output has ended: its children and theirs too. */
+  readonly ended: Promise<number | null>;
+  /** Ends it and all that it has started, at once. */
+  kill(): void;
+}
+
+/** In a process group of its own, so that no signal reaches its children but from it. It ends with the test. */
+export function runProgram(
+  file: string,
+  words: readonly string[],
+  settings: Readonly<Record<string, string>>,
+): Program {
+  const child = spawn(process.execPath, [file, ...words], {
+    env: {
+      PATH: process.env['PATH'],
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+      ...settings,
+    },
+    detached: true,
+  });
+  const program = {
+    child,
+    output: '',
+    errors: '',
+    ended: new Promise<number | null>((resolve) => child.once('close', resolve)),
+    kill() {
+      try {
+        process.kill(-(child.pid as number), 'SIGKILL');
+      } catch {
+        // All of it has ended.
+      }
+    },
+  };
+  onTestFinished(() => program.kill());
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (program.output += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (program.errors += text));
+  return program;
+}
