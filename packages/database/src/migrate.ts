@@ -35,6 +35,7 @@ import { peopleCounts } from './migrations/0027_people_counts.ts';
 import { creditRefunds } from './migrations/0028_credit_refunds.ts';
 import { finishedRecords } from './migrations/0029_finished_records.ts';
 import { credentialsInForce } from './migrations/0030_credentials_in_force.ts';
+import { cardChanges } from './migrations/0031_card_changes.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -80,6 +81,7 @@ export const MIGRATIONS: SchemaSteps = {
   '0028_credit_refunds': creditRefunds,
   '0029_finished_records': finishedRecords,
   '0030_credentials_in_force': credentialsInForce,
+  '0031_card_changes': cardChanges,
 };
 
 /**
