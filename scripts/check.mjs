@@ -53,6 +53,12 @@ const checks = [
     'scripts/generate-docs.ts',
     '--check',
   ),
+  program(
+    'compiled assembly ("npm run assembly" mends it)',
+    'node',
+    'scripts/compile-assembly.ts',
+    '--check',
+  ),
   { name: 'file names', run: async () => checkFileNames() },
 ];
 

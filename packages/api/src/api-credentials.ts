@@ -12,6 +12,7 @@ import {
   type ShownSecret,
 } from '@sluice/database/api-credentials';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import { CREDENTIAL_COUNT_MAX } from '@sluice/domain/account';
 import { INTEGER_MAX } from '@sluice/domain/identifiers';
 import { newKey, newServiceAccountToken, type Secret } from '@sluice/platform/secrets';
 import { z } from 'zod';
@@ -28,6 +29,7 @@ import { integerInQuery } from './audit-log-filters.ts';
 import { refuseBeyond } from './credential-reach.ts';
 import { sendProblem } from './error-handling.ts';
 import {
+  atLimit,
   badBody,
   badRequest,
   commonFailures,
@@ -37,13 +39,15 @@ import {
   missing,
   unprocessable,
 } from './fields.ts';
-import { notFound, validationFailed } from './problem.ts';
+import { limitReached, notFound, validationFailed } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
 export interface CredentialDependencies {
   readonly listCredentials: (
     accountId: number,
     environmentId: number | undefined,
+    nowMs: number,
+    limit: number,
   ) => Promise<Credential[]>;
   readonly findCredential: (
     accountId: number,
@@ -54,7 +58,7 @@ export interface CredentialDependencies {
     given: NewCredential,
     origin: ChangeOrigin,
     nowMs: number,
-  ) => Promise<MadeCredential | undefined>;
+  ) => Promise<MadeCredential | 'too_many' | undefined>;
   readonly rotateCredential: (
     accountId: number,
     credentialId: number,
@@ -72,6 +76,8 @@ export interface CredentialDependencies {
   readonly now: () => number;
 }
 
+/** Revoked ones stay for good, and the list has no pages (`account-billing.md` §4). */
+const LISTED_MAX = 10_000;
 const PATH = '/v1/accounts/:account_id/api_credentials';
 /** As the field's site ids and Track keys are: 20 characters, 119 bits. */
 const TRACK_KEY_LENGTH = 20;
@@ -92,7 +98,7 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
       schema: {
         tags: ['credentials'],
         summary: 'The credentials of an account',
-        description: 'By id, also revoked ones.',
+        description: `By id, also revoked and expired ones; at most ${LISTED_MAX}, those in force before the others, and of these the ones made last.`,
         params: z.object({ account_id: idInPath }),
         querystring: z.object({
           environment_id: integerInQuery(1, INTEGER_MAX)
@@ -113,6 +119,8 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
       const rows = await dependencies.listCredentials(
         accountCallerOf(request).accountId,
         request.query.environment_id,
+        dependencies.now(),
+        LISTED_MAX,
       );
       return reply.send({ api_credentials: rows.map(credentialToWire) });
     },
@@ -148,14 +156,14 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
       schema: {
         tags: ['credentials'],
         summary: 'Make a credential',
-        description:
-          'It works within a second. Only with scopes that the token of the call has, within its addresses, and expiring no later than it does.',
+        description: `It works within a second. Only with scopes that the token of the call has, within its addresses, and expiring no later than it does. At most ${CREDENTIAL_COUNT_MAX} in force a workspace, and as many of type service_account an account.`,
         params: z.object({ account_id: idInPath }),
         body: newCredentialInput,
         response: {
           200: madeResponse,
           ...badRequest,
           ...badBody,
+          ...atLimit,
           ...unprocessable,
           ...readFailures,
         },
@@ -192,6 +200,14 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
         originOf(request),
         nowMs,
       );
+      if (made === 'too_many') {
+        const whose = kind === 'service_account' ? 'account' : 'workspace';
+        return sendProblem(
+          request,
+          reply,
+          limitReached(`the ${whose}`, 'credentials in force', CREDENTIAL_COUNT_MAX),
+        );
+      }
       if (!made) {
         const problem = refusedField('environment_id', 'must be a workspace of the account');
         return sendProblem(request, reply, problem);

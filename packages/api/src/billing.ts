@@ -20,6 +20,8 @@ export interface BillingDependencies extends StartRunDeps {
   /** What the vendor signs its events with. */
   readonly vendorEventSecret: string;
   readonly wakeVendorEvents: () => Promise<void>;
+  /** How long a call of the vendor may take. */
+  readonly vendorTimeoutMs: number;
   /** How long a call waits for a purchase that it must answer with. */
   readonly purchaseWaitMs: number;
 }
@@ -89,6 +91,7 @@ export async function startPurchase(
     content: { ...purchase.content, contact: contactOf(account) },
     origin: originOf(request),
   });
+  if (started.outcome === 'card-changing') throw cardChanging();
   if (started.outcome !== 'in-flight') return started.run;
   const problem: Problem = {
     code: 'purchase_in_flight',
@@ -98,6 +101,13 @@ export async function startPurchase(
   };
   throw new RequestRefused(problem);
 }
+
+export const cardChanging = () =>
+  new RequestRefused({
+    code: 'conflict',
+    message: 'the card of this account is being changed; try again',
+    retryAfterSeconds: 1,
+  });
 
 /** Says when to ask again, where the answer may still change. */
 export function setPollHeader(reply: FastifyReply, run: Run, nowMs: number): void {

@@ -125,6 +125,9 @@ export const paymentDeclined = { 402: problemResponse(PROBLEMS.payment_declined.
 /** For routes that need what they name to be in some state. */
 export const conflicting = { 409: problemResponse(PROBLEMS.conflict.meaning) };
 
+/** For routes that make what there may be only so many of. */
+export const atLimit = { 409: problemResponse(PROBLEMS.limit_reached.meaning) };
+
 /** For routes that take a body. */
 export const badBody = {
   413: problemResponse(PROBLEMS.body_too_large.meaning),

@@ -134,6 +134,7 @@ const billing = {
   newId,
   now,
   cardPaymentMs: settings.CARD_PAYMENT_MS,
+  vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS,
   purchaseWaitMs: settings.PURCHASE_WAIT_MS,
 };
 const mailer = createMailer({

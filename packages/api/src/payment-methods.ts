@@ -1,16 +1,22 @@
 /** The card that an account pays with: read from the vendor, and changed there, but not while a purchase runs. */
 import type { BillingAccount } from '@sluice/database/account-plans';
 import type { Address } from '@sluice/database/accounts';
-import { recordChange } from '@sluice/database/audit-logs';
+import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
+import { beginCardChange, endCardChange } from '@sluice/database/card-changes';
 import { transactOnce } from '@sluice/database/transact-once';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
-import { listPendingRuns } from '@sluice/database/runs';
 import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
 import { idempotencyKey } from '@sluice/domain/run-workflow';
 import { z } from 'zod';
 import { originOf } from './account-guard.ts';
 import { addressShape } from './account-view.ts';
-import { billingAccountOf, contactOf, requireRail, type BillingDependencies } from './billing.ts';
+import {
+  billingAccountOf,
+  cardChanging,
+  contactOf,
+  requireRail,
+  type BillingDependencies,
+} from './billing.ts';
 import { accountParams } from './billing-shapes.ts';
 import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
 import { notFound } from './problem.ts';
@@ -19,6 +25,10 @@ import type { ApiServer } from './server.ts';
 
 const tags = ['billing'];
 const failures = { ...accountFailures, ...vendorFailed };
+
+/** A customer is made, a card attached and set; where the connection breaks each is asked for once more. */
+const VENDOR_TRIES_MAX = 6;
+const MARGIN_MS = 5_000;
 
 /** Null where there is none. */
 export const paymentMethodShape = z
@@ -66,7 +76,8 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
       schema: {
         tags,
         summary: 'Charge this card from now on',
-        description: 'Refused while a purchase runs, so that none changes its card on the way.',
+        description:
+          'Refused while a purchase runs, so that none changes its card on the way; meanwhile no purchase starts.',
         params: accountParams,
         body: z.strictObject({
           payment_method_id: z.string().regex(/^pm_\w{1,100}$/, 'must be a payment method'),
@@ -81,36 +92,63 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
     },
     async (request, reply) => {
       const account = await billingAccountOf(request, deps);
-      const [running] = await listPendingRuns(deps.database, account.accountId);
-      if (running)
-        throw new RequestRefused({
-          code: 'purchase_in_flight',
-          message: 'a purchase of this account is still running',
-          meta: { run_id: running.runId },
-        });
-      const customerId = await customerOf(deps, account);
-      const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
-      if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
-      answerOf(set);
-      const origin = originOf(request);
-      const isRecorded = (auditLogId: number | undefined): boolean => auditLogId !== undefined;
-      await transactOnce(deps.database, origin.call, isRecorded, (transaction) =>
-        recordChange(
-          transaction,
-          account.accountId,
-          origin,
-          {
-            objectType: 'payment_method',
-            objectId: account.accountId,
-            before: {},
-            after: { default: request.body.payment_method_id },
-          },
-          deps.now(),
-        ),
-      );
+      const until = await begin(deps, account.accountId);
+      // What the vendor does not answer may still happen.
+      let isOver = true;
+      try {
+        const customerId = await customerOf(deps, account);
+        const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
+        isOver = set.outcome !== 'unknown';
+        if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
+        answerOf(set);
+        await record(deps, account.accountId, originOf(request), request.body.payment_method_id);
+      } finally {
+        if (isOver) await endCardChange(deps.database, account.accountId, until);
+      }
       return reply.code(204).send(undefined);
     },
   );
+}
+
+async function record(
+  deps: BillingDependencies,
+  accountId: number,
+  origin: ChangeOrigin,
+  paymentMethodId: string,
+): Promise<void> {
+  const isRecorded = (auditLogId: number | undefined): boolean => auditLogId !== undefined;
+  await transactOnce(deps.database, origin.call, isRecorded, (transaction) =>
+    recordChange(
+      transaction,
+      accountId,
+      origin,
+      {
+        objectType: 'payment_method',
+        objectId: accountId,
+        before: {},
+        after: { default: paymentMethodId },
+      },
+      deps.now(),
+    ),
+  );
+}
+
+/** From now on no purchase starts. @throws RequestRefused 409 where one runs, or the card is being changed. */
+async function begin(deps: BillingDependencies, accountId: number): Promise<Date> {
+  const durationMs = VENDOR_TRIES_MAX * deps.vendorTimeoutMs + MARGIN_MS;
+  const change = await beginCardChange(deps.database, accountId, durationMs);
+  switch (change.outcome) {
+    case 'begun':
+      return change.until;
+    case 'changing':
+      throw cardChanging();
+    case 'purchase-in-flight':
+      throw new RequestRefused({
+        code: 'purchase_in_flight',
+        message: 'a purchase of this account is still running',
+        meta: { run_id: change.run.runId },
+      });
+  }
 }
 
 /** @throws RequestRefused 503 where the vendor does not say, 502 where it refuses. */

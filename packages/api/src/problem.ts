@@ -69,6 +69,11 @@ export const PROBLEMS = {
     status: 409,
     meaning: 'It does not fit the present state; the message says why. Look at the state again.',
   },
+  limit_reached: {
+    status: 409,
+    meaning:
+      'There are as many of these as there may be; `meta.limit` says how many. Delete or revoke one first.',
+  },
   insufficient_credits: {
     status: 409,
     meaning:
@@ -195,6 +200,15 @@ export function validationFailed(details: readonly ProblemDetail[]): Problem {
 /** What stands in the path names nothing that the caller may see. */
 export function notFound(what: string): Problem {
   return { code: 'not_found', message: `${what} not found` };
+}
+
+/** @param whose - what may have only so many, as `the workspace`. */
+export function limitReached(whose: string, what: string, limit: number): Problem {
+  return {
+    code: 'limit_reached',
+    message: `${whose} has ${limit} ${what}, which is as many as there may be`,
+    meta: { limit },
+  };
 }
 
 /** The wire body. */

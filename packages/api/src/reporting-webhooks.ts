@@ -5,12 +5,13 @@
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks';
+import { WEBHOOK_COUNT_MAX } from '@sluice/domain/webhook';
 import type { SealedText } from '@sluice/platform/sealed-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
-import { badBody, badRequest, commonFailures, idInPath, missing } from './fields.ts';
-import { notFound } from './problem.ts';
+import { atLimit, badBody, badRequest, commonFailures, idInPath, missing } from './fields.ts';
+import { limitReached, notFound } from './problem.ts';
 import type { ApiServer } from './server.ts';
 import {
   registerWebhookDeliveries,
@@ -24,7 +25,7 @@ export interface ReportingWebhookDependencies extends WebhookDeliveryDependencie
     settings: NewWebhook,
     origin: ChangeOrigin,
     nowMs: number,
-  ) => Promise<Webhook | undefined>;
+  ) => Promise<Webhook | 'too_many' | undefined>;
   readonly listWebhooks: (environmentId: number) => Promise<Webhook[]>;
   readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
   readonly changeWebhook: (
@@ -64,8 +65,9 @@ export function registerReportingWebhooks(
       schema: {
         tags,
         summary: 'Make a reporting webhook',
+        description: `At most ${WEBHOOK_COUNT_MAX} a workspace.`,
         body: newWebhook,
-        response: { 200: webhook, ...badRequest, ...badBody, ...commonFailures },
+        response: { 200: webhook, ...badRequest, ...atLimit, ...badBody, ...commonFailures },
       },
     },
     async (request, reply) => {
@@ -76,6 +78,10 @@ export function registerReportingWebhooks(
         changeOriginOf(request),
         dependencies.now(),
       );
+      if (made === 'too_many') {
+        const problem = limitReached('the workspace', 'reporting webhooks', WEBHOOK_COUNT_MAX);
+        return sendProblem(request, reply, problem);
+      }
       return made
         ? reply.send(toWire(made, environmentId, sealedText))
         : sendProblem(request, reply, notFound('the workspace of this key was'));

@@ -6,6 +6,7 @@
  * A wake-up that is lost is made good by the workers' sweep. After: `worker/src/advance-run.ts`.
  */
 import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
+import { holdCard } from '@sluice/database/card-changes';
 import type { Database } from '@sluice/database/connection';
 import { findPendingRun, findRun, insertRun, type Run, type RunKey } from '@sluice/database/runs';
 import { listRunSteps, type RunStep } from '@sluice/database/run-steps';
@@ -37,7 +38,9 @@ export interface RunRequest {
 
 export type StartOutcome =
   | { readonly outcome: 'created' | 'joined'; readonly run: Run }
-  | { readonly outcome: 'in-flight'; readonly run: Run };
+  | { readonly outcome: 'in-flight'; readonly run: Run }
+  /** The card on file is being changed: soon there is room. */
+  | { readonly outcome: 'card-changing' };
 
 /** The purchase in the lane may end between our insert and our look at it; then there is room for ours. */
 const TRIES_MAX = 5;
@@ -46,7 +49,7 @@ const TRIES_MAX = 5;
 export async function startRun(deps: StartRunDeps, request: RunRequest): Promise<StartOutcome> {
   const { call, ...origin } = request.origin;
   const isStarted = (started: StartOutcome | undefined): boolean =>
-    started !== undefined && started.outcome !== 'in-flight';
+    started?.outcome === 'created' || started?.outcome === 'joined';
   for (let attempt = 1; attempt <= TRIES_MAX; attempt++) {
     const started = await transactOnce(deps.database, call, isStarted, (transaction) =>
       createOrJoin(transaction, deps, { ...request, origin }),
@@ -68,6 +71,8 @@ async function createOrJoin(
   const fingerprint = fingerprintOf(kind, request.sameness);
   const nowMs = deps.now();
   const runId = `run_${deps.newId()}`;
+  if (lane !== 'card' && !(await holdCard(transaction, accountId)))
+    return { outcome: 'card-changing' };
   const run = await insertRun(
     transaction,
     {

@@ -52,6 +52,7 @@ export function fakeDependencies(changes: Partial<ApiDependencies> = {}) {
       newId: () => 'id',
       now: () => 1_700_000_000_000,
       cardPaymentMs: 60_000,
+      vendorTimeoutMs: 1_000,
       purchaseWaitMs: 1,
     },
     updateAccount: async () => undefined,

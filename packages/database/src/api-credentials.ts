@@ -6,7 +6,7 @@
  * changed here is in force within one. Every statement finds by the primary key (account_id,
  * credential_id), unless it says otherwise.
  */
-import type { Role } from '@sluice/domain/account';
+import { CREDENTIAL_COUNT_MAX, type Role } from '@sluice/domain/account';
 import { sql, type Transaction } from 'kysely';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
@@ -69,6 +69,9 @@ export interface NewCredential {
   readonly secret: ShownSecret;
 }
 
+const isInForce = (nowMs: number) =>
+  sql`(revoked_at is null and (expires_at is null or expires_at > ${new Date(nowMs)}))`;
+
 const COLUMNS = sql`
   credential_id::int as "credentialId", kind, name, environment_id as "environmentId",
   service_account_id as "serviceAccountId", site_id as "siteId", secret_hint as "secretHint", scopes,
@@ -76,18 +79,23 @@ const COLUMNS = sql`
   last_used_at as "lastUsedAt", last_used_ip as "lastUsedIp", expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt"`;
 
-/** All of the account, by id, also revoked ones; of one workspace where it is given. */
+/**
+ * Of the account, or of one workspace of it, by id, also revoked and expired ones: at most `limit`, those in force
+ * first and then those made last.
+ */
 export async function listCredentials(
   database: DatabaseOrTransaction,
   accountId: number,
   environmentId: number | undefined,
+  nowMs: number,
+  limit: number,
 ): Promise<Credential[]> {
   const { rows } = await sql<Credential>`
     select ${COLUMNS} from api_credentials
      where account_id = ${accountId}
        and (${environmentId ?? null}::int is null or environment_id = ${environmentId ?? null}::int)
-     order by credential_id`.execute(database);
-  return rows;
+     order by ${isInForce(nowMs)} desc, credential_id desc limit ${limit}`.execute(database);
+  return rows.toSorted((one, other) => one.credentialId - other.credentialId);
 }
 
 export async function findCredential(
@@ -101,22 +109,22 @@ export async function findCredential(
   return rows[0];
 }
 
-/** Undefined where the account has no such workspace, or it is deleted. A service account's token gets a new service account. */
+/**
+ * Undefined where the account has no such workspace, or it is deleted; `too_many` where the workspace, or for tokens
+ * the account, has all that it may. A service account's token gets a new service account.
+ */
 export async function createCredential(
   database: Database,
   accountId: number,
   given: NewCredential,
   origin: ChangeOrigin,
   nowMs: number,
-): Promise<MadeCredential | undefined> {
+): Promise<MadeCredential | 'too_many' | undefined> {
   return transactOnce(database, origin.call, isMade, async (transaction) => {
-    if (given.environmentId !== null) {
-      const { rows } = await sql`
-        select from environments
-         where account_id = ${accountId} and environment_id = ${given.environmentId} and deleted_at is null
-           for key share`.execute(transaction);
-      if (rows.length === 0) return undefined;
-    }
+    const { environmentId } = given;
+    if (!(await lockOwner(transaction, accountId, environmentId))) return undefined;
+    const count = await countCredentials(transaction, accountId, environmentId, nowMs);
+    if (count >= CREDENTIAL_COUNT_MAX) return 'too_many';
     const serviceAccountId =
       given.role === null
         ? null
@@ -131,6 +139,36 @@ export async function createCredential(
     );
     return { credential, secret: given.secret };
   });
+}
+
+/** Until the transaction ends nobody else makes a credential there. False where it is not there, or deleted. */
+async function lockOwner(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  environmentId: number | null,
+): Promise<boolean> {
+  const owner =
+    environmentId === null
+      ? sql`accounts where account_id = ${accountId}`
+      : sql`environments
+             where account_id = ${accountId} and environment_id = ${environmentId} and deleted_at is null`;
+  const { rows } = await sql`select from ${owner} for no key update`.execute(transaction);
+  return rows.length > 0;
+}
+
+/** In force, of a workspace, or with null of the account itself. Index: `api_credentials_in_force`. */
+async function countCredentials(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  environmentId: number | null,
+  nowMs: number,
+): Promise<number> {
+  const isOfOwner =
+    environmentId === null ? sql`environment_id is null` : sql`environment_id = ${environmentId}`;
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from api_credentials
+     where account_id = ${accountId} and ${isOfOwner} and ${isInForce(nowMs)}`.execute(transaction);
+  return rows[0]?.count ?? 0;
 }
 
 const isMade = (outcome: MadeCredential | string | undefined): boolean =>

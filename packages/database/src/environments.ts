@@ -25,6 +25,17 @@ export async function findAccountOf(
   return rows[0] && Number(rows[0].accountId);
 }
 
+/** As {@link findAccountOf}; what is counted in the workspace is made by nobody else until the transaction ends. */
+export async function lockEnvironment(
+  transaction: DatabaseOrTransaction,
+  environmentId: number,
+): Promise<number | undefined> {
+  const { rows } = await sql<{ accountId: number }>`
+    select account_id::int as "accountId" from environments
+     where environment_id = ${environmentId} for no key update`.execute(transaction);
+  return rows[0]?.accountId;
+}
+
 /** The account's workspaces that are in use. Index: the primary key. */
 export async function listEnvironmentIds(
   database: DatabaseOrTransaction,

@@ -34,6 +34,8 @@ import { importAndReplayTraces } from './migrations/0026_import_and_replay_trace
 import { peopleCounts } from './migrations/0027_people_counts.ts';
 import { creditRefunds } from './migrations/0028_credit_refunds.ts';
 import { finishedRecords } from './migrations/0029_finished_records.ts';
+import { credentialsInForce } from './migrations/0030_credentials_in_force.ts';
+import { cardChanges } from './migrations/0031_card_changes.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -78,6 +80,8 @@ export const MIGRATIONS: SchemaSteps = {
   '0027_people_counts': peopleCounts,
   '0028_credit_refunds': creditRefunds,
   '0029_finished_records': finishedRecords,
+  '0030_credentials_in_force': credentialsInForce,
+  '0031_card_changes': cardChanges,
 };
 
 /**

@@ -30,7 +30,10 @@ export interface ReplayCriteria {
 /** No transaction that logs deliveries takes so long. */
 const OUT_OF_ORDER_SECONDS = 600;
 
-/** The sequence before the first one that can have been logged at `since`; about 40 reads by the primary key. */
+/**
+ * The sequence before the first one that can have been logged at `since`. Halves what is left of the log until one
+ * place is, in one statement: about 40 looks by the primary key.
+ */
 export async function findSequenceBefore(
   database: DatabaseOrTransaction,
   lane: LaneKey,
@@ -38,20 +41,23 @@ export async function findSequenceBefore(
   throughSequence: number,
 ): Promise<number> {
   if (since === undefined) return 0;
-  const wanted = (since - OUT_OF_ORDER_SECONDS) * 1000;
-  let low = 1;
-  let high = throughSequence + 1;
-  while (low < high) {
-    const middle = Math.floor((low + high) / 2);
-    const { rows } = await sql<{ sequence: string; appendedAt: Date }>`
-      select sequence, appended_at as "appendedAt" from delivery_log
-       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence >= ${middle}
-       order by sequence limit 1`.execute(database);
-    const [row] = rows;
-    if (!row || row.appendedAt.getTime() >= wanted) high = middle;
-    else low = Number(row.sequence) + 1;
-  }
-  return low - 1;
+  const wanted = new Date((since - OUT_OF_ORDER_SECONDS) * 1000);
+  const { rows } = await sql<{ before: string }>`
+    with recursive search (low, high) as (
+      select 1::bigint, ${throughSequence}::bigint + 1
+      union all
+      select case when found.appended_at < ${wanted} then found.sequence + 1 else low end,
+             case when found.appended_at < ${wanted} then high else middle end
+        from search
+       cross join lateral (select (low + high) / 2 as middle) half
+        left join lateral (
+          select sequence, appended_at from delivery_log
+           where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence >= middle
+           order by sequence limit 1) found on true
+       where low < high
+    )
+    select max(low) - 1 as before from search`.execute(database);
+  return Number(rows[0]?.before);
 }
 
 export interface LogRange {

@@ -36,6 +36,7 @@ export interface Accounts {
   address: Json | null;
   billing_email: string | null;
   billing_rail: Generated<string>;
+  card_changing_until: Timestamp | null;
   created_at: Generated<Timestamp>;
   currency: Generated<string>;
   data_center: Generated<string>;

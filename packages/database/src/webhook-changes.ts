@@ -5,12 +5,14 @@
  * The webhook's row is locked before the account's audit chain, as everywhere (`audit-logs.ts`).
  */
 import type { AuditState } from '@sluice/domain/audit-registry';
+import { WEBHOOK_COUNT_MAX } from '@sluice/domain/webhook';
 import type { ChangeOrigin } from './audit-logs.ts';
 import { recordChange } from './audit-logs.ts';
 import type { Database } from './connection.ts';
-import { findAccountOf } from './environments.ts';
+import { findAccountOf, lockEnvironment } from './environments.ts';
 import { transactOnce } from './transact-once.ts';
 import {
+  countWebhooks,
   deleteWebhook,
   insertWebhook,
   lockWebhook,
@@ -20,18 +22,20 @@ import {
   type WebhookSettings,
 } from './webhooks.ts';
 
-/** Makes a webhook and its empty lane. Undefined where there is no such workspace. */
+/** Makes a webhook and its empty lane. Undefined where there is no such workspace; `too_many` where it has all it may. */
 export async function makeWebhook(
   database: Database,
   environmentId: number,
   settings: NewWebhook,
   origin: ChangeOrigin,
   nowMs: number,
-): Promise<Webhook | undefined> {
+): Promise<Webhook | 'too_many' | undefined> {
   return transactOnce(database, origin.call, isFound, async (transaction) => {
-    const accountId = await findAccountOf(transaction, environmentId);
+    const accountId = await lockEnvironment(transaction, environmentId);
+    if (accountId === undefined) return undefined;
+    if ((await countWebhooks(transaction, environmentId)) >= WEBHOOK_COUNT_MAX) return 'too_many';
     const made = await insertWebhook(transaction, environmentId, settings);
-    if (accountId === undefined || !made) return undefined;
+    if (!made) return undefined;
     await recordChange(
       transaction,
       accountId,
@@ -97,7 +101,7 @@ export async function removeWebhook(
   });
 }
 
-const isFound = (outcome: object | undefined): boolean => outcome !== undefined;
+const isFound = (outcome: object | string | undefined): boolean => typeof outcome === 'object';
 
 const nameOf = (environmentId: number, webhook: Webhook) =>
   ({

@@ -72,6 +72,17 @@ export async function insertWebhook(
   return rows[0];
 }
 
+/** Of a workspace; deleted ones are none. */
+export async function countWebhooks(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from webhooks
+     where environment_id = ${environmentId} and deleted_at is null`.execute(database);
+  return rows[0]?.count ?? 0;
+}
+
 /** All webhooks of a workspace, oldest first. */
 export async function listWebhooks(
   database: DatabaseOrTransaction,

@@ -18,5 +18,12 @@ export function includesRole(role: Role, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed);
 }
 
+/**
+ * How many credentials in force a workspace may have, of all types together, and how many tokens of service accounts
+ * an account. The specs name no number; products of this kind allow between 5 and some hundreds. A key stands for one
+ * program, and intake, which may meet any of them at any time, keeps those in use in memory.
+ */
+export const CREDENTIAL_COUNT_MAX = 200;
+
 /** What of an account may be switched on. */
 export const PRODUCTS = ['journeys', 'pipelines', 'inbox_previews', 'design_studio'] as const;

@@ -62,6 +62,15 @@ export const LIFECYCLE_EVENTS: ReadonlyMap<string, Command> = new Map<string, Co
   ['Application Uninstalled', deleteLifecycleDevice],
 ]);
 
+const CONTENT_EVENT = 'Report Content Event';
+
+/** Every name by which a track call is more, or other, than the event it names. */
+export const SEMANTIC_EVENT_NAMES: readonly string[] = [
+  ...COMMANDS.keys(),
+  ...LIFECYCLE_EVENTS.keys(),
+  CONTENT_EVENT,
+];
+
 /** The name and data of a content event; `undefined` where the call does not say which. */
 export function readContentEvent(
   properties: JsonObject,

@@ -13,6 +13,13 @@ import type { ReportingEvent } from './reporting-event.ts';
 /** First part of the string that is signed; a new scheme would get a new name (`ingestion-webhooks.md` §5). */
 const SIGNATURE_VERSION = 'v0';
 
+/**
+ * How many reporting webhooks a workspace may have. The specs name no number; products of this kind allow between 10
+ * and 100. An event is logged once for each webhook that chose it, so this is how much more than itself an event can
+ * make Postgres write.
+ */
+export const WEBHOOK_COUNT_MAX = 100;
+
 const USER_AGENT = 'Sluice-Webhooks/1.0';
 
 /** The JSON body (`ingestion-webhooks.md` §6). `timestamp` is whole Unix seconds, rounded down. */

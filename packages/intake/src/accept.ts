@@ -21,6 +21,7 @@ import type { Call } from './calls.ts';
 import type { RateLimiter, RateStanding } from './rate-limit.ts';
 import type { Body } from './read-body.ts';
 import { tellingToo, WatchedCall } from './tell-call.ts';
+import type { SkimmedOperations } from './track-skimmer.ts';
 
 export interface Submission {
   readonly call: Call;
@@ -67,7 +68,7 @@ const RECORD_SIZE_BYTES = 1_024;
 
 const ACCEPTED: Outcome = { outcome: 'accepted' };
 const UNAUTHORIZED: Outcome = { outcome: 'unauthorized' };
-const RATE_LIMITED: Outcome = { outcome: 'rate-limited' };
+export const RATE_LIMITED: Outcome = { outcome: 'rate-limited' };
 
 /** Takes one call. `answer` is called exactly once, now or after the commit. */
 export function acceptCall(
@@ -230,6 +231,20 @@ export function commit(
     answer(committed === 'committed' ? outcome : overloaded(deps));
   });
   if (!isTaken) answer(overloaded(deps));
+}
+
+/** Answers `accepted` once they are durable, and that it is overloaded where they are not. */
+export function commitSkimmed(
+  deps: AcceptDependencies,
+  operations: SkimmedOperations,
+  sizeBytes: number,
+  answerCall: AnswerCall,
+  standing: RateStanding | undefined,
+): void {
+  const isTaken = deps.batcher.addSkimmed(operations, sizeBytes, (committed) => {
+    answerCall(committed === 'committed' ? ACCEPTED : overloaded(deps), standing);
+  });
+  if (!isTaken) answerCall(overloaded(deps), standing);
 }
 
 /** Neither broker nor spill took it, or too much waits in memory. */

@@ -15,13 +15,14 @@
  * `appendfsync always` writes its file once for all that reached it together, and a job costs Redis
  * and us about 100 µs whatever is in it.
  *
- * Before: `accept.ts`. After: `commit-envelopes.ts`.
+ * Before: `accept.ts`, `skim-call.ts`. After: `commit-envelopes.ts`.
  */
 import type { Operation } from '@sluice/domain/operation';
 import { EnvelopeBuffers } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import type { CommittedTo } from './commit-envelopes.ts';
 import { CommitGroup, type CommitOutcome } from './commit-group.ts';
+import type { SkimmedOperations } from './track-skimmer.ts';
 
 export type { CommitOutcome } from './commit-group.ts';
 
@@ -96,22 +97,39 @@ export class Batcher {
     sizeBytes: number,
     done: (outcome: CommitOutcome) => void,
   ): boolean {
-    if (this.#pendingSizeBytes + sizeBytes > this.#options.pendingSizeBytesMax) return false;
-    this.#pendingSizeBytes += sizeBytes;
-    this.#unansweredCount++;
-    this.#groupFor(sizeBytes).add(operations, sizeBytes, done);
-    if (!this.#isFlushing) {
-      this.#isFlushing = true;
-      // After this turn of the event loop: all sockets that are readable now share the flush.
-      setImmediate(() => void this.#flushAll());
-    }
-    return true;
+    const group = this.#groupWithRoom(sizeBytes);
+    group?.add(operations, sizeBytes, done);
+    return group !== undefined;
+  }
+
+  /** As `add`. Not where flushes are traced. */
+  addSkimmed(
+    operations: SkimmedOperations,
+    sizeBytes: number,
+    done: (outcome: CommitOutcome) => void,
+  ): boolean {
+    const group = this.#groupWithRoom(sizeBytes);
+    group?.addSkimmed(operations, sizeBytes, done);
+    return group !== undefined;
   }
 
   /** Resolves when every caller has been answered. */
   drain(): Promise<void> {
     if (this.#unansweredCount === 0) return Promise.resolve();
     return new Promise((resolve) => this.#drained.push(resolve));
+  }
+
+  /** Where a call of so many bytes goes, which counts as waiting from now on; undefined: it must not. */
+  #groupWithRoom(sizeBytes: number): CommitGroup | undefined {
+    if (this.#pendingSizeBytes + sizeBytes > this.#options.pendingSizeBytesMax) return undefined;
+    this.#pendingSizeBytes += sizeBytes;
+    this.#unansweredCount++;
+    if (!this.#isFlushing) {
+      this.#isFlushing = true;
+      // After this turn of the event loop: all sockets that are readable now share the flush.
+      setImmediate(() => void this.#flushAll());
+    }
+    return this.#groupFor(sizeBytes);
   }
 
   /** The last group, or a new one where it is full. */

@@ -47,6 +47,8 @@ export interface Call {
   /** True where items are refused one by one: 207 with the refused ones, the others taken. */
   readonly hasItems: boolean;
   readonly success: 'object' | 'no-content';
+  /** Its bodies may take the short way (`skim-call.ts`), as these. */
+  readonly skimsAs?: 'track' | 'batch';
   readonly parse: Parse;
 }
 
@@ -77,6 +79,7 @@ function pipelines(name: PipelinesCall): Call {
       : PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
     hasItems: false,
     success: 'object',
+    ...((name === 'track' || isBatch) && { skimsAs: name }),
     parse: (body, context) => parsePipelines(name, body, context),
   };
 }

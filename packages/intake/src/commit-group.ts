@@ -11,6 +11,7 @@
 import type { Operation } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { EnvelopeWriter, type EnvelopeBuffers } from '@sluice/platform/envelope-writer';
+import type { SkimmedOperations } from './track-skimmer.ts';
 
 /** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
 export type CommitOutcome = 'committed' | 'unavailable';
@@ -64,12 +65,8 @@ export class CommitGroup {
     sizeBytes: number,
     done: (outcome: CommitOutcome) => void,
   ): void {
-    this.callers.push(done);
-    this.sizeBytes += sizeBytes;
-    this.operationCount += operations.length;
-    const receivedAtMs = operations[0]?.receivedAtMs ?? Infinity;
-    if (receivedAtMs < this.arrivedAtMs) this.arrivedAtMs = receivedAtMs;
     const [only] = operations;
+    this.#count(operations.length, only?.receivedAtMs ?? Infinity, sizeBytes, done);
     if (operations.length === 1 && only !== undefined) {
       const part = this.#partFor(this.#shardOf(only));
       part.writer.add(JSON.stringify(only));
@@ -86,9 +83,37 @@ export class CommitGroup {
     });
   }
 
+  /** As `add`. They are copied: a group that keeps operations cannot take them. */
+  addSkimmed(
+    operations: SkimmedOperations,
+    sizeBytes: number,
+    done: (outcome: CommitOutcome) => void,
+  ): void {
+    const { count, memory } = operations;
+    this.#count(count, operations.receivedAtMs, sizeBytes, done);
+    for (let index = 0; index < count; index++) {
+      const shard = operations.shardOf(index);
+      if (shard !== operations.shardOf(0)) this.isAtomic = true;
+      const { writer } = this.#partFor(shard);
+      writer.addBytes(memory, operations.startOf(index), operations.endOf(index));
+    }
+  }
+
   /** The broker has all of it: the buffers are free. */
   release(): void {
     for (const { writer } of this.parts) writer.release();
+  }
+
+  #count(
+    operationCount: number,
+    receivedAtMs: number,
+    sizeBytes: number,
+    done: (outcome: CommitOutcome) => void,
+  ): void {
+    this.callers.push(done);
+    this.sizeBytes += sizeBytes;
+    this.operationCount += operationCount;
+    if (receivedAtMs < this.arrivedAtMs) this.arrivedAtMs = receivedAtMs;
   }
 
   #shardOf(operation: Operation): number {

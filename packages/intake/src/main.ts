@@ -22,8 +22,10 @@ import { createHealth } from './health.ts';
 import { RateLimiter } from './rate-limit.ts';
 import { intakeSettings } from './settings.ts';
 import { openSpill } from './spill.ts';
+import { createSkimCall } from './skim-call.ts';
 import { stopServing } from './stop-serving.ts';
 import { CallTracer } from './trace-calls.ts';
+import { TrackSkimmer } from './track-skimmer.ts';
 import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
 
 const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
@@ -203,15 +205,22 @@ const accept = createAccept(acceptDependencies, {
   listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
   hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
 });
+const skimmer = new TrackSkimmer({
+  shardCount: settings.SHARD_COUNT,
+  newId: createIdGenerator(now),
+});
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,
   collectedSizeBytesMax: settings.INTAKE_PENDING_SIZE_BYTES_MAX,
   accept,
-  ...(callTracer && {
-    acceptTraced: (route, traceparent, requestId) =>
-      callTracer.acceptCall(accept, route, traceparent, requestId),
-  }),
+  // A trace knows an operation by its identity, and what is skimmed has none.
+  ...(callTracer
+    ? {
+        acceptTraced: (route, traceparent, requestId) =>
+          callTracer.acceptCall(accept, route, traceparent, requestId),
+      }
+    : { skim: createSkimCall(acceptDependencies, skimmer) }),
   streams: {
     ...acceptDependencies,
     pause: (durationMs) => sleep(durationMs),

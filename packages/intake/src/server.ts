@@ -17,6 +17,7 @@ import { problem } from './answer.ts';
 import { methodOf, routes, STREAM_PATTERN, type Call, type Route } from './calls.ts';
 import { BASIC_CHALLENGE, Exchange, writeHead, type Accept, type ServerState } from './exchange.ts';
 import { framingProblem, head, readHeader } from './request-head.ts';
+import type { SkimCall } from './skim-call.ts';
 import { StreamExchange, type StreamOptions } from './stream-exchange.ts';
 
 export interface ServerOptions {
@@ -24,6 +25,8 @@ export interface ServerOptions {
   /** 0: any free one. */
   readonly port: number;
   readonly accept: Accept;
+  /** Asked before it, for what can take the short way. */
+  readonly skim?: SkimCall;
   /** The way of one call, by its `traceparent` and `X-Request-Id`; absent: no call is traced. */
   readonly acceptTraced?: (route: Route, traceparent: string, requestId: string) => Accept;
   /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
@@ -88,7 +91,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
       parameterCount === 0 ? NO_PARAMETERS : readParameters(req, parameterCount, query);
     state.inFlightCount++;
     state.receivedCount++;
-    new Exchange(res, call, parameters, state, accept).receive();
+    new Exchange(res, call, parameters, state, accept, options.skim).receive();
   };
 
   for (const route of routes) {

@@ -69,6 +69,14 @@ export class EnvelopeWriter {
     this.operationCount++;
   }
 
+  /** Adds one operation that is UTF-8 already, copied from there. */
+  addBytes(source: Buffer, start: number, end: number): void {
+    this.#reserve(1 + end - start);
+    this.#bytes[this.#sizeBytes++] = this.#separator();
+    this.#sizeBytes += source.copy(this.#bytes, this.#sizeBytes, start, end);
+    this.operationCount++;
+  }
+
   /** Adds operations, at least one, as the JSON of an array: its brackets are written over, for to cut or join the text would copy it. */
   addAll(operations: string, count: number): void {
     const openedAt = this.#sizeBytes;

@@ -44,12 +44,13 @@ test('an envelope that nobody has written yet reads the same', () => {
   expect(JSON.parse(envelopeText(envelope))).toEqual(envelope);
 });
 
-test('arrays and single operations follow one another, whatever the size', () => {
+test('arrays, single operations and bytes follow one another, whatever the size', () => {
   const operations = Array.from({ length: 300 }, (_, n) => track(`id:${n}`, 'ü'.repeat(n)));
   const writer = new EnvelopeWriter('e', buffers);
   writer.addAll(JSON.stringify(operations.slice(0, 40)), 40);
   writer.add(JSON.stringify(operations[40]));
-  writer.add(JSON.stringify(operations[41]));
+  const bytes = Buffer.from(`..${JSON.stringify(operations[41])}..`);
+  writer.addBytes(bytes, 2, bytes.length - 2);
   writer.addAll(JSON.stringify(operations.slice(42, 43)), 1);
   writer.addAll(JSON.stringify(operations.slice(43)), 257);
   expect(writer.operationCount).toBe(300);

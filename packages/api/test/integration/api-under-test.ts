@@ -74,6 +74,7 @@ export async function startApi(
       newId: () => `id-${++idCount}`,
       now: () => clock.nowMs,
       cardPaymentMs: 3_600_000,
+      vendorTimeoutMs: 1_000,
       purchaseWaitMs: 1,
       ...billing,
     },

@@ -130,6 +130,33 @@ test('billing info tells the plan, the subscription, add-ons, card, and what com
   });
 });
 
+test('billing info asks the vendor for all that it needs at the same time', async () => {
+  const { promise: areAllAsked, resolve } = Promise.withResolvers<void>();
+  const asked = new Set<string>();
+  /** Asks, once each of the three questions is there. */
+  const together =
+    <Given extends unknown[], Answer>(name: string, ask: (...given: Given) => Promise<Answer>) =>
+    async (...given: Given): Promise<Answer> => {
+      if (asked.add(name).size === 3) resolve();
+      await areAllAsked;
+      return ask(...given);
+    };
+  await billing.api.close();
+  billing = await startBilling({
+    vendor: {
+      ...vendor,
+      findSubscription: together('subscription', (...given) => vendor.findSubscription(...given)),
+      listOpenInvoices: together('invoices', (...given) => vendor.listOpenInvoices(...given)),
+      findDefaultCard: together('card', (...given) => vendor.findDefaultCard(...given)),
+    },
+  });
+  const { subscriptionId } = await subscribe();
+  expect((await billing.call('GET', '/info')).json().billing).toMatchObject({
+    subscription: { id: subscriptionId },
+    payment_method: { card: { last4: '4242' } },
+  });
+});
+
 test('an account that has bought nothing has nothing', async () => {
   expect((await billing.call('GET', '/info')).json().billing).toMatchObject({
     subscription: null,

@@ -6,7 +6,7 @@ import { hashAuditEntry, recordChange, type ChangeOrigin } from '../../src/audit
 import type { Database } from '../../src/connection.ts';
 import { createTestDatabase } from '../../src/testing.ts';
 import { changeWebhook, makeWebhook, removeWebhook } from '../../src/webhook-changes.ts';
-import { findWebhook, type WebhookSettings } from '../../src/webhooks.ts';
+import { findWebhook, type Webhook, type WebhookSettings } from '../../src/webhooks.ts';
 
 const origin: ChangeOrigin = {
   actor: { type: 'user', userId: 7 },
@@ -221,7 +221,7 @@ test('any sequence of changes of webhooks, replayed from the log, gives the rows
       for (const each of steps) {
         if (each.kind === 'make') {
           const webhook = await makeWebhook(database, accountId, each.settings, origin, NOW_MS);
-          made.push(webhook?.webhookId as number);
+          made.push((webhook as Webhook).webhookId);
           continue;
         }
         const webhookId = made[each.which] ?? 0;

@@ -1,0 +1,113 @@
+/** The card on file is never changed while a purchase runs, nor does one start while it is changed. */
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import { sql } from 'kysely';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { expectProblem } from '../error-shapes.ts';
+import { startBilling, type Billing } from './billing-world.ts';
+
+let billing: Billing;
+let simulator: Simulator;
+/** What happens while the vendor is asked to change the card. */
+let meanwhile: () => Promise<unknown>;
+
+beforeEach(async () => {
+  meanwhile = async () => {};
+  simulator = await startSimulator({
+    host: '127.0.0.1',
+    port: 0,
+    webhookSecret: 'whsec_test',
+    catalogue: readCatalogue(undefined),
+    now: Date.now,
+    random: Math.random,
+  });
+  const baseUrl = `http://127.0.0.1:${simulator.port}`;
+  const vendor = createStripeVendor(
+    openStripeClient({ secretKey: 'sk_test', baseUrl, timeoutMs: 2_000 }),
+  );
+  billing = await startBilling({
+    vendor: {
+      ...vendor,
+      async setDefaultCard(...given) {
+        await meanwhile();
+        return vendor.setDefaultCard(...given);
+      },
+    },
+  });
+});
+afterEach(async () => {
+  await billing.api.close();
+  await simulator.close();
+});
+
+const changeCard = (card = 'pm_card_visa') =>
+  billing.call('POST', '/payment_method/default', { body: { payment_method_id: card } });
+
+test('while a card is changed a purchase is told to come again, and then it starts', async () => {
+  const refused: Awaited<ReturnType<typeof billing.buyPack>>[] = [];
+  meanwhile = async () => {
+    refused.push(await billing.buyPack('pack_100'), await changeCard());
+  };
+  expect((await changeCard()).statusCode).toBe(204);
+  expect(refused).toHaveLength(2);
+  for (const answer of refused) {
+    expect(expectProblem(answer, 409, 'conflict').message).toContain('is being changed');
+    expect(answer.headers['retry-after']).toBe('1');
+  }
+  expect(await billing.countRuns()).toBe(0);
+  expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
+  expectProblem(await changeCard(), 409, 'purchase_in_flight');
+});
+
+test('of a purchase and a change that begin at the same moment neither meets the other', async () => {
+  const runsMet: number[] = [];
+  const pendingCount = async () => {
+    const { rows } = await sql<{ count: number }>`
+      select count(*)::int as count from runs where status = 'pending'`.execute(
+      billing.api.database,
+    );
+    return rows[0]!.count;
+  };
+  meanwhile = async () => {
+    for (let look = 0; look < 5; look++) runsMet.push(await pendingCount());
+  };
+  const ends = new Set<string>();
+  for (let round = 0; round < 25; round++) {
+    const [bought, changed] = await Promise.all([billing.buyPack('pack_100'), changeCard()]);
+    ends.add(`${bought.statusCode} ${changed.statusCode}`);
+    if (bought.statusCode === 200) await billing.endRun(bought.json().run_id, 'declined');
+  }
+  expect(runsMet.length).toBeGreaterThan(0);
+  expect(new Set(runsMet)).toEqual(new Set([0]));
+  for (const end of ends) expect(['200 409', '409 204', '200 204']).toContain(end);
+});
+
+test.each([
+  ['that the vendor refuses', 'pm_nobody', 404],
+  ['that it takes', 'pm_card_visa', 204],
+])('a change %s is over with its answer', async (_what, card, status) => {
+  expect((await changeCard(card)).statusCode).toBe(status);
+  expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
+});
+
+test('a change that the vendor does not answer is over after a time, for it may still happen', async () => {
+  expect((await changeCard()).statusCode).toBe(204);
+  meanwhile = () => simulator.close();
+  // Not by `call`, which expects no failure of the server.
+  const unknown = await billing.api.app.inject({
+    method: 'POST',
+    url: `${billing.base}/payment_method/default`,
+    headers: { authorization: `Bearer ${billing.api.a.token}` },
+    payload: { payment_method_id: 'pm_card_visa' },
+  });
+  expectProblem(unknown, 503, 'unavailable');
+  expectProblem(await billing.buyPack('pack_100'), 409, 'conflict');
+  const { rows } = await sql<{ seconds: number }>`
+    select extract(epoch from card_changing_until - clock_timestamp())::float8 as seconds
+      from accounts where account_id = ${billing.api.a.accountId}`.execute(billing.api.database);
+  expect(rows[0]!.seconds).toBeGreaterThan(0);
+  expect(rows[0]!.seconds).toBeLessThanOrEqual(11);
+  await billing.setAccount('card_changing_until = clock_timestamp()');
+  expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
+});

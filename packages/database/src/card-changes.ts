@@ -1,0 +1,62 @@
+/**
+ * Keeps changes of the card on file and purchases apart: none of either begins while the other is under way, so no
+ * purchase changes its card on the way (`account-conventions.md` §4.9).
+ *
+ * A change under way is a time in the account's row and no lock, for the vendor is asked meanwhile. Whoever began it ends it; where they die, or the vendor does not say, it ends by itself. Of a change
+ * and a purchase that begin at the same moment the account's row lets one through first. Times are the database's
+ * own. Index: the primary key.
+ */
+import { sql, type Transaction } from 'kysely';
+import type { Database, DatabaseOrTransaction } from './connection.ts';
+import { listPendingRuns, type Run } from './runs.ts';
+import type { Tables } from './tables.ts';
+
+export type CardChange =
+  | { readonly outcome: 'begun'; readonly until: Date }
+  | { readonly outcome: 'purchase-in-flight'; readonly run: Run }
+  /** Another change is under way, or nobody knows what came of it yet. */
+  | { readonly outcome: 'changing' };
+
+/** Purchases of the card rail are not in the way: who pays names the card. */
+export function beginCardChange(
+  database: Database,
+  accountId: number,
+  durationMs: number,
+): Promise<CardChange> {
+  return database.transaction().execute(async (transaction) => {
+    await sql`select from accounts where account_id = ${accountId} for update`.execute(transaction);
+    // A statement of its own: it must see the purchase whose start the lock has waited for.
+    const [run] = await listPendingRuns(transaction, accountId);
+    if (run) return { outcome: 'purchase-in-flight', run };
+    const { rows } = await sql<{ until: Date }>`
+      update accounts
+         set card_changing_until =
+               date_trunc('milliseconds', clock_timestamp() + ${durationMs} * interval '1 millisecond')
+       where account_id = ${accountId}
+         and (card_changing_until is null or card_changing_until <= clock_timestamp())
+      returning card_changing_until as until`.execute(transaction);
+    return rows[0] ? { outcome: 'begun', ...rows[0] } : { outcome: 'changing' };
+  });
+}
+
+/** @param until - of the change that has ended; another one that began since goes on. */
+export async function endCardChange(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  until: Date,
+): Promise<void> {
+  await sql`
+    update accounts set card_changing_until = null
+     where account_id = ${accountId} and card_changing_until = ${until}`.execute(database);
+}
+
+/** For the start of a purchase: false while the card is being changed; else no change begins until the transaction ends. */
+export async function holdCard(
+  transaction: Transaction<Tables>,
+  accountId: number,
+): Promise<boolean> {
+  const { rows } = await sql<{ isChanging: boolean | null }>`
+    select card_changing_until > clock_timestamp() as "isChanging"
+      from accounts where account_id = ${accountId} for key share`.execute(transaction);
+  return rows[0]?.isChanging !== true;
+}

@@ -1,0 +1,9 @@
+/** Until when the card that an account pays with is being changed at the vendor (`card-changes.ts`). */
+import { sql, type Kysely } from 'kysely';
+import type { Migration } from 'kysely/migration';
+
+export const cardChanges: Migration = {
+  async up(database: Kysely<unknown>): Promise<void> {
+    await sql`alter table accounts add column card_changing_until timestamptz`.execute(database);
+  },
+};

@@ -1,0 +1,154 @@
+/**
+ * Plain track calls of Pipelines → their operations, as the JSON that the broker gets, without a value in
+ * between: `assembly/skim-track.ts`, which says what it declines, and this is how it is called.
+ *
+ * Its memory has a fixed size, 3.4 MB a process, and holds one body and its operations at a time.
+ *
+ * Used by: `skim-call.ts`.
+ */
+import { readFileSync } from 'node:fs';
+import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/limits';
+import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/semantic-events';
+
+/** Operations that are JSON already. What they are is read before the next call is skimmed. */
+export interface SkimmedOperations {
+  readonly count: number;
+  /** Unix milliseconds, the same for all. */
+  readonly receivedAtMs: number;
+  /** Where they are, as UTF-8. */
+  readonly memory: Buffer;
+  shardOf(index: number): number;
+  /** Into `memory`; the end is behind the last byte. */
+  startOf(index: number): number;
+  endOf(index: number): number;
+}
+
+export interface TrackSkimmerOptions {
+  readonly shardCount: number;
+  /**
+   * Makes ULIDs, for nobody else: asked once a millisecond, and those after it are counted on from there,
+   * since a text on its way into this memory costs as much as a third of the call.
+   */
+  readonly newId: () => string;
+}
+
+/** What `assembly/skim-track.ts` exports: addresses, and functions that answer how many operations it is. */
+interface Exports {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  readonly input: { readonly value: number };
+  readonly results: { readonly value: number };
+  readonly nextId: { readonly value: number };
+  readonly table: { readonly value: number };
+  readonly skimCall: Skim;
+  readonly skimBatch: Skim;
+}
+type Skim = (
+  sizeBytes: number,
+  environmentId: number,
+  receivedAtMs: number,
+  shardCount: number,
+) => number;
+
+/** In the order in which the other side numbers them. */
+const ROWS: readonly string[] = [
+  ...['userId', 'anonymousId', 'event', 'timestamp', 'messageId', 'type', 'properties'],
+  ...['originalTimestamp', 'batch', 'track'],
+  '{"type":"event.track","environmentId":',
+  ',"receivedAtMs":',
+  ',"kind":"event","person":{"kind":"id","value":"',
+  ',"kind":"event","person":{"kind":"anonymous_id","value":"',
+  '"},"anonymousId":"',
+  '","eventId":"',
+  '"},"eventId":"',
+  '","name":"',
+  '","data":',
+  '{}',
+  ',"occurredAtMs":',
+  ',"source":"pipelines.track"}',
+  ',"source":"pipelines.batch"}',
+  ...SEMANTIC_EVENT_NAMES,
+];
+const ROW_COUNT_MAX = 47;
+const ROW_SIZE_BYTES = 256;
+const RESULT_INTEGER_COUNT = 3;
+
+/** Neither `es2024` nor Node's types know it, and `dom` would bring a browser's globals. */
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array) => object;
+  readonly Instance: new (module: object, imports: object) => { readonly exports: unknown };
+};
+
+const compiled = new WebAssembly.Module(
+  readFileSync(new URL('../assembly/skim-track.wasm', import.meta.url)),
+);
+
+export class TrackSkimmer implements SkimmedOperations {
+  count = 0;
+  receivedAtMs = 0;
+  readonly memory: Buffer;
+  readonly #exports: Exports;
+  readonly #inputAt: number;
+  readonly #results: Int32Array;
+  readonly #shardCount: number;
+  readonly #newId: () => string;
+  /** To when the next id belongs. */
+  #idAtMs = -Infinity;
+
+  constructor({ shardCount, newId }: TrackSkimmerOptions) {
+    const instance = new WebAssembly.Instance(compiled, {});
+    this.#exports = instance.exports as Exports;
+    const { memory, input, results } = this.#exports;
+    this.memory = Buffer.from(memory.buffer);
+    this.#inputAt = input.value;
+    this.#results = new Int32Array(memory.buffer, results.value);
+    this.#shardCount = shardCount;
+    this.#newId = newId;
+    this.#writeTable();
+  }
+
+  /**
+   * Skims the body of a track call, or of a batch of them.
+   *
+   * @returns undefined where it is declined, which says nothing about the body.
+   */
+  skim(
+    bytes: Uint8Array,
+    isBatch: boolean,
+    environmentId: number,
+    receivedAtMs: number,
+  ): SkimmedOperations | undefined {
+    const sizeBytes = bytes.length;
+    if (sizeBytes > PIPELINES_BATCH_SIZE_BYTES_MAX) return undefined;
+    this.memory.set(bytes, this.#inputAt);
+    // When the clock goes back the ids do not, or they might come twice.
+    if (receivedAtMs > this.#idAtMs) {
+      this.#idAtMs = receivedAtMs;
+      this.memory.write(this.#newId(), this.#exports.nextId.value, 'latin1');
+    }
+    this.receivedAtMs = receivedAtMs;
+    this.count = isBatch
+      ? this.#exports.skimBatch(sizeBytes, environmentId, receivedAtMs, this.#shardCount)
+      : this.#exports.skimCall(sizeBytes, environmentId, receivedAtMs, this.#shardCount);
+    return this.count === 0 ? undefined : this;
+  }
+
+  shardOf(index: number): number {
+    return this.#results[index * RESULT_INTEGER_COUNT] as number;
+  }
+
+  startOf(index: number): number {
+    return this.#results[index * RESULT_INTEGER_COUNT + 1] as number;
+  }
+
+  endOf(index: number): number {
+    return this.#results[index * RESULT_INTEGER_COUNT + 2] as number;
+  }
+
+  #writeTable(): void {
+    if (ROWS.length > ROW_COUNT_MAX) throw new RangeError('the table of skim-track.ts is full');
+    for (const [row, text] of ROWS.entries()) {
+      const at = this.#exports.table.value + row * ROW_SIZE_BYTES;
+      this.memory.writeInt32LE(this.memory.write(text, at + 4, 'latin1'), at);
+    }
+  }
+}

@@ -1,0 +1,36 @@
+/**
+ * `npm run assembly`: compiles intake's AssemblyScript. The result is committed beside its source, so that
+ * nothing but a change of it needs the compiler. `--check` tells whether it is what its source says.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { fileURLToPath } from 'node:url';
+import asc from 'assemblyscript/asc';
+
+const FOLDER = fileURLToPath(new URL('../packages/intake/assembly', import.meta.url));
+const TARGET = `${FOLDER}/skim-track.wasm`;
+
+const compiled: { bytes?: Uint8Array } = {};
+const { error } = await asc.main(
+  [
+    'skim-track.ts',
+    ...['--baseDir', FOLDER, '--outFile', 'skim-track.wasm'],
+    // For speed; without a garbage collector or checks of what it allocates, for it allocates nothing.
+    ...['--optimizeLevel', '3', '--runtime', 'stub', '--noAssert', '--enable', 'simd'],
+  ],
+  {
+    stderr: process.stderr,
+    writeFile: (_, contents) => void (compiled.bytes = contents as Uint8Array),
+  },
+);
+if (error !== null || compiled.bytes === undefined) {
+  console.error(error?.message ?? 'the compiler wrote nothing');
+  process.exitCode = 1;
+} else if (process.argv.includes('--check')) {
+  if (!(await readFile(TARGET)).equals(compiled.bytes)) {
+    console.error('skim-track.wasm is not what skim-track.ts says: run "npm run assembly"');
+    process.exitCode = 1;
+  }
+} else {
+  await writeFile(TARGET, compiled.bytes);
+  console.log('packages/intake/assembly/skim-track.wasm is up to date');
+}
