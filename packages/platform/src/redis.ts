@@ -91,27 +91,31 @@ function connectStuck(cluster: Cluster): void {
   if (cluster.status === 'disconnecting') void cluster.connect().catch(() => undefined);
 }
 
+/** BullMQ makes a command some microtasks after what it follows from; commands of one go come in a row. */
+const QUIET_MICROTASKS = 8;
+
 /**
- * One server, or the one that Sentinels name. Commands that are made in one go, microtasks and all, leave in
- * one write to the socket instead of one each: of four that saves 130 µs of 600, and the server finds them
- * all at once, so that it writes its file once for them.
+ * One server, or the one that Sentinels name. Commands that are made in one go leave in one write to the
+ * socket instead of one each: of four that saves 130 µs of 600, and the server finds them all at once, so
+ * that it writes its file once for them.
  */
 class GatheringRedis extends Redis {
-  #isGathering = false;
+  #quietMicrotasks = QUIET_MICROTASKS;
 
   override sendCommand(...given: Parameters<Redis['sendCommand']>): unknown {
+    const isGathering = this.#quietMicrotasks < QUIET_MICROTASKS;
+    this.#quietMicrotasks = 0;
+    if (!isGathering) void this.#gather();
+    return super.sendCommand(...given);
+  }
+
+  async #gather(): Promise<void> {
     // Absent until the first connection.
     const stream = this.stream as Redis['stream'] | undefined;
-    if (stream && !this.#isGathering) {
-      this.#isGathering = true;
-      stream.cork();
-      // After the microtasks, where BullMQ makes its commands.
-      process.nextTick(() => {
-        this.#isGathering = false;
-        stream.uncork();
-      });
-    }
-    return super.sendCommand(...given);
+    stream?.cork();
+    for (; this.#quietMicrotasks < QUIET_MICROTASKS; this.#quietMicrotasks++)
+      await Promise.resolve();
+    stream?.uncork();
   }
 }
 

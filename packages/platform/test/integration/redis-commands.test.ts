@@ -33,7 +33,7 @@ describe.each([
       const before = await readsOf(redis);
       const answers = await Promise.all(
         Array.from({ length: 100 }, async (__, number) => {
-          for (let microtasks = 0; microtasks < number % 7; microtasks++) await undefined;
+          for (let microtasks = 0; microtasks < number % 7; microtasks++) await Promise.resolve();
           return redis.echo(String(number));
         }),
       );
