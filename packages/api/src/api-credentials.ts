@@ -46,6 +46,8 @@ export interface CredentialDependencies {
   readonly listCredentials: (
     accountId: number,
     environmentId: number | undefined,
+    nowMs: number,
+    limit: number,
   ) => Promise<Credential[]>;
   readonly findCredential: (
     accountId: number,
@@ -74,6 +76,8 @@ export interface CredentialDependencies {
   readonly now: () => number;
 }
 
+/** Revoked ones stay for good, and the list has no pages (`account-billing.md` §4). */
+const LISTED_MAX = 10_000;
 const PATH = '/v1/accounts/:account_id/api_credentials';
 /** As the field's site ids and Track keys are: 20 characters, 119 bits. */
 const TRACK_KEY_LENGTH = 20;
@@ -94,7 +98,7 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
       schema: {
         tags: ['credentials'],
         summary: 'The credentials of an account',
-        description: 'By id, also revoked ones.',
+        description: `By id, also revoked and expired ones; at most ${LISTED_MAX}, those in force before the others, and of these the ones made last.`,
         params: z.object({ account_id: idInPath }),
         querystring: z.object({
           environment_id: integerInQuery(1, INTEGER_MAX)
@@ -115,6 +119,8 @@ function registerReads(scope: ApiServer, dependencies: CredentialDependencies): 
       const rows = await dependencies.listCredentials(
         accountCallerOf(request).accountId,
         request.query.environment_id,
+        dependencies.now(),
+        LISTED_MAX,
       );
       return reply.send({ api_credentials: rows.map(credentialToWire) });
     },

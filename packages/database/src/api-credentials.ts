@@ -69,6 +69,9 @@ export interface NewCredential {
   readonly secret: ShownSecret;
 }
 
+const isInForce = (nowMs: number) =>
+  sql`(revoked_at is null and (expires_at is null or expires_at > ${new Date(nowMs)}))`;
+
 const COLUMNS = sql`
   credential_id::int as "credentialId", kind, name, environment_id as "environmentId",
   service_account_id as "serviceAccountId", site_id as "siteId", secret_hint as "secretHint", scopes,
@@ -76,18 +79,23 @@ const COLUMNS = sql`
   last_used_at as "lastUsedAt", last_used_ip as "lastUsedIp", expires_at as "expiresAt",
   revoked_at as "revokedAt", created_at as "createdAt"`;
 
-/** All of the account, by id, also revoked ones; of one workspace where it is given. */
+/**
+ * Of the account, or of one workspace of it, by id, also revoked and expired ones: at most `limit`, those in force
+ * first and then those made last.
+ */
 export async function listCredentials(
   database: DatabaseOrTransaction,
   accountId: number,
   environmentId: number | undefined,
+  nowMs: number,
+  limit: number,
 ): Promise<Credential[]> {
   const { rows } = await sql<Credential>`
     select ${COLUMNS} from api_credentials
      where account_id = ${accountId}
        and (${environmentId ?? null}::int is null or environment_id = ${environmentId ?? null}::int)
-     order by credential_id`.execute(database);
-  return rows;
+     order by ${isInForce(nowMs)} desc, credential_id desc limit ${limit}`.execute(database);
+  return rows.toSorted((one, other) => one.credentialId - other.credentialId);
 }
 
 export async function findCredential(
@@ -159,8 +167,7 @@ async function countCredentials(
     environmentId === null ? sql`environment_id is null` : sql`environment_id = ${environmentId}`;
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from api_credentials
-     where account_id = ${accountId} and ${isOfOwner} and revoked_at is null
-       and (expires_at is null or expires_at > ${new Date(nowMs)})`.execute(transaction);
+     where account_id = ${accountId} and ${isOfOwner} and ${isInForce(nowMs)}`.execute(transaction);
   return rows[0]?.count ?? 0;
 }
 

@@ -187,8 +187,8 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ['two-factor authentication', (db) => requireTwoFactor(db, ACCOUNT, true, ORIGIN, NOW_MS)],
   ['a product', (db) => activateProduct(db, ACCOUNT, 'journeys', ORIGIN, NOW_MS)],
   ['users', (db) => listUsers(db, ACCOUNT, 100)],
-  ['credentials', (db) => listCredentials(db, ACCOUNT, undefined)],
-  ['credentials of a workspace', (db) => listCredentials(db, ACCOUNT, ACCOUNT)],
+  ['credentials', (db) => listCredentials(db, ACCOUNT, undefined, NOW_MS, 10)],
+  ['credentials of a workspace', (db) => listCredentials(db, ACCOUNT, ACCOUNT, NOW_MS, 10)],
   ['a credential', (db) => findCredential(db, ACCOUNT, ACCOUNT)],
   [
     'a new credential',

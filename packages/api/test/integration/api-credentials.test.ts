@@ -1,4 +1,5 @@
 /** Credentials: a secret is shown once, never kept, and out of force within a second of being revoked. */
+import { listCredentials } from '@sluice/database/api-credentials';
 import { hashSecret } from '@sluice/platform/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -186,6 +187,30 @@ describe('the list', () => {
     expect(ofWorkspace).toEqual(all.filter(({ environment_id: id }) => id === api.a.environmentId));
     expect(ofWorkspace.length).toBeGreaterThan(0);
     expect(ids(await call('GET', `${path}?environment_id=${api.b.environmentId}`))).toEqual([]);
+  });
+
+  test('has those in force whatever the number of the others, and of these the ones made last', async () => {
+    const { accountId, environmentId } = api.b;
+    const insert = (when: string) =>
+      sql`
+      insert into api_credentials (account_id, environment_id, kind, name, secret_hash, secret_hint, revoked_at, expires_at)
+      select ${accountId}, ${environmentId}, 'app', ${when}, sha256((${when} || n)::bytea), 'hint',
+             case when ${when} = 'revoked' then now() end,
+             case when ${when} = 'expired' then ${new Date(api.clock.nowMs)}::timestamptz end
+        from generate_series(1, 3) n`.execute(api.database);
+    for (const when of ['in force', 'expired', 'revoked']) await insert(when);
+    const namesOf = async (limit: number) =>
+      (await listCredentials(api.database, accountId, environmentId, api.clock.nowMs, limit)).map(
+        ({ name }) => name,
+      );
+    const isOver = (name: string): boolean => name === 'expired' || name === 'revoked';
+    const inForce = (await namesOf(100)).filter((name) => !isOver(name));
+    expect(inForce.slice(-3)).toEqual(['in force', 'in force', 'in force']);
+    expect(await namesOf(inForce.length + 4)).toEqual([
+      ...inForce,
+      'expired',
+      ...Array<string>(3).fill('revoked'),
+    ]);
   });
 
   test.each([
