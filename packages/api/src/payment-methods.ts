@@ -26,8 +26,8 @@ import type { ApiServer } from './server.ts';
 const tags = ['billing'];
 const failures = { ...accountFailures, ...vendorFailed };
 
-/** A customer is made and a card set, and where the connection breaks each is asked for once more. */
-const VENDOR_TRIES_MAX = 4;
+/** A customer is made, a card attached and set; where the connection breaks each is asked for once more. */
+const VENDOR_TRIES_MAX = 6;
 const MARGIN_MS = 5_000;
 
 /** Null where there is none. */
