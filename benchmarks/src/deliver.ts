@@ -4,7 +4,7 @@
  *
  * - (a) `dispatch`: an undici `dispatch` loop that signs and posts the same bodies from memory
  * - (b) `ours`: the worker process: rows in the log → signed POST → attempt and cursor recorded, in a
- *   Postgres that waits for its disk, woken through a Redis that does
+ *   Postgres that waits for its disk, woken through a Redis that does, or with `--queues postgres` through it
  *
  * Everything shares the machine's cores, the receiver and Postgres too.
  */
@@ -48,8 +48,12 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       rounds: { type: 'string', default: '3' },
       webhooks: { type: 'string', default: '1,100,1000' },
       connections: { type: 'string', default: '128' },
+      queues: { type: 'string', default: 'redis' },
     },
   });
+  const broker = values.queues;
+  if (broker !== 'redis' && broker !== 'postgres')
+    throw new Error(`--queues wants redis or postgres, not ${broker}`);
   const cases = values.webhooks.split(',').map(Number);
   const rounds = Number(values.rounds);
   return withDeliveryWorld(async (world) => {
@@ -157,12 +161,13 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
         deliveries_a_round: Number(values.deliveries),
         dispatch_in_flight: Number(values.connections),
         ...details,
+        queues: broker,
         redis: 'appendonly yes, appendfsync always',
         postgres: 'fsync on, synchronous_commit on',
       },
       versions: world.versions,
     };
-  });
+  }, broker);
 }
 
 async function receivedCount(): Promise<number> {

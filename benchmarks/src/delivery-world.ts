@@ -12,28 +12,33 @@ import { withWorld, type World } from './world.ts';
 
 export interface DeliveryWorld extends World {
   readonly producer: Producer;
+  /** Of the broker that the worker is to use; undefined where that is Postgres. */
+  readonly redisUrl: string | undefined;
 }
 
+/** @param broker - where wake-ups are queued. */
 export async function withDeliveryWorld<Result>(
   run: (world: DeliveryWorld) => Promise<Result>,
+  broker: 'redis' | 'postgres' = 'redis',
 ): Promise<Result> {
   return withWorld('full', async (world) => {
+    const redisUrl = broker === 'redis' ? world.redisServer.url : undefined;
     const producer = await openProducer({
       databaseUrl: world.databaseUrl,
-      redisUrl: world.redisServer.url,
+      redisUrl,
       prefix: 'sluice',
       shardCount: 1,
       logger: createLogger('bench', 'warn'),
     });
     world.onClose(() => producer.close());
-    return run({ ...world, producer });
+    return run({ ...world, producer, redisUrl });
   });
 }
 
 /** The worker under test; what it delivers to is this machine. */
-export const startDeliveryWorker = (world: World, port: number): Promise<ChildServer> =>
+export const startDeliveryWorker = (world: DeliveryWorld, port: number): Promise<ChildServer> =>
   world.startService('worker', port, {
-    REDIS_URL: world.redisServer.url,
+    ...(world.redisUrl !== undefined && { REDIS_URL: world.redisUrl }),
     SHARD_COUNT: '1',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
   });
