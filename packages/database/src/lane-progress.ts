@@ -168,9 +168,11 @@ export async function recordProgressOfLanes(
       -- Only a repetition finds its rows there.
       on conflict do nothing
     )
-    select lane.*, environment_id as "environmentId", webhook_id as "webhookId", last_sequence as "lastSequence",
+    select environment_id as "environmentId", webhook_id as "webhookId", fencing, last_sequence as "lastSequence",
            is_paused as "isPaused", next_probe_at as "nextProbeAt",
-           (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs"
+           (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs",
+           endpoint, "signingKey", "nextSigningKey", "nextSignsFromMs", "standardWebhooks", "rateLimitPerSecond",
+           "windowMax", "customHeaders"
       from lane`.execute(database);
   const after = new Map(rows.map((row) => [`${nameOf(row)}/${row.fencing}`, row]));
   return reports.map(({ lane, fencing }) => {

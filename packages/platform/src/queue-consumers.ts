@@ -39,6 +39,8 @@ import { within } from './within.ts';
 
 const STALLED_AFTER_MS = 15_000;
 const HUNG_AFTER_MS = 60_000;
+/** How often a lane's try begins anew in the time after which it would count as hung. */
+const BEGINS_A_TRY = 10;
 /** A stalled envelope is never given up: BullMQ's default of 1 would fail it for good. */
 const STALLED_COUNT_MAX = 1_000_000;
 const LOOK_INTERVAL_MS_MAX = 1_000;
@@ -187,10 +189,16 @@ export async function startConsumers(
 
   const isPlaceWanted = (): boolean =>
     closing.signal.aborted || laneQueues.every((queue) => !queue.isIdle);
+  const hungAfterMs = options.hungAfterMs ?? HUNG_AFTER_MS;
   const wakeLane: ProcessJob = async (job, _, trying) => {
+    let begunAtMs = processors.now();
     trying.begin();
     await processors.wakeLane(job.data as LaneKey, () => {
-      trying.begin();
+      // A thousand lanes ask, each as often as it sends.
+      if (processors.now() - begunAtMs >= hungAfterMs / BEGINS_A_TRY) {
+        begunAtMs = processors.now();
+        trying.begin();
+      }
       return isPlaceWanted();
     });
   };
@@ -223,7 +231,7 @@ export async function startConsumers(
     // As long as a lock: whoever died in the meantime is found no later than by looks each period. One
     // statement asks for all heads on Postgres, and each worker that waits would have to ask for its own.
     seldomAfterMs: redis ? (stalledAfterMs * 2) / 3 : stalledAfterMs / 3,
-    hungAfterMs: options.hungAfterMs ?? HUNG_AFTER_MS,
+    hungAfterMs,
     now: processors.now,
     reconnect: () => redis && reconnect(redis),
     onHung: (queue, jobId) => processors.onHung?.(queue, jobId),
