@@ -15,14 +15,19 @@ export const bodies: readonly string[] = Array.from({ length: 64 }, (_, person) 
   }),
 );
 
-export const trackLoad = (url: string, connections: number, durationSeconds: number): Load => ({
+export const trackLoad = (
+  url: string,
+  connections: number,
+  durationSeconds: number,
+  sent = bodies,
+): Load => ({
   url: `${url}/v1/track`,
   method: 'POST',
   headers: {
     'Content-Type': 'application/json',
     Authorization: `Basic ${Buffer.from('demo_write_key:').toString('base64')}`,
   },
-  bodies,
+  bodies: sent,
   connections,
   durationSeconds,
 });

@@ -54,21 +54,23 @@ const TRACK: i32 = 9;
 const BEFORE_ENVIRONMENT_ID: i32 = 10;
 const BEFORE_RECEIVED_AT: i32 = 11;
 const BEFORE_ID: i32 = 12;
-const BEFORE_LONE_ANONYMOUS_ID: i32 = 13;
-const BEFORE_ANONYMOUS_ID: i32 = 14;
-const AFTER_ANONYMOUS_ID: i32 = 15;
-const BEFORE_EVENT_ID: i32 = 16;
-const BEFORE_NAME: i32 = 17;
-const BEFORE_DATA: i32 = 18;
-const NO_DATA: i32 = 19;
-const BEFORE_OCCURRED_AT: i32 = 20;
-const END_OF_CALL: i32 = 21;
-const END_OF_ITEM: i32 = 22;
+const BEFORE_EMAIL: i32 = 13;
+const BEFORE_LONE_ANONYMOUS_ID: i32 = 14;
+const BEFORE_ANONYMOUS_ID: i32 = 15;
+const AFTER_ANONYMOUS_ID: i32 = 16;
+const BEFORE_EVENT_ID: i32 = 17;
+const BEFORE_NAME: i32 = 18;
+const BEFORE_DATA: i32 = 19;
+const NO_DATA: i32 = 20;
+const BEFORE_OCCURRED_AT: i32 = 21;
+const END_OF_CALL: i32 = 22;
+const END_OF_ITEM: i32 = 23;
 /** The events that mean more than themselves, up to an empty row. */
-const COMMANDS: i32 = 23;
+const COMMANDS: i32 = 24;
 
 // `domain/src/limits.ts`.
 const ID_SIZE_BYTES_MAX: i32 = 150;
+const EMAIL_SIZE_BYTES_MAX: i32 = 254;
 const NAME_SIZE_BYTES_MAX: i32 = 100;
 const ITEM_SIZE_BYTES_MAX: i32 = 65_536;
 
@@ -236,7 +238,8 @@ function writeOperation(
   const isKnown = startOf(USER_ID) != 0;
   const isSeen = startOf(ANONYMOUS_ID) != 0;
   const person = isKnown ? USER_ID : ANONYMOUS_ID;
-  if (!(isKnown ? isPlainId() : isSeen) || !isPlainName()) return DECLINED;
+  const beforePerson = isKnown ? rowBeforeUser() : BEFORE_LONE_ANONYMOUS_ID;
+  if (beforePerson == DECLINED || !(isKnown || isSeen) || !isPlainName()) return DECLINED;
   if (sizeOf(ANONYMOUS_ID) > ID_SIZE_BYTES_MAX) return DECLINED;
   // As long as a ULID: it may be one, in lower case.
   const eventIdSizeBytes = sizeOf(MESSAGE_ID);
@@ -249,7 +252,7 @@ function writeOperation(
   to = writeInteger(to, <i64>environmentId);
   to = writeRow(to, BEFORE_RECEIVED_AT);
   to = writeInteger(to, receivedAt);
-  to = writeRow(to, isKnown ? BEFORE_ID : BEFORE_LONE_ANONYMOUS_ID);
+  to = writeRow(to, beforePerson);
   to = writeField(to, person);
   if (isKnown && isSeen) {
     to = writeRow(to, BEFORE_ANONYMOUS_ID);
@@ -273,19 +276,51 @@ function writeOperation(
   to = writeRow(to, ending);
 
   const result = results + index * RESULT_SIZE_BYTES;
-  store<i32>(result, shardOf(<u32>(<i64>environmentId), person, shardCount));
+  store<i32>(
+    result,
+    shardOf(<u32>(<i64>environmentId), person, beforePerson == BEFORE_EMAIL, shardCount),
+  );
   store<i32>(result, from, 4);
   store<i32>(result, to, 8);
   return to;
 }
 
-/** Neither an email nor a svc_id, by far (`recognisePerson`). */
-function isPlainId(): bool {
+/** As `recognisePerson` tells them apart. Declined is what may be a svc_id, and an email of rare characters. */
+function rowBeforeUser(): i32 {
   const start = startOf(USER_ID);
   const end = endOf(USER_ID);
-  if (end - start > ID_SIZE_BYTES_MAX || load<u8>(start + 3) == 0x5f) return false;
-  for (let index = start; index < end; index++) if (load<u8>(index) == 0x40) return false;
-  return true;
+  let at = start;
+  while (at < end && load<u8>(at) != 0x40) at++;
+  if (at < end) {
+    return end - start <= EMAIL_SIZE_BYTES_MAX && isPlainEmail(start, at, end)
+      ? BEFORE_EMAIL
+      : DECLINED;
+  }
+  return end - start <= ID_SIZE_BYTES_MAX && load<u8>(start + 3) != 0x5f ? BEFORE_ID : DECLINED;
+}
+
+/** Letters, digits and `.+-_`, before `at` and behind it labels of letters, digits and `-`, the last of two or more. */
+function isPlainEmail(start: i32, at: i32, end: i32): bool {
+  if (at == start) return false;
+  for (let index = start; index < at; index++) {
+    const byte = load<u8>(index);
+    if (!isLabelByte(byte) && byte != 0x2e && byte != 0x2b && byte != 0x5f) return false;
+  }
+  let label = at + 1;
+  for (let index = label; index < end; index++) {
+    const byte = load<u8>(index);
+    if (byte == 0x2e) {
+      if (index == label) return false;
+      label = index + 1;
+    } else if (!isLabelByte(byte)) {
+      return false;
+    }
+  }
+  return label > at + 1 && end - label >= 2;
+}
+
+function isLabelByte(byte: u8): bool {
+  return <u8>((byte | 0x20) - 0x61) < 26 || <u8>(byte - 0x30) < 10 || byte == 0x2d;
 }
 
 /** Nothing to be trimmed, and an event that is nothing else. */
@@ -343,13 +378,16 @@ function digitsAt(start: i32, count: i32): i32 {
 }
 
 /** As in `domain/src/shard.ts`; of a unit of ASCII the high byte is 0. */
-function shardOf(environmentId: u32, person: i32, shardCount: i32): i32 {
+function shardOf(environmentId: u32, person: i32, isEmail: bool, shardCount: i32): i32 {
   let hash: u32 = 0x811c9dc5;
   for (let shift: u32 = 0; shift < 32; shift += 8) {
     hash = (hash ^ ((environmentId >> shift) & 0xff)) * 0x01000193;
   }
   for (let index = startOf(person); index < endOf(person); index++) {
-    hash = (hash ^ <u32>load<u8>(index)) * 0x01000193 * 0x01000193;
+    let byte = load<u8>(index);
+    // In lower case.
+    if (isEmail && <u8>(byte - 0x41) < 26) byte |= 0x20;
+    hash = (hash ^ <u32>byte) * 0x01000193 * 0x01000193;
   }
   hash = (hash ^ (hash >> 16)) * 0x85ebca6b;
   hash = (hash ^ (hash >> 13)) * 0xc2b2ae35;

@@ -56,6 +56,7 @@ const ROWS: readonly string[] = [
   '{"type":"event.track","environmentId":',
   ',"receivedAtMs":',
   ',"kind":"event","person":{"kind":"id","value":"',
+  ',"kind":"event","person":{"kind":"email","value":"',
   ',"kind":"event","person":{"kind":"anonymous_id","value":"',
   '"},"anonymousId":"',
   '","eventId":"',

@@ -52,7 +52,21 @@ const member = (key: string, right: fc.Arbitrary<string>) =>
   joined(oneOf(`"${key}"`), space, oneOf(':'), space, mostly(25, right, value));
 const maybe = (text: fc.Arbitrary<string>, freq = 1) => fc.option(text, { nil: undefined, freq });
 
-const id = oneOf('"user-1"', '"u"', '"user 2"', 'null');
+const email = fc
+  .tuple(
+    fc.string({
+      unit: fc.constantFrom('a', 'Z', '9', '.', '+', '-', '_', '@', 'é', ' '),
+      minLength: 1,
+      maxLength: 4,
+    }),
+    fc.string({
+      unit: fc.constantFrom('b', 'Y', '0', '.', '-', '_', '@'),
+      minLength: 1,
+      maxLength: 6,
+    }),
+  )
+  .map(([name, host]) => JSON.stringify(`${name}@${host}.de`));
+const id = mostly(5, oneOf('"user-1"', '"u"', '"user 2"', 'null'), email);
 const instant = oneOf(
   '"2026-11-20T10:00:00.123Z"',
   '"1970-01-01T00:00:00Z"',
