@@ -30,7 +30,7 @@ import {
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
 import { readRedisDurability, ReplicaConfirmation, type Durability } from './redis-durability.ts';
 import { defaultReplicasMin, parseRedisUrl } from './redis-url.ts';
-import { connectProducer, inOneWrite } from './redis.ts';
+import { connectProducer } from './redis.ts';
 
 export { migrateQueues } from './queue-tables.ts';
 export type { ShardEnvelope } from './queue-envelopes.ts';
@@ -190,7 +190,7 @@ export async function openProducer(
     if (redis instanceof Cluster) return addEnvelopesByShard(addTo, envelopes);
     if (redis === undefined || (isAtomic && envelopes.length > 1))
       return addEnvelopesTogether(addTo, envelopes);
-    return inOneWrite(redis, () => addEachEnvelope(addTo, envelopes));
+    return addEachEnvelope(addTo, envelopes);
   };
 
   return {

@@ -24,6 +24,7 @@ export class ConnectionPool<Connection extends PooledConnection> {
   readonly #monotonicNow: () => number;
   /** In the order in which they became idle. */
   readonly #idle = new Set<Connection>();
+  /** The latest used last. An empty one stays until the next look: most are wanted again at once. */
   readonly #idleByOrigin = new Map<string, Connection[]>();
   readonly #all = new Set<Connection>();
   /** One for all of them, and only while one is idle. */
@@ -46,13 +47,14 @@ export class ConnectionPool<Connection extends PooledConnection> {
 
   /** An idle connection, or a fresh one. Nobody else has it until it is given back. */
   take(origin: string): Connection {
-    const connection = this.#idleByOrigin.get(origin)?.at(-1);
-    if (!connection) return this.open(origin);
-    this.#forgetIdle(connection);
-    if (connection.idleUntilMs > this.#monotonicNow()) return connection;
-    this.discard(connection);
-    // Those that are idle longer may be kept longer.
-    return this.take(origin);
+    const sameOrigin = this.#idleByOrigin.get(origin);
+    for (let connection = sameOrigin?.pop(); connection; connection = sameOrigin?.pop()) {
+      this.#idle.delete(connection);
+      if (connection.idleUntilMs > this.#monotonicNow()) return connection;
+      // Those that are idle longer may be kept longer.
+      this.discard(connection);
+    }
+    return this.open(origin);
   }
 
   /** A fresh connection in any case. */
@@ -93,6 +95,8 @@ export class ConnectionPool<Connection extends PooledConnection> {
     const nowMs = this.#monotonicNow();
     for (const connection of this.#idle)
       if (connection.idleUntilMs <= nowMs) this.discard(connection);
+    for (const [origin, { length }] of this.#idleByOrigin)
+      if (length === 0) this.#idleByOrigin.delete(origin);
     if (this.#idle.size > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
@@ -102,6 +106,5 @@ export class ConnectionPool<Connection extends PooledConnection> {
     if (!this.#idle.delete(connection)) return;
     const sameOrigin = this.#idleByOrigin.get(connection.origin) ?? [];
     sameOrigin.splice(sameOrigin.lastIndexOf(connection), 1);
-    if (sameOrigin.length === 0) this.#idleByOrigin.delete(connection.origin);
   }
 }

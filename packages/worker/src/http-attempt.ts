@@ -19,8 +19,8 @@ const KEEP_ALIVE_MS = 15_000;
 export class Attempt implements ConnectionUser {
   readonly #connections: ConnectionPool<Connection>;
   readonly #origin: string;
-  readonly #head: string;
-  readonly #body: string;
+  readonly #begin: string;
+  readonly #rest: string;
   readonly #resolve: (outcome: HttpOutcome) => void;
   readonly #startedAtMs = performance.now();
   #timer: NodeJS.Timeout;
@@ -29,19 +29,22 @@ export class Attempt implements ConnectionUser {
   #reader = new ResponseReader(KEEP_ALIVE_MS);
   #isOver = false;
 
-  /** @param head - of the request, as it goes out. */
+  /**
+   * @param begin - of the request, as it goes out in Latin-1: its head, and its body where that is ASCII.
+   * @param rest - as it goes out in UTF-8.
+   */
   constructor(
     connections: ConnectionPool<Connection>,
     origin: string,
-    head: string,
-    body: string,
+    begin: string,
+    rest: string,
     timeoutMs: number,
     resolve: (outcome: HttpOutcome) => void,
   ) {
     this.#connections = connections;
     this.#origin = origin;
-    this.#head = head;
-    this.#body = body;
+    this.#begin = begin;
+    this.#rest = rest;
     this.#resolve = resolve;
     this.#timeoutMs = timeoutMs;
     this.#connection = connections.take(origin);
@@ -50,7 +53,7 @@ export class Attempt implements ConnectionUser {
   }
 
   send(): void {
-    this.#connection.send(this.#head, this.#body, this);
+    this.#connection.send(this.#begin, this.#rest, this);
   }
 
   onBytes(bytes: Buffer): void {

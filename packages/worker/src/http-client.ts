@@ -82,15 +82,18 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
       const target = targetOf(request.endpoint);
       if (!target)
         return Promise.resolve(unsendable('unusable_endpoint', 'not an http or https URL'));
-      const head = headOf(target, request);
+      const { body } = request;
+      const sizeBytes = Buffer.byteLength(body);
+      const head = headOf(target, request.headers, sizeBytes);
       if (head === undefined)
         return Promise.resolve(unsendable('other', 'a header of the webhook cannot be sent'));
+      const isAscii = sizeBytes === body.length;
       return new Promise((resolve) => {
         new Attempt(
           connections,
           target.origin,
-          head,
-          request.body,
+          isAscii ? head + body : head,
+          isAscii ? '' : body,
           options.timeoutMs,
           resolve,
         ).send();
@@ -134,7 +137,11 @@ const FIELD_NAME =
   /^(?!(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer)$)[!#$%&'*+\-.^_`|~\w]+$/i;
 
 /** Undefined where a field would be another one than it says, or another request. */
-function headOf({ head, authorization }: Target, { headers, body }: HttpPost): string | undefined {
+function headOf(
+  { head, authorization }: Target,
+  headers: HttpPost['headers'],
+  sizeBytes: number,
+): string | undefined {
   let text = head;
   for (const name in headers) {
     const value = headers[name] as string;
@@ -143,7 +150,7 @@ function headOf({ head, authorization }: Target, { headers, body }: HttpPost): s
       text += `${name}: ${value}\r\n`;
   }
   if (authorization !== undefined) text += `authorization: ${authorization}\r\n`;
-  return `${text}content-length: ${Buffer.byteLength(body)}\r\n\r\n`;
+  return `${text}content-length: ${sizeBytes}\r\n\r\n`;
 }
 
 function unsendable(failure: 'unusable_endpoint' | 'other', message: string): HttpOutcome {

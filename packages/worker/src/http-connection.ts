@@ -60,17 +60,18 @@ export class Connection implements PooledConnection {
   /**
    * Sends a request, and has `user` told of what comes until it lets go.
    *
-   * @param head - ASCII or Latin-1.
+   * @param begin - goes out in Latin-1.
+   * @param rest - what follows in UTF-8; empty where nothing does.
    */
-  send(head: string, body: string, user: ConnectionUser): void {
+  send(begin: string, rest: string, user: ConnectionUser): void {
     this.#user = user;
-    if (this.#socket) this.#write(this.#socket, head, body);
+    if (this.#socket) this.#write(this.#socket, begin, rest);
     else {
       const onOpened = (error: Error | null, socket: Socket | null): void => {
         if (this.#isOver) socket?.on('error', () => {}).destroy();
         else if (socket) {
           this.#listen(socket);
-          this.#write(socket, head, body);
+          this.#write(socket, begin, rest);
         } else user.onBroken(error ?? new Error('no socket'));
       };
       // A stream of pieces, each with memory of its own, is a tenth of what sending costs.
@@ -119,12 +120,12 @@ export class Connection implements PooledConnection {
     else this.#close();
   }
 
-  #write(socket: Socket, head: string, body: string): void {
-    if (Buffer.byteLength(body) === body.length) socket.write(head + body, 'latin1');
+  #write(socket: Socket, begin: string, rest: string): void {
+    if (rest === '') socket.write(begin, 'latin1');
     else {
       socket.cork();
-      socket.write(head, 'latin1');
-      socket.write(body);
+      socket.write(begin, 'latin1');
+      socket.write(rest);
       socket.uncork();
     }
   }

@@ -24,11 +24,12 @@ const TRAILERS_MAX = 32;
 const INFORMATIONAL_MAX = 10;
 
 const PROTOCOL = 'HTTP/1.';
-const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: [^\r\n\0]*)?$/;
-/** All the fields of a head, a line each: a token, a colon, and no control character but tab. */
-const FIELDS = /^(?:\r\n[!#$%&'*+\-.^_`|~\w]+:[\t\x20-\x7e\x80-\xff]*)*$/;
-const FRAMING =
-  /\r\n(?:(content-length)|(transfer-encoding)|(connection)|(keep-alive)):[ \t]*([^\r]*)/gi;
+const STATUS_LINE = /^HTTP\/1\.[01] \d{3}(?: [^\r\n\0]*)?(?:\r\n|$)/;
+/** A status line and fields, a line each: a token, a colon, and no control character but tab. */
+const HEAD =
+  /^HTTP\/1\.([01]) (\d{3})(?: [^\r\n\0]*)?(?:\r\n[!#$%&'*+\-.^_`|~\w]+:[\t\x20-\x7e\x80-\xff]*)*$/;
+/** The fields that say where the answer ends and whether another may follow. */
+const FRAMING = /\r\n(content-length|transfer-encoding|connection|keep-alive):[ \t]*([^\r]*)/gi;
 const BARE_LINE_FEED = /[^\r]\n/;
 const CHUNK_SIZE = /^([\da-f]{1,12})[ \t]*(?:;.*)?$/i;
 const LENGTH = /^\d{1,15}$/;
@@ -60,6 +61,8 @@ export class ResponseReader {
   #trailerCount = 0;
   #hasBegun = false;
   #chunks: Buffer[] = [];
+  /** Where it came as one piece. */
+  #body = '';
   #bodySizeBytes = 0;
   /** The begin of what is read as one piece: a head or a line. */
   #pending: Buffer | undefined;
@@ -79,12 +82,10 @@ export class ResponseReader {
 
   /** As text, whatever it was. */
   get body(): string {
-    const [chunk] = this.#chunks;
-    if (!chunk) return '';
-    return this.#chunks.length === 1 ? chunk.toString() : Buffer.concat(this.#chunks).toString();
+    return this.#chunks.length === 0 ? this.#body : Buffer.concat(this.#chunks).toString();
   }
 
-  /** Once it says `complete`, take `body` before the chunk is used for something else. */
+  /** @param chunk - only within the call. */
   read(chunk: Buffer): ReadState {
     this.#hasBegun = true;
     this.#at = 0;
@@ -144,16 +145,13 @@ export class ResponseReader {
   }
 
   #readHead(text: string): void {
-    const lineEnd = text.indexOf('\r\n');
-    const statusLine = lineEnd < 0 ? text : text.slice(0, lineEnd);
-    const fields = lineEnd < 0 ? '' : text.slice(lineEnd);
-    const [, version, digits] = STATUS_LINE.exec(statusLine) ?? [];
-    if (digits === undefined) this.fault = 'what it sent does not begin with a status line';
-    else if (!FIELDS.test(fields)) this.fault = 'a header field is not well formed';
-    else this.#begin(Number(digits), version === '1', text, fields);
+    const [, version, digits] = HEAD.exec(text) ?? [];
+    if (digits !== undefined) this.#begin(Number(digits), version === '1', text);
+    else if (STATUS_LINE.test(text)) this.fault = 'a header field is not well formed';
+    else this.fault = 'what it sent does not begin with a status line';
   }
 
-  #begin(status: number, isPersistent: boolean, text: string, fields: string): void {
+  #begin(status: number, isPersistent: boolean, text: string): void {
     if (status < 200) {
       if (status < 100 || status === 101) this.fault = `status ${status} was not asked for`;
       else if (++this.#informationalCount > INFORMATIONAL_MAX)
@@ -166,17 +164,26 @@ export class ResponseReader {
     let coding: string | undefined;
     let isKept = isPersistent;
     let keepAliveMs = this.#keepAliveMsMax;
-    for (const [, isLength, isCoding, isConnection, , value = ''] of fields.matchAll(FRAMING)) {
-      if (isLength !== undefined) {
-        if (length !== undefined) this.fault = 'it gave two lengths';
-        length = value.trimEnd();
-      } else if (isCoding !== undefined) {
-        coding = coding === undefined ? value : `${coding},${value}`;
-      } else if (isConnection !== undefined) {
-        const options = value.toLowerCase();
-        if (/\bclose\b/.test(options)) isKept = false;
-        else if (/\bkeep-alive\b/.test(options)) isKept = true;
-      } else keepAliveMs = Math.min(keepAliveMs, keepAliveMsOf(value));
+    FRAMING.lastIndex = 0;
+    for (let field = FRAMING.exec(text); field; field = FRAMING.exec(text)) {
+      const [, name = '', value = ''] = field;
+      switch (name.toLowerCase()) {
+        case 'content-length':
+          if (length !== undefined) this.fault = 'it gave two lengths';
+          length = value.trimEnd();
+          break;
+        case 'transfer-encoding':
+          coding = coding === undefined ? value : `${coding},${value}`;
+          break;
+        case 'connection': {
+          const options = value.toLowerCase();
+          if (/\bclose\b/.test(options)) isKept = false;
+          else if (/\bkeep-alive\b/.test(options)) isKept = true;
+          break;
+        }
+        default:
+          keepAliveMs = Math.min(keepAliveMs, keepAliveMsOf(value));
+      }
     }
     if (length !== undefined && coding !== undefined) this.fault = 'it gave a length and a coding';
     if (length !== undefined && !LENGTH.test(length)) this.fault = 'its length is no number';
@@ -210,10 +217,12 @@ export class ResponseReader {
     const end = this.#at + sizeBytes;
     const room = BODY_BYTES_MAX - this.#bodySizeBytes;
     if (room > 0) {
-      const piece = chunk.subarray(this.#at, Math.min(end, this.#at + room));
-      // What is waited with is a copy: the piece is a view that would keep the whole of what was read.
+      const pieceEnd = Math.min(end, this.#at + room);
       const isAll = this.#part === 'sized' && this.#leftBytes === sizeBytes;
-      this.#chunks.push(isAll ? piece : Buffer.from(piece));
+      if (isAll && this.#chunks.length === 0)
+        this.#body = chunk.toString('utf8', this.#at, pieceEnd);
+      // A copy: the view would keep the whole of what was read.
+      else this.#chunks.push(Buffer.from(chunk.subarray(this.#at, pieceEnd)));
     }
     this.#bodySizeBytes += sizeBytes;
     this.#at = end;
@@ -233,10 +242,12 @@ export class ResponseReader {
   #takeUntil(end: string, chunk: Buffer, sizeBytesMax: number): string | undefined {
     const at = this.#at;
     if (!this.#pending) {
-      const endAt = chunk.indexOf(end, at, 'latin1');
-      if (endAt >= 0 && endAt - at <= sizeBytesMax) {
-        this.#at = endAt + end.length;
-        return chunk.toString('latin1', at, endAt);
+      // As text first: to look for a text in bytes takes longer than to make a text of them.
+      const text = chunk.toString('latin1', at, at + sizeBytesMax + end.length);
+      const length = text.indexOf(end);
+      if (length >= 0) {
+        this.#at = at + length + end.length;
+        return text.slice(0, length);
       }
       this.#pending = Buffer.allocUnsafe(sizeBytesMax + end.length);
       this.#pendingSizeBytes = 0;

@@ -11,7 +11,10 @@
 import type { LaneDelivery } from './deliver-webhook.ts';
 
 export interface LaneRoomOptions {
+  /** Of spare time. */
   readonly stillAfterMs: number;
+  /** How long this process has had nothing to do, in all. */
+  readonly spareMs: () => number;
   /** Beyond so many, jobs wait for their lanes again. */
   readonly stillMax: number;
   /** Told of a lane that threw after its job had ended. */
@@ -30,6 +33,7 @@ export class LaneRoom {
   readonly #still = new Set<Promise<unknown>>();
   /** One for all of them: a thousand lanes are no thousand timers. */
   #timer: NodeJS.Timeout | undefined;
+  #lookedAtSpareMs = -Infinity;
 
   constructor(options: LaneRoomOptions) {
     this.#options = options;
@@ -58,6 +62,13 @@ export class LaneRoom {
   #look(): void {
     const { stillAfterMs, stillMax, onFailure } = this.#options;
     this.#timer = undefined;
+    const spareMs = this.#options.spareMs();
+    // A process without spare time has come no nearer to letting one go, and would look at all of them.
+    if (spareMs - this.#lookedAtSpareMs < stillAfterMs / 4) {
+      this.#lookLater();
+      return;
+    }
+    this.#lookedAtSpareMs = spareMs;
     for (const job of this.#waiting) {
       if (this.#still.size >= stillMax) break;
       if (!job.delivery.isStill(stillAfterMs)) continue;

@@ -16,7 +16,7 @@ export interface LaneSliceOptions {
 /** Of a lane that nobody waits for: it is let go now and then, so that workers share what there is. */
 const SLICES_MAX = 20;
 /** The queue is asked no more often: each request wants to know. */
-const ASK_INTERVAL_MS = 10;
+const ASK_INTERVAL_MS = 100;
 
 export class LaneSlice {
   readonly #options: LaneSliceOptions;

@@ -111,6 +111,7 @@ const slots = createLaneSlots({
 });
 const room = new LaneRoom({
   stillAfterMs: SLOW_AFTER_MS,
+  spareMs: () => spare.totalMs(),
   stillMax: settings.WORKER_SLOW_REQUESTS_MAX,
   onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
 });

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import type { LaneOutcome } from '../src/deliver-webhook.ts';
 import { LaneRoom } from '../src/lane-room.ts';
 
@@ -13,7 +13,11 @@ function createLane(isStill: boolean) {
   return { lane, end: () => end({ outcome: 'idle' }), fail: () => fail(new Error('away')) };
 }
 
-const options = { stillAfterMs: 5, stillMax: 1, onFailure: () => {} };
+afterEach(() => void vi.useRealTimers());
+
+/** A process with nothing to do. */
+const spareMs = () => performance.now();
+const options = { stillAfterMs: 5, spareMs, stillMax: 1, onFailure: () => {} };
 
 test('a lane that only waits for its endpoint lets its job end, and is waited for when the worker stops', async () => {
   const room = new LaneRoom(options);
@@ -42,6 +46,23 @@ test('a lane that gets on, and one too many that hangs, keep their job', async (
     await waiting;
   }
   first.end();
+  await room.close();
+});
+
+test('a process without spare time does not look whether lanes only wait, and one that has it again does', async () => {
+  vi.useFakeTimers();
+  let spareNowMs = 100;
+  let looks = 0;
+  const room = new LaneRoom({ ...options, spareMs: () => spareNowMs });
+  const { lane, end } = createLane(false);
+  const waiting = room.waitFor({ ...lane, isStill: () => ++looks > 1 });
+  await vi.advanceTimersByTimeAsync(10 * options.stillAfterMs);
+  expect(looks).toBe(1);
+  spareNowMs += options.stillAfterMs;
+  await vi.advanceTimersByTimeAsync(options.stillAfterMs);
+  expect(looks).toBe(2);
+  await waiting;
+  end();
   await room.close();
 });
 

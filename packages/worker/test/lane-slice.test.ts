@@ -10,8 +10,8 @@ test('a lane makes room when its slice is over and others wait, and goes on wher
   expect(slice.isOver(1_500)).toBe(true);
   isPlaceWanted = false;
   // It has asked just now.
-  expect(slice.isOver(1_509)).toBe(true);
-  expect(slice.isOver(1_510)).toBe(false);
+  expect(slice.isOver(1_599)).toBe(true);
+  expect(slice.isOver(1_600)).toBe(false);
   expect(slice.isOver(10_999)).toBe(false);
   expect(slice.isOver(11_000)).toBe(true);
 });
