@@ -93,17 +93,15 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
     async (request, reply) => {
       const account = await billingAccountOf(request, deps);
       const until = await begin(deps, account.accountId);
-      // What the vendor does not answer may still happen.
-      let isOver = true;
       try {
         const customerId = await customerOf(deps, account);
         const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
-        isOver = set.outcome !== 'unknown';
         if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
         answerOf(set);
         await record(deps, account.accountId, originOf(request), request.body.payment_method_id);
       } finally {
-        if (isOver) await endCardChange(deps.database, account.accountId, until);
+        // Also where the vendor did not answer in its time: who was told so may ask again at once.
+        await endCardChange(deps.database, account.accountId, until);
       }
       return reply.code(204).send(undefined);
     },

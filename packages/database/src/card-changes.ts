@@ -2,9 +2,9 @@
  * Keeps changes of the card on file and purchases apart: none of either begins while the other is under way, so no
  * purchase changes its card on the way (`account-conventions.md` §4.9).
  *
- * A change under way is a time in the account's row and no lock, for the vendor is asked meanwhile. Whoever began it ends it; where they die, or the vendor does not say, it ends by itself. Of a change
- * and a purchase that begin at the same moment the account's row lets one through first. Times are the database's
- * own. Index: the primary key.
+ * A change under way is a time in the account's row and no lock, for the vendor is asked meanwhile. Whoever began it
+ * ends it; where they die it ends by itself. Of a change and a purchase that begin at the same moment the account's row
+ * lets one through first. Times are the database's own. Index: the primary key.
  */
 import { sql, type Transaction } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
@@ -14,7 +14,7 @@ import type { Tables } from './tables.ts';
 export type CardChange =
   | { readonly outcome: 'begun'; readonly until: Date }
   | { readonly outcome: 'purchase-in-flight'; readonly run: Run }
-  /** Another change is under way, or nobody knows what came of it yet. */
+  /** Another change is under way. */
   | { readonly outcome: 'changing' };
 
 /** Purchases of the card rail are not in the way: who pays names the card. */

@@ -2,6 +2,7 @@
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import { beginCardChange, endCardChange } from '@sluice/database/card-changes';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
@@ -73,13 +74,15 @@ test('of a purchase and a change that begin at the same moment neither meets the
     for (let look = 0; look < 5; look++) runsMet.push(await pendingCount());
   };
   const ends = new Set<string>();
-  for (let round = 0; round < 25; round++) {
-    const [bought, changed] = await Promise.all([billing.buyPack('pack_100'), changeCard()]);
+  for (let round = 0; round < 24; round++) {
+    // Each is a little ahead in every other round.
+    const first = round % 2 === 0 ? undefined : changeCard();
+    const purchase = billing.buyPack('pack_100');
+    const [bought, changed] = await Promise.all([purchase, first ?? changeCard()]);
     ends.add(`${bought.statusCode} ${changed.statusCode}`);
     if (bought.statusCode === 200) await billing.endRun(bought.json().run_id, 'declined');
   }
-  expect(runsMet.length).toBeGreaterThan(0);
-  expect(new Set(runsMet)).toEqual(new Set([0]));
+  expect(runsMet.filter((count) => count > 0)).toEqual([]);
   for (const end of ends) expect(['200 409', '409 204', '200 204']).toContain(end);
 });
 
@@ -91,7 +94,7 @@ test.each([
   expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
 });
 
-test('a change that the vendor does not answer is over after a time, for it may still happen', async () => {
+test('a change that the vendor does not answer is over too, so that it may be asked for again', async () => {
   expect((await changeCard()).statusCode).toBe(204);
   meanwhile = () => simulator.close();
   // Not by `call`, which expects no failure of the server.
@@ -102,12 +105,19 @@ test('a change that the vendor does not answer is over after a time, for it may 
     payload: { payment_method_id: 'pm_card_visa' },
   });
   expectProblem(unknown, 503, 'unavailable');
+  expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
+});
+
+test('a change whose process has died is over after its time, and ends no other one', async () => {
+  const { database, a } = billing.api;
+  const died = await beginCardChange(database, a.accountId, 60_000);
+  if (died.outcome !== 'begun') throw new Error(died.outcome);
   expectProblem(await billing.buyPack('pack_100'), 409, 'conflict');
-  const { rows } = await sql<{ seconds: number }>`
-    select extract(epoch from card_changing_until - clock_timestamp())::float8 as seconds
-      from accounts where account_id = ${billing.api.a.accountId}`.execute(billing.api.database);
-  expect(rows[0]!.seconds).toBeGreaterThan(0);
-  expect(rows[0]!.seconds).toBeLessThanOrEqual(11);
   await billing.setAccount('card_changing_until = clock_timestamp()');
+  meanwhile = async () => {
+    await endCardChange(database, a.accountId, died.until);
+    expectProblem(await billing.buyPack('pack_100'), 409, 'conflict');
+  };
+  expect((await changeCard()).statusCode).toBe(204);
   expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
 });
