@@ -1,8 +1,8 @@
 /**
  * Track calls, from the bytes that came to the operations that go, without a value in between.
  *
- * AssemblyScript, not TypeScript: `npm run wasm` compiles it to `skim-track.wasm`, which
- * `src/track-skimmer.ts` loads. It reads by 16 bytes and makes no garbage: 0.6 µs for a call for which
+ * AssemblyScript, not TypeScript: `npm run assembly` compiles it to `skim-track.wasm`, which
+ * `intake/src/track-skimmer.ts` loads. It reads by 16 bytes and makes no garbage: 0.6 µs for a call for which
  * decoding, `JSON.parse` and `JSON.stringify` take 4.3 (benchmarks/README.md, "intake").
  *
  * Positions are addresses in memory; they are handed on as values, since a global one costs as much again.
@@ -12,6 +12,8 @@
  * plain calls only and declines all others, which then go that other way: every fault, every warning,
  * every rare form. Where it does not decline, both must give the same operation;
  * `test/track-skimmer.test.ts` holds them side by side.
+ *
+ * Before: `intake/src/track-skimmer.ts`, which calls it. After: `intake/src/commit-group.ts`.
  */
 
 const ITEM_COUNT_MAX: i32 = 2_500;
@@ -586,7 +588,6 @@ function passText(from: i32): i32 {
     at += ctz(found);
     const byte = load<u8>(at);
     if (byte == 0x22) return at + 1;
-    if (byte < 0x20) return DECLINED;
     isPlain = false;
     at = byte == 0x5c ? passEscape(at) : passMultibyte(at);
     if (at == DECLINED) return DECLINED;
@@ -609,7 +610,7 @@ function passEscape(from: i32): i32 {
   }
 }
 
-/** One character of UTF-8 beyond ASCII, as RFC 3629 has it: nothing overlong, no surrogate, none beyond U+10FFFF. */
+/** One character of UTF-8 beyond ASCII (so no control character is), as RFC 3629 has it: nothing overlong, no surrogate, none beyond U+10FFFF. */
 function passMultibyte(from: i32): i32 {
   const lead = load<u8>(from);
   const second = load<u8>(from, 1);

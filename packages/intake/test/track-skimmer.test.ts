@@ -195,6 +195,8 @@ describe('a plain call', () => {
     [0xc0, 0x80],
     [0xed, 0xa0, 0x80],
     [0xf4, 0x90, 0x80, 0x80],
+    [0xe0, 0x9f, 0xbf],
+    [0xf0, 0x8f, 0xbf, 0xbf],
     [0xe2, 0x82],
     [0xff],
     [0x1f],
@@ -247,6 +249,7 @@ describe('a batch', () => {
     '{"batch":[]}',
     '{"batch":null}',
     '{"batch":[{"type":"track","userId":"u","event":"e"}],"batch":[]}',
+    '{"batch":[{"type":"track","userId":"u","event":"e"}],"batch":[{"type":"track","userId":"v","event":"f"}]}',
   ])('%s is declined', (body) => expect(isSkimmedAlike(bytesOf(body), 'batch')).toBe(false));
 
   test('that is as large as it may be fits, whatever is in it', () => {
