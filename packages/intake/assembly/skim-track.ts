@@ -1,8 +1,8 @@
 /**
  * Track calls, from the bytes that came to the operations that go, without a value in between.
  *
- * AssemblyScript, not TypeScript: `npm run wasm` compiles it to `skim-track.wasm`, which
- * `src/track-skimmer.ts` loads. It reads by 16 bytes and makes no garbage: 0.6 µs for a call for which
+ * AssemblyScript, not TypeScript: `npm run assembly` compiles it to `skim-track.wasm`, which
+ * `intake/src/track-skimmer.ts` loads. It reads by 16 bytes and makes no garbage: 0.6 µs for a call for which
  * decoding, `JSON.parse` and `JSON.stringify` take 4.3 (benchmarks/README.md, "intake").
  *
  * Positions are addresses in memory; they are handed on as values, since a global one costs as much again.
@@ -12,6 +12,8 @@
  * plain calls only and declines all others, which then go that other way: every fault, every warning,
  * every rare form. Where it does not decline, both must give the same operation;
  * `test/track-skimmer.test.ts` holds them side by side.
+ *
+ * Before: `intake/src/track-skimmer.ts`, which calls it. After: `intake/src/commit-group.ts`.
  */
 
 const ITEM_COUNT_MAX: i32 = 2_500;
@@ -332,7 +334,7 @@ function isPlainName(): bool {
   return true;
 }
 
-/** `2026-11-20T10:00:00.123Z` or without the fraction, up to the 28th of a month, from 1970 on; else negative. */
+/** `2026-11-20T10:00:00.123Z` or without the fraction, from 1970 on; else negative. */
 function readInstantMs(): i64 {
   const start = startOf(TIMESTAMP);
   const sizeBytes = sizeOf(TIMESTAMP);
@@ -351,14 +353,22 @@ function readInstantMs(): i64 {
   if (sizeBytes == 24 && load<u8>(start + 19) != 0x2e) return -1;
   const millisecond = sizeBytes == 24 ? digitsAt(start + 20, 3) : 0;
   if ((century | yearOfCentury | month | day | hour | minute | second | millisecond) < 0) return -1;
-  if (century < 1 || month < 1 || month > 12 || day < 1 || day > 28) return -1;
+  const year = century * 100 + yearOfCentury;
+  if (century < 1 || month < 1 || month > 12 || day < 1 || day > daysInMonth(year, month))
+    return -1;
   if (hour > 23 || minute > 59 || second > 59) return -1;
-  const days = daysSinceEpoch(century * 100 + yearOfCentury, month, day);
+  const days = daysSinceEpoch(year, month, day);
   const dayMs = ((hour * 60 + minute) * 60 + second) * 1_000 + millisecond;
   return <i64>days * 86_400_000 + dayMs;
 }
 
-/** As in `domain/src/timestamps.ts`. */
+// As in `domain/src/timestamps.ts`.
+
+function daysInMonth(year: i32, month: i32): i32 {
+  if (month == 2) return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28;
+  return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
+}
+
 function daysSinceEpoch(year: i32, month: i32, day: i32): i32 {
   const marchYear = month > 2 ? year : year - 1;
   const marchMonth = month > 2 ? month - 3 : month + 9;
@@ -529,6 +539,7 @@ function passWord(from: i32, word: u32): i32 {
   return load<u32>(from) == word ? from + 4 : DECLINED;
 }
 
+/** Without its exponent, which nothing takes that comes after it. */
 function passNumber(from: i32): i32 {
   let at = load<u8>(from) == 0x2d ? from + 1 : from;
   const end = passDigits(at);
@@ -538,7 +549,7 @@ function passNumber(from: i32): i32 {
     at = passDigits(end + 1);
     if (at == end + 1) return DECLINED;
   }
-  return (load<u8>(at) | 0x20) == 0x65 || at - from > NUMBER_SIZE_BYTES_MAX ? DECLINED : at;
+  return at - from > NUMBER_SIZE_BYTES_MAX ? DECLINED : at;
 }
 
 function passDigits(from: i32): i32 {
@@ -577,7 +588,6 @@ function passText(from: i32): i32 {
     at += ctz(found);
     const byte = load<u8>(at);
     if (byte == 0x22) return at + 1;
-    if (byte < 0x20) return DECLINED;
     isPlain = false;
     at = byte == 0x5c ? passEscape(at) : passMultibyte(at);
     if (at == DECLINED) return DECLINED;
@@ -600,7 +610,7 @@ function passEscape(from: i32): i32 {
   }
 }
 
-/** One character of UTF-8 beyond ASCII, as RFC 3629 has it: nothing overlong, no surrogate, none beyond U+10FFFF. */
+/** One character of UTF-8 beyond ASCII (so no control character is), as RFC 3629 has it: nothing overlong, no surrogate, none beyond U+10FFFF. */
 function passMultibyte(from: i32): i32 {
   const lead = load<u8>(from);
   const second = load<u8>(from, 1);

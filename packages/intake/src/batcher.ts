@@ -77,6 +77,8 @@ export class Batcher {
   flushCount = 0;
   envelopeCount = 0;
   operationCount = 0;
+  /** Of those that are taken. */
+  skimmedOperationCount = 0;
 
   constructor(options: BatcherOptions) {
     this.#options = options;
@@ -109,8 +111,10 @@ export class Batcher {
     done: (outcome: CommitOutcome) => void,
   ): boolean {
     const group = this.#groupWithRoom(sizeBytes);
-    group?.addSkimmed(operations, sizeBytes, done);
-    return group !== undefined;
+    if (group === undefined) return false;
+    group.addSkimmed(operations, sizeBytes, done);
+    this.skimmedOperationCount += operations.count;
+    return true;
   }
 
   /** Resolves when every caller has been answered. */

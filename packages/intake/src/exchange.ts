@@ -12,7 +12,7 @@ import type { AnswerCall, Outcome, Submission } from './accept.ts';
 import { answerOf, problem, type Answer } from './answer.ts';
 import type { Call } from './calls.ts';
 import type { RateStanding } from './rate-limit.ts';
-import { readBody, readCompressedBody, readContentEncoding, type Body } from './read-body.ts';
+import { inflateBody, readBody, readContentEncoding, type Body } from './read-body.ts';
 import { head } from './request-head.ts';
 import type { SkimCall } from './skim-call.ts';
 
@@ -133,15 +133,20 @@ export class Exchange {
   #read(bytes: Uint8Array): void {
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'identity') {
-      if (!this.#isSkimmed(bytes)) this.#submit(readBody(bytes));
+      this.#take(bytes);
     } else if (encoding === 'unsupported') {
       this.#submit(unsupportedEncoding(this.#contentEncoding));
     } else {
       // Copied: the socket's buffer is gone before the thread pool has read it.
-      void readCompressedBody(bytes.slice(), encoding, this.#call.sizeBytesMax).then((body) =>
-        this.#submit(body),
-      );
+      void inflateBody(bytes.slice(), encoding, this.#call.sizeBytesMax).then((inflated) => {
+        if (inflated instanceof Uint8Array) this.#take(inflated);
+        else this.#submit(inflated);
+      });
     }
+  }
+
+  #take(bytes: Uint8Array): void {
+    if (!this.#isSkimmed(bytes)) this.#submit(readBody(bytes));
   }
 
   /** True where the call is taken by the short way. */

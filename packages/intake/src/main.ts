@@ -144,6 +144,11 @@ metrics.counter(
   () => batcher.envelopeCount,
 );
 metrics.counter('sluice_intake_operations_total', 'Operations taken', () => batcher.operationCount);
+metrics.counter(
+  'sluice_intake_skimmed_operations_total',
+  'Operations of plain track calls, which take the short way',
+  () => batcher.skimmedOperationCount,
+);
 metrics.gauge(
   'sluice_intake_pending_bytes',
   'Request bytes that wait for the broker',

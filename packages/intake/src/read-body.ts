@@ -20,6 +20,9 @@ export type Body =
   | { readonly outcome: 'invalid-encoding'; readonly message: string }
   | { readonly outcome: 'invalid-json'; readonly message: string };
 
+/** What cannot be inflated, or must not. */
+type UninflatedBody = Extract<Body, { outcome: 'too-large' | 'invalid-encoding' }>;
+
 export type ContentEncoding = 'identity' | 'gzip' | 'deflate' | 'unsupported';
 
 /** `Content-Encoding` as sent; several codings at once are not supported. */
@@ -71,16 +74,15 @@ const inflaters = {
   deflateRaw: promisify(inflateRaw),
 };
 
-/** Inflates at most `sizeBytesMax` bytes, then reads. `deflate` is taken with and without the zlib wrapper: clients send both. */
-export async function readCompressedBody(
+/** Inflates at most `sizeBytesMax` bytes. `deflate` is taken with and without the zlib wrapper: clients send both. */
+export async function inflateBody(
   bytes: Uint8Array,
   encoding: 'gzip' | 'deflate',
   sizeBytesMax: number,
-): Promise<Body> {
+): Promise<Uint8Array | UninflatedBody> {
   const options = { maxOutputLength: sizeBytesMax };
-  let inflated: Uint8Array;
   try {
-    inflated = await inflaters[
+    return await inflaters[
       encoding === 'deflate' && !isZlibWrapped(bytes) ? 'deflateRaw' : encoding
     ](bytes, options);
   } catch (error) {
@@ -91,7 +93,6 @@ export async function readCompressedBody(
       message: `the body is not valid ${encoding}: ${(error as Error).message}`,
     };
   }
-  return readBody(inflated);
 }
 
 /** A zlib stream begins with method 8 and a check that makes the first two bytes divisible by 31. */

@@ -4,7 +4,7 @@
  *
  * Its memory has a fixed size, 3.4 MB a process, and holds one body and its operations at a time.
  *
- * Used by: `skim-call.ts`.
+ * Before: `skim-call.ts`. After: `commit-group.ts`, which copies what is here.
  */
 import { readFileSync } from 'node:fs';
 import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/limits';

@@ -111,6 +111,8 @@ describe('a plain call', () => {
       text({ properties: null, timestamp: null, messageId: null, originalTimestamp: null }),
     ],
     ['without a time', text({ timestamp: undefined })],
+    ['of the last day of a month', text({ timestamp: '2026-12-31T23:59:59.999Z' })],
+    ['of a leap day', text({ timestamp: '2000-02-29T00:00:00.000Z' })],
     ['with a time to the second', text({ timestamp: '2024-02-28T23:59:59Z' })],
     [
       'with what is not read',
@@ -162,6 +164,8 @@ describe('a plain call', () => {
     ['a time that is a number', text({ timestamp: 1_732_000_000 })],
     ['a time with an offset', text({ timestamp: '2026-11-20T10:00:00+02:00' })],
     ['a day that is not there', text({ timestamp: '2026-02-30T10:00:00Z' })],
+    ['a leap day of a common year', text({ timestamp: '2100-02-29T10:00:00Z' })],
+    ['a month of thirty days', text({ timestamp: '2026-11-31T10:00:00Z' })],
     ['a time before 1970', text({ timestamp: '1969-12-28T10:00:00Z' })],
     ['an hour that is not there', text({ timestamp: '2026-11-20T24:00:00Z' })],
     ['a clock that is to be put right', text({ originalTimestamp: '2026-11-20T10:00:00Z' })],
@@ -191,6 +195,8 @@ describe('a plain call', () => {
     [0xc0, 0x80],
     [0xed, 0xa0, 0x80],
     [0xf4, 0x90, 0x80, 0x80],
+    [0xe0, 0x9f, 0xbf],
+    [0xf0, 0x8f, 0xbf, 0xbf],
     [0xe2, 0x82],
     [0xff],
     [0x1f],
@@ -219,12 +225,19 @@ describe('a batch', () => {
     expect(isSkimmedAlike(batchOf(items), 'batch')).toBe(false);
   });
 
+  test('with an item of 64 KB is skimmed, with a larger one declined', () => {
+    const least = JSON.stringify(item({ properties: { a: '' } })).length;
+    const ofSize = (sizeBytes: number) =>
+      batchOf([item(), item({ properties: { a: 'x'.repeat(sizeBytes - least) } })]);
+    expect(isSkimmedAlike(ofSize(65_536), 'batch')).toBe(true);
+    expect(isSkimmedAlike(ofSize(65_537), 'batch')).toBe(false);
+  });
+
   test.each([
     ['another call', [item(), { type: 'identify', userId: 'u' }]],
     ['a call of no type', [item(), plain]],
     ['a faulty call', [item(), item({ event: '' })]],
     ['a call that is none', [item(), 1]],
-    ['a call that is too large', [item(), item({ properties: { a: 'x'.repeat(65_536) } })]],
     ['nothing', []],
   ])('with %s in it is declined', (_, items) => {
     expect(isSkimmedAlike(batchOf(items), 'batch')).toBe(false);
@@ -236,6 +249,7 @@ describe('a batch', () => {
     '{"batch":[]}',
     '{"batch":null}',
     '{"batch":[{"type":"track","userId":"u","event":"e"}],"batch":[]}',
+    '{"batch":[{"type":"track","userId":"u","event":"e"}],"batch":[{"type":"track","userId":"v","event":"f"}]}',
   ])('%s is declined', (body) => expect(isSkimmedAlike(bytesOf(body), 'batch')).toBe(false));
 
   test('that is as large as it may be fits, whatever is in it', () => {

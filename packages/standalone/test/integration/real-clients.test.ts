@@ -325,4 +325,31 @@ describe('the server libraries that batch', () => {
       expect(await fleet.relationships(userId)).toContain('library-group');
     }, WAIT);
   });
+
+  test.each(libraries)(
+    '%s: its track calls are plain enough for the short way',
+    async (_, open) => {
+      const before = await skimmedCount();
+      const analytics = open();
+      for (let n = 0; n < 30; n++) {
+        analytics.track({
+          userId: `short ${n}`,
+          event: 'Looked',
+          properties: { n, note: 'ä "b"' },
+        });
+        analytics.track({
+          anonymousId: `short-${n}`,
+          event: 'Looked',
+          context: { ip: '192.0.2.1' },
+        });
+      }
+      await analytics.closeAndFlush();
+      expect((await skimmedCount()) - before).toBe(60);
+    },
+  );
+
+  async function skimmedCount(): Promise<number> {
+    const page = await (await fetch(`${fleet.intake.url}/metrics`)).text();
+    return Number(/^sluice_intake_skimmed_operations_total{[^}]*} (.+)$/m.exec(page)?.[1]);
+  }
 });
