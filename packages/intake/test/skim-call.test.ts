@@ -66,10 +66,7 @@ function createIntake(
     newId,
     ...options,
   };
-  const skimCall = createSkimCall(
-    deps,
-    new TrackSkimmer({ shardCount: SHARD_COUNT, newId: createIdGenerator(() => NOW_MS) }),
-  );
+  const skimCall = createSkimCall(deps, new TrackSkimmer(SHARD_COUNT));
   const submissionOf = (body: unknown, overrides: Overrides) => {
     const route = routes.find(({ call }) => call.name === (overrides.name ?? 'pipelines.track'));
     if (route === undefined) throw new Error('no such call');
@@ -150,6 +147,20 @@ test('a batch that spans envelopes of one shard is committed together, each of a
     sizes: [1_000, 1_000, 500],
     isAtomic: true,
   });
+});
+
+test('ids of events never come twice, also where the clock goes on between two looks at it', async () => {
+  let looks = 0;
+  const { skim, flushes } = createIntake({ now: () => NOW_MS + Math.ceil(looks++ / 3) });
+  const batch = { batch: Array.from({ length: 3 }, () => track('u', 'e')) };
+  for (let round = 0; round < 4; round++) await skim(batch, { name: 'pipelines.batch' });
+  const ids = flushes.flatMap(({ texts }) =>
+    texts.flatMap((text) =>
+      (JSON.parse(text) as Envelope).operations.map((each) => 'eventId' in each && each.eventId),
+    ),
+  );
+  expect(ids).toHaveLength(12);
+  expect(new Set(ids).size).toBe(12);
 });
 
 test('what cannot be made durable is told, and so is that too much waits', async () => {
