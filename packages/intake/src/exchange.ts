@@ -72,7 +72,10 @@ export class Exchange implements SkimCaller {
 
   /** Whose answer is being corked: `cork` calls back before it returns, so one function does for all. */
   static #corked: Exchange | undefined;
-  static readonly #writeCorked = (): void => Exchange.#corked?.#write();
+  static readonly #writeCorked = (): void => {
+    const exchange = Exchange.#corked;
+    if (exchange !== undefined) exchange.#write();
+  };
 
   constructor(
     res: ResponseWriter,
