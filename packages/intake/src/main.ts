@@ -210,10 +210,7 @@ const accept = createAccept(acceptDependencies, {
   listWorkspacesOfDelivery: (deliveryId) => listWorkspacesOfDelivery(database, deliveryId, 2),
   hasDelivery: (environmentId, deliveryId) => hasDelivery(database, environmentId, deliveryId),
 });
-const skimmer = new TrackSkimmer({
-  shardCount: settings.SHARD_COUNT,
-  newId: createIdGenerator(now),
-});
+const skimmer = new TrackSkimmer(settings.SHARD_COUNT);
 const server = await startServer({
   host: settings.INTAKE_HOST,
   port: settings.INTAKE_PORT,

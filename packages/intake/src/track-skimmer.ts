@@ -9,6 +9,7 @@
 import { readFileSync } from 'node:fs';
 import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/limits';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/semantic-events';
+import { createIdGenerator } from '@sluice/platform/new-id';
 
 /** Operations that are JSON already. What they are is read before the next call is skimmed. */
 export interface SkimmedOperations {
@@ -21,15 +22,6 @@ export interface SkimmedOperations {
   /** Into `memory`; the end is behind the last byte. */
   startOf(index: number): number;
   endOf(index: number): number;
-}
-
-export interface TrackSkimmerOptions {
-  readonly shardCount: number;
-  /**
-   * Makes ULIDs, for nobody else: asked once a millisecond, and those after it are counted on from there,
-   * since a text on its way into this memory costs as much as a third of the call.
-   */
-  readonly newId: () => string;
 }
 
 /** What `assembly/skim-track.ts` exports: addresses, and functions that answer how many operations it is. */
@@ -91,11 +83,16 @@ export class TrackSkimmer implements SkimmedOperations {
   readonly #inputAt: number;
   readonly #results: Int32Array;
   readonly #shardCount: number;
-  readonly #newId: () => string;
   /** To when the next id belongs. */
   #idAtMs = -Infinity;
+  /**
+   * Asked once a millisecond; the other side counts on from there, since a text on its way into this memory
+   * costs as much as a third of the call. It goes by the time of the call and not by the clock: with one that
+   * was a millisecond ahead it would go on itself from an id that the other side has counted past.
+   */
+  readonly #newId = createIdGenerator(() => this.#idAtMs);
 
-  constructor({ shardCount, newId }: TrackSkimmerOptions) {
+  constructor(shardCount: number) {
     const instance = new WebAssembly.Instance(compiled, {});
     this.#exports = instance.exports as Exports;
     const { memory, input, results } = this.#exports;
@@ -103,7 +100,6 @@ export class TrackSkimmer implements SkimmedOperations {
     this.#inputAt = input.value;
     this.#results = new Int32Array(memory.buffer, results.value);
     this.#shardCount = shardCount;
-    this.#newId = newId;
     this.#writeTable();
   }
 

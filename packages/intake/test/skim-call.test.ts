@@ -11,12 +11,17 @@ import { Batcher } from '../src/batcher.ts';
 import { routes } from '../src/calls.ts';
 import { RateLimiter, type RateStanding } from '../src/rate-limit.ts';
 import { readBody } from '../src/read-body.ts';
-import { createSkimCall, type SkimSubmission } from '../src/skim-call.ts';
+import { createSkimCall, type SkimCaller } from '../src/skim-call.ts';
 import { TrackSkimmer } from '../src/track-skimmer.ts';
 
 const NOW_MS = 1_764_000_000_000;
 const SHARD_COUNT = 4;
 const basic = (key: string) => `Basic ${Buffer.from(`${key}:`).toString('base64')}`;
+
+type Overrides = Partial<Pick<SkimCaller, 'call' | 'authorization' | 'isStrict'>> & {
+  readonly name?: string;
+  readonly bytes?: Uint8Array;
+};
 
 /** Both ways into one batcher, before a broker that confirms, or not. */
 function createIntake(
@@ -61,11 +66,8 @@ function createIntake(
     newId,
     ...options,
   };
-  const skimCall = createSkimCall(
-    deps,
-    new TrackSkimmer({ shardCount: SHARD_COUNT, newId: createIdGenerator(() => NOW_MS) }),
-  );
-  const submissionOf = (body: unknown, overrides: Partial<SkimSubmission> & { name?: string }) => {
+  const skimCall = createSkimCall(deps, new TrackSkimmer(SHARD_COUNT));
+  const submissionOf = (body: unknown, overrides: Overrides) => {
     const route = routes.find(({ call }) => call.name === (overrides.name ?? 'pipelines.track'));
     if (route === undefined) throw new Error('no such call');
     return {
@@ -77,13 +79,13 @@ function createIntake(
     };
   };
   /** Undefined where it is declined. */
-  const skim = (body: unknown, overrides: Partial<SkimSubmission> & { name?: string } = {}) => {
+  const skim = (body: unknown, overrides: Overrides = {}) => {
     let isTaken = false;
     const answered = new Promise<{ outcome: Outcome; standing: RateStanding | undefined }>(
       (resolve) => {
-        isTaken = skimCall(submissionOf(body, overrides), (outcome, standing) =>
-          resolve({ outcome, standing }),
-        );
+        const { bytes, ...submission } = submissionOf(body, overrides);
+        const answer: SkimCaller['answer'] = (outcome, standing) => resolve({ outcome, standing });
+        isTaken = skimCall({ ...submission, answer }, bytes);
       },
     );
     return isTaken ? answered : undefined;
@@ -145,6 +147,20 @@ test('a batch that spans envelopes of one shard is committed together, each of a
     sizes: [1_000, 1_000, 500],
     isAtomic: true,
   });
+});
+
+test('ids of events never come twice, also where the clock goes on between two looks at it', async () => {
+  let looks = 0;
+  const { skim, flushes } = createIntake({ now: () => NOW_MS + Math.ceil(looks++ / 3) });
+  const batch = { batch: Array.from({ length: 3 }, () => track('u', 'e')) };
+  for (let round = 0; round < 4; round++) await skim(batch, { name: 'pipelines.batch' });
+  const ids = flushes.flatMap(({ texts }) =>
+    texts.flatMap((text) =>
+      (JSON.parse(text) as Envelope).operations.map((each) => 'eventId' in each && each.eventId),
+    ),
+  );
+  expect(ids).toHaveLength(12);
+  expect(new Set(ids).size).toBe(12);
 });
 
 test('what cannot be made durable is told, and so is that too much waits', async () => {

@@ -4,7 +4,6 @@
 import type { Operation } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/semantic-events';
-import { createIdGenerator } from '@sluice/platform/new-id';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { routes, type Call } from '../src/calls.ts';
@@ -15,10 +14,7 @@ import { damage, damaged, trackBatch, trackCall } from './track-call-texts.ts';
 const AT_MS = Date.UTC(2026, 10, 20);
 const SHARD_COUNT = 7;
 const ULID = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
-const skimmer = new TrackSkimmer({
-  shardCount: SHARD_COUNT,
-  newId: createIdGenerator(() => AT_MS),
-});
+const skimmer = new TrackSkimmer(SHARD_COUNT);
 
 function callNamed(name: string): Call {
   const route = routes.find(({ call }) => call.name === name);
@@ -293,7 +289,7 @@ test.each([
 
 test('ids of events go up and never come twice, whatever the clock does', () => {
   let nowMs = AT_MS;
-  const own = new TrackSkimmer({ shardCount: 1, newId: createIdGenerator(() => nowMs) });
+  const own = new TrackSkimmer(1);
   const batch = bytesOf(
     JSON.stringify({
       batch: Array.from({ length: 1_500 }, () => ({ type: 'track', userId: 'u', event: 'e' })),

@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createPostgresBackend, withBackend, Worker } from 'bullmq';
 import { connectionWarnings } from './connection-warnings.ts';
 import { AddingQueues } from './queue-adding.ts';
+import { createWakeUps } from './queue-wake-ups.ts';
 import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
 import { blockingMsMax, connectProducer, connectWorker } from './redis.ts';
 
@@ -46,6 +47,7 @@ export interface TaskQueue<Task> {
   close(): Promise<void>;
 }
 
+const TASK_JOB = 'task.run';
 const ADD_TIMEOUT_MS = 5_000;
 const STALLED_AFTER_MS = 15_000;
 const REOPEN_DELAY_MS = 1_000;
@@ -65,15 +67,10 @@ export async function openTaskQueue<Task>(
   const pool = redis ? undefined : openQueuePool({ ...options, ...SHARDLESS }, 0, ADD_TIMEOUT_MS);
   const prefixOf = (queueName: string) => redisPrefix(options.prefix, queueName);
   const queues = new AddingQueues({ redis, pool, prefixOf, warnOfConnection }, [name]);
+  const wakeUp = createWakeUps(queues, name, pool !== undefined);
   return {
-    async wake(task) {
-      await queues.use(() =>
-        queues.get(name).add('task.run', task, {
-          deduplication: { id: keyOf(task), keepLastIfActive: true },
-          removeOnComplete: true,
-          removeOnFail: true,
-        }),
-      );
+    wake(task) {
+      return wakeUp({ jobName: TASK_JOB, data: task, key: keyOf(task) });
     },
     async schedule(task, everyMs) {
       await queues.use(async () => {
@@ -84,7 +81,7 @@ export async function openTaskQueue<Task>(
         await queue.upsertJobScheduler(
           keyOf(task),
           { every: everyMs },
-          { name: 'task.run', data: task, opts: { removeOnComplete: true, removeOnFail: true } },
+          { name: TASK_JOB, data: task, opts: { removeOnComplete: true, removeOnFail: true } },
         );
       });
     },

@@ -10,12 +10,12 @@
  * BullMQ is at least once: a stalled job runs again on another worker. Effects are made once by the
  * envelope's claim (`database/src/envelopes.ts`) and by the lane's lease.
  *
- * This file adds, by `queue-adding.ts`; `queue-consumers.ts` takes. Only files of the queue import `bullmq`.
+ * This file adds, by `queue-adding.ts` and `queue-wake-ups.ts`; `queue-consumers.ts` takes. Only files of the
+ * queue import `bullmq`.
  *
  * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
  */
 import { AppError } from '@sluice/domain/errors';
-import type { JobsOptions } from 'bullmq';
 import { Cluster } from 'ioredis';
 import pg from 'pg';
 import { connectionWarnings } from './connection-warnings.ts';
@@ -28,6 +28,7 @@ import {
   type ShardEnvelope,
 } from './queue-envelopes.ts';
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
+import { createWakeUps } from './queue-wake-ups.ts';
 import { readRedisDurability, ReplicaConfirmation, type Durability } from './redis-durability.ts';
 import { defaultReplicasMin, parseRedisUrl } from './redis-url.ts';
 import { connectProducer } from './redis.ts';
@@ -102,6 +103,7 @@ export const shardQueueName = (shard: number): string => `events-${shard}`;
 export const LANE_QUEUE_NAME = 'webhooks';
 export const PURCHASE_QUEUE_NAME = 'purchases';
 export const VENDOR_EVENTS_JOB = 'vendor-events.settle';
+const LANE_WAKE_JOB = 'lane.wake';
 const REPLICA_GRACE_MS = 15_000;
 const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
 
@@ -171,19 +173,8 @@ export async function openProducer(
     [...shards, LANE_QUEUE_NAME, PURCHASE_QUEUE_NAME],
   );
   const shardQueues = () => shards.map((name) => queues.get(name));
-  const add = (
-    queueName: string,
-    jobName: string,
-    data: unknown,
-    jobOptions: JobsOptions,
-  ): Promise<unknown> =>
-    queues.use(() =>
-      queues.get(queueName).add(jobName, data, {
-        ...jobOptions,
-        removeOnComplete: true,
-        removeOnFail: true,
-      }),
-    );
+  const wakeUpLane = createWakeUps(queues, LANE_QUEUE_NAME, pool !== undefined);
+  const wakeUpPurchase = createWakeUps(queues, PURCHASE_QUEUE_NAME, pool !== undefined);
 
   const addEnvelopes = (envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> => {
     const addTo = { queues: shardQueues(), takesBytes: redis !== undefined };
@@ -208,29 +199,27 @@ export async function openProducer(
       }
     },
 
-    async wakeLane(lane) {
-      await add(LANE_QUEUE_NAME, 'lane.wake', lane, {
-        deduplication: { id: laneJobKey(lane), keepLastIfActive: true },
-      });
+    wakeLane(lane) {
+      return wakeUpLane({ jobName: LANE_WAKE_JOB, data: lane, key: laneJobKey(lane) });
     },
 
     async wakeLaneAt(lane, atMs, nowMs) {
-      const delay = Math.max(0, atMs - nowMs);
-      await add(LANE_QUEUE_NAME, 'lane.wake', lane, {
-        delay,
-        deduplication: { id: `${laneJobKey(lane)}-probe`, replace: true, keepLastIfActive: true },
-      });
+      await queues.use(() =>
+        queues.get(LANE_QUEUE_NAME).add(LANE_WAKE_JOB, lane, {
+          delay: Math.max(0, atMs - nowMs),
+          deduplication: { id: `${laneJobKey(lane)}-probe`, replace: true, keepLastIfActive: true },
+          removeOnComplete: true,
+          removeOnFail: true,
+        }),
+      );
     },
 
-    async wakeRun(run) {
-      await add(PURCHASE_QUEUE_NAME, 'run.advance', run, {
-        deduplication: { id: run.runId, keepLastIfActive: true },
-      });
+    wakeRun(run) {
+      return wakeUpPurchase({ jobName: 'run.advance', data: run, key: run.runId });
     },
 
-    async wakeVendorEvents() {
-      const deduplication = { id: VENDOR_EVENTS_JOB, keepLastIfActive: true };
-      await add(PURCHASE_QUEUE_NAME, VENDOR_EVENTS_JOB, {}, { deduplication });
+    wakeVendorEvents() {
+      return wakeUpPurchase({ jobName: VENDOR_EVENTS_JOB, data: {}, key: VENDOR_EVENTS_JOB });
     },
 
     envelopeCounts() {

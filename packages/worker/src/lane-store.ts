@@ -25,7 +25,7 @@ import {
   type LaneReport,
 } from '@sluice/database/lanes';
 import { isRefusedData } from '@sluice/database/statement-failure';
-import { GroupedCalls } from './grouped-calls.ts';
+import { GroupedCalls } from '@sluice/platform/grouped-calls';
 
 export interface LaneStore {
   /** Undefined where there is nothing to send now, or another holds the lease. */

@@ -14,13 +14,16 @@ beforeAll(async () => {
 
 describe('the sweep', () => {
   /** One process' sweep, on the test's clock. */
-  function createSweep() {
+  function createSweep(failing = new Set<string>()) {
     let nowMs = 0;
     const woken: string[] = [];
     const sweepLanes = createLaneSweep({
       database,
       now: () => nowMs,
-      wakeLane: async (lane) => void woken.push(nameOf(lane)),
+      async wakeLane(lane) {
+        if (failing.has(nameOf(lane))) throw new Error('the broker is away');
+        woken.push(nameOf(lane));
+      },
     });
     return async (atMs: number): Promise<string[]> => {
       nowMs = atMs;
@@ -76,6 +79,20 @@ describe('the sweep', () => {
     // That wake-up is on its way now; where it is lost as well, the lane is found again.
     expect(await sweepAgain(Date.now())).not.toContain(nameOf(world));
     expect(await sweepAgain(Date.now())).toContain(nameOf(world));
+  });
+
+  test('wakes again what could not be woken, and the others meanwhile', async () => {
+    const [first, second] = [await createLaneWorld(database), await createLaneWorld(database)];
+    const failing = new Set([nameOf(first)]);
+    const sweepAgain = createSweep(failing);
+    await first.log(1);
+    await second.log(1);
+    await sweepAgain(Date.now());
+    await expect(sweepAgain(Date.now())).rejects.toThrow('the broker is away');
+    failing.clear();
+    // What was woken beside it, and what the next sweeps find.
+    expect(await sweepAgain(Date.now())).toContain(nameOf(second));
+    expect(await sweepAgain(Date.now())).toContain(nameOf(first));
   });
 
   test('finds a failing lane when its probe is due, not before', async () => {
