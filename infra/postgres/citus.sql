@@ -63,3 +63,6 @@ select citus_add_local_table_to_metadata('call_counts');
 select citus_add_local_table_to_metadata('vendor_events');
 select citus_add_local_table_to_metadata('installation');
 select citus_add_local_table_to_metadata('schema_requirements');
+
+-- Has no rows, only a lock, which there must be one of.
+select citus_add_local_table_to_metadata('merge_gate');

@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import { integerColumn, textColumn } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import type { LaneKey } from './lanes.ts';
+import { MERGES_ARE_KEPT_OFF, tryToKeepMergesOff } from './merge-gate.ts';
 
 /** What a claim names. */
 export interface EnvelopeClaim {
@@ -15,21 +16,34 @@ export interface EnvelopeClaim {
   readonly traceparent: string | null;
 }
 
+export interface ClaimedEnvelopes {
+  /** In the order of the claims; undefined in the place of each that another has claimed for good. */
+  readonly numbers: readonly (number | undefined)[];
+  /** No merge goes on, and none will begin, before this transaction has ended (`merge-gate.ts`). */
+  readonly keepsMergesOff: boolean;
+}
+
 /**
- * Claims envelopes of one shard for this transaction and numbers them, in the order given; undefined in
- * the place of each that another has claimed for good. Waits for a transaction that has claimed one of
- * them and has not ended. By the primary key.
+ * Claims envelopes of one shard for this transaction and numbers them. Waits for a transaction that has
+ * claimed one of them and has not ended. By the primary key.
  *
  * Also tells the planner, for this transaction, that all its statements look keys up by index: a
  * set of keys comes from `unnest`, of which it knows too little. Left alone, it read all of 200,000
  * identifiers to find 2,000 of them (109 ms instead of 14) and all people to update 1,000 (50 ms
- * instead of 8). Settings are part of this statement, so that they cost no round trip.
+ * instead of 8). Settings are part of this statement, so that they cost no round trip; so is the gate.
+ *
+ * @param triesToKeepMergesOff - where it can be had without waiting.
  */
 export async function claimEnvelopes(
   transaction: DatabaseOrTransaction,
   claims: readonly EnvelopeClaim[],
-): Promise<(number | undefined)[]> {
-  const { rows } = await sql<{ envelopeId: string; envelopeNumber: string }>`${PREPARED}
+  triesToKeepMergesOff: boolean,
+): Promise<ClaimedEnvelopes> {
+  const { rows } = await sql<{
+    envelopeId: string;
+    envelopeNumber: string;
+    keepsMergesOff: boolean;
+  }>`${PREPARED}
     insert into envelopes (envelope_id, operation_count, traceparent)
     select c.envelope_id, c.operation_count, c.traceparent
     from unnest(
@@ -38,15 +52,18 @@ export async function claimEnvelopes(
       ${textColumn(claims, ({ traceparent }) => traceparent)}::text[]
     ) with ordinality as c (envelope_id, operation_count, traceparent, place), (
       select set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
-             set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)
+             set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true),
+             ${tryToKeepMergesOff(triesToKeepMergesOff)}
     ) as planner
     order by c.place
     on conflict (envelope_id) do nothing
-    returning envelope_id as "envelopeId", envelope_number as "envelopeNumber"`.execute(
-    transaction,
-  );
+    returning envelope_id as "envelopeId", envelope_number as "envelopeNumber",
+      ${MERGES_ARE_KEPT_OFF} as "keepsMergesOff"`.execute(transaction);
   const numbers = new Map(rows.map((row) => [row.envelopeId, Number(row.envelopeNumber)]));
-  return claims.map(({ envelopeId }) => numbers.get(envelopeId));
+  return {
+    numbers: claims.map(({ envelopeId }) => numbers.get(envelopeId)),
+    keepsMergesOff: rows[0]?.keepsMergesOff === true,
+  };
 }
 
 /**

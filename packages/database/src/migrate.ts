@@ -36,6 +36,7 @@ import { creditRefunds } from './migrations/0028_credit_refunds.ts';
 import { finishedRecords } from './migrations/0029_finished_records.ts';
 import { credentialsInForce } from './migrations/0030_credentials_in_force.ts';
 import { cardChanges } from './migrations/0031_card_changes.ts';
+import { mergeGate } from './migrations/0032_merge_gate.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -82,6 +83,7 @@ export const MIGRATIONS: SchemaSteps = {
   '0029_finished_records': finishedRecords,
   '0030_credentials_in_force': credentialsInForce,
   '0031_card_changes': cardChanges,
+  '0032_merge_gate': mergeGate,
 };
 
 /**

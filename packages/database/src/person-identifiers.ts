@@ -1,5 +1,6 @@
 /**
- * Identifiers: who is who. Whoever works on one holds its row until the end of the transaction.
+ * Identifiers: who is who. Whoever works on one holds its row until the end of the transaction; events that
+ * only ask whose it is read it behind the gate of merges (`merge-gate.ts`).
  *
  * Locks are taken in the order of the primary key, before those of people and objects, so that
  * envelopes of different shards wait in line and not in a circle. A new identifier that two make at
@@ -12,7 +13,7 @@ import type {
   RowChanges,
   StoredIdentifierKind,
 } from '@sluice/domain/slice';
-import { sql } from 'kysely';
+import { sql, type RawBuilder } from 'kysely';
 import { bigintColumn, booleanColumn, integerColumn, textColumn } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
@@ -26,9 +27,25 @@ interface StoredIdentifier {
 }
 
 /** Locks the identifiers that exist of those named. By the primary key, a look-up each. */
-export async function lockIdentifiers(
+export function lockIdentifiers(
   transaction: DatabaseOrTransaction,
   keys: readonly IdentifierKey[],
+): Promise<IdentifierRow[]> {
+  return selectIdentifiers(transaction, keys, sql`for update of i`);
+}
+
+/** The identifiers that exist of those named, as they are now. By the primary key, a look-up each. */
+export function listIdentifiers(
+  database: DatabaseOrTransaction,
+  keys: readonly IdentifierKey[],
+): Promise<IdentifierRow[]> {
+  return selectIdentifiers(database, keys, sql``);
+}
+
+async function selectIdentifiers(
+  database: DatabaseOrTransaction,
+  keys: readonly IdentifierKey[],
+  lock: RawBuilder<unknown>,
 ): Promise<IdentifierRow[]> {
   if (keys.length === 0) return [];
   const { rows } = await sql<StoredIdentifier>`${PREPARED}
@@ -36,7 +53,7 @@ export async function lockIdentifiers(
     from ${keyRows(keys)}
     join person_identifiers i using (environment_id, kind, value)
     order by i.environment_id, i.kind, i.value
-    for update of i`.execute(transaction);
+    ${lock}`.execute(database);
   return rows.map((row) => ({
     ...row,
     personId: row.personId === null ? null : Number(row.personId),

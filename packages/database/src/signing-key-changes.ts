@@ -36,27 +36,29 @@ export function rotateWebhookSecret(
   );
 }
 
-/** Ends a rotation with the next key as the key; `not_now` where none is under way. */
+/** Ends a rotation with the next key as the key; `not_now` where none is under way, or another key than `stored` is. */
 export function promoteWebhookSecret(
   database: Database,
   lane: LaneKey,
   origin: ChangeOrigin,
   nowMs: number,
+  stored?: string,
 ): Promise<KeyChange> {
   return record(database, lane, origin, nowMs, (transaction) =>
-    promoteSigningKey(transaction, lane, nowMs),
+    promoteSigningKey(transaction, lane, nowMs, stored),
   );
 }
 
-/** Ends a rotation with the old key as the key; `not_now` where none is under way. */
+/** Ends a rotation with the old key as the key; `not_now` where none is under way, or another next key than `stored` is. */
 export function cancelWebhookSecret(
   database: Database,
   lane: LaneKey,
   origin: ChangeOrigin,
   nowMs: number,
+  stored?: string,
 ): Promise<KeyChange> {
   return record(database, lane, origin, nowMs, (transaction) =>
-    cancelRotation(transaction, lane, nowMs),
+    cancelRotation(transaction, lane, nowMs, stored),
   );
 }
 

@@ -83,11 +83,16 @@ export async function startRotation(
   return changeOf(database, lane, rows, nowMs);
 }
 
-/** Ends a rotation now: the next key is the key, and the old one signs no more. */
+/**
+ * Ends a rotation now: the next key is the key, and the old one signs no more.
+ *
+ * @param stored - of the old one: where another is stored it is `not_now`.
+ */
 export async function promoteSigningKey(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   nowMs: number,
+  stored?: string,
 ): Promise<KeyChange> {
   const { rows } = await sql<Row>`
     update webhooks
@@ -95,20 +100,27 @@ export async function promoteSigningKey(
            next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
      where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
        and next_signs_from > ${new Date(nowMs)}
+       and ${stored ?? sql`signing_key`} = signing_key
     returning ${COLUMNS}`.execute(database);
   return changeOf(database, lane, rows, nowMs);
 }
 
-/** Ends a rotation without it: the next key is forgotten. */
+/**
+ * Ends a rotation without it: the next key is forgotten.
+ *
+ * @param stored - of the next key: where another is stored it is `not_now`.
+ */
 export async function cancelRotation(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   nowMs: number,
+  stored?: string,
 ): Promise<KeyChange> {
   const { rows } = await sql<Row>`
     update webhooks set next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
      where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
        and next_signs_from > ${new Date(nowMs)}
+       and ${stored ?? sql`next_signing_key`} = next_signing_key
     returning ${COLUMNS}`.execute(database);
   return changeOf(database, lane, rows, nowMs);
 }

@@ -405,6 +405,10 @@ export interface Memberships {
   user_id: number;
 }
 
+export interface MergeGate {
+  never: boolean;
+}
+
 export interface MessageDeliveries {
   channel: string;
   created_at: Timestamp;
@@ -705,6 +709,7 @@ export interface Tables {
   installation: Installation;
   lanes: Lanes;
   memberships: Memberships;
+  merge_gate: MergeGate;
   message_deliveries: MessageDeliveries;
   objects: Objects;
   outbox: Outbox;

@@ -47,7 +47,11 @@ export async function makeWebhook(
   });
 }
 
-/** Changes what is given, as `updateWebhook` does; undefined where there is no such webhook. */
+/**
+ * Changes what is given, as `updateWebhook` does; undefined where there is no such webhook.
+ *
+ * @param storedHeaders - nothing is changed where its headers are others, and undefined returned.
+ */
 export async function changeWebhook(
   database: Database,
   environmentId: number,
@@ -55,11 +59,13 @@ export async function changeWebhook(
   changes: Partial<WebhookSettings>,
   origin: ChangeOrigin,
   nowMs: number,
+  storedHeaders?: string,
 ): Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined> {
   return transactOnce(database, origin.call, isFound, async (transaction) => {
     const accountId = await findAccountOf(transaction, environmentId);
     const before = await lockWebhook(transaction, environmentId, webhookId);
     if (accountId === undefined || !before) return undefined;
+    if (storedHeaders !== undefined && before.customHeaders !== storedHeaders) return undefined;
     const updated = await updateWebhook(transaction, environmentId, webhookId, changes, nowMs);
     if (!updated) return undefined;
     await recordChange(

@@ -29,6 +29,13 @@ export interface NeededIdentifier extends IdentifierKey {
   needsPerson: boolean;
 }
 
+/** An event gives a person an anonymous id. Both as `identifierText`. */
+export interface IdentifierLink {
+  /** Undefined: named by svc_id. */
+  readonly person: string | undefined;
+  readonly anonymousId: string;
+}
+
 export interface ObjectName {
   readonly environmentId: number;
   readonly objectTypeId: number;
@@ -46,6 +53,8 @@ export interface SliceNeeds {
   readonly messageDeliveries: readonly MessageDeliveryKey[];
   /** Event ids to claim, each once. */
   readonly events: readonly EventClaim[];
+  /** What events that name two identifiers make of them. */
+  readonly links: readonly IdentifierLink[];
   readonly changesRelationships: boolean;
   readonly changesDevices: boolean;
   readonly mergesPeople: boolean;
@@ -101,7 +110,7 @@ class NeedsDraft {
   releasesIdentifiers = false;
   #newNumbersMax = 0;
   readonly #identifiers = new Map<string, NeededIdentifier>();
-  readonly #links: { readonly person: string; readonly anonymousId: string }[] = [];
+  readonly #links: IdentifierLink[] = [];
   readonly #objectNames = new Map<string, ObjectName>();
   readonly #messageDeliveries = new Map<string, MessageDeliveryKey>();
   readonly #events = new Map<string, EventClaim>();
@@ -131,9 +140,11 @@ class NeedsDraft {
 
   /** An event gives a person an anonymous id, under which a later operation may mean them. */
   link(environmentId: number, { kind, value }: PersonIdentifier, anonymousId: string): void {
-    if (kind === 'svc_id') return;
     this.#links.push({
-      person: identifierText(environmentId, kind, storedValue(kind, value)),
+      person:
+        kind === 'svc_id'
+          ? undefined
+          : identifierText(environmentId, kind, storedValue(kind, value)),
       anonymousId: identifierText(environmentId, 'anonymous_id', anonymousId),
     });
   }
@@ -176,7 +187,7 @@ class NeedsDraft {
 
   finish(): SliceNeeds {
     for (const { person, anonymousId } of this.#links) {
-      const named = this.#identifiers.get(person);
+      const named = person === undefined ? undefined : this.#identifiers.get(person);
       if (named && this.#identifiers.get(anonymousId)?.needsPerson === true)
         named.needsPerson = true;
     }
@@ -187,6 +198,7 @@ class NeedsDraft {
       objects: this.objects,
       messageDeliveries: [...this.#messageDeliveries.values()],
       events: [...this.#events.values()],
+      links: this.#links,
       changesRelationships: this.changesRelationships,
       changesDevices: this.changesDevices,
       mergesPeople: this.mergesPeople,

@@ -238,13 +238,13 @@ export function commitSkimmed(
   deps: AcceptDependencies,
   operations: SkimmedOperations,
   sizeBytes: number,
-  answerCall: AnswerCall,
+  caller: { answer: AnswerCall },
   standing: RateStanding | undefined,
 ): void {
   const isTaken = deps.batcher.addSkimmed(operations, sizeBytes, (committed) => {
-    answerCall(committed === 'committed' ? ACCEPTED : overloaded(deps), standing);
+    caller.answer(committed === 'committed' ? ACCEPTED : overloaded(deps), standing);
   });
-  if (!isTaken) answerCall(overloaded(deps), standing);
+  if (!isTaken) caller.answer(overloaded(deps), standing);
 }
 
 /** Neither broker nor spill took it, or too much waits in memory. */

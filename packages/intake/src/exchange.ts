@@ -14,7 +14,7 @@ import type { Call } from './calls.ts';
 import type { RateStanding } from './rate-limit.ts';
 import { inflateBody, readBody, readContentEncoding, type Body } from './read-body.ts';
 import { head } from './request-head.ts';
-import type { SkimCall } from './skim-call.ts';
+import type { SkimCall, SkimCaller } from './skim-call.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
 export interface ResponseWriter {
@@ -49,16 +49,16 @@ export const BASIC_CHALLENGE = 'Basic realm="sluice"';
 const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** One call on its socket, from its head to its answer. */
-export class Exchange {
+export class Exchange implements SkimCaller {
+  readonly call: Call;
+  readonly authorization = head.authorization;
+  readonly isStrict = head.strictMode === '1';
   readonly #res: ResponseWriter;
-  readonly #call: Call;
   readonly #parameters: readonly string[] | undefined;
   readonly #state: ServerState;
   readonly #accept: Accept;
   readonly #skim: SkimCall | undefined;
-  readonly #authorization = head.authorization;
   readonly #contentEncoding = head.contentEncoding;
-  readonly #isStrict = head.strictMode === '1';
   readonly #isCrossOrigin = head.isCrossOrigin;
   /** What came so far, where the body did not come in one piece. */
   #chunks: Uint8Array[] | undefined;
@@ -67,6 +67,15 @@ export class Exchange {
   /** The rest of an oversized body is not read, so the connection cannot be used again. */
   #isCut = false;
   #isAborted = false;
+  #answer: Answer | undefined;
+  #standing: RateStanding | undefined;
+
+  /** Whose answer is being corked: `cork` calls back before it returns, so one function does for all. */
+  static #corked: Exchange | undefined;
+  static readonly #writeCorked = (): void => {
+    const exchange = Exchange.#corked;
+    if (exchange !== undefined) exchange.#write();
+  };
 
   constructor(
     res: ResponseWriter,
@@ -77,7 +86,7 @@ export class Exchange {
     skim: SkimCall | undefined,
   ) {
     this.#res = res;
-    this.#call = call;
+    this.call = call;
     this.#parameters = parameters;
     this.#state = state;
     this.#accept = accept;
@@ -96,7 +105,7 @@ export class Exchange {
   #collect(chunk: ArrayBuffer, isLast: boolean): void {
     if (this.#isSubmitted) return;
     this.#sizeBytes += chunk.byteLength;
-    if (this.#sizeBytes > this.#call.sizeBytesMax) {
+    if (this.#sizeBytes > this.call.sizeBytesMax) {
       this.#dropChunks();
       this.#isCut = this.#sizeBytes > DISCARDED_SIZE_BYTES_MAX;
       if (isLast || this.#isCut) this.#submit({ outcome: 'too-large' });
@@ -117,7 +126,7 @@ export class Exchange {
       this.#dropChunks();
       this.#isSubmitted = true;
       this.#isCut = true;
-      this.#send(answerOf(this.#call, OVERLOADED));
+      this.#send(answerOf(this.call, OVERLOADED));
       return;
     }
     state.collectedSizeBytes += chunk.byteLength;
@@ -138,7 +147,7 @@ export class Exchange {
       this.#submit(unsupportedEncoding(this.#contentEncoding));
     } else {
       // Copied: the socket's buffer is gone before the thread pool has read it.
-      void inflateBody(bytes.slice(), encoding, this.#call.sizeBytesMax).then((inflated) => {
+      void inflateBody(bytes.slice(), encoding, this.call.sizeBytesMax).then((inflated) => {
         if (inflated instanceof Uint8Array) this.#take(inflated);
         else this.#submit(inflated);
       });
@@ -151,16 +160,8 @@ export class Exchange {
 
   /** True where the call is taken by the short way. */
   #isSkimmed(bytes: Uint8Array): boolean {
-    if (this.#skim === undefined || this.#call.skimsAs === undefined) return false;
-    this.#isSubmitted = this.#skim(
-      {
-        call: this.#call,
-        authorization: this.#authorization,
-        isStrict: this.#isStrict,
-        bytes,
-      },
-      this.#answer,
-    );
+    if (this.#skim === undefined || this.call.skimsAs === undefined) return false;
+    this.#isSubmitted = this.#skim(this, bytes);
     return this.#isSubmitted;
   }
 
@@ -173,32 +174,39 @@ export class Exchange {
     }
     this.#accept(
       {
-        call: this.#call,
-        authorization: this.#authorization,
-        isStrict: this.#isStrict,
+        call: this.call,
+        authorization: this.authorization,
+        isStrict: this.isStrict,
         body,
         parameters: this.#parameters,
       },
-      this.#answer,
+      (outcome, standing) => this.answer(outcome, standing),
     );
   }
 
-  readonly #answer: AnswerCall = (outcome, standing) =>
-    this.#send(answerOf(this.#call, outcome, standing), standing);
+  answer(outcome: Outcome, standing?: RateStanding): void {
+    this.#send(answerOf(this.call, outcome, standing), standing);
+  }
 
   #send(answer: Answer, standing?: RateStanding): void {
     if (this.#isAborted) return;
     this.#state.inFlightCount--;
+    this.#answer = answer;
+    this.#standing = standing;
+    Exchange.#corked = this;
+    this.#res.cork(Exchange.#writeCorked);
+  }
+
+  #write(): void {
     const res = this.#res;
-    res.cork(() => {
-      writeHead(res, answer.status, this.#isCrossOrigin);
-      if (answer.retryAfterSeconds !== undefined) {
-        res.writeHeader('Retry-After', String(answer.retryAfterSeconds));
-      }
-      if (standing !== undefined) writeStanding(res, standing);
-      if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
-      res.end(answer.body, this.#isCut || this.#state.isStopping);
-    });
+    const answer = this.#answer as Answer;
+    writeHead(res, answer.status, this.#isCrossOrigin);
+    if (answer.retryAfterSeconds !== undefined) {
+      res.writeHeader('Retry-After', String(answer.retryAfterSeconds));
+    }
+    if (this.#standing !== undefined) writeStanding(res, this.#standing);
+    if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
+    res.end(answer.body, this.#isCut || this.#state.isStopping);
   }
 }
 

@@ -6,25 +6,26 @@
  *
  * Before: `exchange.ts`. After: `batcher.ts`.
  */
-import { commitSkimmed, RATE_LIMITED, type AcceptDependencies, type AnswerCall } from './accept.ts';
+import { commitSkimmed, RATE_LIMITED, type AcceptDependencies, type Outcome } from './accept.ts';
+import type { RateStanding } from './rate-limit.ts';
 import type { Call } from './calls.ts';
 import type { TrackSkimmer } from './track-skimmer.ts';
 
-/** A call whose body is not compressed, or no longer. */
-export interface SkimSubmission {
+/** A call whose body is not compressed, or no longer. `exchange.ts` is one: there is nothing else to make for it. */
+export interface SkimCaller {
   readonly call: Call;
   /** The `Authorization` header; empty where there was none. */
   readonly authorization: string;
   readonly isStrict: boolean;
-  /** Not used after `SkimCall` returns. */
-  readonly bytes: Uint8Array;
+  answer(outcome: Outcome, standing?: RateStanding): void;
 }
 
-/** Takes one call, and then calls `answer` exactly once; or returns false. */
-export type SkimCall = (submission: SkimSubmission, answerCall: AnswerCall) => boolean;
+/** Takes one call, whose `answer` is then called exactly once; or returns false. `bytes` are not used after it returns. */
+export type SkimCall = (caller: SkimCaller, bytes: Uint8Array) => boolean;
 
 export function createSkimCall(deps: AcceptDependencies, skimmer: TrackSkimmer): SkimCall {
-  return ({ call, authorization, isStrict, bytes }, answerCall) => {
+  return (caller, bytes) => {
+    const { call, authorization, isStrict } = caller;
     // Without the header the key may be in the body.
     if (call.skimsAs === undefined || authorization === '') return false;
     if (isStrict && bytes.length > call.strictSizeBytesMax) return false;
@@ -37,8 +38,8 @@ export function createSkimCall(deps: AcceptDependencies, skimmer: TrackSkimmer):
     if (operations === undefined) return false;
 
     const standing = deps.rateLimiter?.take(environmentId, receivedAtMs);
-    if (standing?.isTaken === false) answerCall(RATE_LIMITED, standing);
-    else commitSkimmed(deps, operations, bytes.length, answerCall, standing);
+    if (standing?.isTaken === false) caller.answer(RATE_LIMITED, standing);
+    else commitSkimmed(deps, operations, bytes.length, caller, standing);
     return true;
   };
 }

@@ -11,12 +11,17 @@ import { Batcher } from '../src/batcher.ts';
 import { routes } from '../src/calls.ts';
 import { RateLimiter, type RateStanding } from '../src/rate-limit.ts';
 import { readBody } from '../src/read-body.ts';
-import { createSkimCall, type SkimSubmission } from '../src/skim-call.ts';
+import { createSkimCall, type SkimCaller } from '../src/skim-call.ts';
 import { TrackSkimmer } from '../src/track-skimmer.ts';
 
 const NOW_MS = 1_764_000_000_000;
 const SHARD_COUNT = 4;
 const basic = (key: string) => `Basic ${Buffer.from(`${key}:`).toString('base64')}`;
+
+type Overrides = Partial<Pick<SkimCaller, 'call' | 'authorization' | 'isStrict'>> & {
+  readonly name?: string;
+  readonly bytes?: Uint8Array;
+};
 
 /** Both ways into one batcher, before a broker that confirms, or not. */
 function createIntake(
@@ -62,7 +67,7 @@ function createIntake(
     ...options,
   };
   const skimCall = createSkimCall(deps, new TrackSkimmer(SHARD_COUNT));
-  const submissionOf = (body: unknown, overrides: Partial<SkimSubmission> & { name?: string }) => {
+  const submissionOf = (body: unknown, overrides: Overrides) => {
     const route = routes.find(({ call }) => call.name === (overrides.name ?? 'pipelines.track'));
     if (route === undefined) throw new Error('no such call');
     return {
@@ -74,13 +79,13 @@ function createIntake(
     };
   };
   /** Undefined where it is declined. */
-  const skim = (body: unknown, overrides: Partial<SkimSubmission> & { name?: string } = {}) => {
+  const skim = (body: unknown, overrides: Overrides = {}) => {
     let isTaken = false;
     const answered = new Promise<{ outcome: Outcome; standing: RateStanding | undefined }>(
       (resolve) => {
-        isTaken = skimCall(submissionOf(body, overrides), (outcome, standing) =>
-          resolve({ outcome, standing }),
-        );
+        const { bytes, ...submission } = submissionOf(body, overrides);
+        const answer: SkimCaller['answer'] = (outcome, standing) => resolve({ outcome, standing });
+        isTaken = skimCall({ ...submission, answer }, bytes);
       },
     );
     return isTaken ? answered : undefined;

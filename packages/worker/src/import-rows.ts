@@ -144,14 +144,16 @@ async function writeOnce(
   const { row, leaseMs } = held;
   const events = rows.flatMap(({ event }) => event ?? []);
   const claim = `import-${row.environmentId}-${row.importId}-${held.rowsRead + 1}`;
-  const [envelopeNumber] = await claimEnvelopes(transaction, [
+  const claims = [
     { envelopeId: claim, operationCount: rows.length, traceparent: deps.traceparent ?? null },
-  ]);
+  ];
+  const { numbers } = await claimEnvelopes(transaction, claims, false);
+  const [envelopeNumber] = numbers;
   if (envelopeNumber === undefined) throw new Lost();
   const known = await lockPeopleOf(transaction, events);
   const present = rows.map((each) => withPerson(each, known));
   const operations = present.flatMap(({ event }) => (event ? { ...event, envelopeNumber } : []));
-  const slice = await loadSlice(transaction, findSliceNeeds(operations));
+  const slice = await loadSlice(transaction, findSliceNeeds(operations), false);
   const changes = applyOperations(slice, operations, {
     newPersonId: refuseToMake,
     newObjectNumber: refuseToMake,

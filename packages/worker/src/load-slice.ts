@@ -1,6 +1,7 @@
 /**
  * Loads what an envelope's operations may read or change, under locks: a statement a table, whatever
- * the number of operations, and none where there is nothing to look for.
+ * the number of operations, and none where there is nothing to look for. Only identifiers that are merely
+ * asked for are not locked (`domain/src/held-identifiers.ts`), where merges are kept off.
  *
  * Locks are taken in one order by everybody: event ids, identifiers, people, objects, and inside
  * each table by key. Whoever holds an identifier keeps others from creating, suppressing or moving
@@ -14,9 +15,14 @@ import { claimEventIds } from '@sluice/database/event-ids';
 import { listMessageDeliveries } from '@sluice/database/message-deliveries';
 import { lockObjects } from '@sluice/database/objects';
 import { lockPeople } from '@sluice/database/people';
-import { listIdentifiersOf, lockIdentifiers } from '@sluice/database/person-identifiers';
+import {
+  listIdentifiers,
+  listIdentifiersOf,
+  lockIdentifiers,
+} from '@sluice/database/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/relationships';
 import { listSegmentMembersOf } from '@sluice/database/segment-members';
+import { identifiersToHold } from '@sluice/domain/held-identifiers';
 import type {
   IdentifierKey,
   IdentifierRow,
@@ -26,17 +32,21 @@ import type {
 } from '@sluice/domain/slice';
 import { identifierText, type SliceNeeds } from '@sluice/domain/slice-needs';
 
-/** Claims the event ids and loads the rest. What is not found does not exist, and is not locked. */
+/**
+ * Claims the event ids and loads the rest. What is not found does not exist, and is not locked.
+ *
+ * @param keepsMergesOff - as `claimEnvelopes` told of this transaction.
+ */
 export async function loadSlice(
   transaction: DatabaseOrTransaction,
   needs: SliceNeeds,
+  keepsMergesOff: boolean,
 ): Promise<Slice> {
   const takenEvents = await claimEventIds(transaction, needs.events);
   const messageDeliveries = await listMessageDeliveries(transaction, needs.messageDeliveries);
-  const identifiers = await lockIdentifiers(
-    transaction,
-    await identifiersToLock(transaction, needs),
-  );
+  const identifiers = keepsMergesOff
+    ? await readOrLockIdentifiers(transaction, needs, messageDeliveries)
+    : await lockWithReleased(transaction, needs, needs.identifiers);
   const people = await lockPeople(transaction, peopleToLock(needs, identifiers, messageDeliveries));
   const objects = await lockObjects(transaction, needs.objectNames, needs.objects);
   const { mergesPeople, changesRelationships, changesDevices } = needs;
@@ -57,21 +67,52 @@ export async function loadSlice(
 }
 
 /**
+ * Reads all identifiers and locks those that have to be held. What the locks show may ask for more of them, where
+ * somebody moved an identifier in between: then all are locked, out of order, and a circle is a conflict like any other.
+ */
+async function readOrLockIdentifiers(
+  transaction: DatabaseOrTransaction,
+  needs: SliceNeeds,
+  messageDeliveries: readonly MessageDeliveryRow[],
+): Promise<readonly IdentifierRow[]> {
+  const otherPeople = [...needs.people, ...messageDeliveries].flatMap(
+    ({ personId }) => personId ?? [],
+  );
+  const read = needs.identifiers.every(({ needsPerson }) => needsPerson)
+    ? []
+    : await listIdentifiers(transaction, needs.identifiers);
+  const held = identifiersToHold(needs, read, otherPeople);
+  if (held.length === 0) return read;
+  const heldTexts = new Set(held.map(textOf));
+  const rows = new Map(
+    read.filter((row) => !heldTexts.has(textOf(row))).map((row) => [textOf(row), row]),
+  );
+  for (const row of await lockWithReleased(transaction, needs, held)) rows.set(textOf(row), row);
+  const found = [...rows.values()];
+  return identifiersToHold(needs, found, otherPeople).every((key) => heldTexts.has(textOf(key)))
+    ? found
+    : lockWithReleased(transaction, needs, needs.identifiers);
+}
+
+/**
  * Where identifiers may be given up that no operation names, whoever holds them through another
  * shard is waited for here, in order, and not later in a circle. Only the waiting depends on this
  * unlocked look: what is given up is found by person when it is written.
  */
-async function identifiersToLock(
+async function lockWithReleased(
   transaction: DatabaseOrTransaction,
   needs: SliceNeeds,
-): Promise<readonly IdentifierKey[]> {
-  if (!needs.releasesIdentifiers) return needs.identifiers;
+  identifiers: readonly IdentifierKey[],
+): Promise<IdentifierRow[]> {
+  if (!needs.releasesIdentifiers) return lockIdentifiers(transaction, identifiers);
   const keys = new Map<string, IdentifierKey>();
-  const all = await listIdentifiersOf(transaction, needs.identifiers, needs.people);
-  for (const key of [...needs.identifiers, ...all])
-    keys.set(identifierText(key.environmentId, key.kind, key.value), key);
-  return [...keys.values()];
+  const all = await listIdentifiersOf(transaction, identifiers, needs.people);
+  for (const key of [...identifiers, ...all]) keys.set(textOf(key), key);
+  return lockIdentifiers(transaction, [...keys.values()]);
 }
+
+const textOf = ({ environmentId, kind, value }: IdentifierKey): string =>
+  identifierText(environmentId, kind, value);
 
 function peopleToLock(
   needs: SliceNeeds,

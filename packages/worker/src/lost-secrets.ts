@@ -97,23 +97,23 @@ async function replace(
   lost: LostSecret,
 ): Promise<Replacement['change'] | undefined> {
   const { database, now } = deps;
-  const { place, environmentId, webhookId } = lost;
+  const { place, environmentId, webhookId, stored } = lost;
   const lane = { environmentId, webhookId };
   const by = [BY_OPERATOR, now()] as const;
   switch (place) {
     case 'headers': {
       const none = { customHeaders: null };
-      const changed = await changeWebhook(database, environmentId, webhookId, none, ...by);
+      const changed = await changeWebhook(database, environmentId, webhookId, none, ...by, stored);
       return changed && 'headers_removed';
     }
     case 'next': {
-      const { outcome } = await cancelWebhookSecret(database, lane, ...by);
+      const { outcome } = await cancelWebhookSecret(database, lane, ...by, stored);
       return outcome === 'changed' ? 'rotation_cancelled' : undefined;
     }
     case 'webhook': {
       // A next key that was lost as well was given up before: it is listed before.
       if ((await findSigningKeys(database, lane, by[1]))?.next) {
-        const { outcome } = await promoteWebhookSecret(database, lane, ...by);
+        const { outcome } = await promoteWebhookSecret(database, lane, ...by, stored);
         return outcome === 'changed' ? 'rotation_promoted' : undefined;
       }
       const { outcome } = await replaceWebhookSecret(database, lane, newKeyFor(deps, lost), ...by);

@@ -36,10 +36,12 @@ import { claimEnvelopes } from '@sluice/database/envelopes';
 import { nameOf } from '@sluice/database/lanes';
 import type { NumberStock } from '@sluice/database/numbers';
 import { insertParkedOperation } from '@sluice/database/parked-operations';
+import { waitToMerge } from '@sluice/database/merge-gate';
 import { inSavepoint } from '@sluice/database/savepoint';
 import { isConflict, isRefusedData } from '@sluice/database/statement-failure';
 import { applyOperations } from '@sluice/domain/apply-operations';
 import { AppError } from '@sluice/domain/errors';
+import { mergeStanceOf } from '@sluice/domain/held-identifiers';
 import type { Envelope, Operation, RecordIssue } from '@sluice/domain/operation';
 import { findSliceNeeds } from '@sluice/domain/slice-needs';
 import { toStorableText } from '@sluice/domain/storable-text';
@@ -130,16 +132,24 @@ function processOnce(
       operationCount: operations.length,
       traceparent,
     }));
-    const numbers = await claimEnvelopes(transaction, claims);
+    const stance = mergeStanceOf(envelopes.flatMap(({ operations }) => operations));
+    // Halves would have to agree: apart, they hold whatever they name.
+    const triesToKeepMergesOff = stance === 'reads' && !isIsolating;
+    const { numbers, keepsMergesOff } = await claimEnvelopes(
+      transaction,
+      claims,
+      triesToKeepMergesOff,
+    );
     const operations = envelopes.flatMap((envelope, place): readonly Operation[] => {
       const envelopeNumber = numbers[place];
       if (envelopeNumber === undefined) return [];
       return envelope.operations.map((operation) => ({ ...operation, envelopeNumber }));
     });
     if (operations.length === 0) return { outcome: 'already-applied' };
+    if (stance === 'merges') await waitToMerge(transaction);
     const { lanes, counts } = isIsolating
       ? await applyIsolated(deps, transaction, envelopes[0]?.id ?? '', operations)
-      : await applyTogether(deps, transaction, operations);
+      : await applyTogether(deps, transaction, operations, keepsMergesOff);
     return {
       outcome: 'applied',
       envelopes: envelopes.length,
@@ -154,9 +164,10 @@ async function applyTogether(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
   operations: readonly Operation[],
+  keepsMergesOff = false,
 ): Promise<Applied> {
   const needs = findSliceNeeds(operations);
-  const slice = await loadSlice(transaction, needs);
+  const slice = await loadSlice(transaction, needs, keepsMergesOff);
   await deps.numbers.reserve(transaction, needs.newNumbersMax);
   const takeNumber = () => deps.numbers.take();
   const changes = applyOperations(slice, operations, {

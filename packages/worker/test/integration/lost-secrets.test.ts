@@ -199,6 +199,33 @@ test('what a rotation that is over has left is no reason to replace the key that
   expect(await openedSecrets()).toEqual({ environment: SIGNING_KEY, webhook: 'the next key' });
 });
 
+test.each([
+  [
+    'headers and a next key',
+    ['custom_headers', 'next_signing_key'],
+    ['webhook rotation_promoted'],
+    { headers: 'changed', webhook: 'changed' },
+  ],
+  [
+    'a key and a next key',
+    ['signing_key', 'next_signing_key'],
+    ['headers headers_removed'],
+    { webhook: 'changed', next: 'changed' },
+  ],
+])('%s that are changed meanwhile stay', async (_, columns, done, opened) => {
+  await loseEverything();
+  const rotation = { signingKey: seal('the next key'), signsFromMs: world.nowMs + 60_000 };
+  await startRotation(database, world.key, rotation, world.nowMs);
+  const changed = sql.join(
+    columns.map((column) => sql`${sql.ref(column)} = ${seal('changed', KEPT)}`),
+  );
+  const lines = await replaceAll('lost', async ({ place }) => {
+    if (place === 'environment') await sql`update webhooks set ${changed}`.execute(database);
+  });
+  expect(lines.slice(1).map((line) => line.replace(` ${world.webhookId} `, ' '))).toEqual(done);
+  expect(await openedSecrets()).toEqual({ environment: 'new secret 1', ...opened });
+});
+
 test('a webhook that was deleted keeps nobody from starting, though its secrets do not open', async () => {
   await keepSecrets({ database, sealedText, now: () => world.nowMs });
   const deleted = await insertWebhook(database, world.environmentId, {

@@ -1,0 +1,68 @@
+/**
+ * Which identifiers an envelope has to hold while it is applied, and which it may only read.
+ *
+ * A plain event of somebody who is there asks whose an identifier is and changes nothing about it. That
+ * somebody else deletes, suppresses or renames the person meanwhile is as if the event had come first:
+ * their history stays theirs. A merge is the exception, for it moves what is stored, so nobody may read
+ * without holding while one goes on (`database/src/merge-gate.ts`).
+ *
+ * Held is whatever else an operation may change, and every other name of the same people: within one
+ * envelope an operation must meet what the one before it did.
+ *
+ * Part of step 9 of the walk, called by `worker/src/load-slice.ts`. Pure.
+ */
+import type { Operation } from './operation.ts';
+import type { IdentifierRow } from './slice.ts';
+import { identifierText, type NeededIdentifier, type SliceNeeds } from './slice-needs.ts';
+
+/**
+ * What an envelope is to merges of people: it merges, it reads who people are and keeps merges off
+ * meanwhile, or it holds whatever it names and needs neither.
+ */
+export type MergeStance = 'merges' | 'reads' | 'holds';
+
+/** The stance of operations that are applied in one transaction. */
+export function mergeStanceOf(operations: readonly Operation[]): MergeStance {
+  let stance: MergeStance = 'holds';
+  for (const { type } of operations) {
+    if (type === 'person.merge') return 'merges';
+    if (type === 'event.track') stance = 'reads';
+  }
+  return stance;
+}
+
+/**
+ * Those of `needs.identifiers` that must be locked before they are relied on.
+ *
+ * @param found - the identifiers as they were read, with or without a lock.
+ * @param otherPeople - numbers of people whom the operations may change without naming an identifier.
+ */
+export function identifiersToHold(
+  needs: Pick<SliceNeeds, 'identifiers' | 'links'>,
+  found: readonly IdentifierRow[],
+  otherPeople: Iterable<number>,
+): NeededIdentifier[] {
+  const owners = new Map<string, number | null>();
+  for (const { environmentId, kind, value, personId } of found)
+    owners.set(identifierText(environmentId, kind, value), personId);
+
+  // Nobody's: who makes or attaches it must meet the others who would.
+  const held = new Set<string>();
+  for (const { environmentId, kind, value, needsPerson } of needs.identifiers) {
+    const text = identifierText(environmentId, kind, value);
+    if (needsPerson || owners.get(text) == null) held.add(text);
+  }
+  // An anonymous id that the person has already is not given to them again.
+  for (const { person, anonymousId } of needs.links) {
+    if (person !== undefined && owners.get(person) === owners.get(anonymousId)) continue;
+    if (person !== undefined) held.add(person);
+    held.add(anonymousId);
+  }
+  const changedPeople = new Set<number | null | undefined>(otherPeople);
+  for (const text of held) changedPeople.add(owners.get(text) ?? undefined);
+  changedPeople.delete(undefined);
+  return needs.identifiers.filter(({ environmentId, kind, value }) => {
+    const text = identifierText(environmentId, kind, value);
+    return held.has(text) || changedPeople.has(owners.get(text));
+  });
+}
