@@ -205,7 +205,7 @@ async function runRound(grown: Grown): Promise<void> {
 async function describePostgres(database: Database, isWarm: boolean) {
   const { rows } = await sql<{ name: string; value: string }>`
     select name, current_setting(name) as value from pg_settings
-     where name in ('shared_buffers', 'wal_compression', 'full_page_writes', 'max_wal_size')`.execute(
+     where name in ('shared_buffers', 'huge_pages_status', 'wal_compression', 'full_page_writes', 'max_wal_size')`.execute(
     database,
   );
   return {
