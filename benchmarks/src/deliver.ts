@@ -25,6 +25,7 @@ import {
   unfinishedCount,
   type DeliveryWorld,
 } from './delivery-world.ts';
+import { calmestRounds, stolenShares } from './host-steal.ts';
 import { median, type Report } from './report.ts';
 
 const RECEIVER_PORT = 18_091;
@@ -125,15 +126,13 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       const endpoints = Array.from({ length: webhooks }, (_, place) =>
         endpointOf(place, RECEIVER_PORT),
       );
-      const measured: { ours: Round; dispatch: Round }[] = [];
-      // The first is the warm-up.
-      for (let round = 0; round <= rounds; round++) {
+      const runRound = async (label: string): Promise<{ ours: Round; dispatch: Round }> => {
         const webhookIds = await replaceWebhooks(world.database, endpoints);
         await logDeliveries(world.database, countEach);
         const dispatched = await dispatchRound();
         const ours = await oursRound(webhookIds, countEach * webhooks);
         console.log(
-          `${String(webhooks).padStart(5)} webhooks  ${round === 0 ? 'warm-up' : `${round}/${rounds}    `}  ` +
+          `${String(webhooks).padStart(5)} webhooks  ${label.padEnd(7)}  ` +
             `ours ${Math.round(ours.perSecond)}/s  dispatch ${Math.round(dispatched.perSecond)}/s  ` +
             `ratio ${(ours.perSecond / dispatched.perSecond).toFixed(3)}  µs of CPU ${Object.entries(
               { ...ours.cpuUs, ...dispatched.cpuUs },
@@ -141,8 +140,11 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
               .map(([name, us]) => `${name} ${us.toFixed(0)}`)
               .join(', ')}`,
         );
-        if (round > 0) measured.push({ ours, dispatch: dispatched });
-      }
+        return { ours, dispatch: dispatched };
+      };
+      await runRound('warm-up');
+      const calmest = await calmestRounds(rounds, (round) => runRound(String(round)));
+      const measured = calmest.map(({ result }) => result);
       const name = `${webhooks} webhook${webhooks === 1 ? '' : 's'}`;
       ratios[`ours/dispatch, ${name}`] = median(
         measured.map((round) => round.ours.perSecond / round.dispatch.perSecond),
@@ -150,6 +152,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       rates[`ours, ${name}`] = median(measured.map((round) => round.ours.perSecond));
       rates[`dispatch, ${name}`] = median(measured.map((round) => round.dispatch.perSecond));
       const last = measured.at(-1);
+      details[`stolen by host, ${name}`] = stolenShares(calmest);
       details[`cpu µs a delivery, ${name}`] = { ...last?.ours.cpuUs, ...last?.dispatch.cpuUs };
     }
     return {

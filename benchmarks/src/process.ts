@@ -8,7 +8,8 @@
  * from the broker and ends it. Redis and the Postgres backend, interleaved with the floor, in one
  * run and one database, on a Postgres that loses nothing (`fsync`, `synchronous_commit`).
  *
- * The worker is warm: it is stopped while a round's envelopes are queued, and then let go on.
+ * The worker is warm: it is stopped while a round's envelopes are queued, and then let go on. Rounds in which the
+ * host of a virtual machine took much are run again (`host-steal.ts`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -22,6 +23,7 @@ import {
   makeCopyTable,
   writeEventRows,
 } from './copy-floor.ts';
+import { calmestRounds, stolenShares } from './host-steal.ts';
 import { startGraphile } from './process-graphile.ts';
 import { addEvents, EVENT_DATA } from './queued-events.ts';
 import { median, type Report } from './report.ts';
@@ -123,44 +125,42 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
     const runGraphile = await startGraphile(world, EVENT_DATA);
     await runGraphile(GRAPHILE_JOBS);
 
-    const ours: Record<Backend, Round[]> = { redis: [], postgres: [] };
-    const floor: number[] = [];
-    const graphile: number[] = [];
-    for (let round = 1; round <= rounds; round++) {
-      for (const backend of BACKENDS) {
-        const result = await runOurs(backend, eventCount);
-        ours[backend].push(result);
-        if (backend === 'redis') {
-          await writeEventRows(database);
-          floor.push(await copyRowsPerSecond(database, file));
-        }
-        console.log(
-          `${round}/${rounds} ${backend.padEnd(9)} ${Math.round(result.eventsPerSecond)} events/s, ` +
-            `worker ${(result.workerCpu * 100).toFixed(0)} % of a core; copy ${Math.round(floor.at(-1) as number)} rows/s`,
+    const measured = await calmestRounds(rounds, async (round) => {
+      const show = (line: string): void => console.log(`${round} ${line}`);
+      const runAndShow = async (backend: Backend): Promise<Round> => {
+        const ours = await runOurs(backend, eventCount);
+        show(
+          `${backend.padEnd(9)} ${Math.round(ours.eventsPerSecond)} events/s, worker ${(ours.workerCpu * 100).toFixed(0)} % of a core`,
         );
-      }
-      graphile.push(await runGraphile(GRAPHILE_JOBS));
-      console.log(
-        `${round}/${rounds} graphile-worker ${Math.round(graphile.at(-1) as number)} events/s`,
-      );
-    }
+        return ours;
+      };
+      const redis = await runAndShow('redis');
+      await writeEventRows(database);
+      const copy = await copyRowsPerSecond(database, file);
+      show(`copy      ${Math.round(copy)} rows/s`);
+      const postgres = await runAndShow('postgres');
+      const graphile = await runGraphile(GRAPHILE_JOBS);
+      show(`graphile-worker ${Math.round(graphile)} events/s`);
+      return { redis, postgres, copy, graphile };
+    });
+    const results = measured.map(({ result }) => result);
 
     const ratio = (backend: Backend): number =>
-      median(ours[backend].map((round, i) => round.eventsPerSecond / (floor[i] ?? NaN)));
+      median(results.map((round) => round[backend].eventsPerSecond / round.copy));
     return {
       bench: 'process',
       ratios: {
         'ours/copy': ratio('redis'),
         'ours/copy, postgres backend': ratio('postgres'),
         'ours/graphile-worker': median(
-          ours.postgres.map((round, i) => round.eventsPerSecond / (graphile[i] ?? NaN)),
+          results.map(({ postgres, graphile }) => postgres.eventsPerSecond / graphile),
         ),
       },
       rates: {
-        ours: median(ours.redis.map((round) => round.eventsPerSecond)),
-        'ours, postgres backend': median(ours.postgres.map((round) => round.eventsPerSecond)),
-        copy: median(floor),
-        'graphile-worker': median(graphile),
+        ours: median(results.map(({ redis }) => redis.eventsPerSecond)),
+        'ours, postgres backend': median(results.map(({ postgres }) => postgres.eventsPerSecond)),
+        copy: median(results.map(({ copy }) => copy)),
+        'graphile-worker': median(results.map(({ graphile }) => graphile)),
       },
       latencyMs: {},
       details: {
@@ -169,9 +169,10 @@ export async function benchProcess(arguments_: string[]): Promise<Report> {
         shards: SHARD_COUNT,
         people: PERSON_COUNT,
         worker_cpu: {
-          redis: median(ours.redis.map((round) => round.workerCpu)),
-          postgres: median(ours.postgres.map((round) => round.workerCpu)),
+          redis: median(results.map(({ redis }) => redis.workerCpu)),
+          postgres: median(results.map(({ postgres }) => postgres.workerCpu)),
         },
+        stolen_by_host: stolenShares(measured),
         postgres: 'fsync on, synchronous_commit on, full_page_writes on',
         redis: 'appendonly yes, appendfsync always',
       },
