@@ -36,6 +36,7 @@ import { type EnvironmentDependencies, registerEnvironments } from './environmen
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
 import { type ImportDependencies, registerImports } from './imports.ts';
 import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
+import { withoutPorts } from './forwarded-for.ts';
 import { type IdempotencyDependencies, keepAnswers } from './idempotency.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
 import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
@@ -166,6 +167,13 @@ export async function buildServer(
 
   app.decorateRequest('traceparent', null);
   dependencies.requestTracer?.watch(app);
+  // Before anything asks who calls.
+  app.addHook('onRequest', (request, _reply, done) => {
+    const { headers } = request.raw;
+    const forwardedFor = headers['x-forwarded-for'];
+    if (typeof forwardedFor === 'string') headers['x-forwarded-for'] = withoutPorts(forwardedFor);
+    done();
+  });
   app.addHook('onRequest', boundBodyTime(bodyTimeoutMs, dependencies.newId));
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(commonHeaders(request.id));

@@ -229,12 +229,14 @@ test('X-Forwarded-For counts only from a trusted proxy', async () => {
   const bound = { ipAllowlist: ['192.0.2.7'] };
   for (const each of [api, behindProxy])
     await insertToken(each.database, each.a.accountId, 'sa_bound', bound);
-  const callFrom = (each: ApiUnderTest) =>
+  const callFrom = (each: ApiUnderTest, forwardedFor = '192.0.2.7') =>
     each.call('GET', `/v1/accounts/${each.a.accountId}`, {
       key: 'sa_bound',
-      headers: { 'x-forwarded-for': '192.0.2.7' },
+      headers: { 'x-forwarded-for': forwardedFor },
     });
   expect((await callFrom(behindProxy)).statusCode).toBe(200);
+  expect((await callFrom(behindProxy, '192.0.2.7:51324')).statusCode).toBe(200);
+  expectProblem(await callFrom(behindProxy, '192.0.2.8:51324'), 403, 'ip_not_allowed');
   expectProblem(await callFrom(api), 403, 'ip_not_allowed');
   await behindProxy.close();
 });

@@ -1,0 +1,14 @@
+/**
+ * `X-Forwarded-For` as addresses alone. Some proxies write the caller's port too (`203.0.113.9:51324`,
+ * `[2001:db8::1]:51324`: Azure's Application Gateway, AWS where it preserves client ports). Such a caller would be
+ * another one with each connection: limits would not hold it, allow lists would not let it in.
+ *
+ * @param text - the header; what is no address with a port stays as it came. Pure.
+ */
+export const withoutPorts = (text: string): string => text.split(',').map(withoutPort).join(',');
+
+function withoutPort(entry: string): string {
+  const [, inBrackets, dotted] =
+    /^ *(?:\[([\da-f:.]+)\]|(\d+\.\d+\.\d+\.\d+))(?::\d{1,5})? *$/i.exec(entry) ?? [];
+  return inBrackets ?? dotted ?? entry;
+}
