@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 
 /** Beyond it a round says more about the host than about who was measured. */
-export const STOLEN_SHARE_MAX = 0.03;
+const STOLEN_SHARE_MAX = 0.03;
 /** So often a round that is wanted is tried. */
 const TRIES_A_ROUND = 3;
 
