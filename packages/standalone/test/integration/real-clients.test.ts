@@ -4,8 +4,6 @@
  */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Analytics as CustomerioAnalytics } from '@customerio/cdp-analytics-node';
-import { Analytics as SegmentAnalytics } from '@segment/analytics-node';
 import { DEMO } from '@sluice/database/seed-demo';
 import { APIClient, PipelinesClient, TrackClient, verifyRequestSignature } from 'customerio-node';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -292,64 +290,4 @@ describe('customerio-node: APIClient and verifyRequestSignature', () => {
     const wrong = new APIClient('wrong', { url: `${fleet.api.url}/v1` });
     await expect(wrong.listWorkspaces()).rejects.toMatchObject({ statusCode: 401 });
   });
-});
-
-describe('the server libraries that batch', () => {
-  const settings = () => ({ writeKey: DEMO.writeKey, host: fleet.intake.url, path: '/v1/batch' });
-  const libraries: [string, () => CustomerioAnalytics][] = [
-    ['@customerio/cdp-analytics-node', () => new CustomerioAnalytics(settings())],
-    // Both libraries have one ancestor and the same calls; only their event types differ.
-    [
-      '@segment/analytics-node',
-      () => new SegmentAnalytics(settings()) as unknown as CustomerioAnalytics,
-    ],
-  ];
-
-  test.each(libraries)('%s: what was flushed is there, once', async (name, open) => {
-    const userId = `batch ${name}`;
-    const analytics = open();
-    const failures: unknown[] = [];
-    analytics.on('error', (error: unknown) => failures.push(error));
-    analytics.identify({ userId, traits: { plan: 'library' } });
-    for (let n = 0; n < 40; n++)
-      analytics.track({ userId, event: `event ${n}`, properties: { n } });
-    analytics.group({ userId, groupId: 'library-group' });
-    await analytics.closeAndFlush();
-    expect(failures).toEqual([]);
-    await vi.waitFor(async () => {
-      const names = (await fleet.events(userId)).map((event) => event.name);
-      expect(names.toSorted()).toEqual(
-        Array.from({ length: 40 }, (_, n) => `event ${n}`).toSorted(),
-      );
-      expect((await fleet.customer(userId)).attributes['plan']).toBe('library');
-      expect(await fleet.relationships(userId)).toContain('library-group');
-    }, WAIT);
-  });
-
-  test.each(libraries)(
-    '%s: its track calls are plain enough for the short way',
-    async (_, open) => {
-      const before = await skimmedCount();
-      const analytics = open();
-      for (let n = 0; n < 30; n++) {
-        analytics.track({
-          userId: `short ${n}`,
-          event: 'Looked',
-          properties: { n, note: 'ä "b"' },
-        });
-        analytics.track({
-          anonymousId: `short-${n}`,
-          event: 'Looked',
-          context: { ip: '192.0.2.1' },
-        });
-      }
-      await analytics.closeAndFlush();
-      expect((await skimmedCount()) - before).toBe(60);
-    },
-  );
-
-  async function skimmedCount(): Promise<number> {
-    const page = await (await fetch(`${fleet.intake.url}/metrics`)).text();
-    return Number(/^sluice_intake_skimmed_operations_total{[^}]*} (.+)$/m.exec(page)?.[1]);
-  }
 });
