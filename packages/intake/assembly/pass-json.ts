@@ -1,0 +1,173 @@
+/**
+ * JSON (RFC 8259) in memory, passed without becoming a value: each function returns where what it passes ends, or
+ * `DECLINED` where it is not plain, which says nothing about whether it is JSON.
+ *
+ * AssemblyScript. Part of `skim-track.ts`, which says what that trades away.
+ */
+
+export const DECLINED: i32 = 0;
+/** Well within what a call may have. */
+const DEPTH_MAX: i32 = 64;
+/** With so many digits and no exponent a number is finite. */
+const NUMBER_SIZE_BYTES_MAX: i32 = 24;
+
+/** Of the text that was passed last: ASCII without escapes. */
+export let isPlain: bool = false;
+/** Within properties, where a text that is an instant has to become a number. */
+let isKept: bool = false;
+
+export function passSpace(from: i32): i32 {
+  let at = from;
+  for (let byte = load<u8>(at); byte <= 0x20; byte = load<u8>(++at)) {
+    if (byte != 0x20 && byte != 0x0a && byte != 0x0d && byte != 0x09) return at;
+  }
+  return at;
+}
+
+/** A value within which a text that is an instant has to become a number. */
+export function passKeptValue(from: i32): i32 {
+  isKept = true;
+  const end = passValue(from, 1);
+  isKept = false;
+  return end;
+}
+
+export function passValue(from: i32, depth: i32): i32 {
+  switch (load<u8>(from)) {
+    case 0x22:
+      return passTextValue(from);
+    case 0x7b:
+      return depth <= DEPTH_MAX ? passObject(from, depth) : DECLINED;
+    case 0x5b:
+      return depth <= DEPTH_MAX ? passList(from, depth) : DECLINED;
+    case 0x74:
+      return passWord(from, 0x65757274);
+    case 0x66:
+      return passWord(from + 1, 0x65736c61);
+    case 0x6e:
+      return passWord(from, 0x6c6c756e);
+    default:
+      return passNumber(from);
+  }
+}
+
+function passObject(from: i32, depth: i32): i32 {
+  let at = passSpace(from + 1);
+  if (load<u8>(at) == 0x7d) return at + 1;
+  while (true) {
+    if (load<u8>(at) != 0x22) return DECLINED;
+    at = passText(at);
+    if (at == DECLINED) return DECLINED;
+    at = passSpace(at);
+    if (load<u8>(at) != 0x3a) return DECLINED;
+    at = passValue(passSpace(at + 1), depth + 1);
+    if (at == DECLINED) return DECLINED;
+    at = passSpace(at);
+    if (load<u8>(at) != 0x2c) return load<u8>(at) == 0x7d ? at + 1 : DECLINED;
+    at = passSpace(at + 1);
+  }
+}
+
+function passList(from: i32, depth: i32): i32 {
+  let at = passSpace(from + 1);
+  if (load<u8>(at) == 0x5d) return at + 1;
+  while (true) {
+    at = passValue(at, depth + 1);
+    if (at == DECLINED) return DECLINED;
+    at = passSpace(at);
+    if (load<u8>(at) != 0x2c) return load<u8>(at) == 0x5d ? at + 1 : DECLINED;
+    at = passSpace(at + 1);
+  }
+}
+
+/** `true`, `alse` or `null`, as four bytes from the lowest. */
+function passWord(from: i32, word: u32): i32 {
+  return load<u32>(from) == word ? from + 4 : DECLINED;
+}
+
+/** Without its exponent, which nothing takes that comes after it. */
+function passNumber(from: i32): i32 {
+  let at = load<u8>(from) == 0x2d ? from + 1 : from;
+  const end = passDigits(at);
+  if (end == at || (load<u8>(at) == 0x30 && end > at + 1)) return DECLINED;
+  at = end;
+  if (load<u8>(at) == 0x2e) {
+    at = passDigits(end + 1);
+    if (at == end + 1) return DECLINED;
+  }
+  return at - from > NUMBER_SIZE_BYTES_MAX ? DECLINED : at;
+}
+
+function passDigits(from: i32): i32 {
+  let at = from;
+  while (<u32>load<u8>(at) - 0x30 <= 9) at++;
+  return at;
+}
+
+/** What might be an instant (`parseIsoMs`) is declined where it would be converted. */
+function passTextValue(from: i32): i32 {
+  const end = passText(from);
+  const sizeBytes = end - from - 2;
+  if (!isKept || sizeBytes < 16 || sizeBytes > 35) return end;
+  return load<u8>(from + 5) == 0x2d && load<u8>(from + 8) == 0x2d && load<u8>(from + 11) == 0x54
+    ? DECLINED
+    : end;
+}
+
+/** From a quote to behind the next. `\u` is declined: it may be a text that Postgres refuses. */
+export function passText(from: i32): i32 {
+  isPlain = true;
+  let at = from + 1;
+  while (true) {
+    const bytes = v128.load(at);
+    // As signed bytes what is not ASCII is negative.
+    const found = i8x16.bitmask(
+      v128.or(
+        i8x16.lt_s(bytes, i8x16.splat(0x20)),
+        v128.or(i8x16.eq(bytes, i8x16.splat(0x22)), i8x16.eq(bytes, i8x16.splat(0x5c))),
+      ),
+    );
+    if (found == 0) {
+      at += 16;
+      continue;
+    }
+    at += ctz(found);
+    const byte = load<u8>(at);
+    if (byte == 0x22) return at + 1;
+    isPlain = false;
+    at = byte == 0x5c ? passEscape(at) : passMultibyte(at);
+    if (at == DECLINED) return DECLINED;
+  }
+}
+
+function passEscape(from: i32): i32 {
+  switch (load<u8>(from, 1)) {
+    case 0x22:
+    case 0x2f:
+    case 0x5c:
+    case 0x62:
+    case 0x66:
+    case 0x6e:
+    case 0x72:
+    case 0x74:
+      return from + 2;
+    default:
+      return DECLINED;
+  }
+}
+
+/** One character of UTF-8 beyond ASCII (so no control character is), as RFC 3629 has it: nothing overlong, no surrogate, none beyond U+10FFFF. */
+function passMultibyte(from: i32): i32 {
+  const lead = load<u8>(from);
+  const second = load<u8>(from, 1);
+  if (lead < 0xc2 || lead > 0xf4 || (second & 0xc0) != 0x80) return DECLINED;
+  if (lead < 0xe0) return from + 2;
+  if ((load<u8>(from, 2) & 0xc0) != 0x80) return DECLINED;
+  if (lead < 0xf0) {
+    const isWrong = (lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f);
+    return isWrong ? DECLINED : from + 3;
+  }
+  if ((load<u8>(from, 3) & 0xc0) != 0x80) return DECLINED;
+  const isWrong = (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f);
+  return isWrong ? DECLINED : from + 4;
+}
