@@ -167,13 +167,15 @@ export async function buildServer(
 
   app.decorateRequest('traceparent', null);
   dependencies.requestTracer?.watch(app);
-  // Before anything asks who calls.
-  app.addHook('onRequest', (request, _reply, done) => {
-    const { headers } = request.raw;
-    const forwardedFor = headers['x-forwarded-for'];
-    if (typeof forwardedFor === 'string') headers['x-forwarded-for'] = withoutPorts(forwardedFor);
-    done();
-  });
+  if (dependencies.trustedProxies.length > 0) {
+    // Before anything asks who calls.
+    app.addHook('onRequest', (request, _reply, done) => {
+      const { headers } = request.raw;
+      const forwardedFor = headers['x-forwarded-for'];
+      if (typeof forwardedFor === 'string') headers['x-forwarded-for'] = withoutPorts(forwardedFor);
+      done();
+    });
+  }
   app.addHook('onRequest', boundBodyTime(bodyTimeoutMs, dependencies.newId));
   app.addHook('onRequest', async (request, reply) => {
     void reply.headers(commonHeaders(request.id));
