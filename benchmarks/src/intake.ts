@@ -83,9 +83,9 @@ export async function benchIntake(arguments_: string[]): Promise<Report> {
 
     const autocannon: Partial<Record<Contender, LoadResult>> = {};
     let memoryBytes = 0;
-    const cpu = { ours: 0, redis: 0 };
     const measured = await calmestRounds(rounds, async (round) => {
       const results: Partial<Record<Contender, LoadResult>> = {};
+      const cpu = { ours: 0, redis: 0 };
       for (const contender of CONTENDERS) {
         await redis.flushall();
         const before = [
@@ -103,7 +103,7 @@ export async function benchIntake(arguments_: string[]): Promise<Report> {
         }
         console.log(describe(`wrk ${round}`, contender, result));
       }
-      return results as Record<Contender, LoadResult>;
+      return { ...(results as Record<Contender, LoadResult>), cpu };
     });
     const results = Object.fromEntries(
       CONTENDERS.map((contender) => [contender, measured.map(({ result }) => result[contender])]),
@@ -152,7 +152,10 @@ export async function benchIntake(arguments_: string[]): Promise<Report> {
         shards: SHARD_COUNT,
         body_bytes: bodies[0]?.length,
         ours_resident_mb: Math.round(memoryBytes / 2 ** 20),
-        ours_cpu: cpu,
+        ours_cpu: {
+          ours: median(measured.map(({ result }) => result.cpu.ours)),
+          redis: median(measured.map(({ result }) => result.cpu.redis)),
+        },
         client_cpu: {
           wrk: Object.fromEntries(
             CONTENDERS.map((name) => [

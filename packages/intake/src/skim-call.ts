@@ -7,8 +7,8 @@
  * Before: `exchange.ts`. After: `batcher.ts`.
  */
 import { commitSkimmed, RATE_LIMITED, type AcceptDependencies, type Outcome } from './accept.ts';
-import type { RateStanding } from './rate-limit.ts';
 import type { Call } from './calls.ts';
+import type { RateStanding } from './rate-limit.ts';
 import type { TrackSkimmer } from './track-skimmer.ts';
 
 /** A call whose body is not compressed, or no longer. `exchange.ts` is one: there is nothing else to make for it. */
