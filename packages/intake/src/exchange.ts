@@ -45,8 +45,8 @@ export interface ServerState {
 const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 10 };
 export const BASIC_CHALLENGE = 'Basic realm="sluice"';
 
-/** A body past its limit is read to its end, so that the client hears the answer, but only so far. */
-const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
+/** A refused body is read to its end, so that the client hears the answer, but only so far. */
+export const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** One call on its socket, from its head to its answer. */
 export class Exchange implements SkimCaller {

@@ -15,7 +15,14 @@ import {
 import { portTaken, requireFreePort } from '@sluice/platform/port-taken';
 import { problem } from './answer.ts';
 import { methodOf, routes, STREAM_PATTERN, type Call, type Route } from './calls.ts';
-import { BASIC_CHALLENGE, Exchange, writeHead, type Accept, type ServerState } from './exchange.ts';
+import {
+  BASIC_CHALLENGE,
+  DISCARDED_SIZE_BYTES_MAX,
+  Exchange,
+  writeHead,
+  type Accept,
+  type ServerState,
+} from './exchange.ts';
 import { framingProblem, head, readHeader } from './request-head.ts';
 import type { SkimCall } from './skim-call.ts';
 import { StreamExchange, type StreamOptions } from './stream-exchange.ts';
@@ -162,7 +169,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
   });
   for (const [pattern, methods] of methodsByPattern(options.pages)) {
     app.any(pattern, (res, req) => {
-      refuseWithoutReading(
+      refuse(
         res,
         req,
         '405 Method Not Allowed',
@@ -172,7 +179,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     });
   }
   app.any('/*', (res, req) => {
-    refuseWithoutReading(
+    refuse(
       res,
       req,
       '404 Not Found',
@@ -246,19 +253,32 @@ function readParameters(
   }
 }
 
-/** The body, if any, is not read: the connection ends with the answer. */
-function refuseWithoutReading(
+/**
+ * Answers once the body is at its end: a connection closed while bytes are on their way is reset by
+ * the kernel, and the client never sees the answer. Of a body without end so much is read, no more.
+ */
+function refuse(
   res: HttpResponse,
   req: HttpRequest,
   status: string,
   allow: string | undefined,
   body: string,
 ): void {
-  res.cork(() => {
-    writeHead(res, status, true);
-    if (allow !== undefined) res.writeHeader('Allow', allow);
-    if (req.getMethod() === 'head') endHead(res, Buffer.byteLength(body), true);
-    else res.end(body, true);
+  if (isRefusedForFraming(res, req)) return;
+  const isHead = req.getMethod() === 'head';
+  let sizeBytes = 0;
+  let isOver = false;
+  res.onAborted(() => void (isOver = true));
+  res.onData((chunk, isLast) => {
+    sizeBytes += chunk.byteLength;
+    if (isOver || !(isLast || sizeBytes > DISCARDED_SIZE_BYTES_MAX)) return;
+    isOver = true;
+    res.cork(() => {
+      writeHead(res, status, true);
+      if (allow !== undefined) res.writeHeader('Allow', allow);
+      if (isHead) endHead(res, Buffer.byteLength(body), true);
+      else res.end(body, true);
+    });
   });
 }
 

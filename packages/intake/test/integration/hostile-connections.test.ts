@@ -147,3 +147,36 @@ test('pipelined calls, which uWebSockets.js cannot answer in turn, end the conne
   expect(await raw.answer()).toMatchObject({ status: undefined, isClosed: true });
   await expectUnharmed(intake);
 });
+
+test.each([
+  ['POST /nowhere', 404],
+  ['PATCH /v1/track', 405],
+  ['POST /livez', 405],
+])(
+  '%s is answered %i once the body has come, so that no reset can take the answer',
+  async (line, status) => {
+    const raw = openRaw(intake.port);
+    raw.write(
+      `${line} HTTP/1.1\r\nHost: a\r\nContent-Length: 2000000\r\n\r\n${'x'.repeat(1_000_000)}`,
+    );
+    await expectUnharmed(intake);
+    expect(raw.text()).toBe('');
+    raw.write('x'.repeat(1_000_000));
+    expect((await raw.answer()).status).toBe(status);
+    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
+  },
+);
+
+test('of a body to an unknown path 16 MB are read and no more', async () => {
+  const raw = openRaw(intake.port);
+  raw.write('POST /nowhere HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n');
+  const chunk = `100000\r\n${'x'.repeat(0x10_0000)}\r\n`;
+  await vi.waitFor(
+    () => {
+      raw.write(chunk);
+      expect(raw.socket.closed).toBe(true);
+    },
+    { timeout: 5_000, interval: 5 },
+  );
+  await expectUnharmed(intake);
+});
