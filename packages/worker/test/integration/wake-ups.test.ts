@@ -174,15 +174,18 @@ async function cutInTheMiddle(
     told,
   }: { wakeAll: (group: readonly LaneKey[]) => Promise<unknown>; told: Set<number> },
 ): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtext('bullmq:dedup:webhooks:lane-1-500'))`.execute(
+  const { rows: holders } = await sql<{ pid: number }>`
+    select pg_backend_pid() as pid, pg_advisory_xact_lock(hashtext('bullmq:dedup:webhooks:lane-1-500'))`.execute(
     transaction,
   );
+  const holder = holders[0]?.pid ?? NaN;
   const woken = wakeAll(lanes);
   await vi.waitFor(async () => {
+    // Not by the transaction: all that it sees of other sessions is what was there at its first look.
     const { rows } = await sql`
       select pid from pg_stat_activity
-       where datname = current_database() and pg_blocking_pids(pid) @> array[pg_backend_pid()]`.execute(
-      transaction,
+       where datname = current_database() and pg_blocking_pids(pid) @> array[${holder}::int]`.execute(
+      database,
     );
     expect(rows).toHaveLength(1);
     expect(told.size).toBe(800);
