@@ -12,6 +12,9 @@ import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
  * between, or is about to take, is waited for and is a unique violation then: the caller starts
  * again and finds it. In one order by everybody, so that they wait in line and not in a circle.
  *
+ * `lateral … limit 1` has each id looked up in the index. Of a join Postgres made a hash of the whole table, while it took
+ * that for small: 15.5 µs of its CPU an id instead of 9.5, with 35,000 there.
+ *
  * @param claims - each id once.
  */
 export async function claimEventIds(
@@ -21,16 +24,17 @@ export async function claimEventIds(
   if (claims.length === 0) return [];
   const ordered = claims.toSorted(byKey);
   const { rows } = await sql<EventKey>`${PREPARED}
-    with offered as materialized (
-      select * from unnest(
-        ${integerColumn(ordered, (claim) => claim.environmentId)}::int[],
-        ${textColumn(ordered, (claim) => claim.eventId)}::text[],
-        ${timestampColumn(ordered, (claim) => claim.receivedAtMs)}::timestamptz[],
-        ${bigintColumn(ordered, (claim) => claim.envelopeNumber)}::bigint[],
-        ${textColumn(ordered, (claim) => claim.source)}::text[]
-      ) as o (environment_id, event_id, received_at, envelope_number, source)
+    with offered (environment_id, event_id, received_at, envelope_number, source) as materialized (
+      select
+        unnest(${integerColumn(ordered, (claim) => claim.environmentId)}::int[]),
+        unnest(${textColumn(ordered, (claim) => claim.eventId)}::text[]),
+        unnest(${timestampColumn(ordered, (claim) => claim.receivedAtMs)}::timestamptz[]),
+        unnest(${bigintColumn(ordered, (claim) => claim.envelopeNumber)}::bigint[]),
+        unnest(${textColumn(ordered, (claim) => claim.source)}::text[])
     ), taken as materialized (
-      select environment_id, event_id from offered join event_ids using (environment_id, event_id)
+      select o.environment_id, o.event_id from offered o, lateral (
+        select from event_ids e where e.environment_id = o.environment_id and e.event_id = o.event_id limit 1
+      ) as there
     ), claimed as (
       insert into event_ids (environment_id, event_id, received_at, envelope_number, source)
       select environment_id, event_id, received_at, envelope_number, source from offered
