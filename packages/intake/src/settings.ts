@@ -53,7 +53,7 @@ export const intakeSettings = platformSettings.extend({
     .enum(['us', 'eu'])
     .default('us')
     .describe('what clients that ask for their region hear'),
-  INTAKE_KEYS_REFRESH_MS: integer(10, 60_000, 500).describe(
+  INTAKE_KEYS_REFRESH_MS: integer(10, 60_000, 1_000).describe(
     'how soon a key made or revoked is in force',
   ),
 });
