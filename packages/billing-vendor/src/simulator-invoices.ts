@@ -142,7 +142,8 @@ export function payInvoice(
       isOnSession: options.isOnSession,
     });
   } catch (error) {
-    if (error instanceof VendorRefusal && intent)
+    // Where there is nothing to charge no payment was tried.
+    if (error instanceof VendorRefusal && error.type === 'card_error' && intent)
       state.save('payment_intent', {
         ...intent,
         last_payment_error: { type: error.type, message: error.message, ...error.details },
