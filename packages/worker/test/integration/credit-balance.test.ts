@@ -7,7 +7,7 @@ import { startPurchases, type Purchases } from './purchase-world.ts';
 
 let world: Purchases;
 beforeEach(async () => {
-  world = await startPurchases();
+  world = await startPurchases({ vendorTimeoutMs: 10_000 });
 });
 
 const customerOf = (accountId: number) =>
