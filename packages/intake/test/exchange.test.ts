@@ -2,7 +2,7 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import { routes, type Call } from '../src/calls.ts';
-import { Exchange, type ResponseWriter, type ServerState } from '../src/exchange.ts';
+import { Exchange, type Accept, type ResponseWriter, type ServerState } from '../src/exchange.ts';
 import { head } from '../src/request-head.ts';
 
 const MEBIBYTE = 1_048_576;
@@ -39,11 +39,11 @@ function send(state: ServerState, body: Uint8Array, taken: () => void) {
   head.clear();
   head.contentEncoding = 'gzip';
   state.inFlightCount++;
-  const accept = (_: unknown, answer: (outcome: { outcome: 'accepted' }) => void): void => {
+  const accept: Accept = (_, answer) => {
     taken();
     answer({ outcome: 'accepted' });
   };
-  new Exchange(res, batch, [], state, accept as never, undefined).receive();
+  new Exchange(res, batch, [], state, accept, undefined).receive();
   receive(new Uint8Array(body).buffer, true);
   return told;
 }
