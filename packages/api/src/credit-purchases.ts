@@ -93,11 +93,16 @@ export const paymentShape = z.object({
   amount: moneyShape,
 });
 
-/** Card rail: waits until the workers have made the invoice. @throws RequestRefused 503, 502 */
+/**
+ * Card rail: waits until the workers have made the invoice.
+ *
+ * @returns null where there is nothing to pay with a card: what the customer has in credit with the vendor paid it.
+ * @throws RequestRefused 503, 502
+ */
 export async function waitForPayment(
   deps: BillingDependencies,
   run: Run,
-): Promise<z.infer<typeof paymentShape>> {
+): Promise<z.infer<typeof paymentShape> | null> {
   const state = await waitForRun(
     deps,
     run,
@@ -114,14 +119,31 @@ export async function waitForPayment(
       invoice_id: output.invoiceId,
       amount: output.total,
     };
+  if (output || state?.run.status === 'success') return null;
   throw new RequestRefused(
     state?.run.status === 'failed'
       ? { code: 'vendor_refused', message: 'the payment vendor did not take the purchase' }
       : {
           code: 'unavailable',
-          message: 'the payment vendor has not answered yet; nothing was charged, try again',
+          message:
+            'the payment vendor has not answered yet; no card was charged, and the purchase goes on: try again',
+          meta: { run_id: run.runId },
         },
   );
+}
+
+/** `waitForPayment` for answers that are of no use without a payment. @throws RequestRefused 503, 502, 409 */
+export async function waitForCardPayment(
+  deps: BillingDependencies,
+  run: Run,
+): Promise<z.infer<typeof paymentShape>> {
+  const payment = await waitForPayment(deps, run);
+  if (payment) return payment;
+  throw new RequestRefused({
+    code: 'nothing_to_pay',
+    message: 'what the customer has in credit paid the purchase; the credits are granted',
+    meta: { run_id: run.runId },
+  });
 }
 
 /** A run of the caller's that bought what the route is about; 404 where there is none. */

@@ -16,7 +16,7 @@ import {
   paymentShape,
   priceCreditsOf,
   startCreditPurchase,
-  waitForPayment,
+  waitForCardPayment,
 } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
@@ -111,7 +111,7 @@ function registerCard(
       requireRail(account, 'card');
       const purchase = priceCreditsOf(deps, type, request.body.quantity, 'quantity');
       const run = await startCreditPurchase(request, deps, account, purchase, 'card');
-      const payment = await waitForPayment(deps, run);
+      const payment = await waitForCardPayment(deps, run);
       return reply.send(payment);
     },
   );

@@ -12,7 +12,7 @@ import {
   paymentShape,
   pricePackOf,
   startCreditPurchase,
-  waitForPayment,
+  waitForCardPayment,
 } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
@@ -82,7 +82,7 @@ export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDep
       requireRail(account, 'card');
       const purchase = pricePackOf(deps, account, request.body.pack);
       const run = await startCreditPurchase(request, deps, account, purchase, 'card');
-      const payment = await waitForPayment(deps, run);
+      const payment = await waitForCardPayment(deps, run);
       return reply.send({ ...payment, pack: request.body.pack });
     },
   );

@@ -84,6 +84,11 @@ export const PROBLEMS = {
     meaning:
       'Another purchase of the account is still running; `meta.run_id` names it. Try again when it has ended.',
   },
+  nothing_to_pay: {
+    status: 409,
+    meaning:
+      'The purchase was paid by what the customer has in credit, so there is no payment to confirm; `meta.run_id` names its run. Do not buy again.',
+  },
   checkout_pending: {
     status: 409,
     meaning:
