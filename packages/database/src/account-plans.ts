@@ -38,20 +38,29 @@ export async function findBillingAccount(
   return rows[0];
 }
 
-/** Puts the account on a plan that it has paid for. @returns the one that it was on. */
+/**
+ * Puts the account on a plan that it has bought. A closed account stays closed.
+ *
+ * @param standing - of the subscription that it has for it; undefined leaves what the account has.
+ * @returns the plan that it was on.
+ */
 export async function updateAccountPlan(
   transaction: Transaction<Tables>,
   accountId: number,
   plan: Pick<Plan, 'id' | 'name' | 'tier'>,
+  standing: AccountStanding | undefined,
   nowMs: number,
 ): Promise<string | undefined> {
+  const { accountStatus = null, planStatus = null } = standing ?? {};
   const { rows } = await sql<{ planId: string }>`
     with before as (
       select account_id, plan_id from accounts where account_id = ${accountId} for update
     )
     update accounts a
        set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
-           plan_status = 'active', status = case when status = 'closed' then status else 'active' end,
+           plan_status = coalesce(${planStatus}, plan_status),
+           status = case when status = 'closed' then status
+                         else coalesce(${accountStatus}, status) end,
            trial_ends_at = null, updated_at = ${new Date(nowMs)}
       from before
      where a.account_id = before.account_id
@@ -159,6 +168,7 @@ export async function endEssentialsTrial(
     return 'not-allowed';
   if (account.tier === 'builder') return 'unchanged';
   if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
-  await updateAccountPlan(transaction, accountId, builder, nowMs);
+  const standing = { accountStatus: 'active', planStatus: 'active' };
+  await updateAccountPlan(transaction, accountId, builder, standing, nowMs);
   return 'downgraded';
 }

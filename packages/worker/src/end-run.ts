@@ -9,6 +9,7 @@ import { declineMessage, FAILURE_MESSAGES } from '@sluice/domain/decline-message
 import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
 import type { StepName } from '@sluice/domain/run-workflow';
+import { standingOf } from '@sluice/domain/subscription-status';
 import type { Transaction } from 'kysely';
 import { checkoutOf, type StepOutput } from './run-step.ts';
 import { AMOUNT_CHANGED } from './subscription-steps.ts';
@@ -90,8 +91,10 @@ export async function endRunByStep(
   }
   if (step === 'subscribe' && known.subscription) {
     const { plan } = checkoutOf(run.content);
-    const before = await updateAccountPlan(transaction, run.accountId, plan, nowMs);
     const { subscription } = known;
+    // One that is looked up later may be unpaid by then, or have ended.
+    const standing = standingOf(subscription.status);
+    const before = await updateAccountPlan(transaction, run.accountId, plan, standing, nowMs);
     const result = {
       charged: known.charged ?? null,
       invoiceId: subscription.latestInvoiceId,
