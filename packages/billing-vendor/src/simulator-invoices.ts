@@ -1,7 +1,8 @@
 /**
  * Invoices of the simulated vendor: draft → open → paid or void. A draft may be deleted; nothing
  * leaves `paid` or `void`. An open invoice has a payment intent that its customer may confirm; while a
- * bank's payment is `processing` it stays open, and can neither be paid again nor be void.
+ * bank's payment is `processing` it stays open, and can neither be paid again nor be void. What its customer
+ * has in credit pays for it as it is finalized, wholly or in part.
  */
 import { emit } from './simulator-events.ts';
 import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator-payments.ts';
@@ -92,22 +93,49 @@ const linesOf = (invoice: VendorObject): InvoiceLine[] =>
 export function finalizeInvoice(state: SimulatorState, invoice: VendorObject): VendorObject {
   if (invoice['status'] !== 'draft')
     throw invalid('This invoice is already finalized.', { code: 'invoice_no_longer_draft' });
-  const intent = createPaymentIntent(
-    state,
-    { id: invoice.id, customer: String(invoice['customer']), amount: Number(invoice['total']) },
-    String(invoice['currency']),
-  );
+  const total = Number(invoice['total']);
+  const applied = applyBalance(state, String(invoice['customer']), total);
+  const due = total - applied;
+  // Nothing to pay, no payment: then there is no client secret either.
+  const intent =
+    due === 0
+      ? undefined
+      : createPaymentIntent(
+          state,
+          { id: invoice.id, customer: String(invoice['customer']), amount: due },
+          String(invoice['currency']),
+        );
   const open = state.save('invoice', {
     ...invoice,
     status: 'open',
-    simulated_payment_intent: intent.id,
+    amount_due: due,
+    amount_remaining: due,
+    simulated_applied: applied,
+    simulated_payment_intent: intent?.id ?? null,
     status_transitions: {
       ...(invoice['status_transitions'] as object),
       finalized_at: state.nowSeconds(),
     },
   });
   emit(state, 'invoice.finalized', open);
-  return Number(invoice['total']) === 0 ? markPaid(state, open, 0) : open;
+  return due === 0 ? markPaid(state, open, 0) : open;
+}
+
+/** What the customer has in credit, which is a balance below nothing, goes first. @returns how much of it. */
+function applyBalance(state: SimulatorState, customerId: string, total: number): number {
+  const customer = state.get('customer', customerId);
+  const balance = Number(customer?.['balance'] ?? 0);
+  const applied = Math.min(Math.max(0, -balance), total);
+  if (customer && applied > 0) state.save('customer', { ...customer, balance: balance + applied });
+  return applied;
+}
+
+/** Of an invoice that is not paid after all. */
+export function returnBalance(state: SimulatorState, invoice: VendorObject): void {
+  const customer = state.get('customer', invoice['customer']);
+  const applied = Number(invoice['simulated_applied'] ?? 0);
+  if (customer && applied > 0)
+    state.save('customer', { ...customer, balance: Number(customer['balance']) - applied });
 }
 
 /**
@@ -134,7 +162,7 @@ export function payInvoice(
     made = charge(state, {
       customerId,
       paymentMethodId: options.paymentMethodId ?? defaultPaymentMethodOf(state, customerId),
-      amount: Number(invoice['total']),
+      amount: Number(invoice['amount_due']),
       currency: String(invoice['currency']),
       invoiceId: invoice.id,
       paymentIntentId: intent?.id ?? null,
@@ -160,7 +188,7 @@ export function payInvoice(
     const paid = state.save('payment_intent', { ...intent, status: 'succeeded' });
     emit(state, 'payment_intent.succeeded', paid);
   }
-  return markPaid(state, invoice, Number(invoice['total']));
+  return markPaid(state, invoice, Number(invoice['amount_due']));
 }
 
 /** @throws VendorRefusal 400 */
@@ -202,6 +230,7 @@ export function voidInvoice(state: SimulatorState, invoice: VendorObject): Vendo
   const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
   refuseWhileProcessing(intent);
   if (intent) state.save('payment_intent', { ...intent, status: 'canceled' });
+  returnBalance(state, invoice);
   const voided = state.save('invoice', {
     ...invoice,
     status: 'void',

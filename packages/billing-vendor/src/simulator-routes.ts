@@ -94,6 +94,7 @@ function saveCustomer(call: VendorCall, existing: VendorObject | undefined): Ven
     invoice_settings: { default_payment_method: null },
     tax_exempt: 'none',
     ...existing,
+    ...(body['balance'] !== undefined && { balance: integerOf(body['balance'], 'balance') }),
     id: existing?.id ?? state.newId('cus'),
     email: textOf(body['email']) ?? existing?.['email'] ?? null,
     name: textOf(body['name']) ?? existing?.['name'] ?? null,

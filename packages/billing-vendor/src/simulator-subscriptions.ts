@@ -9,6 +9,7 @@ import {
   createInvoice,
   finalizeInvoice,
   payInvoice,
+  returnBalance,
   type NewInvoice,
 } from './simulator-invoices.ts';
 import { periodEnd } from './simulator-periods.ts';
@@ -299,7 +300,10 @@ function payAtOnce(state: SimulatorState, payment: ImmediatePayment): VendorObje
       isOnSession: false,
     });
   } catch (error) {
-    if (error instanceof VendorRefusal) state.delete('invoice', draft.id);
+    if (error instanceof VendorRefusal) {
+      returnBalance(state, open);
+      state.delete('invoice', draft.id);
+    }
     throw error;
   }
 }

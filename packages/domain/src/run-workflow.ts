@@ -9,6 +9,8 @@
  *     add-ons               customer → inspect → apply ──▶ success, refused, declined
  *     checkout              customer → subscribe ──▶ success, failed
  *
+ * An invoice that the customer's credit pays ends the run at `finalize`.
+ *
  * A run that does not succeed leaves nothing that can be collected later: where there is an invoice it
  * is voided before the ending is told. Where it turns out to be paid, the run has succeeded.
  *

@@ -207,7 +207,9 @@ async function recordStep(
       await insertVendorCustomer(transaction, run.accountId, output.customerId, nowMs);
     if (step.step === 'invoice' && output.invoiceId !== undefined)
       await updateRunInvoice(transaction, run, output.invoiceId);
-    if (step.step === 'pay' || step.step === 'void') {
+    // What the vendor owes the customer may pay the invoice as it is finalized.
+    const isPaidAtOnce = step.step === 'finalize' && output.invoiceStatus === 'paid';
+    if (step.step === 'pay' || step.step === 'void' || isPaidAtOnce) {
       const {
         invoiceId = '',
         invoiceStatus = 'open',

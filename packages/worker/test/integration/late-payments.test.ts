@@ -15,7 +15,7 @@ const BAD = 'pm_usBankAccount_insufficientFunds';
 
 let world: Purchases;
 beforeEach(async () => {
-  world = await startPurchases();
+  world = await startPurchases({ vendorTimeoutMs: 10_000 });
 });
 
 /** The bank has decided, at the vendor; our clock has moved as far. */

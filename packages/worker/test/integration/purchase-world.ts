@@ -25,7 +25,13 @@ const DEADLINE_MS = 15_000;
 /** What a worker that was killed leaves: nothing more. */
 class Killed extends Error {}
 
-export async function startPurchases(options: { readonly random?: () => number } = {}) {
+export async function startPurchases(
+  options: {
+    readonly random?: () => number;
+    /** As short as a fault shall take; long where no answer may be missed on a busy machine. */
+    readonly vendorTimeoutMs?: number;
+  } = {},
+) {
   const { database, url } = await createTestDatabase();
   const simulator = await startSimulator({
     host: '127.0.0.1',
@@ -44,7 +50,7 @@ export async function startPurchases(options: { readonly random?: () => number }
         timeoutMs,
       }),
     );
-  const vendor = openVendor(150);
+  const vendor = openVendor(options.vendorTimeoutMs ?? 150);
   // What comes before a purchase is no part of the test.
   const patientVendor = openVendor(10_000);
   const clock = { aheadMs: 0 };
