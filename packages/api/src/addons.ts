@@ -13,6 +13,7 @@ import {
   chargedOf,
   moneyShape,
   purchaseStarted,
+  receiptId,
   runIdInPath,
 } from './billing-shapes.ts';
 import { findPurchase } from './credit-purchases.ts';
@@ -56,6 +57,7 @@ const addonsStatus = z.object({
   ),
   charged: moneyShape.nullable(),
   invoice_id: z.string().nullable(),
+  receipt_id: receiptId,
   created_at: z.string(),
   completed_at: z.string().nullable(),
 });
@@ -121,6 +123,7 @@ export function registerAddons(scope: ApiServer, deps: BillingDependencies): voi
         items: [...(run.result?.items ?? [])],
         charged: chargedOf(run.result),
         invoice_id: run.result?.invoiceId ?? null,
+        receipt_id: run.result?.receiptId ?? null,
         created_at: run.createdAt.toISOString(),
         completed_at: run.finishedAt?.toISOString() ?? null,
       });

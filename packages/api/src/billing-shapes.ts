@@ -18,6 +18,11 @@ export const expectedMoney = z.strictObject({
   currency: z.string().regex(/^[a-z]{3}$/, 'must be three lower-case letters'),
 });
 
+/** Additional to the shapes of the conventions, which may grow (`account-conventions.md` §3.3). */
+export const receiptId = z.string().nullable().meta({
+  description: 'Read it at `/settings/receipts/{id}`; null where nothing was charged.',
+});
+
 const runStatus = z.enum(['pending', 'success', 'declined', 'refused', 'failed']);
 
 /** What starting a purchase answers. */
@@ -88,6 +93,7 @@ export const runShape = z
     message: z.string().nullable(),
     invoice_id: z.string().nullable(),
     charged: moneyShape.nullable(),
+    receipt_id: receiptId,
     created_at: z.string(),
     completed_at: z.string().nullable(),
   })
@@ -101,6 +107,7 @@ export const runToWire = (run: Run): z.infer<typeof runShape> => ({
   message: run.message,
   invoice_id: run.invoiceId ?? run.result?.invoiceId ?? null,
   charged: chargedOf(run.result),
+  receipt_id: run.result?.receiptId ?? null,
   created_at: run.createdAt.toISOString(),
   completed_at: run.finishedAt?.toISOString() ?? null,
 });

@@ -13,6 +13,7 @@ import {
   balanceToWire,
   creditBalanceShape,
   pollAfterSeconds,
+  receiptId,
 } from './billing-shapes.ts';
 import {
   balanceOf,
@@ -71,6 +72,7 @@ const purchaseStatus = z.object({
   state: z.enum(['pending', 'succeeded', 'declined', 'failed']),
   message: z.string().nullable(),
   granted_at: z.string().nullable(),
+  receipt_id: receiptId,
   balance: creditBalanceShape.nullable(),
 });
 
@@ -264,6 +266,7 @@ export function registerCredits(scope: ApiServer, deps: BillingDependencies): vo
         state: states[run.status],
         message: run.message,
         granted_at: run.status === 'success' ? (run.finishedAt?.toISOString() ?? null) : null,
+        receipt_id: run.result?.receiptId ?? null,
         balance: run.status === 'success' ? await balanceOf(request, deps, type) : null,
       });
     },

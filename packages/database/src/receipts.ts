@@ -1,25 +1,7 @@
 /** Receipts of what an account has paid. Found by the primary key (account_id, receipt_id). */
+import type { Receipt } from '@sluice/domain/purchase-receipt';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
-
-export interface Receipt {
-  readonly receiptId: string;
-  readonly number: string;
-  readonly issuedAt: Date;
-  /** Lines of a name and an address. */
-  readonly billedTo: string;
-  /** Amounts in minor units. */
-  readonly lines: readonly {
-    readonly description: string;
-    readonly quantity: number;
-    readonly amount: number;
-  }[];
-  readonly total: number;
-  /** ISO 4217 in lower case. */
-  readonly currency: string;
-  /** As people name it: `Visa ending in 4242`. */
-  readonly paymentMethod: string | null;
-}
 
 export async function findReceipt(
   database: DatabaseOrTransaction,

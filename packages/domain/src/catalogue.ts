@@ -124,6 +124,10 @@ export function pricePack(catalogue: Catalogue, packId: string): CreditPurchase 
   };
 }
 
+/** As it stands on invoices and receipts. */
+export const describeCredits = ({ kind, quantity }: CreditPurchase): string =>
+  `${quantity} ${kind === 'inbox_previews' ? 'inbox previews' : `${kind} credits`}`;
+
 /** The coupon in force under that code. Codes are compared as they are. */
 export function findCoupon(catalogue: Catalogue, code: string, nowMs: number): Coupon | undefined {
   return catalogue.coupons.find(

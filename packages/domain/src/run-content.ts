@@ -44,6 +44,8 @@ export interface RunResult {
   readonly items?: readonly AddonItem[];
   /** Checkout. */
   readonly subscription?: BoughtSubscription;
+  /** Where money was taken; absent of purchases from before there were receipts. */
+  readonly receiptId?: string;
   /** Why nothing was bought, where no card was declined: the vendor's code, or ours. */
   readonly refusal?: string;
 }

@@ -10,6 +10,7 @@
  * `settle-invoice.ts`, `billing-vendor/src/vendor.ts`.
  */
 import type { Vendor, VendorInvoice, VendorResult } from '@sluice/billing-vendor/vendor';
+import { recordChange } from '@sluice/database/audit-logs';
 import type { Database } from '@sluice/database/connection';
 import {
   claimRun,
@@ -28,6 +29,7 @@ import {
   updateStep,
   type RunStep,
 } from '@sluice/database/run-steps';
+import type { Tables } from '@sluice/database/tables';
 import type { Catalogue } from '@sluice/domain/catalogue';
 import {
   idempotencyKey,
@@ -37,9 +39,10 @@ import {
 } from '@sluice/domain/run-workflow';
 import type { StepName } from '@sluice/domain/run-workflow';
 import type { Logger } from '@sluice/platform/logger';
+import type { Transaction } from 'kysely';
 import { endRun, endRunByStep } from './end-run.ts';
 import { STEPS } from './purchase-steps.ts';
-import type { Step, StepContext, StepInput, StepOutput } from './run-step.ts';
+import type { Step, StepContext, StepInput, StepOutput, StepResult } from './run-step.ts';
 import { settleInvoice } from './settle-invoice.ts';
 
 export interface AdvanceRunDeps {
@@ -151,7 +154,7 @@ async function doStep(
   const context: StepContext = { ...base, input: intent.input as StepInput };
 
   const isOld = nowMs - intent.startedAt.getTime() > INTENT_REPLAY_MS_MAX;
-  let result: VendorResult<StepOutput | null>;
+  let result: StepResult<StepOutput | null>;
   if (context.input.refusal !== undefined)
     result = { outcome: 'refused', code: context.input.refusal };
   else if (isOld)
@@ -179,7 +182,7 @@ async function recordStep(
   deps: AdvanceRunDeps,
   run: Run,
   step: { readonly step: StepName; readonly attempt: number },
-  result: Exclude<VendorResult<StepOutput | null>, { outcome: 'unknown' }>,
+  result: Exclude<StepResult<StepOutput | null>, { outcome: 'unknown' }>,
   known: StepOutput,
 ): Promise<AdvanceOutcome | 'advanced'> {
   const nowMs = deps.now();
@@ -195,6 +198,7 @@ async function recordStep(
             ? { code: result.code }
             : {};
       await updateStep(transaction, run, step, { state, output }, nowMs);
+      await recordCard(transaction, run, result.cardOnFile, nowMs);
       return 'advanced';
     }
     const output = result.value;
@@ -216,8 +220,33 @@ async function recordStep(
       if (settlement === 'parked') return 'parked';
       return settlement === 'unchanged' ? 'advanced' : 'ended';
     }
-    return endRunByStep(transaction, locked, step.step, { ...known, ...output }, nowMs);
+    const all = { ...known, ...output };
+    const ended = await endRunByStep(transaction, locked, step.step, all, nowMs);
+    await recordCard(transaction, run, result.cardOnFile, nowMs);
+    return ended;
   });
+}
+
+/** As `api/src/payment-methods.ts` does where the card is changed by itself. Call it last: the audit log is locked. */
+async function recordCard(
+  transaction: Transaction<Tables>,
+  { accountId, runId }: RunKey,
+  paymentMethodId: string | undefined,
+  nowMs: number,
+): Promise<void> {
+  if (paymentMethodId === undefined) return;
+  await recordChange(
+    transaction,
+    accountId,
+    { actor: { type: 'system' }, runId },
+    {
+      objectType: 'payment_method',
+      objectId: accountId,
+      before: {},
+      after: { default: paymentMethodId },
+    },
+    nowMs,
+  );
 }
 
 /** By a person on the card rail, by a bank on the invoiced one. @returns `advanced` where it has failed. */

@@ -1,5 +1,6 @@
 /** The steps of a purchase that is one invoice: made, priced, finalized, paid or void. */
 import { STILL_PROCESSING, type VendorInvoice } from '@sluice/billing-vendor/vendor';
+import { describeCredits } from '@sluice/domain/catalogue';
 import {
   customerOf,
   invoiceOf,
@@ -32,14 +33,12 @@ export const INVOICE_STEPS = {
   line: {
     async perform({ vendor, run, known, key }) {
       const purchase = purchaseOf(run);
-      const what =
-        purchase.kind === 'inbox_previews' ? 'inbox previews' : `${purchase.kind} credits`;
       const added = await vendor.addLine(
         {
           customerId: customerOf(known),
           invoiceId: invoiceOf(known),
           price: purchase.price,
-          description: `${purchase.quantity} ${what}`,
+          description: describeCredits(purchase),
           runId: run.runId,
         },
         key,

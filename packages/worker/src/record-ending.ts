@@ -1,13 +1,17 @@
 /**
- * Ends a run, in one transaction with everything that says so: the run itself, the event for the
- * account's webhooks (`domain/src/purchase-event.ts`) and the entry in its audit log.
+ * Ends a run, in one transaction with everything that says so: the run itself, the receipt of what it
+ * took (`domain/src/purchase-receipt.ts`), the event for the account's webhooks
+ * (`domain/src/purchase-event.ts`) and the entry in its audit log.
  */
+import { findBillingAccount } from '@sluice/database/account-plans';
 import { recordChange } from '@sluice/database/audit-logs';
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { listEnvironmentIds } from '@sluice/database/environments';
+import { insertReceipt } from '@sluice/database/receipts';
 import { finishRun, type Run } from '@sluice/database/runs';
 import type { Tables } from '@sluice/database/tables';
 import { purchaseEndedEvent } from '@sluice/domain/purchase-event';
+import { purchaseReceipt, type Receipt } from '@sluice/domain/purchase-receipt';
 import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
 import type { Transaction } from 'kysely';
@@ -33,7 +37,10 @@ export async function recordEnding(
   ending: Ending,
   nowMs: number,
 ): Promise<void> {
-  if (!(await finishRun(transaction, run, ending, nowMs))) return;
+  const receipt = await receiptOf(transaction, run, ending, nowMs);
+  const result = receipt ? { ...ending.result, receiptId: receipt.receiptId } : ending.result;
+  if (!(await finishRun(transaction, run, { ...ending, result }, nowMs))) return;
+  if (receipt) await insertReceipt(transaction, run.accountId, receipt);
   const environmentIds = await listEnvironmentIds(transaction, run.accountId);
   await appendDeliveries(
     transaction,
@@ -68,4 +75,17 @@ export async function recordEnding(
     },
     nowMs,
   );
+}
+
+/** Of what took money only. */
+async function receiptOf(
+  transaction: Transaction<Tables>,
+  run: Run,
+  { status, result }: Ending,
+  nowMs: number,
+): Promise<Receipt | undefined> {
+  const { charged } = result;
+  if (status !== 'success' || charged === null || charged.amount <= 0) return undefined;
+  const account = await findBillingAccount(transaction, run.accountId);
+  return account && purchaseReceipt(run, result, charged, account, nowMs);
 }

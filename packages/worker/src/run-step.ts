@@ -51,10 +51,13 @@ export interface StepContext {
   readonly nowMs: number;
 }
 
+/** What came of asking; `cardOnFile` where the asking has changed that card, however else it went. */
+export type StepResult<Value> = VendorResult<Value> & { readonly cardOnFile?: string };
+
 export interface Step {
   readonly prepare?: (context: Omit<StepContext, 'input'>) => Promise<VendorResult<StepInput>>;
-  readonly perform: (context: StepContext) => Promise<VendorResult<StepOutput>>;
-  readonly lookUp: (context: StepContext) => Promise<VendorResult<StepOutput | null>>;
+  readonly perform: (context: StepContext) => Promise<StepResult<StepOutput>>;
+  readonly lookUp: (context: StepContext) => Promise<StepResult<StepOutput | null>>;
 }
 
 export const ok = <Value>(value: Value): VendorResult<Value> => ({ outcome: 'ok', value });

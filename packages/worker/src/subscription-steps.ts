@@ -19,6 +19,7 @@ import {
   type StepContext,
   type StepInput,
   type StepOutput,
+  type StepResult,
 } from './run-step.ts';
 
 /** Why a checkout is refused: our word beside the vendor's codes. */
@@ -104,18 +105,29 @@ export const SUBSCRIPTION_STEPS = {
         // Otherwise the next renewal would charge the card that has just been refused.
         const put = await vendor.setDefaultCard(customerId, earlierPaymentMethodId);
         if (put.outcome === 'unknown') return put;
+        if (put.outcome === 'ok') return subscribed;
       }
-      return mapResult(subscribed, (subscription) => describeCheckout(run.content, subscription));
+      const result = mapResult(subscribed, (each) => describeCheckout(run.content, each));
+      return withCard(result, paymentMethodId);
     },
     async lookUp({ vendor, run, known }) {
       const found = await vendor.findSubscriptionOfRun(customerOf(known), run.runId);
-      return mapResult(
+      const result = mapResult(
         found,
         (subscription) => subscription && describeCheckout(run.content, subscription),
       );
+      // It is subscribed to after its card was set, never before.
+      const { paymentMethodId } = checkoutOf(run.content);
+      return result.outcome === 'ok' && result.value ? withCard(result, paymentMethodId) : result;
     },
   },
 } satisfies Record<string, Step>;
+
+const withCard = <Value>(
+  result: VendorResult<Value>,
+  paymentMethodId: string | null,
+): StepResult<Value> =>
+  paymentMethodId === null ? result : { ...result, cardOnFile: paymentMethodId };
 
 function addonChange(runId: string, known: StepOutput, input: StepInput): SubscriptionChange {
   const skus = known.decision?.outcome === 'add' ? known.decision.skus : [];

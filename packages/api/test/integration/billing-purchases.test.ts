@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
+import { insertTestReceipt } from './api-under-test.ts';
 import { startBilling, type Billing } from './billing-world.ts';
 
 let billing: Billing;
@@ -87,6 +88,25 @@ describe('one purchase in flight', () => {
 });
 
 describe('the state of a purchase', () => {
+  test('names its receipt, which is there for this account alone', async () => {
+    const { api } = billing;
+    const bought = (await billing.buyCredits({ llm: { quantity: 1_000 } })).json();
+    const paths = [
+      `/credits/purchase_status?purchase_id=${bought.purchase_id}`,
+      `/runs/${bought.run_id}`,
+    ];
+    for (const path of paths)
+      expect((await billing.call('GET', path)).json()).toMatchObject({ receipt_id: null });
+    await insertTestReceipt(api.database, api.a.accountId, bought.run_id);
+    await billing.endRun(bought.run_id, 'success', bought.run_id);
+    for (const path of paths) {
+      const { receipt_id: id } = (await billing.call('GET', path)).json();
+      const read = (key: string) => api.call('GET', `/settings/receipts/${id}`, { key });
+      expect((await read(api.a.token)).statusCode).toBe(200);
+      expectProblem(await read(api.b.token), 404, 'not_found');
+    }
+  });
+
   test('I14: is told by every handle of it until it ends, and then for ever', async () => {
     const bought = (await billing.buyCredits({ llm: { quantity: 1_000 } })).json();
     const status = () =>

@@ -28,11 +28,11 @@ export async function startBilling(changes: Parameters<typeof startApi>[1] = {})
       );
       return rows[0]!.count;
     },
-    endRun: (runId: string, status: 'success' | 'declined') =>
+    endRun: (runId: string, status: 'success' | 'declined', receiptId?: string) =>
       api.database.transaction().execute(async (transaction) => {
         const key = { accountId: api.a.accountId, runId };
         await lockRun(transaction, key);
-        const result = { charged: null, invoiceId: null };
+        const result = { charged: null, invoiceId: null, ...(receiptId && { receiptId }) };
         await finishRun(transaction, key, { status, message: 'ended', result }, api.clock.nowMs);
       }),
   };
