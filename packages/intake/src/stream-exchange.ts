@@ -188,7 +188,12 @@ export class StreamExchange {
   }
 
   async #run(request: StreamRequest, bytes: AsyncIterable<Uint8Array>): Promise<void> {
-    const handle = { stop: () => this.#bytes.finish('stopping') };
+    const handle = {
+      stop: () => {
+        this.#bytes.finish('stopping');
+        this.#wakeWriter?.();
+      },
+    };
     this.#state.streams.add(handle);
     this.#state.inFlightCount++;
     try {
@@ -213,8 +218,11 @@ export class StreamExchange {
     this.#write(`${JSON.stringify(text)}\n`);
   }
 
+  /** A stop does not wait for a sender to read: nothing more is taken from it, so little more is written. */
   #writable(): Promise<void> {
-    if (this.#isWritable || this.#isAborted) return Promise.resolve();
+    if (this.#isWritable || this.#isAborted || this.#bytes.end === 'stopping') {
+      return Promise.resolve();
+    }
     return new Promise((resolve) => {
       this.#wakeWriter = () => {
         this.#wakeWriter = undefined;

@@ -136,6 +136,8 @@ class StreamTaker {
         }
         if (this.#ending) break;
         this.#startCommit();
+        // Not only where a group is full: small pieces of bad lines have much larger answers.
+        await this.#port.writable();
       }
       const last = splitter.last();
       if (last && !this.#ending && this.#port.isComplete()) this.#take(last);
