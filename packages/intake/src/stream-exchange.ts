@@ -268,6 +268,7 @@ export class StreamExchange {
   async #linger(): Promise<void> {
     if (this.#isAborted || this.#isReceived) return;
     const received = new Promise<void>((resolve) => (this.#wakeLinger = resolve));
+    this.#bytes.discard();
     this.#res.resume();
     await Promise.race([received, this.#options.pause(LINGER_MS)]);
   }

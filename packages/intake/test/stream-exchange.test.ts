@@ -151,3 +151,20 @@ test('a stop ends a stream whose sender reads no answers', async () => {
   await vi.waitFor(() => expect(stream.answers().at(-1)?.end).toBe('stopping'), 5_000);
   expect(stream.answers().at(-1)?.line).toBe(sentCount * 99);
 });
+
+test('what comes after the last answer is dropped as it comes, not kept', async () => {
+  const stream = openStream({ strictMode: '1' });
+  stream.push(BAD_LINES);
+  await vi.waitFor(() => expect(stream.answers().at(-1)?.end).toBe('rejected'), 5_000);
+  await vi.waitFor(() => expect(stream.isPaused()).toBe(false), 5_000);
+  const before = process.memoryUsage().arrayBuffers;
+  const piece = new Uint8Array(64 * 1024);
+  for (let sent = 0; sent < 64 * MEBIBYTE; sent += piece.length) {
+    stream.push(piece);
+    expect(stream.isPaused()).toBe(false);
+  }
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(16 * MEBIBYTE);
+  expect(stream.isEnded()).toBe(false);
+  stream.push(piece, true);
+  await vi.waitFor(() => expect(stream.isEnded()).toBe(true), 5_000);
+});
