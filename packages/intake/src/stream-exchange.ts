@@ -187,6 +187,21 @@ export class StreamExchange {
     };
   }
 
+  /** One look into memory: the ring remembers the headers of those that it knows. */
+  #isAuthorized({ call, workspace }: StreamRequest): boolean {
+    const { keys, recordUnauthorized } = this.#options;
+    const found =
+      call.api === 'pipelines'
+        ? keys.authenticatePipelines(this.#authorization)
+        : keys.authenticateTrack(this.#authorization);
+    const isKnown =
+      found.outcome === 'known' &&
+      found.workspace.environmentId === workspace.environmentId &&
+      found.workspace.testKey === undefined;
+    if (!isKnown) recordUnauthorized(call.name, workspace.environmentId);
+    return isKnown;
+  }
+
   async #run(request: StreamRequest, bytes: AsyncIterable<Uint8Array>): Promise<void> {
     const handle = {
       stop: () => {
@@ -202,6 +217,8 @@ export class StreamExchange {
         writable: () => this.#writable(),
         isComplete: () => this.#bytes.end === 'complete',
         isCut: () => this.#bytes.end === 'cut',
+        isAuthorized: () => this.#isAuthorized(request),
+        stopReading: () => this.#bytes.finish('stopping'),
       });
       const { end } = await this.#end(outcome);
       this.#endTrace(request.call.name, this.#bytes.end === 'cut' ? 'cut' : end);
