@@ -32,6 +32,7 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
   #pieces: Uint8Array[] = [];
   #end: BytesEnd | undefined;
   #isPaused = false;
+  #isDiscarding = false;
   #wake: (() => void) | undefined;
 
   constructor(throttle: Throttle, idleTimeoutMs: number) {
@@ -46,7 +47,7 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
 
   /** A piece of the body; `bytes` are copied. */
   push(bytes: Uint8Array, isLast: boolean): void {
-    if (this.#end !== undefined) return;
+    if (this.#end !== undefined || this.#isDiscarding) return;
     if (bytes.length > 0) this.#pieces.push(new Uint8Array(bytes));
     if (isLast) this.#end = 'complete';
     else if (!this.#isPaused) {
@@ -61,6 +62,12 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
     if (this.#end === undefined || end === 'cut') this.#end = end;
     if (end === 'cut') this.#pieces = [];
     this.#wake?.();
+  }
+
+  /** Drops what is here and what still comes, which is not held back any more. */
+  discard(): void {
+    this.#isDiscarding = true;
+    this.#pieces = [];
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void, undefined> {

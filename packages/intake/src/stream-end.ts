@@ -4,7 +4,14 @@ import type { BytesEnd } from './stream-bytes.ts';
 import type { LineIssue, StreamOutcome } from './take-stream.ts';
 
 export interface StreamEnd {
-  readonly end: 'complete' | 'rejected' | 'invalid_encoding' | 'overloaded' | 'stopping' | 'idle';
+  readonly end:
+    | 'complete'
+    | 'rejected'
+    | 'invalid_encoding'
+    | 'unauthorized'
+    | 'overloaded'
+    | 'stopping'
+    | 'idle';
   readonly message?: string;
   readonly issues?: readonly object[];
   readonly retry_after_seconds?: number;
@@ -17,6 +24,11 @@ export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefin
         end: 'rejected',
         message: 'strict mode: the stream ends at the first line that is refused',
         issues: outcome.issues.map(toWire),
+      };
+    case 'unauthorized':
+      return {
+        end: 'unauthorized',
+        message: 'the key is no longer in force; go on after this line with another',
       };
     case 'overloaded':
       return {

@@ -187,8 +187,28 @@ export class StreamExchange {
     };
   }
 
+  /** One look into memory: the ring remembers the headers of those that it knows. */
+  #isAuthorized({ call, workspace }: StreamRequest): boolean {
+    const { keys, recordUnauthorized } = this.#options;
+    const found =
+      call.api === 'pipelines'
+        ? keys.authenticatePipelines(this.#authorization)
+        : keys.authenticateTrack(this.#authorization);
+    const isKnown =
+      found.outcome === 'known' &&
+      found.workspace.environmentId === workspace.environmentId &&
+      found.workspace.testKey === undefined;
+    if (!isKnown) recordUnauthorized(call.name, workspace.environmentId);
+    return isKnown;
+  }
+
   async #run(request: StreamRequest, bytes: AsyncIterable<Uint8Array>): Promise<void> {
-    const handle = { stop: () => this.#bytes.finish('stopping') };
+    const handle = {
+      stop: () => {
+        this.#bytes.finish('stopping');
+        this.#wakeWriter?.();
+      },
+    };
     this.#state.streams.add(handle);
     this.#state.inFlightCount++;
     try {
@@ -197,6 +217,8 @@ export class StreamExchange {
         writable: () => this.#writable(),
         isComplete: () => this.#bytes.end === 'complete',
         isCut: () => this.#bytes.end === 'cut',
+        isAuthorized: () => this.#isAuthorized(request),
+        stopReading: () => this.#bytes.finish('stopping'),
       });
       const { end } = await this.#end(outcome);
       this.#endTrace(request.call.name, this.#bytes.end === 'cut' ? 'cut' : end);
@@ -213,8 +235,11 @@ export class StreamExchange {
     this.#write(`${JSON.stringify(text)}\n`);
   }
 
+  /** A stop does not wait for a sender to read: nothing more is taken from it, so little more is written. */
   #writable(): Promise<void> {
-    if (this.#isWritable || this.#isAborted) return Promise.resolve();
+    if (this.#isWritable || this.#isAborted || this.#bytes.end === 'stopping') {
+      return Promise.resolve();
+    }
     return new Promise((resolve) => {
       this.#wakeWriter = () => {
         this.#wakeWriter = undefined;
@@ -260,6 +285,7 @@ export class StreamExchange {
   async #linger(): Promise<void> {
     if (this.#isAborted || this.#isReceived) return;
     const received = new Promise<void>((resolve) => (this.#wakeLinger = resolve));
+    this.#bytes.discard();
     this.#res.resume();
     await Promise.race([received, this.#options.pause(LINGER_MS)]);
   }

@@ -58,6 +58,8 @@ export type StreamOutcome =
   /** Strict mode: a line was refused. It and what came after it are not taken. */
   | { readonly outcome: 'rejected'; readonly issues: readonly LineIssue[] }
   | { readonly outcome: 'invalid-encoding'; readonly message: string }
+  /** The key is no longer in force. What came after the last acknowledged line is not taken. */
+  | { readonly outcome: 'unauthorized' }
   /** What came after the last acknowledged line could not be made durable. */
   | { readonly outcome: 'overloaded'; readonly retryAfterSeconds: number };
 
@@ -74,6 +76,10 @@ export interface StreamPort {
   readonly isComplete: () => boolean;
   /** Nobody is there any more: what is not in flight is dropped. */
   readonly isCut: () => boolean;
+  /** Its key is in force; asked for each group, since a stream may stay open for days. */
+  readonly isAuthorized: () => boolean;
+  /** Nothing more is wanted: whoever waits for bytes is told that there are none. */
+  readonly stopReading: () => void;
 }
 
 const GROUP_OPERATIONS_MAX = 1_000;
@@ -136,6 +142,8 @@ class StreamTaker {
         }
         if (this.#ending) break;
         this.#startCommit();
+        // Not only where a group is full: small pieces of bad lines have much larger answers.
+        await this.#port.writable();
       }
       const last = splitter.last();
       if (last && !this.#ending && this.#port.isComplete()) this.#take(last);
@@ -153,7 +161,7 @@ class StreamTaker {
     const { rateLimiter, now, pause } = this.#deps;
     if (rateLimiter === undefined) return;
     const { environmentId } = this.#request.workspace;
-    while (!rateLimiter.take(environmentId, now()).isTaken && !this.#port.isCut()) {
+    while (!rateLimiter.take(environmentId, now()).isTaken && !this.#isOver()) {
       this.#startCommit();
       await pause(ROOM_RETRY_MS);
     }
@@ -213,6 +221,11 @@ class StreamTaker {
   /** Commits what is there unless something is in flight; that comes back here when it has ended. */
   #startCommit(): void {
     if (this.#inFlight !== undefined || this.#group.lineCount === 0 || this.#isOver()) return;
+    if (!this.#port.isAuthorized()) {
+      this.#ending = { outcome: 'unauthorized' };
+      this.#port.stopReading();
+      return;
+    }
     const group = this.#group;
     this.#group = emptyGroup(group.line);
     this.#request.trace?.mark(group.operations);
@@ -241,9 +254,10 @@ class StreamTaker {
     tail.tell(workspace.environmentId, watched.lines({ outcome: 'accepted' }));
   }
 
-  /** Something failed, or nobody is there: nothing more is begun. */
+  /** Something failed, its key is gone or nobody is there: nothing more is begun. */
   #isOver(): boolean {
-    return this.#ending?.outcome === 'overloaded' || this.#port.isCut();
+    const ending = this.#ending?.outcome;
+    return ending === 'overloaded' || ending === 'unauthorized' || this.#port.isCut();
   }
 
   async #commit({ operations, sizeBytes, lineCount }: Group): Promise<boolean> {
