@@ -38,7 +38,12 @@ export async function findBillingAccount(
   return rows[0];
 }
 
-/** Puts the account on a plan that it has paid for. @returns the one that it was on. */
+/**
+ * Puts the account on a plan that it has paid for. `no key`: who holds the account's credits may write rows
+ * that refer to it, while whoever changed the plan waits for those credits.
+ *
+ * @returns the one that it was on.
+ */
 export async function updateAccountPlan(
   transaction: Transaction<Tables>,
   accountId: number,
@@ -47,7 +52,7 @@ export async function updateAccountPlan(
 ): Promise<string | undefined> {
   const { rows } = await sql<{ planId: string }>`
     with before as (
-      select account_id, plan_id from accounts where account_id = ${accountId} for update
+      select account_id, plan_id from accounts where account_id = ${accountId} for no key update
     )
     update accounts a
        set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
@@ -111,19 +116,6 @@ export async function listAccountsWithoutGrant(
             and t.transaction_key = ${transactionKey})
      order by account_id limit ${limit}`.execute(database);
   return rows;
-}
-
-/** What the account has been given as allowance until this moment, by whatever plan. */
-export async function sumAllowance(
-  transaction: Transaction<Tables>,
-  { accountId, kind }: CreditAccount,
-  endsAtMs: number,
-): Promise<number> {
-  const { rows } = await sql<{ granted: string }>`
-    select coalesce(sum(granted), 0) as granted from credit_grants
-     where account_id = ${accountId} and kind = ${kind} and pool = 'monthly_allowance'
-       and expires_at = ${new Date(endsAtMs)}`.execute(transaction);
-  return Number(rows[0]?.granted ?? 0);
 }
 
 /** Of all accounts: kinds with grants that have ended with something left. Index: `credit_grants_ending`. */

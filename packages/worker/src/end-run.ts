@@ -1,10 +1,12 @@
 /** The endings of runs that are not an invoice's fate: refused, declined, failed, and bought subscriptions. */
 import type { Database } from '@sluice/database/connection';
 import { updateAccountPlan } from '@sluice/database/account-plans';
+import { giveAllowance } from '@sluice/database/credits';
 import { lockRun, type Run } from '@sluice/database/runs';
 import type { RunStep } from '@sluice/database/run-steps';
 import type { Tables } from '@sluice/database/tables';
 import { explainRefusal } from '@sluice/domain/addon-decision';
+import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
 import { declineMessage, FAILURE_MESSAGES } from '@sluice/domain/decline-message';
 import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
@@ -91,6 +93,12 @@ export async function endRunByStep(
   if (step === 'subscribe' && known.subscription) {
     const { plan } = checkoutOf(run.content);
     const before = await updateAccountPlan(transaction, run.accountId, plan, nowMs);
+    // Who is told of the plan may use what it includes.
+    for (const kind of CREDIT_KINDS) {
+      const allowance = allowanceOf(plan, kind, nowMs);
+      if (allowance)
+        await giveAllowance(transaction, { accountId: run.accountId, kind }, allowance, nowMs);
+    }
     const { subscription } = known;
     const result = {
       charged: known.charged ?? null,
