@@ -6,7 +6,7 @@ import { verifyAuditChain } from '@sluice/database/verify-audit-chains';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { allowanceOf } from '@sluice/domain/allowance';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import {
   insertTenant,
@@ -218,14 +218,33 @@ describe("a month's allowance", () => {
             api.clock.nowMs,
           ),
         );
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, async (_, index) => {
-        const [answer] = await Promise.all([record({ preview_job_id: `job-${index}` }), renew()]);
-        return answer.statusCode;
-      }),
-    );
-    expect(new Set(answers)).toEqual(new Set([200]));
-    expect(await grants()).toEqual(['monthly_allowance: 140/60']);
+    const expectWaiting = (count: number) =>
+      vi.waitFor(async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity
+           where datname = current_database() and wait_event_type = 'Lock'`.execute(api.database);
+        expect(rows).toHaveLength(count);
+      });
+    await sql`
+      insert into credit_accounts (account_id, kind)
+      values (${account.accountId}, 'inbox_previews')`.execute(api.database);
+    const debits: ReturnType<typeof record>[] = [];
+    const renewals: Promise<void>[] = [];
+    // A debit is the first in the queue, so that it is not the workers who bring the allowance.
+    await api.database.transaction().execute(async (transaction) => {
+      await sql`
+        select from credit_accounts where account_id = ${account.accountId} for update`.execute(
+        transaction,
+      );
+      debits.push(...['job-1', 'job-2', 'job-3'].map((job) => record({ preview_job_id: job })));
+      await expectWaiting(3);
+      renewals.push(renew(), renew());
+      await expectWaiting(5);
+    });
+    const answers = await Promise.all(debits);
+    await Promise.all(renewals);
+    expect(answers.map((answer) => answer.statusCode)).toEqual([200, 200, 200]);
+    expect(await grants()).toEqual(['monthly_allowance: 191/9']);
     expect(await listCreditDifferences(api.database)).toEqual([]);
   });
 
