@@ -1,5 +1,5 @@
 /**
- * The vendor's published test cards: the name by which each is used, and how it behaves
+ * The vendor's published test cards and bank accounts: the name by which each is used, and how it behaves
  * (`account-conventions.md` §7.5).
  */
 
@@ -12,6 +12,8 @@ export interface TestCard {
   readonly canAttach: boolean;
   /** A charge without the cardholder present fails; one that they confirm succeeds. */
   readonly needsCardholder?: true;
+  /** A bank debit: the charge is pending for days, and then succeeds or fails. */
+  readonly settlesLate?: true;
 }
 
 const visa = (last4: string, decline: TestCard['decline'] = null, canAttach = true): TestCard => ({
@@ -61,4 +63,10 @@ export const TEST_CARDS: Readonly<Record<string, TestCard>> = {
     '3178',
     'insufficient_funds',
   ),
+  pm_usBankAccount_success: { ...visa('6789'), brand: 'bank', settlesLate: true },
+  pm_usBankAccount_insufficientFunds: {
+    ...visa('2227', { code: 'insufficient_funds', declineCode: null }),
+    brand: 'bank',
+    settlesLate: true,
+  },
 };

@@ -4,6 +4,7 @@ import type { Answer } from './simulator-answers.ts';
 import type { EventTreatment } from './simulator-events.ts';
 import { FAULT_KINDS, type FaultPlan } from './simulator-faults.ts';
 import { payInvoice } from './simulator-invoices.ts';
+import { settleLatePayments } from './simulator-late-payments.ts';
 import { renewSubscriptions } from './simulator-renewals.ts';
 import { VendorRefusal } from './simulator-request.ts';
 import type { SimulatorState, VendorObject } from './simulator-state.ts';
@@ -62,6 +63,7 @@ export function answerControl(
       return ok({});
     case 'POST /simulator/clock':
       state.advanceClock(read(clock).advance_ms);
+      settleLatePayments(state);
       renewSubscriptions(state);
       return ok({ now: new Date(state.now()).toISOString() });
     case 'POST /simulator/events': {
@@ -84,7 +86,8 @@ export interface OracleCharge {
   readonly id: string;
   readonly amount: number;
   readonly currency: string;
-  readonly status: 'succeeded' | 'failed';
+  /** `pending`: a bank's, which may still fail. */
+  readonly status: 'succeeded' | 'failed' | 'pending';
   readonly customer: string;
   readonly invoice: string | null;
   /** Of the purchase that it was made for. */

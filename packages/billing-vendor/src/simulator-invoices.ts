@@ -1,6 +1,7 @@
 /**
  * Invoices of the simulated vendor: draft → open → paid or void. A draft may be deleted; nothing
- * leaves `paid` or `void`. An open invoice has a payment intent that its customer may confirm.
+ * leaves `paid` or `void`. An open invoice has a payment intent that its customer may confirm; while a
+ * bank's payment is `processing` it stays open, and can neither be paid again nor be void.
  */
 import { emit } from './simulator-events.ts';
 import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator-payments.ts';
@@ -109,7 +110,11 @@ export function finalizeInvoice(state: SimulatorState, invoice: VendorObject): V
   return Number(invoice['total']) === 0 ? markPaid(state, open, 0) : open;
 }
 
-/** Charges the card given, or the customer's default. @throws VendorRefusal 402 where it is declined. */
+/**
+ * Charges the card given, or the customer's default. A bank account leaves the invoice open.
+ *
+ * @throws VendorRefusal 402 where it is declined.
+ */
 export function payInvoice(
   state: SimulatorState,
   invoice: VendorObject,
@@ -123,8 +128,10 @@ export function payInvoice(
     });
   const customerId = String(invoice['customer']);
   const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
+  refuseWhileProcessing(intent);
+  let made: VendorObject;
   try {
-    charge(state, {
+    made = charge(state, {
       customerId,
       paymentMethodId: options.paymentMethodId ?? defaultPaymentMethodOf(state, customerId),
       amount: Number(invoice['total']),
@@ -135,13 +142,19 @@ export function payInvoice(
       isOnSession: options.isOnSession,
     });
   } catch (error) {
-    if (error instanceof VendorRefusal && intent)
+    // Where there is nothing to charge no payment was tried.
+    if (error instanceof VendorRefusal && error.type === 'card_error' && intent)
       state.save('payment_intent', {
         ...intent,
         last_payment_error: { type: error.type, message: error.message, ...error.details },
       });
     if (error instanceof VendorRefusal) emit(state, 'invoice.payment_failed', invoice);
     throw error;
+  }
+  if (made['status'] === 'pending' && intent) {
+    const processing = state.save('payment_intent', { ...intent, status: 'processing' });
+    emit(state, 'payment_intent.processing', processing);
+    return invoice;
   }
   if (intent) {
     const paid = state.save('payment_intent', { ...intent, status: 'succeeded' });
@@ -150,7 +163,19 @@ export function payInvoice(
   return markPaid(state, invoice, Number(invoice['total']));
 }
 
-function markPaid(state: SimulatorState, invoice: VendorObject, amount: number): VendorObject {
+/** @throws VendorRefusal 400 */
+function refuseWhileProcessing(intent: VendorObject | undefined): void {
+  if (intent?.['status'] === 'processing')
+    throw invalid('The payment of this invoice is being processed.', {
+      code: 'payment_intent_unexpected_state',
+    });
+}
+
+export function markPaid(
+  state: SimulatorState,
+  invoice: VendorObject,
+  amount: number,
+): VendorObject {
   const paid = state.save('invoice', {
     ...invoice,
     status: 'paid',
@@ -175,6 +200,7 @@ export function voidInvoice(state: SimulatorState, invoice: VendorObject): Vendo
       },
     );
   const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
+  refuseWhileProcessing(intent);
   if (intent) state.save('payment_intent', { ...intent, status: 'canceled' });
   const voided = state.save('invoice', {
     ...invoice,
@@ -189,20 +215,37 @@ export function voidInvoice(state: SimulatorState, invoice: VendorObject): Vendo
   return voided;
 }
 
-/** What the wire shows: the client secret only where it is asked for, as with the vendor. */
+/** What the wire shows: client secret and payments only where they are asked for, as with the vendor. */
 export function renderInvoice(
   state: SimulatorState,
   invoice: VendorObject,
   expand: readonly string[],
 ): VendorObject {
   const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
-  const wire = Object.fromEntries(
-    Object.entries(invoice).filter(([key]) => !key.startsWith('simulated_')),
-  ) as VendorObject;
+  const wire = show(invoice);
   if (intent && expand.some((path) => path.endsWith('confirmation_secret')))
     wire['confirmation_secret'] = {
       client_secret: intent['client_secret'],
       type: 'payment_intent',
     };
+  if (intent && expand.includes('payments.data.payment.payment_intent'))
+    wire['payments'] = {
+      object: 'list',
+      has_more: false,
+      data: [
+        {
+          id: `inpay_${invoice.id}`,
+          object: 'invoice_payment',
+          is_default: true,
+          status: invoice['status'] === 'paid' ? 'paid' : 'open',
+          payment: { type: 'payment_intent', payment_intent: show(intent) },
+        },
+      ],
+    };
   return wire;
 }
+
+const show = (object: VendorObject): VendorObject =>
+  Object.fromEntries(
+    Object.entries(object).filter(([key]) => !key.startsWith('simulated_')),
+  ) as VendorObject;

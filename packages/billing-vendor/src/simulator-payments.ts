@@ -25,25 +25,29 @@ export function attachPaymentMethod(
   return state.save('payment_method', {
     id: state.newId('pm'),
     object: 'payment_method',
-    type: 'card',
+    type: card.settlesLate ? 'us_bank_account' : 'card',
     customer: customerId,
     created: state.nowSeconds(),
     livemode: false,
     billing_details: { name: null, email: null, phone: null, address: null },
-    card: {
-      brand: card.brand,
-      last4: card.last4,
-      exp_month: 12,
-      exp_year: 2034,
-      funding: 'credit',
-    },
+    ...(card.settlesLate
+      ? { us_bank_account: { last4: card.last4 } }
+      : {
+          card: {
+            brand: card.brand,
+            last4: card.last4,
+            exp_month: 12,
+            exp_year: 2034,
+            funding: 'credit',
+          },
+        }),
     metadata: {},
     simulated_card: id,
   });
 }
 
 /** The card behind a saved method, or a test card used as it is. */
-function cardOf(state: SimulatorState, paymentMethodId: string): TestCard {
+export function cardOf(state: SimulatorState, paymentMethodId: string): TestCard {
   const saved = state.get('payment_method', paymentMethodId);
   const card = TEST_CARDS[saved ? String(saved['simulated_card']) : paymentMethodId];
   if (!card) throw noSuch('PaymentMethod', paymentMethodId);
@@ -70,7 +74,11 @@ export interface ChargeRequest {
   readonly isOnSession: boolean;
 }
 
-/** @throws VendorRefusal 402 where the card is declined; a failed charge is kept of it. */
+/**
+ * A bank account's is `pending` (`simulator-late-payments.ts`), a card's has succeeded.
+ *
+ * @throws VendorRefusal 402 where the card is declined; a failed charge is kept of it.
+ */
 export function charge(state: SimulatorState, request: ChargeRequest): VendorObject {
   if (request.paymentMethodId === null)
     throw invalid('There is no `default_payment_method` set on this Customer or Invoice.', {
@@ -78,7 +86,10 @@ export function charge(state: SimulatorState, request: ChargeRequest): VendorObj
     });
   const card = cardOf(state, request.paymentMethodId);
   const isDeclined =
-    card.decline !== null && !(card.needsCardholder === true && request.isOnSession);
+    card.decline !== null &&
+    !card.settlesLate &&
+    !(card.needsCardholder === true && request.isOnSession);
+  const status = isDeclined ? 'failed' : card.settlesLate ? 'pending' : 'succeeded';
   const made = state.save('charge', {
     id: state.newId('ch'),
     object: 'charge',
@@ -88,11 +99,11 @@ export function charge(state: SimulatorState, request: ChargeRequest): VendorObj
     payment_method: request.paymentMethodId,
     payment_intent: request.paymentIntentId,
     invoice: request.invoiceId,
-    status: isDeclined ? 'failed' : 'succeeded',
+    status,
     created: state.nowSeconds(),
     metadata: request.metadata,
   });
-  emit(state, isDeclined ? 'charge.failed' : 'charge.succeeded', made);
+  emit(state, `charge.${status}`, made);
   if (isDeclined) throw cardError(card, request.paymentIntentId ?? undefined);
   return made;
 }

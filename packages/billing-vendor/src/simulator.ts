@@ -15,6 +15,7 @@ import { AnswerStore, type Answer } from './simulator-answers.ts';
 import { answerControl, type SimulatorControls } from './simulator-controls.ts';
 import { startEventPump, type EventTreatment } from './simulator-events.ts';
 import { FaultPlan } from './simulator-faults.ts';
+import { settleLatePayments } from './simulator-late-payments.ts';
 import { renewSubscriptions } from './simulator-renewals.ts';
 import { formOf, parseForm, VendorRefusal } from './simulator-request.ts';
 import { findRoute } from './simulator-routes.ts';
@@ -147,7 +148,10 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
     server.once('error', (error) => reject(portTaken({ owner: 'SIMULATOR', host, port }, error)));
     server.listen(port, host, resolve);
   });
-  const renewals = setInterval(() => renewSubscriptions(state), RENEWAL_INTERVAL_MS);
+  const renewals = setInterval(() => {
+    settleLatePayments(state);
+    renewSubscriptions(state);
+  }, RENEWAL_INTERVAL_MS);
   const address = server.address();
   return {
     ...controls,

@@ -3,7 +3,7 @@ import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
 import { toInvoice } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { Vendor, VendorInvoice } from './vendor.ts';
+import { STILL_PROCESSING, type Vendor, type VendorInvoice } from './vendor.ts';
 
 type Invoices = Pick<
   Vendor,
@@ -23,7 +23,9 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
     callStripe(async () => {
       try {
         return toInvoice(
-          await stripe.invoices.retrieve(invoiceId, { expand: ['confirmation_secret'] }),
+          await stripe.invoices.retrieve(invoiceId, {
+            expand: ['confirmation_secret', 'payments.data.payment.payment_intent'],
+          }),
         );
       } catch (error) {
         if (isMissing(error)) return deletedInvoice(invoiceId);
@@ -102,6 +104,7 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
         });
       // One that the vendor has given up collecting can still be paid.
       if (found.value.status !== 'open' && found.value.status !== 'uncollectible') return found;
+      if (found.value.payment?.state === 'processing') return STILL_PROCESSING;
       return callStripe(async () =>
         toInvoice(await stripe.invoices.voidInvoice(invoiceId, undefined, { idempotencyKey: key })),
       );
@@ -132,5 +135,6 @@ const deletedInvoice = (invoiceId: string): VendorInvoice => ({
   accountId: null,
   lineCount: 0,
   clientSecret: null,
+  payment: null,
   subscriptionId: null,
 });

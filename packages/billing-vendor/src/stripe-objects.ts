@@ -2,6 +2,7 @@
 import type Stripe from 'stripe';
 import type {
   CardOnFile,
+  InvoicePayment,
   InvoiceStatus,
   SubscriptionItem,
   VendorCustomer,
@@ -18,8 +19,23 @@ export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
   accountId: accountIdOf(invoice.metadata?.['account_id']),
   lineCount: invoice.lines.data.length,
   clientSecret: invoice.confirmation_secret?.client_secret ?? null,
+  payment: paymentOf(invoice),
   subscriptionId: idOf(invoice.parent?.subscription_details?.subscription),
 });
+
+/** The vendor keeps one intent an invoice, whose state is that of the latest attempt. */
+function paymentOf({ payments }: Stripe.Invoice): InvoicePayment | null {
+  const intent = payments?.data.find((each) => each.is_default)?.payment.payment_intent;
+  if (typeof intent !== 'object') return null;
+  const { status, last_payment_error: error } = intent;
+  // `succeeded`: the invoice will be paid in a moment.
+  if (status === 'processing' || status === 'succeeded') return { state: 'processing' };
+  if (status === 'requires_action')
+    return { state: 'failed', declineCode: 'authentication_required' };
+  return status === 'requires_payment_method' && error
+    ? { state: 'failed', declineCode: error.decline_code ?? error.code ?? null }
+    : null;
+}
 
 const CHANGE_REASONS: ReadonlySet<string> = new Set(['subscription_create', 'subscription_update']);
 

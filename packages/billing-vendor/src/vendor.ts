@@ -23,6 +23,19 @@ export type VendorResult<Value> =
 
 export type InvoiceStatus = 'draft' | 'open' | 'paid' | 'uncollectible' | 'void' | 'deleted';
 
+/** The latest attempt to pay what is still open. */
+export type InvoicePayment =
+  /** A bank takes days; until then nothing has been paid, and it must not be paid again. */
+  | { readonly state: 'processing' }
+  | { readonly state: 'failed'; readonly declineCode: string | null };
+
+/** What cannot be told, nor undone, while a payment is being processed. */
+export const STILL_PROCESSING: VendorResult<never> = {
+  outcome: 'unknown',
+  reason: 'a payment is being processed',
+  isFinal: false,
+};
+
 export interface VendorInvoice {
   readonly invoiceId: string;
   readonly customerId: string;
@@ -34,6 +47,8 @@ export interface VendorInvoice {
   readonly lineCount: number;
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
+  /** Told by `findInvoice` only; null where nothing was tried. */
+  readonly payment: InvoicePayment | null;
   /** The subscription that it is for; null where it is for one purchase. */
   readonly subscriptionId: string | null;
 }
@@ -155,9 +170,12 @@ export interface Vendor {
     key: string,
   ): Promise<VendorResult<null>>;
   finalizeInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
-  /** Charges the card on file. */
+  /** Charges the card on file. A bank account's payment is under way for days: the invoice comes back `open`. */
   payInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
-  /** Deletes a draft, voids what is open or given up; what is void, deleted or paid already is told as it is. */
+  /**
+   * Deletes a draft, voids what is open or given up; what is void, deleted or paid already is told as it
+   * is. `unknown` while a payment is being processed: it may yet be paid.
+   */
   discardInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   findInvoice(invoiceId: string): Promise<VendorResult<VendorInvoice>>;
   /** Of all customers. */

@@ -39,24 +39,29 @@ export async function findBillingAccount(
 }
 
 /**
- * Puts the account on a plan that it has paid for. `no key`: who holds the account's credits may write rows
- * that refer to it, while whoever changed the plan waits for those credits.
+ * Puts the account on a plan that it has bought. A closed account stays closed. `no key`: who holds the
+ * account's credits may write rows that refer to it, while whoever changed the plan waits for those credits.
  *
- * @returns the one that it was on.
+ * @param standing - of the subscription that it has for it; undefined leaves what the account has.
+ * @returns the plan that it was on.
  */
 export async function updateAccountPlan(
   transaction: Transaction<Tables>,
   accountId: number,
   plan: Pick<Plan, 'id' | 'name' | 'tier'>,
+  standing: AccountStanding | undefined,
   nowMs: number,
 ): Promise<string | undefined> {
+  const { accountStatus = null, planStatus = null } = standing ?? {};
   const { rows } = await sql<{ planId: string }>`
     with before as (
       select account_id, plan_id from accounts where account_id = ${accountId} for no key update
     )
     update accounts a
        set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
-           plan_status = 'active', status = case when status = 'closed' then status else 'active' end,
+           plan_status = coalesce(${planStatus}, plan_status),
+           status = case when status = 'closed' then status
+                         else coalesce(${accountStatus}, status) end,
            trial_ends_at = null, updated_at = ${new Date(nowMs)}
       from before
      where a.account_id = before.account_id
@@ -151,6 +156,7 @@ export async function endEssentialsTrial(
     return 'not-allowed';
   if (account.tier === 'builder') return 'unchanged';
   if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
-  await updateAccountPlan(transaction, accountId, builder, nowMs);
+  const standing = { accountStatus: 'active', planStatus: 'active' };
+  await updateAccountPlan(transaction, accountId, builder, standing, nowMs);
   return 'downgraded';
 }

@@ -203,8 +203,9 @@ export async function listDeliveriesAfter(
       isFinished: false,
     });
   }
-  await readAgainWithoutBound(database, requests, pages);
   await addAttempts(database, requests, pages);
+  // With their attempts, so it comes after.
+  await readAgainWithoutBound(database, requests, pages);
   return pages;
 }
 

@@ -66,6 +66,24 @@ export async function insertStepIntent(
   return rows[0];
 }
 
+/**
+ * A step that the vendor had done and that has failed after all, as a bank's payment does days later.
+ * Call with the run locked and its fence compared.
+ */
+export async function failDoneStep(
+  transaction: Transaction<Tables>,
+  { accountId, runId }: RunKey,
+  step: { readonly step: StepName; readonly attempt: number },
+  end: { readonly state: 'declined' | 'refused'; readonly output: object },
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update run_steps set state = ${end.state}, output = ${JSON.stringify(end.output)},
+           ended_at = ${new Date(nowMs)}
+     where account_id = ${accountId} and run_id = ${runId} and step = ${step.step}
+       and attempt = ${step.attempt} and state = 'done'`.execute(transaction);
+}
+
 /** Call with the run locked and its fence compared. */
 export async function updateStep(
   transaction: Transaction<Tables>,

@@ -2,7 +2,8 @@
  * Which step of a run comes next, from the steps that it has on record.
  *
  *     purchase, invoiced    customer → invoice → line → finalize → pay ──▶ success
- *                                                           └ no ▶ void ──▶ declined, failed
+ *                                                           │      └ a bank takes days ▷ paid ──▶ success
+ *                                                           └ no, at once or then ▶ void ──▶ declined, failed
  *     purchase, card        customer → invoice → line → finalize ▷ the customer pays ──▶ success
  *                                                           └ time is over ▶ void ──▶ failed
  *     add-ons               customer → inspect → apply ──▶ success, refused, declined
@@ -78,8 +79,13 @@ export function nextMove(
       return endWithout(steps, last.state === 'declined' ? 'declined' : 'failed', run.kind);
     return attemptAt(step, last);
   }
-  if (workflow !== 'card') return { move: 'finish', status: 'success' };
-  return run.isExpired ? endWithout(steps, 'failed', run.kind) : { move: 'wait-for-payment' };
+  if (workflow === 'addons' || workflow === 'checkout')
+    return { move: 'finish', status: 'success' };
+  // An invoice that is paid has ended the run where that was written down. That it was taken on for payment
+  // says nothing: a bank decides days later.
+  return workflow === 'card' && run.isExpired
+    ? endWithout(steps, 'failed', run.kind)
+    : { move: 'wait-for-payment' };
 }
 
 function endWithout(

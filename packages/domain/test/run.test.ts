@@ -143,6 +143,18 @@ describe('the steps of a run', () => {
     });
   });
 
+  test('on the invoiced rail a payment that was taken on is waited for, and is no success by itself', () => {
+    const done = (['customer', 'invoice', 'line', 'finalize'] as const).map((step) => ({
+      step,
+      attempt: 1,
+      state: 'done' as const,
+    }));
+    const run = { kind: 'credits', rail: 'invoiced', isExpired: false } as const;
+    const pay = (state: StepState) => [...done, { step: 'pay' as const, attempt: 1, state }];
+    expect(nextMove(run, pay('done'))).toEqual({ move: 'wait-for-payment' });
+    expect(nextMove(run, pay('declined'))).toEqual({ move: 'do', step: 'void', attempt: 1 });
+  });
+
   test('waits grow and end at an hour', () => {
     const delays = Array.from({ length: 20 }, (_, count) => retryDelayMs(count));
     expect(delays).toEqual(delays.toSorted((one, other) => one - other));

@@ -263,6 +263,8 @@ const server = await startServer({
 lifecycle.defer('server', () =>
   stopServing({
     server,
+    // What comes after it has the other half.
+    bodiesMsMax: settings.DRAIN_TIMEOUT_MS / 2,
     drain: () => batcher.drain(),
     pause: (durationMs) => sleep(durationMs),
     now,

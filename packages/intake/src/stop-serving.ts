@@ -16,21 +16,27 @@ const LOOK_INTERVAL_MS = 10;
 
 export interface StopServingDependencies {
   readonly server: Server;
+  /**
+   * A body may come in for so long yet. Whoever lets theirs drip, with credentials or without, would else keep the
+   * process until it is killed, and what comes after this in the end of a process would not come.
+   */
+  readonly bodiesMsMax: number;
   /** Resolves when every caller has been answered. */
   readonly drain: () => Promise<void>;
   readonly pause: (durationMs: number) => Promise<unknown>;
   readonly now: () => number;
 }
 
-/** Resolves when nobody waits for an answer; then the sockets are closed. */
+/** Resolves when nobody whose body is whole waits for an answer; then the sockets are closed. */
 export async function stopServing(dependencies: StopServingDependencies): Promise<void> {
-  const { server, drain, pause, now } = dependencies;
+  const { server, bodiesMsMax, drain, pause, now } = dependencies;
   server.stopListening();
   const startedAtMs = now();
   let receivedCount = server.receivedCount();
   let quietSinceMs = startedAtMs;
   const isQuiet = () => now() - quietSinceMs >= QUIET_MS || now() - startedAtMs >= LINGER_MS_MAX;
-  while (server.inFlightCount() > 0 || !isQuiet()) {
+  const isWaitedFor = () => server.inFlightCount() > 0 && now() - startedAtMs < bodiesMsMax;
+  while (isWaitedFor() || !isQuiet()) {
     await drain();
     await pause(LOOK_INTERVAL_MS);
     if (server.receivedCount() === receivedCount) continue;

@@ -55,11 +55,13 @@ export async function readRedisDurability(
 const isReplaceable = (redis: RedisClient): boolean =>
   redis instanceof Cluster || Boolean(redis.options.sentinels);
 
+const SETTINGS = ['appendonly', 'appendfsync', 'no-appendfsync-on-rewrite', 'maxmemory-policy'];
+
 async function readMasterDurability(redis: Redis): Promise<Durability> {
   await redis.ping();
   const settings = new Map<string, string>();
   try {
-    for (const name of ['appendonly', 'appendfsync', 'maxmemory-policy']) {
+    for (const name of SETTINGS) {
       const [, value] = (await redis.config('GET', name)) as [string, string];
       settings.set(name, value);
     }
@@ -81,6 +83,12 @@ async function readMasterDurability(redis: Redis): Promise<Durability> {
   }
   if (settings.get('appendfsync') !== 'always') {
     return { isSafe: false, description: `redis: ${found}: a crash loses about the last second` };
+  }
+  if (settings.get('no-appendfsync-on-rewrite') !== 'no') {
+    return {
+      isSafe: false,
+      description: `redis: ${found}: a crash loses what came while the file was rewritten`,
+    };
   }
   return { isSafe: true, description: `redis: ${found}: what is acknowledged is on disk` };
 }

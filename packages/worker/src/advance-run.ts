@@ -9,7 +9,7 @@
  * Before: `api/src/start-run.ts` (through `platform/src/queue.ts`), `sweep-runs.ts`. After:
  * `settle-invoice.ts`, `billing-vendor/src/vendor.ts`.
  */
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorInvoice, VendorResult } from '@sluice/billing-vendor/vendor';
 import type { Database } from '@sluice/database/connection';
 import {
   claimRun,
@@ -22,6 +22,7 @@ import {
 } from '@sluice/database/runs';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
 import {
+  failDoneStep,
   insertStepIntent,
   listRunSteps,
   updateStep,
@@ -64,7 +65,7 @@ export type AdvanceOutcome =
   | 'overtaken'
   | 'parked';
 
-/** How often an unpaid invoice of the card rail is looked at, in case the vendor's event was lost. */
+/** How often an invoice whose payment is waited for is looked at, in case the vendor's event was lost. */
 const PAYMENT_CHECK_MS = 60_000;
 
 export async function advanceRun(deps: AdvanceRunDeps, key: RunKey): Promise<AdvanceOutcome> {
@@ -81,8 +82,11 @@ export async function advanceRun(deps: AdvanceRunDeps, key: RunKey): Promise<Adv
         await parkRun(deps.database, run, `the step ${next.step} was tried too often`);
         deps.logger.error({ runId: run.runId, step: next.step }, 'a run waits for a person');
         return 'parked';
-      case 'wait-for-payment':
-        return waitForPayment(deps, run, knownOf(steps));
+      case 'wait-for-payment': {
+        const outcome = await waitForPayment(deps, run, steps);
+        if (outcome !== 'advanced') return outcome;
+        break;
+      }
       case 'finish':
         return endRun(deps, run, steps, next.status);
       case 'do': {
@@ -214,24 +218,46 @@ async function recordStep(
   });
 }
 
+/** By a person on the card rail, by a bank on the invoiced one. @returns `advanced` where it has failed. */
 async function waitForPayment(
   deps: AdvanceRunDeps,
   run: Run,
-  known: StepOutput,
-): Promise<AdvanceOutcome> {
-  const found = await deps.vendor.findInvoice(known.invoiceId ?? '');
+  steps: readonly RunStep[],
+): Promise<AdvanceOutcome | 'advanced'> {
+  const found = await deps.vendor.findInvoice(knownOf(steps).invoiceId ?? '');
   if (found.outcome === 'ok') {
+    const pay = steps.findLast((each) => each.step === 'pay' && each.state === 'done');
+    const failure = pay && failureOf(found.value);
+    const nowMs = deps.now();
     const settlement = await deps.database.transaction().execute(async (transaction) => {
       const locked = await lockRun(transaction, run);
       if (!locked || locked.fence !== run.fence) return 'overtaken';
-      return settleInvoice(transaction, locked, found.value, deps.now());
+      const settled = await settleInvoice(transaction, locked, found.value, nowMs);
+      if (settled !== 'unchanged' || locked.status !== 'pending' || !failure) return settled;
+      // From here on the workflow does what it does with a payment that is declined at once.
+      await failDoneStep(transaction, run, pay, failure, nowMs);
+      return 'advanced';
     });
-    if (settlement === 'overtaken' || settlement === 'parked') return settlement;
+    if (settlement === 'overtaken' || settlement === 'parked' || settlement === 'advanced')
+      return settlement;
     if (settlement !== 'unchanged') return 'ended';
   }
   const atMs = Math.min(deps.now() + PAYMENT_CHECK_MS, run.expiresAt?.getTime() ?? Infinity);
   await releaseRun(deps.database, run, atMs, 0);
   return 'waiting';
+}
+
+/** Of a payment that the vendor had taken on; undefined while it may still succeed. */
+function failureOf({
+  status,
+  payment,
+}: VendorInvoice): Parameters<typeof failDoneStep>[3] | undefined {
+  if (payment?.state === 'failed')
+    return { state: 'declined', output: { declineCode: payment.declineCode } };
+  // Given up at the vendor, by hand.
+  return status === 'void' || status === 'deleted' || status === 'uncollectible'
+    ? { state: 'refused', output: { code: `invoice_${status}` } }
+    : undefined;
 }
 
 async function waitLonger(

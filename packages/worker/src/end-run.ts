@@ -11,6 +11,7 @@ import { declineMessage, FAILURE_MESSAGES } from '@sluice/domain/decline-message
 import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
 import type { StepName } from '@sluice/domain/run-workflow';
+import { standingOf } from '@sluice/domain/subscription-status';
 import type { Transaction } from 'kysely';
 import { checkoutOf, type StepOutput } from './run-step.ts';
 import { AMOUNT_CHANGED } from './subscription-steps.ts';
@@ -92,14 +93,17 @@ export async function endRunByStep(
   }
   if (step === 'subscribe' && known.subscription) {
     const { plan } = checkoutOf(run.content);
-    const before = await updateAccountPlan(transaction, run.accountId, plan, nowMs);
+    const { subscription } = known;
+    // One that is looked up later may be unpaid by then, or have ended.
+    const standing = standingOf(subscription.status);
+    const before = await updateAccountPlan(transaction, run.accountId, plan, standing, nowMs);
     // Who is told of the plan may use what it includes.
     for (const kind of CREDIT_KINDS) {
-      const allowance = allowanceOf(plan, kind, nowMs);
+      const allowance =
+        standing?.planStatus === 'active' ? allowanceOf(plan, kind, nowMs) : undefined;
       if (allowance)
         await giveAllowance(transaction, { accountId: run.accountId, kind }, allowance, nowMs);
     }
-    const { subscription } = known;
     const result = {
       charged: known.charged ?? null,
       invoiceId: subscription.latestInvoiceId,

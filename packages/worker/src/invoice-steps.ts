@@ -1,9 +1,10 @@
 /** The steps of a purchase that is one invoice: made, priced, finalized, paid or void. */
-import type { VendorInvoice } from '@sluice/billing-vendor/vendor';
+import { STILL_PROCESSING, type VendorInvoice } from '@sluice/billing-vendor/vendor';
 import {
   customerOf,
   invoiceOf,
   mapResult,
+  ok,
   purchaseOf,
   type Step,
   type StepOutput,
@@ -59,14 +60,30 @@ export const INVOICE_STEPS = {
     async perform({ vendor, known, key }) {
       return mapResult(await vendor.payInvoice(invoiceOf(known), key), describeInvoice);
     },
-    lookUp: lookUpInvoice((invoice) => invoice.status === 'paid'),
+    async lookUp({ vendor, known }) {
+      const found = await vendor.findInvoice(invoiceOf(known));
+      if (found.outcome !== 'ok') return found;
+      const { status, payment } = found.value;
+      if (status === 'paid') return ok(describeInvoice(found.value));
+      if (payment?.state === 'failed')
+        return { outcome: 'declined', declineCode: payment.declineCode };
+      // Taken on by a bank: paying again would charge twice.
+      return ok(payment ? describeInvoice(found.value) : null);
+    },
   },
 
   void: {
     async perform({ vendor, known, key }) {
       return mapResult(await vendor.discardInvoice(invoiceOf(known), key), describeInvoice);
     },
-    lookUp: lookUpInvoice(({ status }) => !['draft', 'open', 'uncollectible'].includes(status)),
+    async lookUp({ vendor, known }) {
+      const found = await vendor.findInvoice(invoiceOf(known));
+      if (found.outcome !== 'ok') return found;
+      const { status, payment } = found.value;
+      if (!['draft', 'open', 'uncollectible'].includes(status))
+        return ok(describeInvoice(found.value));
+      return payment?.state === 'processing' ? STILL_PROCESSING : ok(null);
+    },
   },
 } satisfies Record<string, Step>;
 

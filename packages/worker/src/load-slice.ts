@@ -43,11 +43,11 @@ export async function loadSlice(
   keepsMergesOff: boolean,
 ): Promise<Slice> {
   const takenEvents = await claimEventIds(transaction, needs.events);
-  const messageDeliveries = await listMessageDeliveries(transaction, needs.messageDeliveries);
+  const read = await listMessageDeliveries(transaction, needs.messageDeliveries);
   const identifiers = keepsMergesOff
-    ? await readOrLockIdentifiers(transaction, needs, messageDeliveries)
+    ? await readOrLockIdentifiers(transaction, needs, read)
     : await lockWithReleased(transaction, needs, needs.identifiers);
-  const people = await lockPeople(transaction, peopleToLock(needs, identifiers, messageDeliveries));
+  const { people, messageDeliveries } = await lockPeopleOf(transaction, needs, identifiers, read);
   const objects = await lockObjects(transaction, needs.objectNames, needs.objects);
   const { mergesPeople, changesRelationships, changesDevices } = needs;
   return {
@@ -114,14 +114,54 @@ async function lockWithReleased(
 const textOf = ({ environmentId, kind, value }: IdentifierKey): string =>
   identifierText(environmentId, kind, value);
 
+/**
+ * Locks the people. A merge that had to be waited for has given its messages to somebody else: the messages are read
+ * once more then, and who is behind them now is locked out of order, where a circle is a conflict like any other.
+ */
+async function lockPeopleOf(
+  transaction: DatabaseOrTransaction,
+  needs: SliceNeeds,
+  identifiers: readonly IdentifierRow[],
+  read: readonly MessageDeliveryRow[],
+): Promise<Pick<Slice, 'people' | 'messageDeliveries'>> {
+  const asked = peopleToLock(needs, identifiers, read);
+  const people = await lockPeople(transaction, [...asked.values()]);
+  const there = new Set(people.map(personText));
+  const isLeft = (row: MessageDeliveryRow) => row.personId !== null && !there.has(personText(row));
+  let messageDeliveries = read;
+  while (messageDeliveries.some(isLeft)) {
+    messageDeliveries = await listMessageDeliveries(transaction, needs.messageDeliveries);
+    const moved = new Map<string, PersonKey>();
+    for (const row of messageDeliveries) {
+      const { environmentId, personId } = row;
+      if (personId !== null && !asked.has(personText(row)))
+        moved.set(personText(row), { environmentId, personId });
+    }
+    // Who was asked for and is not there was deleted, and the message says so still.
+    if (moved.size === 0) break;
+    for (const [text, key] of moved) asked.set(text, key);
+    for (const person of await lockPeople(transaction, [...moved.values()])) {
+      people.push(person);
+      there.add(personText(person));
+    }
+  }
+  return { people, messageDeliveries };
+}
+
+/** Of the workspace too: a caller may write any number after `cio_`, also that of another's person. */
+const personText = (key: { environmentId: number; personId: number | null }): string =>
+  `${key.environmentId} ${key.personId}`;
+
 function peopleToLock(
   needs: SliceNeeds,
   identifiers: readonly IdentifierRow[],
   messageDeliveries: readonly MessageDeliveryRow[],
-): PersonKey[] {
-  const people = new Map<number, PersonKey>();
+): Map<string, PersonKey> {
+  const people = new Map<string, PersonKey>();
   const add = (environmentId: number, personId: number | null): void => {
-    if (personId !== null) people.set(personId, { environmentId, personId });
+    if (personId === null) return;
+    const key = { environmentId, personId };
+    people.set(personText(key), key);
   };
   for (const { environmentId, personId } of needs.people) add(environmentId, personId);
   for (const { environmentId, personId } of messageDeliveries) add(environmentId, personId);
@@ -135,5 +175,5 @@ function peopleToLock(
         add(environmentId, personId);
     }
   }
-  return [...people.values()];
+  return people;
 }

@@ -199,4 +199,18 @@ describe('days', () => {
     ]);
     expect(page).toHaveLength(6);
   });
+
+  test('are found with each attempt once, though the attempts were made after it was put right', async () => {
+    await makeDeliveryPartitions(database, day(0), 4);
+    const webhookId = await makeLane(2, 2, 0);
+    await sql`update delivery_attempts set day = ${textOf(day(2))}::date where webhook_id = ${webhookId}`.execute(
+      database,
+    );
+    const lane = { environmentId: 1, webhookId };
+    const [page] = await listDeliveriesAfter(database, [
+      { lane, after: 0, attemptedThrough: 2, limit: 10, readFromDay: textOf(day(2)) },
+    ]);
+    expect(page?.[0]?.retry.attempts).toBe(1);
+    expect(page?.[1]?.isFinished).toBe(true);
+  });
 });

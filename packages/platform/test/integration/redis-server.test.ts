@@ -49,6 +49,20 @@ test('it is set so that an acknowledgement is on disk', async () => {
   });
 });
 
+test.each([
+  ['appendonly', 'no', 'everything since the last snapshot'],
+  ['appendfsync', 'everysec', 'about the last second'],
+  ['no-appendfsync-on-rewrite', 'yes', 'while the file was rewritten'],
+  ['maxmemory-policy', 'allkeys-lru', 'can be evicted'],
+])('with %s %s it says what that costs', async (name, value, cost) => {
+  server = await startRedisServer({ directory });
+  const durability = await withClient(server.url, async (client) => {
+    await client.config('SET', name, value);
+    return readRedisDurability(client, 0);
+  });
+  expect(durability).toEqual({ isSafe: false, description: expect.stringContaining(cost) });
+});
+
 test('one that cannot start says why, in its own words', async () => {
   server = await startRedisServer({ directory });
   await expect(

@@ -196,7 +196,46 @@ test.each(['created', 'changed'])(
       });
       if (charge) expect(ended).toMatchObject({ result: { invoiceId: charge.invoice } });
       expect(world.charges()).toHaveLength(charges);
+      expect(await findBillingAccount(world.database, accountId)).toMatchObject({
+        planStatus: isEnded ? 'canceled' : 'active',
+      });
     }
+  },
+);
+
+test.each([
+  ['active', { planStatus: 'active', status: 'active' }],
+  ['trialing', { planStatus: 'trialing', status: 'trialing' }],
+  ['past_due', { planStatus: 'active', status: 'past_due' }],
+  ['unpaid', { planStatus: 'paused', status: 'paused' }],
+  ['canceled', { planStatus: 'canceled', status: 'active' }],
+  // A word that is not known changes nothing.
+  ['of_tomorrow', { planStatus: 'trialing', status: 'trialing' }],
+])(
+  'a plan whose subscription turns out to be %s puts the account in that standing, not in another',
+  async (status, standing) => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await sql`update accounts set status = 'trialing', plan_status = 'trialing'
+               where account_id = ${accountId}`.execute(world.database);
+    const path = '/subscriptions';
+    world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
+    const run = await checkout(accountId, 'premium_month');
+    expect(await world.advance(run)).toBe('waiting');
+    const { state } = world.simulator;
+    const [subscription] = state.list('subscription');
+    // One that is past due is tried again, days after its card refused.
+    const refusedAt = { simulated_refused_at: state.nowSeconds(), simulated_tries: 0 };
+    state.save('subscription', { ...subscription!, ...refusedAt, status });
+    // The key may be forgotten, so that it is looked up.
+    moveClocks(25 * 3_600_000);
+    expect(await world.finish(run)).toMatchObject({
+      status: 'success',
+      result: { subscription: { status } },
+    });
+    const { rows } = await sql`
+      select plan_id as "planId", plan_status as "planStatus", status from accounts
+       where account_id = ${accountId}`.execute(world.database);
+    expect(rows).toEqual([{ planId: 'premium_month', ...standing }]);
   },
 );
 

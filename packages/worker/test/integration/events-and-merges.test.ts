@@ -2,17 +2,16 @@
  * Events that read who somebody is without holding it, beside merges and whatever else is done to people: in both
  * orders, the first transaction still open while the second comes.
  */
-import { recordIssues } from '@sluice/database/ingestion-issues';
 import type { Operation } from '@sluice/domain/operation';
 import { svcId } from '@sluice/domain/svc-id';
-import { identify, merge, NOW_MS, remove, suppress, track } from '@sluice/domain/testing';
+import { identify, merge, remove, suppress, track } from '@sluice/domain/testing';
 import { sql } from 'kysely';
-import { beforeEach, describe, expect, it, test, vi } from 'vitest';
+import { beforeEach, describe, expect, it, test } from 'vitest';
 import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
+import * as keepOpen from './open-envelope.ts';
 
 let world: EnvelopeWorld;
 let environmentId: number;
-let lastPause = 0;
 
 beforeEach(async () => {
   world = await createEnvelopeWorld();
@@ -22,41 +21,9 @@ beforeEach(async () => {
 const run = (...operations: Operation[]) =>
   world.process(inEnvironment(environmentId, ...operations));
 
-/** Runs them up to the end of their transaction and keeps it open: the row of their issue, written last, is another's. */
-async function runAndKeepOpen(...operations: Operation[]): Promise<{ end(): Promise<void> }> {
-  const source = `pause ${++lastPause}`;
-  const issue = { code: 'invalid', field: null, message: 'A pause.' } as const;
-  const taken = Promise.withResolvers<void>();
-  const released = Promise.withResolvers<void>();
-  const holder = world.database.transaction().execute(async (transaction) => {
-    await recordIssues(transaction, [{ environmentId, source, issue, count: 1, atMs: NOW_MS }]);
-    taken.resolve();
-    await released.promise;
-  });
-  await taken.promise;
-  const before = await waitingCount();
-  const record = { type: 'issue.record', receivedAtMs: NOW_MS, source, issue, count: 1 } as const;
-  const done = run(...operations, { ...record, environmentId });
-  await untilWaiting(before + 1);
-  return {
-    async end() {
-      released.resolve();
-      await holder;
-      await done;
-    },
-  };
-}
-
-/** Transactions of this test that wait for a lock. */
-async function waitingCount(): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from pg_stat_activity
-     where datname = current_database() and wait_event_type = 'Lock'`.execute(world.database);
-  return rows[0]?.count ?? 0;
-}
-
-const untilWaiting = (count: number) =>
-  vi.waitFor(async () => expect(await waitingCount()).toBe(count), { interval: 5 });
+const runAndKeepOpen = (...operations: Operation[]) =>
+  keepOpen.runAndKeepOpen(world, environmentId, ...operations);
+const untilWaiting = (count: number) => keepOpen.untilWaiting(world, count);
 
 const peopleById = async () =>
   new Map(

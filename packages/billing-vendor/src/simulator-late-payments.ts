@@ -1,0 +1,51 @@
+/**
+ * What time does to a bank's payment: days after it was taken on it succeeds or fails.
+ *
+ *     pay ──▶ charge pending, intent processing, invoice open
+ *               └─4 days─▶ charge succeeded, invoice paid
+ *                        ▶ charge failed, intent with its error, invoice still open
+ */
+import { emit } from './simulator-events.ts';
+import { markPaid } from './simulator-invoices.ts';
+import { cardOf } from './simulator-payments.ts';
+import type { SimulatorState, VendorObject } from './simulator-state.ts';
+
+const DAY_SECONDS = 86_400;
+/** Of an ACH debit, by the vendor's documentation. */
+export const SETTLING_SECONDS = 4 * DAY_SECONDS;
+
+/** Call it whenever the clock has moved; what is due is done once. */
+export function settleLatePayments(state: SimulatorState): void {
+  for (const charge of state.list('charge')) {
+    if (charge['status'] !== 'pending') continue;
+    if (Number(charge['created']) + SETTLING_SECONDS > state.nowSeconds()) continue;
+    settle(state, charge);
+  }
+}
+
+function settle(state: SimulatorState, charge: VendorObject): void {
+  const { decline } = cardOf(state, String(charge['payment_method']));
+  const intent = state.get('payment_intent', charge['payment_intent']);
+  const invoice = state.get('invoice', charge['invoice']);
+  const status = decline ? 'failed' : 'succeeded';
+  emit(state, `charge.${status}`, state.save('charge', { ...charge, status }));
+  if (!intent || !invoice) return;
+  if (!decline) {
+    const paid = state.save('payment_intent', { ...intent, status });
+    emit(state, 'payment_intent.succeeded', paid);
+    markPaid(state, invoice, Number(charge['amount']));
+    return;
+  }
+  const failed = state.save('payment_intent', {
+    ...intent,
+    status: 'requires_payment_method',
+    last_payment_error: {
+      type: 'card_error',
+      code: decline.code,
+      ...(decline.declineCode !== null && { decline_code: decline.declineCode }),
+      message: 'The payment failed.',
+    },
+  });
+  emit(state, 'payment_intent.payment_failed', failed);
+  emit(state, 'invoice.payment_failed', invoice);
+}

@@ -1,0 +1,54 @@
+/** Envelopes whose transactions are kept open while others come. */
+import { recordIssues } from '@sluice/database/ingestion-issues';
+import type { Operation } from '@sluice/domain/operation';
+import { NOW_MS } from '@sluice/domain/testing';
+import { sql } from 'kysely';
+import { expect, vi } from 'vitest';
+import { inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
+
+let lastPause = 0;
+
+/**
+ * Runs operations up to the end of their transaction and keeps it open: the row of their issue, written last, is
+ * another's.
+ */
+export async function runAndKeepOpen(
+  world: EnvelopeWorld,
+  environmentId: number,
+  ...operations: Operation[]
+): Promise<{ end(): Promise<void> }> {
+  const source = `pause ${++lastPause}`;
+  const issue = { code: 'invalid', field: null, message: 'A pause.' } as const;
+  const taken = Promise.withResolvers<void>();
+  const released = Promise.withResolvers<void>();
+  const holder = world.database.transaction().execute(async (transaction) => {
+    await recordIssues(transaction, [{ environmentId, source, issue, count: 1, atMs: NOW_MS }]);
+    taken.resolve();
+    await released.promise;
+  });
+  await taken.promise;
+  const before = await waitingCount(world);
+  const record = { type: 'issue.record', receivedAtMs: NOW_MS, source, issue, count: 1 } as const;
+  const done = world.process(
+    inEnvironment(environmentId, ...operations, { ...record, environmentId }),
+  );
+  await untilWaiting(world, before + 1);
+  return {
+    async end() {
+      released.resolve();
+      await holder;
+      await done;
+    },
+  };
+}
+
+/** Transactions of the test's database that wait for a lock. */
+async function waitingCount(world: EnvelopeWorld): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`.execute(world.database);
+  return rows[0]?.count ?? 0;
+}
+
+export const untilWaiting = (world: EnvelopeWorld, count: number): Promise<void> =>
+  vi.waitFor(async () => expect(await waitingCount(world)).toBe(count), { interval: 5 });
