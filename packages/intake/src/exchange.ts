@@ -11,8 +11,9 @@
 import type { AnswerCall, Outcome, Submission } from './accept.ts';
 import { answerOf, problem, type Answer } from './answer.ts';
 import type { Call } from './calls.ts';
+import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
 import type { RateStanding } from './rate-limit.ts';
-import { inflateBody, readBody, readContentEncoding, type Body } from './read-body.ts';
+import { readBody, readContentEncoding, type Body } from './read-body.ts';
 import { head } from './request-head.ts';
 import type { SkimCall, SkimCaller } from './skim-call.ts';
 
@@ -29,19 +30,16 @@ export interface ResponseWriter {
 export type Accept = (submission: Submission, answer: AnswerCall) => void;
 
 /** Shared by all exchanges of a server. */
-export interface ServerState {
+export interface ServerState extends InflationState {
   isStopping: boolean;
   inFlightCount: number;
   /** Calls that have come since the start; streams not counted. */
   receivedCount: number;
-  /** Of bodies that came in part so far. */
-  collectedSizeBytes: number;
-  readonly collectedSizeBytesMax: number;
   /** Open streams, to be ended by a stop. */
   readonly streams: Set<{ stop(): void }>;
 }
 
-/** Too many callers in the middle of their bodies: they pass, or end by their own time-outs. */
+/** Too many callers in the middle of their bodies, or whose bodies wait to be inflated: they pass, or end by their own time-outs. */
 const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 10 };
 export const BASIC_CHALLENGE = 'Basic realm="sluice"';
 
@@ -62,6 +60,8 @@ export class Exchange implements SkimCaller {
   readonly #isCrossOrigin = head.isCrossOrigin;
   /** What came so far, where the body did not come in one piece. */
   #chunks: Uint8Array[] | undefined;
+  /** Where the body is compressed: it does not wait for its turn any longer. */
+  #stopWaiting: (() => void) | undefined;
   #sizeBytes = 0;
   #isSubmitted = false;
   /** The rest of an oversized body is not read, so the connection cannot be used again. */
@@ -98,6 +98,7 @@ export class Exchange implements SkimCaller {
       this.#isAborted = true;
       this.#state.inFlightCount--;
       this.#dropChunks();
+      this.#stopWaiting?.();
     });
     this.#res.onData((chunk, isLast) => this.#collect(chunk, isLast));
   }
@@ -146,12 +147,19 @@ export class Exchange implements SkimCaller {
     } else if (encoding === 'unsupported') {
       this.#submit(unsupportedEncoding(this.#contentEncoding));
     } else {
-      // Copied: the socket's buffer is gone before the thread pool has read it.
-      void inflateBody(bytes.slice(), encoding, this.call.sizeBytesMax).then((inflated) => {
-        if (inflated instanceof Uint8Array) this.#take(inflated);
-        else this.#submit(inflated);
-      });
+      this.#inflate(bytes, encoding);
     }
+  }
+
+  #inflate(bytes: Uint8Array, encoding: 'gzip' | 'deflate'): void {
+    const { sizeBytesMax } = this.call;
+    this.#stopWaiting = inflateInTurn(this.#state, bytes, encoding, sizeBytesMax, (inflated) => {
+      if (inflated instanceof Uint8Array) this.#take(inflated);
+      else this.#submit(inflated);
+    });
+    if (this.#stopWaiting !== undefined) return;
+    this.#isSubmitted = true;
+    this.answer(OVERLOADED);
   }
 
   #take(bytes: Uint8Array): void {

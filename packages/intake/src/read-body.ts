@@ -4,7 +4,7 @@
  * Plain bodies are read in the same turn, straight from the socket's buffer. Compressed ones are
  * inflated on the thread pool, and never past the size limit: a 1 MB bomb of 1 GB costs the limit.
  *
- * Before: `exchange.ts` has collected the bytes. After: `accept.ts`.
+ * Before: `exchange.ts` has collected the bytes, `inflate-in-turn.ts` says when a compressed one is inflated. After: `accept.ts`.
  */
 import { promisify } from 'node:util';
 import { gunzip, inflate, inflateRaw } from 'node:zlib';
@@ -21,7 +21,7 @@ export type Body =
   | { readonly outcome: 'invalid-json'; readonly message: string };
 
 /** What cannot be inflated, or must not. */
-type UninflatedBody = Extract<Body, { outcome: 'too-large' | 'invalid-encoding' }>;
+export type UninflatedBody = Extract<Body, { outcome: 'too-large' | 'invalid-encoding' }>;
 
 export type ContentEncoding = 'identity' | 'gzip' | 'deflate' | 'unsupported';
 

@@ -82,6 +82,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     receivedCount: 0,
     collectedSizeBytes: 0,
     collectedSizeBytesMax: options.collectedSizeBytesMax,
+    inflations: { runningCount: 0, waiting: new Set() },
     streams: new Set(),
   };
 

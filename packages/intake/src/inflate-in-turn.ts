@@ -1,0 +1,82 @@
+/**
+ * Compressed bodies wait their turn to be inflated, so that what they hold is bounded before anybody
+ * knows whose they are: a few inflated ones, and compressed bytes that are counted with those of
+ * bodies on their way in.
+ *
+ * A burst of honest callers waits instead of being refused, as it would be if each reserved the limit
+ * of its inflated size.
+ *
+ * Before: `exchange.ts` has collected the bytes. After: `read-body.ts`.
+ */
+import { inflateBody, type UninflatedBody } from './read-body.ts';
+
+/** The threads of Node's pool: more at a time would only wait there, each with its output. */
+const RUNNING_COUNT_MAX = 4;
+
+interface Inflation {
+  readonly bytes: Uint8Array;
+  readonly encoding: 'gzip' | 'deflate';
+  readonly sizeBytesMax: number;
+  readonly take: (inflated: Uint8Array | UninflatedBody) => void;
+}
+
+/** Of all bodies of a server. */
+export interface InflationState {
+  /** Of bodies that are held: of those that came in part, and of compressed ones until they are inflated. */
+  collectedSizeBytes: number;
+  readonly collectedSizeBytesMax: number;
+  readonly inflations: {
+    runningCount: number;
+    /** In the order in which they came. */
+    readonly waiting: Set<Inflation>;
+  };
+}
+
+/**
+ * Inflates at most `sizeBytesMax` bytes once it is the body's turn, and calls `take` once. `bytes` are
+ * copied.
+ *
+ * @returns what lets go of a body that still waits, to be called when its sender hangs up; it does
+ *   nothing where it is under way or over, and `take` is not called after it. Undefined where no more
+ *   bodies may wait: then `take` is never called.
+ */
+export function inflateInTurn(
+  state: InflationState,
+  bytes: Uint8Array,
+  encoding: 'gzip' | 'deflate',
+  sizeBytesMax: number,
+  take: Inflation['take'],
+): (() => void) | undefined {
+  if (state.collectedSizeBytes + bytes.length > state.collectedSizeBytesMax) return undefined;
+  state.collectedSizeBytes += bytes.length;
+  // Copied: the socket's buffer is gone before the thread pool has read it.
+  const inflation: Inflation = { bytes: bytes.slice(), encoding, sizeBytesMax, take };
+  const { inflations } = state;
+  inflations.waiting.add(inflation);
+  startNext(state);
+  return () => {
+    if (inflations.waiting.delete(inflation)) state.collectedSizeBytes -= inflation.bytes.length;
+  };
+}
+
+function startNext(state: InflationState): void {
+  const { inflations } = state;
+  if (inflations.runningCount >= RUNNING_COUNT_MAX) return;
+  for (const inflation of inflations.waiting) {
+    inflations.waiting.delete(inflation);
+    inflations.runningCount++;
+    void run(state, inflation);
+    return;
+  }
+}
+
+async function run(state: InflationState, inflation: Inflation): Promise<void> {
+  const { bytes, encoding, sizeBytesMax, take } = inflation;
+  try {
+    take(await inflateBody(bytes, encoding, sizeBytesMax));
+  } finally {
+    state.collectedSizeBytes -= bytes.length;
+    state.inflations.runningCount--;
+    startNext(state);
+  }
+}
