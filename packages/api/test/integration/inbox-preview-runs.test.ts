@@ -218,12 +218,12 @@ describe("a month's allowance", () => {
             api.clock.nowMs,
           ),
         );
-    const expectWaiting = (count: number) =>
+    const expectWaiting = (waiting: number) =>
       vi.waitFor(async () => {
         const { rows } = await sql`
           select from pg_stat_activity
            where datname = current_database() and wait_event_type = 'Lock'`.execute(api.database);
-        expect(rows).toHaveLength(count);
+        expect(rows).toHaveLength(waiting);
       });
     await sql`
       insert into credit_accounts (account_id, kind)
