@@ -97,6 +97,7 @@ export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependen
         userId,
         quantity: request.body.quantity,
         hasAllowance: isPaidPlan(account),
+        plan: deps.catalogue.plans.find((plan) => plan.id === account.planId),
         origin: originOf(request),
       });
       switch (outcome.outcome) {

@@ -19,6 +19,8 @@ import {
 } from '@sluice/database/inbox-preview-runs';
 import { transactOnce } from '@sluice/database/transact-once';
 import { holdUsageDays } from '@sluice/database/usage-watermarks';
+import { allowanceOf } from '@sluice/domain/allowance';
+import type { Plan } from '@sluice/domain/catalogue';
 import { AppError } from '@sluice/domain/errors';
 import { addDays, utcDayOf } from '@sluice/domain/utc-day';
 
@@ -34,6 +36,8 @@ export interface PreviewRunRequest extends Pick<
   readonly accountId: number;
   /** Whether the plan's monthly allowance may be spent. */
   readonly hasAllowance: boolean;
+  /** As it is sold; undefined where the catalogue does not know it (any more). */
+  readonly plan?: Plan | undefined;
   readonly origin: ChangeOrigin;
 }
 
@@ -51,13 +55,14 @@ export function recordPreviewRun(
   { database, now }: RecordPreviewRunDeps,
   request: PreviewRunRequest,
 ): Promise<RecordOutcome> {
-  const { accountId, previewJobId, environmentId, userId, quantity, hasAllowance } = request;
+  const { accountId, previewJobId, environmentId, userId, quantity, hasAllowance, plan } = request;
   const account = { accountId, kind: 'inbox_previews' } as const;
   return transactOnce(database, request.origin.call, isRecorded, async (transaction) => {
     const closedThrough = await holdUsageDays(transaction, accountId, addDays(utcDayOf(now()), -1));
     // Not before: the day must be read while nobody can close it.
     const nowMs = now();
-    const debit = { amount: quantity, key: debitKeyOf(previewJobId), hasAllowance };
+    const allowance = plan && hasAllowance ? allowanceOf(plan, 'inbox_previews', nowMs) : undefined;
+    const debit = { amount: quantity, key: debitKeyOf(previewJobId), hasAllowance, allowance };
     const debited = await debitCredits(transaction, account, debit, nowMs);
     if (debited.outcome === 'insufficient') return debited;
     if (debited.outcome === 'repeated') {

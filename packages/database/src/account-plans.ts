@@ -39,7 +39,8 @@ export async function findBillingAccount(
 }
 
 /**
- * Puts the account on a plan that it has bought. A closed account stays closed.
+ * Puts the account on a plan that it has bought. A closed account stays closed. `no key`: who holds the
+ * account's credits may write rows that refer to it, while whoever changed the plan waits for those credits.
  *
  * @param standing - of the subscription that it has for it; undefined leaves what the account has.
  * @returns the plan that it was on.
@@ -54,7 +55,7 @@ export async function updateAccountPlan(
   const { accountStatus = null, planStatus = null } = standing ?? {};
   const { rows } = await sql<{ planId: string }>`
     with before as (
-      select account_id, plan_id from accounts where account_id = ${accountId} for update
+      select account_id, plan_id from accounts where account_id = ${accountId} for no key update
     )
     update accounts a
        set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
@@ -120,19 +121,6 @@ export async function listAccountsWithoutGrant(
             and t.transaction_key = ${transactionKey})
      order by account_id limit ${limit}`.execute(database);
   return rows;
-}
-
-/** What the account has been given as allowance until this moment, by whatever plan. */
-export async function sumAllowance(
-  transaction: Transaction<Tables>,
-  { accountId, kind }: CreditAccount,
-  endsAtMs: number,
-): Promise<number> {
-  const { rows } = await sql<{ granted: string }>`
-    select coalesce(sum(granted), 0) as granted from credit_grants
-     where account_id = ${accountId} and kind = ${kind} and pool = 'monthly_allowance'
-       and expires_at = ${new Date(endsAtMs)}`.execute(transaction);
-  return Number(rows[0]?.granted ?? 0);
 }
 
 /** Of all accounts: kinds with grants that have ended with something left. Index: `credit_grants_ending`. */

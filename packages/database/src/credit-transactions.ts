@@ -55,17 +55,31 @@ export type TakeOnceOutcome =
   | { readonly outcome: 'repeated' }
   | { readonly outcome: 'insufficient'; readonly available: number };
 
+interface Taking {
+  readonly amount: number;
+  readonly key: string;
+  readonly hasAllowance: boolean;
+  /** Another fact, made first where it is not there. Looked for by the statement that looks for `key`. */
+  readonly before?: { readonly key: string; readonly make: () => Promise<void> } | undefined;
+}
+
 /** Takes `amount` in burn order, or nothing: used at once, or held. */
 export async function takeOnce(
   transaction: Transaction<Tables>,
   account: CreditAccount,
-  taking: { readonly amount: number; readonly key: string; readonly hasAllowance: boolean },
+  taking: Taking,
   reason: 'debit' | 'hold',
   nowMs: number,
 ): Promise<TakeOnceOutcome> {
-  const { amount, key, hasAllowance } = taking;
-  const locked = await lockAccount(transaction, account);
-  if (await hasTransaction(transaction, account, key)) return { outcome: 'repeated' };
+  const { amount, key, hasAllowance, before } = taking;
+  let locked = await lockAccount(transaction, account);
+  const known = await findTransactions(transaction, account, before ? [key, before.key] : [key]);
+  if (known.has(key)) return { outcome: 'repeated' };
+  if (before && !known.has(before.key)) {
+    await before.make();
+    // It has written entries.
+    locked = await lockAccount(transaction, account);
+  }
   const grants = await listLiveGrants(transaction, account);
   const to = reason === 'debit' ? 'used' : 'held';
   const taken = takeCredits(grants, amount, to, nowMs, hasAllowance);
@@ -89,17 +103,17 @@ export async function insertTransaction(
   return rows.length > 0;
 }
 
-export async function hasTransaction(
+/** @returns those of the keys that have been written down. */
+export async function findTransactions(
   transaction: Transaction<Tables>,
   { accountId, kind }: CreditAccount,
-  key: string,
-): Promise<boolean> {
-  const { rows } = await sql`
-    select 1 from credit_transactions
-     where account_id = ${accountId} and kind = ${kind} and transaction_key = ${key}`.execute(
-    transaction,
-  );
-  return rows.length > 0;
+  keys: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const { rows } = await sql<{ key: string }>`
+    select transaction_key as key from credit_transactions
+     where account_id = ${accountId} and kind = ${kind}
+       and transaction_key = any(${[...keys]}::text[])`.execute(transaction);
+  return new Set(rows.map((row) => row.key));
 }
 
 export async function listLiveGrants(

@@ -8,6 +8,7 @@
  * Index of every statement: the primary keys, which begin with the account; `credit_grants_live` for
  * reading the grants that may still change; `credit_refunds`.
  */
+import type { Allowance } from '@sluice/domain/allowance';
 import {
   expireCredits,
   refundDebit,
@@ -17,7 +18,7 @@ import {
 } from '@sluice/domain/credit-ledger';
 import { sql, type Transaction } from 'kysely';
 import {
-  hasTransaction,
+  findTransactions,
   insertEntries,
   insertTransaction,
   listGrants,
@@ -27,6 +28,7 @@ import {
   takeOnce,
   write,
   type CreditAccount,
+  type LockedAccount,
 } from './credit-transactions.ts';
 import type { Tables } from './tables.ts';
 
@@ -45,7 +47,16 @@ export async function grantCredits(
   grant: NewGrant,
   nowMs: number,
 ): Promise<boolean> {
-  const locked = await lockAccount(transaction, account);
+  return grantLocked(transaction, account, await lockAccount(transaction, account), grant, nowMs);
+}
+
+async function grantLocked(
+  transaction: Transaction<Tables>,
+  account: CreditAccount,
+  locked: LockedAccount,
+  grant: NewGrant,
+  nowMs: number,
+): Promise<boolean> {
   if (!(await insertTransaction(transaction, account, grant.key, 'grant', nowMs))) return false;
   if (grant.amount === 0) return false;
   const grants = await listLiveGrants(transaction, account);
@@ -75,20 +86,68 @@ export async function grantCredits(
   return true;
 }
 
+/**
+ * Brings the month's allowance, less what plans before have brought of it: once, whoever else gives it at
+ * the same time.
+ */
+export async function giveAllowance(
+  transaction: Transaction<Tables>,
+  account: CreditAccount,
+  { included, endsAtMs, key }: Allowance,
+  nowMs: number,
+): Promise<void> {
+  // Before the sum: two plans' allowances given at the same time must see each other.
+  const locked = await lockAccount(transaction, account);
+  const given = await sumAllowance(transaction, account, endsAtMs);
+  const amount = Math.max(0, included - given);
+  const grant = { pool: 'monthly_allowance', amount, expiresAtMs: endsAtMs, key } as const;
+  await grantLocked(transaction, account, locked, grant, nowMs);
+}
+
+/** What the account has been given as allowance until this moment, by whatever plan. */
+async function sumAllowance(
+  transaction: Transaction<Tables>,
+  { accountId, kind }: CreditAccount,
+  endsAtMs: number,
+): Promise<number> {
+  const { rows } = await sql<{ granted: string }>`
+    select coalesce(sum(granted), 0) as granted from credit_grants
+     where account_id = ${accountId} and kind = ${kind} and pool = 'monthly_allowance'
+       and expires_at = ${new Date(endsAtMs)}`.execute(transaction);
+  return Number(rows[0]?.granted ?? 0);
+}
+
+interface Debit {
+  readonly amount: number;
+  readonly key: string;
+  /** Whether the plan's allowance may be spent. */
+  readonly hasAllowance: boolean;
+  /** What the plan brings this month: given first where that has not been done yet. */
+  readonly allowance?: Allowance | undefined;
+}
+
 export type DebitOutcome =
   | { readonly outcome: 'debited' }
   /** This fact has been debited before. */
   | { readonly outcome: 'repeated' }
   | { readonly outcome: 'insufficient'; readonly available: number };
 
-/** Takes `amount` in burn order, or nothing. */
+/**
+ * Takes `amount` in burn order, or nothing. The allowance is there from the first moment of its month, not
+ * from when `worker/src/renew-credits.ts` comes by: until then what was paid for would be spent.
+ */
 export async function debitCredits(
   transaction: Transaction<Tables>,
   account: CreditAccount,
-  debit: { readonly amount: number; readonly key: string; readonly hasAllowance: boolean },
+  debit: Debit,
   nowMs: number,
 ): Promise<DebitOutcome> {
-  const taken = await takeOnce(transaction, account, debit, 'debit', nowMs);
+  const { allowance } = debit;
+  const before = allowance && {
+    key: allowance.key,
+    make: () => giveAllowance(transaction, account, allowance, nowMs),
+  };
+  const taken = await takeOnce(transaction, account, { ...debit, before }, 'debit', nowMs);
   return taken.outcome === 'taken' ? { outcome: 'debited' } : taken;
 }
 
@@ -106,7 +165,8 @@ export async function refundCredits(
   nowMs: number,
 ): Promise<RefundOutcome> {
   const locked = await lockAccount(transaction, account);
-  if (await hasTransaction(transaction, account, refund.key)) return { outcome: 'repeated' };
+  const known = await findTransactions(transaction, account, [refund.key]);
+  if (known.has(refund.key)) return { outcome: 'repeated' };
   const debit = await listMoves(transaction, account, [refund.debitKey]);
   // Every refund of a debit has a key that begins with the debit's own.
   const { rows } = await sql<{ key: string }>`

@@ -1,10 +1,12 @@
 /** The endings of runs that are not an invoice's fate: refused, declined, failed, and bought subscriptions. */
 import type { Database } from '@sluice/database/connection';
 import { updateAccountPlan } from '@sluice/database/account-plans';
+import { giveAllowance } from '@sluice/database/credits';
 import { lockRun, type Run } from '@sluice/database/runs';
 import type { RunStep } from '@sluice/database/run-steps';
 import type { Tables } from '@sluice/database/tables';
 import { explainRefusal } from '@sluice/domain/addon-decision';
+import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
 import { declineMessage, FAILURE_MESSAGES } from '@sluice/domain/decline-message';
 import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
@@ -95,6 +97,13 @@ export async function endRunByStep(
     // One that is looked up later may be unpaid by then, or have ended.
     const standing = standingOf(subscription.status);
     const before = await updateAccountPlan(transaction, run.accountId, plan, standing, nowMs);
+    // Who is told of the plan may use what it includes.
+    for (const kind of CREDIT_KINDS) {
+      const allowance =
+        standing?.planStatus === 'active' ? allowanceOf(plan, kind, nowMs) : undefined;
+      if (allowance)
+        await giveAllowance(transaction, { accountId: run.accountId, kind }, allowance, nowMs);
+    }
     const result = {
       charged: known.charged ?? null,
       invoiceId: subscription.latestInvoiceId,

@@ -1,9 +1,12 @@
 /** Recording runs of inbox previews: a job is charged once and refunded once, and no pool falls below nothing. */
 import { listBalances } from '@sluice/database/credit-reads';
+import { giveAllowance } from '@sluice/database/credits';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
 import { verifyAuditChain } from '@sluice/database/verify-audit-chains';
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { allowanceOf } from '@sluice/domain/allowance';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import {
   insertTenant,
@@ -20,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => api.close());
 
-/** Of each test its own, on a paid plan, with one user. */
+/** Of each test its own, on a paid plan that the catalogue has no allowance for, with one user. */
 let account: Tenant;
 let path: string;
 let userId: number;
@@ -33,7 +36,7 @@ beforeEach(async () => {
   path = `/v1/accounts/${accountId}/billing/inbox_previews/runs`;
   userId = 100 + tenantCount;
   await sql`
-    update accounts set plan_id = 'premium_month', plan_tier = 'premium'
+    update accounts set plan_id = 'premium_of_old', plan_tier = 'premium'
      where account_id = ${accountId}`.execute(api.database);
   await insertUser(api, accountId, userId);
 });
@@ -157,6 +160,105 @@ describe('a run', () => {
       () => {},
     );
     expect([entryCount, findings]).toEqual([66, []]);
+  });
+});
+
+describe("a month's allowance", () => {
+  const put = (planId: string) =>
+    sql`update accounts set plan_id = ${planId} where account_id = ${account.accountId}`.execute(
+      api.database,
+    );
+  const APRIL_MS = Date.parse('2026-04-01T00:00:00.000Z');
+
+  test('is there in its first moment, before what was given and bought', async () => {
+    await put('premium_month');
+    await grantPreviews(api, account, { amount: 10, key: 'a' });
+    await grantPreviews(api, account, { amount: 10, key: 'b', pool: 'goodwill' });
+    const march = { pool: 'monthly_allowance', expiresAtMs: APRIL_MS } as const;
+    await grantPreviews(api, account, {
+      amount: 5,
+      key: 'allowance:2026-03:premium_month',
+      ...march,
+    });
+    api.clock.nowMs = APRIL_MS - 1;
+    await record();
+    api.clock.nowMs = APRIL_MS;
+    await record({ preview_job_id: 'job-2' });
+    // The same call again, and one of a job before: nothing more.
+    await record({ preview_job_id: 'job-2' });
+    expect((await grants()).toSorted()).toEqual([
+      'goodwill: 10/0',
+      'monthly_allowance: 197/3',
+      'monthly_allowance: 2/3',
+      'purchased: 10/0',
+    ]);
+    expect(await listCreditDifferences(api.database)).toEqual([]);
+  });
+
+  test('is not refused for what is bought next, and ends where it is used up', async () => {
+    await put('premium_month');
+    expect((await record({ quantity: 200 })).statusCode).toBe(200);
+    const refused = await record({ preview_job_id: 'job-2', quantity: 1 });
+    expectProblem(refused, 409, 'insufficient_credits');
+    expect(await grants()).toEqual(['monthly_allowance: 0/200']);
+  });
+
+  test('comes once to debits at the same time as each other and as the workers that renew it', async () => {
+    await put('premium_month');
+    const plan = readCatalogue(undefined).plans.find((each) => each.id === 'premium_month')!;
+    const allowance = allowanceOf(plan, 'inbox_previews', api.clock.nowMs)!;
+    const renew = () =>
+      api.database
+        .transaction()
+        .execute((transaction) =>
+          giveAllowance(
+            transaction,
+            { accountId: account.accountId, kind: 'inbox_previews' },
+            allowance,
+            api.clock.nowMs,
+          ),
+        );
+    const expectWaiting = (waiting: number) =>
+      vi.waitFor(async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity
+           where datname = current_database() and wait_event_type = 'Lock'`.execute(api.database);
+        expect(rows).toHaveLength(waiting);
+      });
+    await sql`
+      insert into credit_accounts (account_id, kind)
+      values (${account.accountId}, 'inbox_previews')`.execute(api.database);
+    const debits: ReturnType<typeof record>[] = [];
+    const renewals: Promise<void>[] = [];
+    // A debit is the first in the queue, so that it is not the workers who bring the allowance.
+    await api.database.transaction().execute(async (transaction) => {
+      await sql`
+        select from credit_accounts where account_id = ${account.accountId} for update`.execute(
+        transaction,
+      );
+      debits.push(...['job-1', 'job-2', 'job-3'].map((job) => record({ preview_job_id: job })));
+      await expectWaiting(3);
+      renewals.push(renew(), renew());
+      await expectWaiting(5);
+    });
+    const answers = await Promise.all(debits);
+    await Promise.all(renewals);
+    expect(answers.map((answer) => answer.statusCode)).toEqual([200, 200, 200]);
+    expect(await grants()).toEqual(['monthly_allowance: 191/9']);
+    expect(await listCreditDifferences(api.database)).toEqual([]);
+  });
+
+  test('of a plan that was changed to brings the difference to the next debit', async () => {
+    await put('essentials_month');
+    await record({ quantity: 20 });
+    await put('premium_month');
+    await grantPreviews(api, account, { amount: 10, key: 'a' });
+    await record({ preview_job_id: 'job-2' });
+    expect(await grants()).toEqual([
+      'monthly_allowance: 0/20',
+      'purchased: 10/0',
+      'monthly_allowance: 177/3',
+    ]);
   });
 });
 

@@ -1,9 +1,11 @@
+import { listBalances } from '@sluice/database/credit-reads';
+import { debitCredits, grantCredits } from '@sluice/database/credits';
 import { findBillingAccount } from '@sluice/database/account-plans';
 import type { Money } from '@sluice/domain/money';
 import { sql } from 'kysely';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
 import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
 
 let world: Purchases;
@@ -79,6 +81,66 @@ describe('a plan', () => {
       planId: 'premium_month',
     });
     expect(world.succeeded()).toEqual([]);
+  });
+
+  test('brings what it includes with it, so that what was bought is not spent', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    const { database } = world;
+    const account = { accountId, kind: 'llm' } as const;
+    const bought = { pool: 'purchased', amount: 7, expiresAtMs: null, key: 'bought' } as const;
+    await database
+      .transaction()
+      .execute((transaction) => grantCredits(transaction, account, bought, world.deps.now()));
+    const debit = (key: string) =>
+      database
+        .transaction()
+        .execute((transaction) =>
+          debitCredits(
+            transaction,
+            account,
+            { amount: 5, key, hasAllowance: true },
+            world.deps.now(),
+          ),
+        );
+    const available = async () => {
+      const balances = await listBalances(database, accountId, ['llm', 'builder']);
+      return [...balances.values()].flat().map((grant) => [grant.pool, grant.available]);
+    };
+    await world.finish(await checkout(accountId, 'essentials_month'));
+    await debit('first');
+    await world.finish(await checkout(accountId, 'premium_month'));
+    await debit('second');
+    expect(await available()).toEqual([
+      ['purchased', 7],
+      ['monthly_allowance', 990],
+      ['monthly_allowance', 9_000],
+      ['monthly_allowance', 100],
+      ['monthly_allowance', 900],
+    ]);
+  });
+
+  test("does not wait in a ring with one who holds the account's credits", async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    const { database } = world;
+    const run = await checkout(accountId, 'essentials_month');
+    const finished = await database.transaction().execute(async (transaction) => {
+      const grant = { pool: 'purchased', amount: 7, expiresAtMs: null, key: 'bought' } as const;
+      const account = { accountId, kind: 'llm' } as const;
+      await grantCredits(transaction, account, grant, world.deps.now());
+      const finishing = world.finish(run);
+      await vi.waitFor(async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity
+           where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
+        expect(rows).toHaveLength(1);
+      }, 10_000);
+      // Refers to the account, as the audit log's chain and the first use of previews do.
+      await sql`
+        insert into usage_watermarks (account_id, closed_through)
+        values (${accountId}, '2026-01-01')`.execute(transaction);
+      return { finishing };
+    });
+    expect(await finished.finishing).toMatchObject({ status: 'success' });
   });
 
   test('takes the place of the plan before it on the one subscription', async () => {

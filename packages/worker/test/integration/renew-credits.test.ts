@@ -1,7 +1,7 @@
 import { listBalances } from '@sluice/database/credit-reads';
 import { grantCredits } from '@sluice/database/credits';
 import { sql } from 'kysely';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { renewCredits } from '../../src/renew-credits.ts';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
@@ -68,4 +68,39 @@ test('after an upgrade the difference comes; a paused or Builder plan brings not
   await put('essentials_month');
   await renew();
   expect(await granted()).toEqual([1_000, 9_000]);
+});
+
+test('two workers before and after an upgrade give together what the better plan includes', async () => {
+  const world = await startPurchases();
+  const { database } = world;
+  const accountId = await world.addAccount(null);
+  const put = (plan: string) =>
+    sql`update accounts set plan_id = ${plan} where account_id = ${accountId}`.execute(database);
+  const renew = () =>
+    renewCredits({ database, catalogue: CATALOGUE, ...at('2026-02-10T00:00:00Z') });
+  const expectWaiting = (count: number) =>
+    vi.waitFor(async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity
+         where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
+      expect(rows).toHaveLength(count);
+    });
+  await put('essentials_month');
+  await sql`insert into credit_accounts (account_id, kind) values (${accountId}, 'llm')`.execute(
+    database,
+  );
+  const renewals: Promise<void>[] = [];
+  await database.transaction().execute(async (transaction) => {
+    await sql`select from credit_accounts where account_id = ${accountId} for update`.execute(
+      transaction,
+    );
+    renewals.push(renew());
+    await expectWaiting(1);
+    await put('premium_month');
+    renewals.push(renew());
+    await expectWaiting(2);
+  });
+  await Promise.all(renewals);
+  const grants = (await listBalances(database, accountId, ['llm'])).get('llm')!;
+  expect(grants.reduce((sum, grant) => sum + grant.granted, 0)).toBe(10_000);
 });

@@ -1,0 +1,28 @@
+/**
+ * The monthly allowance: a grant that a plan brings each calendar month (UTC) and that ends with it. Its
+ * key is month and plan, so it comes once however often and by whomever it is given; after an upgrade the
+ * difference comes (`database/src/credits.ts`).
+ */
+import type { CreditKind, Plan } from './catalogue.ts';
+
+export const CREDIT_KINDS: readonly CreditKind[] = ['llm', 'builder', 'inbox_previews'];
+
+export interface Allowance {
+  /** What the plan includes, whatever another plan has given this month already. */
+  readonly included: number;
+  readonly endsAtMs: number;
+  /** The fact that it comes of. */
+  readonly key: string;
+}
+
+/** What the plan brings in the month of that moment; undefined where it includes none of that kind. */
+export function allowanceOf(plan: Plan, kind: CreditKind, nowMs: number): Allowance | undefined {
+  const included = plan.included[kind];
+  if (included === 0 || plan.tier === 'builder') return undefined;
+  const today = new Date(nowMs);
+  return {
+    included,
+    endsAtMs: Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + 1, 1),
+    key: `allowance:${today.toISOString().slice(0, 7)}:${plan.id}`,
+  };
+}
