@@ -119,7 +119,7 @@ export async function waitForPayment(
       invoice_id: output.invoiceId,
       amount: output.total,
     };
-  if (output || state?.run.status === 'success') return null;
+  if (state?.run.status === 'success') return null;
   throw new RequestRefused(
     state?.run.status === 'failed'
       ? { code: 'vendor_refused', message: 'the payment vendor did not take the purchase' }

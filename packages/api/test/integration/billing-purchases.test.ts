@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { insertTestReceipt } from './api-under-test.ts';
 import { startBilling, type Billing } from './billing-world.ts';
@@ -203,5 +203,52 @@ test('a pending purchase keeps its price when the catalogue changes', async () =
   expect(rows[0]!.content.purchase).toMatchObject({
     price: { amount: 2_000, currency: 'usd' },
     catalogueVersion: 1,
+  });
+});
+
+describe('a purchase that the customer’s credit pays, on the card rail', () => {
+  beforeEach(async () => {
+    await billing.api.close();
+    billing = await startBilling({ purchaseWaitMs: 15_000 });
+  });
+
+  /** Asks, and ends the run as the worker does that finds the invoice paid as it is finalized. */
+  async function askAndGrant(path: string, body: unknown) {
+    await billing.setAccount("billing_rail = 'card'");
+    const asked = billing.call('POST', path, { body });
+    const runId = await vi.waitFor(
+      async () => {
+        const { rows } = await sql<{ runId: string }>`
+          select run_id::text as "runId" from runs where status = 'pending'`.execute(
+          billing.api.database,
+        );
+        expect(rows).toHaveLength(1);
+        return rows[0]!.runId;
+      },
+      { timeout: 10_000, interval: 10 },
+    );
+    await billing.endRun(runId, 'success');
+    return { runId, answer: await asked };
+  }
+
+  test.each([
+    ['/inbox_previews/payment_intent', { pack: 'pack_100' }],
+    ['/ai_credits/payment_intent', { quantity: 1_000 }],
+  ])('%s: there is nothing to pay, and no word of trying again', async (path, body) => {
+    const { runId, answer } = await askAndGrant(path, body);
+    expectProblem(answer, 409, 'nothing_to_pay');
+    expect(answer.json().meta.run_id).toBe(runId);
+    expect(answer.headers['retry-after']).toBeUndefined();
+  });
+
+  test('/credits/purchase: is a purchase without a payment, whose state can be asked for', async () => {
+    const { answer } = await askAndGrant('/credits/purchase', { llm: { quantity: 1_000 } });
+    expect(answer.statusCode).toBe(200);
+    expect(answer.json()).toMatchObject({ rail: 'card', payment: null });
+    const state = await billing.call(
+      'GET',
+      `/credits/purchase_status?purchase_id=${encodeURIComponent(answer.json().purchase_id)}`,
+    );
+    expect(state.statusCode).toBe(200);
   });
 });
