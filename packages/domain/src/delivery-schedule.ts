@@ -17,6 +17,9 @@
  * not come back together. "One hour, then exponential" leaves open whether a listed failure later
  * in a delivery's life waits an hour again; once is enough to honour both readings.
  *
+ * Deliveries that failed beside one another wait together (`lane.ts`): none of them is tried within the hour of
+ * any, so a wait may be longer than its own delivery asked for, and an hour is never cut short by another's success.
+ *
  * The last attempt is made at the give-up time itself, so a delivery is never given up without
  * having been tried at the end, and never before. Give-up counts from the delivery's own first
  * attempt, not from when its lane began to fail.
@@ -67,7 +70,13 @@ export function addFailure(state: RetryState, attempt: FailedAttempt): RetryStat
 }
 
 export type FailureVerdict =
-  | { readonly outcome: 'retrying'; readonly retry: RetryState; readonly nextAttemptAtMs: number }
+  | {
+      readonly outcome: 'retrying';
+      readonly retry: RetryState;
+      readonly nextAttemptAtMs: number;
+      /** It waits the listed time, and not an exponential step. */
+      readonly isListedWait: boolean;
+    }
   | { readonly outcome: 'abandoned'; readonly retry: RetryState };
 
 /**
@@ -86,11 +95,12 @@ export function judgeFailure(
   const retry = addFailure(before, attempt);
   const giveUpAtMs = (retry.firstAttemptAtMs ?? attempt.startedAtMs) + policy.giveUpAfterMs;
   if (endedAtMs >= giveUpAtMs) return { outcome: 'abandoned', retry };
-  const waitMs =
-    retry.backoffSteps === before.backoffSteps
-      ? policy.listedFailureWaitMs
-      : backoffMs(retry.backoffSteps, policy, chance);
-  return { outcome: 'retrying', retry, nextAttemptAtMs: Math.min(endedAtMs + waitMs, giveUpAtMs) };
+  const isListedWait = retry.backoffSteps === before.backoffSteps;
+  const waitMs = isListedWait
+    ? policy.listedFailureWaitMs
+    : backoffMs(retry.backoffSteps, policy, chance);
+  const nextAttemptAtMs = Math.min(endedAtMs + waitMs, giveUpAtMs);
+  return { outcome: 'retrying', retry, nextAttemptAtMs, isListedWait };
 }
 
 /** The wait of the `step`-th exponential step, counted from 1, in whole milliseconds. */

@@ -5,7 +5,8 @@
  *   healthy: up to `window` deliveries in flight; the window grows by one with each success.
  *     │ a failure: nothing new starts, what is in flight ends, the earliest failed is the head
  *     ▼
- *   failing: the head alone, one attempt at a time, at `nextProbeAtMs`
+ *   failing: the head alone, one attempt at a time, at `nextProbeAtMs`: after its own wait, and after the
+ *     │      hour of whatever failed beside it with a status of the one-hour list
  *     │ the head is delivered or abandoned
  *     ▼
  *   healthy, window 1: what was held back follows, in order
@@ -76,8 +77,11 @@ export class LaneRun<Delivery extends LaneDelivery> {
   #next: number;
   #inFlight = 0;
   #window: number;
-  /** Set exactly while failing: the earliest delivery known to have failed. */
-  #failing: { head: number; nextProbeAtMs: number } | undefined;
+  /**
+   * Set exactly while failing: the earliest delivery known to have failed, and until when the endpoint asked to
+   * be left alone, by its answer to any (spec section 7: an hour before it is tried again).
+   */
+  #failing: { head: number; nextProbeAtMs: number; listedUntilMs: number } | undefined;
 
   constructor(snapshot: LaneSnapshot, policy: LanePolicy) {
     this.#policy = policy;
@@ -87,7 +91,8 @@ export class LaneRun<Delivery extends LaneDelivery> {
     this.#next = snapshot.cursor + 1;
     this.#window = Math.min(Math.max(snapshot.window, 1), policy.windowMax);
     if (snapshot.nextProbeAtMs !== null) {
-      this.#failing = { head: snapshot.cursor + 1, nextProbeAtMs: snapshot.nextProbeAtMs };
+      const { nextProbeAtMs } = snapshot;
+      this.#failing = { head: snapshot.cursor + 1, nextProbeAtMs, listedUntilMs: nextProbeAtMs };
     }
   }
 
@@ -196,15 +201,28 @@ export class LaneRun<Delivery extends LaneDelivery> {
     }
     entry.state = 'waiting';
     this.#inFlight--;
-    if (!this.#failing || sequence <= this.#failing.head) {
-      this.#failing = { head: sequence, nextProbeAtMs: verdict.nextAttemptAtMs };
-    }
+    const known = this.#failing ?? { head: sequence, nextProbeAtMs: 0, listedUntilMs: 0 };
+    const listedUntilMs = verdict.isListedWait
+      ? Math.max(known.listedUntilMs, verdict.nextAttemptAtMs)
+      : known.listedUntilMs;
+    const ownProbeAtMs = sequence <= known.head ? verdict.nextAttemptAtMs : known.nextProbeAtMs;
+    this.#failing = {
+      head: Math.min(known.head, sequence),
+      nextProbeAtMs: Math.max(ownProbeAtMs, listedUntilMs),
+      listedUntilMs,
+    };
     return 'retrying';
   }
 
   /** The endpoint was changed: the head need not wait any longer. */
   probeAtOnce(nowMs: number): void {
-    if (this.#failing) this.#failing.nextProbeAtMs = Math.min(this.#failing.nextProbeAtMs, nowMs);
+    if (!this.#failing) return;
+    const { head, nextProbeAtMs, listedUntilMs } = this.#failing;
+    this.#failing = {
+      head,
+      nextProbeAtMs: Math.min(nextProbeAtMs, nowMs),
+      listedUntilMs: Math.min(listedUntilMs, nowMs),
+    };
   }
 
   snapshot(): LaneSnapshot {

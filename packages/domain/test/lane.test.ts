@@ -24,6 +24,8 @@ const healthy: LaneSnapshot = {
 };
 const refusedAt = (startedAtMs: number) =>
   ({ failure: 'connection_refused', status: null, startedAtMs }) as const;
+const timedOutAt = (startedAtMs: number) =>
+  ({ failure: 'timeout', status: null, startedAtMs }) as const;
 
 function delivery(sequence: number, isFinished = false): LaneDelivery {
   return { sequence, retry: NEVER_ATTEMPTED, isFinished, isTriedOnce: false };
@@ -97,11 +99,11 @@ describe('the first failure', () => {
     });
   });
 
-  test('sets the time of the probe, whatever fails after it', () => {
+  test('sets the time of the probe, whatever times out after it', () => {
     const run = laneOf(9);
     startAll(run);
     run.fail(1, refusedAt(0), 100, 0);
-    run.fail(4, refusedAt(0), 300, 0);
+    run.fail(4, timedOutAt(0), 4_000, 0);
     run.succeed(3);
     run.succeed(2);
     expect(run.snapshot()).toMatchObject({
@@ -112,6 +114,25 @@ describe('the first failure', () => {
     startAll(run, 100 + HOUR_MS);
     run.succeed(1);
     expect(run.snapshot()).toMatchObject({ state: 'healthy', cursor: 3 });
+  });
+
+  test.each([
+    { title: 'later', first: 4, second: 1 },
+    { title: 'earlier', first: 1, second: 4 },
+  ])('does not cut short the hour of a listed one beside it, known $title', ({ first, second }) => {
+    const run = laneOf(9);
+    startAll(run);
+    const fail = (sequence: number) =>
+      sequence === 4 ? run.fail(4, refusedAt(0), 100, 0) : run.fail(1, timedOutAt(0), 4_000, 0);
+    fail(first);
+    fail(second);
+    run.succeed(2);
+    run.succeed(3);
+    expect(startAll(run, 100 + HOUR_MS - 1)).toEqual([]);
+    expect(run.snapshot()).toMatchObject({ cursor: 0, nextProbeAtMs: 100 + HOUR_MS });
+    expect(startAll(run, 100 + HOUR_MS)).toEqual([1]);
+    run.fail(1, timedOutAt(100 + HOUR_MS), HOUR_MS + 4_100, 0);
+    expect(run.nextProbeAtMs).toBe(HOUR_MS + 4_100 + 10_000);
   });
 
   test('is not forgotten when a later delivery is given up beside it', () => {
@@ -213,6 +234,17 @@ describe('a failing lane', () => {
     const run = laneOf(9, failing);
     run.probeAtOnce(1_000);
     expect(startAll(run, 1_000)).toEqual([7]);
+  });
+
+  test('probes at once when its endpoint was changed, whatever listed failure was beside the head', () => {
+    const run = laneOf(9);
+    startAll(run);
+    run.fail(1, timedOutAt(0), 4_000, 0);
+    for (const sequence of [2, 3, 4]) run.fail(sequence, refusedAt(0), 4_000, 0);
+    run.probeAtOnce(5_000);
+    expect(startAll(run, 5_000)).toEqual([1]);
+    run.succeed(1);
+    expect(startAll(run, 5_000)).toEqual([2]);
   });
 });
 
