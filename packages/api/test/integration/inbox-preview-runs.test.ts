@@ -1,6 +1,7 @@
 /** Recording runs of inbox previews: a job is charged once and refunded once, and no pool falls below nothing. */
 import { listBalances } from '@sluice/database/credit-reads';
 import { giveAllowance } from '@sluice/database/credits';
+import { lockWaiterCount } from '@sluice/database/testing';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
 import { verifyAuditChain } from '@sluice/database/verify-audit-chains';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
@@ -219,12 +220,7 @@ describe("a month's allowance", () => {
           ),
         );
     const expectWaiting = (waiting: number) =>
-      vi.waitFor(async () => {
-        const { rows } = await sql`
-          select from pg_stat_activity
-           where datname = current_database() and wait_event_type = 'Lock'`.execute(api.database);
-        expect(rows).toHaveLength(waiting);
-      });
+      vi.waitFor(async () => expect(await lockWaiterCount(api.database)).toBe(waiting));
     await sql`
       insert into credit_accounts (account_id, kind)
       values (${account.accountId}, 'inbox_previews')`.execute(api.database);

@@ -1,6 +1,7 @@
 import { listBalances } from '@sluice/database/credit-reads';
 import { debitCredits, grantCredits } from '@sluice/database/credits';
 import { findBillingAccount } from '@sluice/database/account-plans';
+import { lockWaiterCount } from '@sluice/database/testing';
 import type { Money } from '@sluice/domain/money';
 import { sql } from 'kysely';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
@@ -128,12 +129,7 @@ describe('a plan', () => {
       const account = { accountId, kind: 'llm' } as const;
       await grantCredits(transaction, account, grant, world.deps.now());
       const finishing = world.finish(run);
-      await vi.waitFor(async () => {
-        const { rows } = await sql`
-          select from pg_stat_activity
-           where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
-        expect(rows).toHaveLength(1);
-      }, 10_000);
+      await vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(1), 10_000);
       // Refers to the account, as the audit log's chain and the first use of previews do.
       await sql`
         insert into usage_watermarks (account_id, closed_through)

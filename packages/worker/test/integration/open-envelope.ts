@@ -1,8 +1,8 @@
 /** Envelopes whose transactions are kept open while others come. */
 import { recordIssues } from '@sluice/database/ingestion-issues';
+import { lockWaiterCount } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
 import { NOW_MS } from '@sluice/domain/testing';
-import { sql } from 'kysely';
 import { expect, vi } from 'vitest';
 import { inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
 
@@ -27,7 +27,7 @@ export async function runAndKeepOpen(
     await released.promise;
   });
   await taken.promise;
-  const before = await waitingCount(world);
+  const before = await lockWaiterCount(world.database);
   const record = { type: 'issue.record', receivedAtMs: NOW_MS, source, issue, count: 1 } as const;
   const done = world.process(
     inEnvironment(environmentId, ...operations, { ...record, environmentId }),
@@ -42,13 +42,7 @@ export async function runAndKeepOpen(
   };
 }
 
-/** Transactions of the test's database that wait for a lock. */
-async function waitingCount(world: EnvelopeWorld): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from pg_stat_activity
-     where datname = current_database() and wait_event_type = 'Lock'`.execute(world.database);
-  return rows[0]?.count ?? 0;
-}
-
 export const untilWaiting = (world: EnvelopeWorld, count: number): Promise<void> =>
-  vi.waitFor(async () => expect(await waitingCount(world)).toBe(count), { interval: 5 });
+  vi.waitFor(async () => expect(await lockWaiterCount(world.database)).toBe(count), {
+    interval: 5,
+  });
