@@ -3,8 +3,26 @@ import { recordIssues } from '@sluice/database/ingestion-issues';
 import { lockWaiterCount } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
 import { NOW_MS } from '@sluice/domain/testing';
-import { expect, vi } from 'vitest';
-import { inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
+import { beforeEach, expect, vi } from 'vitest';
+import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
+
+/** A workspace of each test's own, in a database of its own. Call it once a file. */
+export function useWorkspace() {
+  let world: EnvelopeWorld;
+  let environmentId: number;
+  beforeEach(async () => {
+    world = await createEnvelopeWorld();
+    environmentId = world.newEnvironment();
+  });
+  return {
+    world: () => world,
+    environmentId: () => environmentId,
+    run: (...operations: Operation[]) => world.process(inEnvironment(environmentId, ...operations)),
+    runAndKeepOpen: (...operations: Operation[]) =>
+      runAndKeepOpen(world, environmentId, ...operations),
+    untilWaiting: (count: number) => untilWaiting(world, count),
+  };
+}
 
 let lastPause = 0;
 
@@ -12,7 +30,7 @@ let lastPause = 0;
  * Runs operations up to the end of their transaction and keeps it open: the row of their issue, written last, is
  * another's.
  */
-export async function runAndKeepOpen(
+async function runAndKeepOpen(
   world: EnvelopeWorld,
   environmentId: number,
   ...operations: Operation[]
@@ -42,7 +60,7 @@ export async function runAndKeepOpen(
   };
 }
 
-export const untilWaiting = (world: EnvelopeWorld, count: number): Promise<void> =>
+const untilWaiting = (world: EnvelopeWorld, count: number): Promise<void> =>
   vi.waitFor(async () => expect(await lockWaiterCount(world.database)).toBe(count), {
     interval: 5,
   });
