@@ -10,7 +10,7 @@
  * `settle-invoice.ts`, `billing-vendor/src/vendor.ts`.
  */
 import type { Vendor, VendorInvoice, VendorResult } from '@sluice/billing-vendor/vendor';
-import { recordChange } from '@sluice/database/audit-logs';
+import { recordCardOnFile } from '@sluice/database/card-changes';
 import type { Database } from '@sluice/database/connection';
 import {
   claimRun,
@@ -227,7 +227,7 @@ async function recordStep(
   });
 }
 
-/** As `api/src/payment-methods.ts` does where the card is changed by itself. Call it last: the audit log is locked. */
+/** Call it last: the audit log is locked. */
 async function recordCard(
   transaction: Transaction<Tables>,
   { accountId, runId }: RunKey,
@@ -235,18 +235,8 @@ async function recordCard(
   nowMs: number,
 ): Promise<void> {
   if (paymentMethodId === undefined) return;
-  await recordChange(
-    transaction,
-    accountId,
-    { actor: { type: 'system' }, runId },
-    {
-      objectType: 'payment_method',
-      objectId: accountId,
-      before: {},
-      after: { default: paymentMethodId },
-    },
-    nowMs,
-  );
+  const origin = { actor: { type: 'system' }, runId } as const;
+  await recordCardOnFile(transaction, accountId, origin, paymentMethodId, nowMs);
 }
 
 /** By a person on the card rail, by a bank on the invoiced one. @returns `advanced` where it has failed. */
