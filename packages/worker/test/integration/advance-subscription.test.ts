@@ -93,10 +93,15 @@ describe('a plan', () => {
     const accountId = await world.addAccount('pm_card_visa');
     const { database } = world;
     const run = await world.checkout(accountId, 'essentials_month');
+    const account = { accountId, kind: 'llm' } as const;
+    const grant = { pool: 'purchased', amount: 7, expiresAtMs: null, key: 'bought' } as const;
+    await database
+      .transaction()
+      .execute((transaction) => grantCredits(transaction, account, grant, world.deps.now()));
     const finished = await database.transaction().execute(async (transaction) => {
-      const grant = { pool: 'purchased', amount: 7, expiresAtMs: null, key: 'bought' } as const;
-      const account = { accountId, kind: 'llm' } as const;
-      await grantCredits(transaction, account, grant, world.deps.now());
+      // Not a grant: that writes the row of the credits twice, for which Postgres holds the account from then on.
+      const debit = { amount: 5, key: 'debit', hasAllowance: true };
+      await debitCredits(transaction, account, debit, world.deps.now());
       const finishing = world.finish(run);
       await vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(1), 10_000);
       // Refers to the account, as the audit log's chain and the first use of previews do.
