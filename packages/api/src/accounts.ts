@@ -1,8 +1,9 @@
 /** The account of the token: read, its settings, its address, the two-factor requirement, its products. */
 import type { AccountSettings } from '@sluice/database/account-changes';
-import type { Account, Address } from '@sluice/database/accounts';
+import type { Account } from '@sluice/database/accounts';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { PRODUCTS } from '@sluice/domain/account';
+import type { Address } from '@sluice/domain/postal-address';
 import { z } from 'zod';
 import { updateAccountInput, updateAddressInput } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';

@@ -126,7 +126,7 @@ export async function waitForPayment(
       : {
           code: 'unavailable',
           message:
-            'the payment vendor has not answered yet; no card was charged, and the purchase goes on: try again',
+            'the payment vendor has not answered yet; no card was charged, and the purchase goes on; ask for its state before you buy again',
           meta: { run_id: run.runId },
         },
   );

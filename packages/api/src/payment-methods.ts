@@ -1,11 +1,11 @@
 /** The card that an account pays with: read from the vendor, and changed there, but not while a purchase runs. */
 import type { BillingAccount } from '@sluice/database/account-plans';
-import type { Address } from '@sluice/database/accounts';
-import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
-import { beginCardChange, endCardChange } from '@sluice/database/card-changes';
+import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import { beginCardChange, endCardChange, recordCardOnFile } from '@sluice/database/card-changes';
 import { transactOnce } from '@sluice/database/transact-once';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
 import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { Address } from '@sluice/domain/postal-address';
 import { idempotencyKey } from '@sluice/domain/run-workflow';
 import { z } from 'zod';
 import { originOf } from './account-guard.ts';
@@ -116,18 +116,7 @@ async function record(
 ): Promise<void> {
   const isRecorded = (auditLogId: number | undefined): boolean => auditLogId !== undefined;
   await transactOnce(deps.database, origin.call, isRecorded, (transaction) =>
-    recordChange(
-      transaction,
-      accountId,
-      origin,
-      {
-        objectType: 'payment_method',
-        objectId: accountId,
-        before: {},
-        after: { default: paymentMethodId },
-      },
-      deps.now(),
-    ),
+    recordCardOnFile(transaction, accountId, origin, paymentMethodId, deps.now()),
   );
 }
 

@@ -3,8 +3,9 @@
  *
  * The account's row is locked first, so that the state before is the one that is changed.
  */
+import type { Address } from '@sluice/domain/postal-address';
 import { sql, type Transaction } from 'kysely';
-import { type Account, type Address, findAccount } from './accounts.ts';
+import { type Account, findAccount } from './accounts.ts';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database } from './connection.ts';
 import type { Tables } from './tables.ts';

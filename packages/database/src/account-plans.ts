@@ -1,8 +1,8 @@
 /** Which plan an account is on, and which accounts wait for this month's allowance. */
 import type { CreditKind, Plan } from '@sluice/domain/catalogue';
+import type { Address } from '@sluice/domain/postal-address';
 import type { Rail } from '@sluice/domain/run';
 import { sql, type Transaction } from 'kysely';
-import type { Address } from './accounts.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 import type { CreditAccount } from './credit-transactions.ts';
 import { findPendingRun } from './runs.ts';

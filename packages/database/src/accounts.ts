@@ -1,17 +1,7 @@
 /** Accounts as their owners see them. One statement a read, by primary keys that begin with the account. */
+import type { Address } from '@sluice/domain/postal-address';
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
-
-export interface Address {
-  readonly company: string | null;
-  readonly line1: string;
-  readonly line2: string | null;
-  readonly city: string;
-  readonly state: string | null;
-  readonly postal_code: string | null;
-  readonly country: string;
-  readonly tax_id: { readonly type: string; readonly value: string } | null;
-}
 
 export interface Account {
   readonly accountId: number;

@@ -1,12 +1,13 @@
 /**
- * Keeps changes of the card on file and purchases apart: none of either begins while the other is under way, so no
- * purchase changes its card on the way (`account-conventions.md` §4.9).
+ * The card on file: a change of it is recorded, and kept apart from purchases. None of either begins while the other is
+ * under way, so no purchase changes its card on the way (`account-conventions.md` §4.9).
  *
  * A change under way is a time in the account's row and no lock, for the vendor is asked meanwhile. Whoever began it
  * ends it; where they die it ends by itself. Of a change and a purchase that begin at the same moment the account's row
  * lets one through first. Times are the database's own. Index: the primary key.
  */
 import { sql, type Transaction } from 'kysely';
+import { recordChange, type ChangeOrigin } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { listPendingRuns, type Run } from './runs.ts';
 import type { Tables } from './tables.ts';
@@ -48,6 +49,27 @@ export async function endCardChange(
   await sql`
     update accounts set card_changing_until = null
      where account_id = ${accountId} and card_changing_until = ${until}`.execute(database);
+}
+
+/**
+ * Records that the account pays with this card from now on. Call it last: the audit log is locked.
+ *
+ * @returns the entry's id.
+ */
+export function recordCardOnFile(
+  transaction: Transaction<Tables>,
+  accountId: number,
+  origin: ChangeOrigin,
+  paymentMethodId: string,
+  nowMs: number,
+): Promise<number | undefined> {
+  const change = {
+    objectType: 'payment_method',
+    objectId: accountId,
+    before: {},
+    after: { default: paymentMethodId },
+  } as const;
+  return recordChange(transaction, accountId, origin, change, nowMs);
 }
 
 /** For the start of a purchase: false while the card is being changed; else no change begins until the transaction ends. */

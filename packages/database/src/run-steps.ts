@@ -19,6 +19,11 @@ export interface RunStep {
   readonly endedAt: Date | null;
 }
 
+export interface StepEnd {
+  readonly state: Exclude<StepState, 'intent'>;
+  readonly output: object;
+}
+
 const STEP = sql`step, attempt, state, input, output, started_at as "startedAt", ended_at as "endedAt"`;
 
 /** In the order in which they were begun. */
@@ -67,34 +72,23 @@ export async function insertStepIntent(
 }
 
 /**
- * A step that the vendor had done and that has failed after all, as a bank's payment does days later.
+ * Moves a step on from one state, and does nothing to one that is in another.
+ *
  * Call with the run locked and its fence compared.
+ *
+ * @param from - `done` of what the vendor had done and that has failed after all, as a bank's payment does days later.
  */
-export async function failDoneStep(
-  transaction: Transaction<Tables>,
-  { accountId, runId }: RunKey,
-  step: { readonly step: StepName; readonly attempt: number },
-  end: { readonly state: 'declined' | 'refused'; readonly output: object },
-  nowMs: number,
-): Promise<void> {
-  await sql`
-    update run_steps set state = ${end.state}, output = ${JSON.stringify(end.output)},
-           ended_at = ${new Date(nowMs)}
-     where account_id = ${accountId} and run_id = ${runId} and step = ${step.step}
-       and attempt = ${step.attempt} and state = 'done'`.execute(transaction);
-}
-
-/** Call with the run locked and its fence compared. */
 export async function updateStep(
   transaction: Transaction<Tables>,
   { accountId, runId }: RunKey,
   step: { readonly step: StepName; readonly attempt: number },
-  end: { readonly state: Exclude<StepState, 'intent'>; readonly output: object },
+  from: 'intent' | 'done',
+  end: StepEnd,
   nowMs: number,
 ): Promise<void> {
   await sql`
     update run_steps set state = ${end.state}, output = ${JSON.stringify(end.output)},
            ended_at = ${new Date(nowMs)}
      where account_id = ${accountId} and run_id = ${runId} and step = ${step.step}
-       and attempt = ${step.attempt} and state = 'intent'`.execute(transaction);
+       and attempt = ${step.attempt} and state = ${from}`.execute(transaction);
 }

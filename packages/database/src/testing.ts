@@ -7,6 +7,7 @@
  * last, after the file's own.
  */
 import { randomBytes } from 'node:crypto';
+import { sql } from 'kysely';
 import pg from 'pg';
 import { afterAll, inject } from 'vitest';
 import type { ChangeOrigin } from './audit-logs.ts';
@@ -125,4 +126,15 @@ async function onServer<Result>(use: (client: pg.Client) => Promise<Result>): Pr
   } finally {
     await client.end();
   }
+}
+
+/**
+ * How many sessions of the database wait for a lock. Not to be asked by a transaction: all that it sees of other
+ * sessions is what was there at its first look.
+ */
+export async function lockWaiterCount(database: Database): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
+  return rows[0]?.count ?? 0;
 }

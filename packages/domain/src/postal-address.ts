@@ -1,4 +1,19 @@
-/** What an address needs, country by country: ISO 3166-1 alpha-2 codes, who has states, who has no postal codes. */
+/**
+ * The address of an account, and what one needs country by country: ISO 3166-1 alpha-2 codes, who has states, who has no
+ * postal codes.
+ */
+
+/** As the API takes and shows it, and as it is kept. */
+export interface Address {
+  readonly company: string | null;
+  readonly line1: string;
+  readonly line2: string | null;
+  readonly city: string;
+  readonly state: string | null;
+  readonly postal_code: string | null;
+  readonly country: string;
+  readonly tax_id: { readonly type: string; readonly value: string } | null;
+}
 
 /** Assigned codes of ISO 3166-1. */
 const COUNTRIES: ReadonlySet<string> = new Set(

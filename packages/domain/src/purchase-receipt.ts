@@ -4,6 +4,7 @@
  */
 import { describeCredits } from './catalogue.ts';
 import type { Money } from './money.ts';
+import type { Address } from './postal-address.ts';
 import type { RunContent, RunResult } from './run-content.ts';
 
 export interface Receipt {
@@ -30,16 +31,7 @@ interface ReceiptLine {
 /** Who pays, as the account is when it pays. */
 export interface BilledAccount {
   readonly name: string;
-  readonly address: {
-    readonly company: string | null;
-    readonly line1: string;
-    readonly line2: string | null;
-    readonly city: string;
-    readonly state: string | null;
-    readonly postal_code: string | null;
-    readonly country: string;
-    readonly tax_id: { readonly value: string } | null;
-  } | null;
+  readonly address: Address | null;
 }
 
 /** By its run, which has one receipt. Without the card: what is kept of a charge does not name it. */

@@ -10,7 +10,7 @@
  * `settle-invoice.ts`, `billing-vendor/src/vendor.ts`.
  */
 import type { Vendor, VendorInvoice, VendorResult } from '@sluice/billing-vendor/vendor';
-import { recordChange } from '@sluice/database/audit-logs';
+import { recordCardOnFile } from '@sluice/database/card-changes';
 import type { Database } from '@sluice/database/connection';
 import {
   claimRun,
@@ -23,11 +23,11 @@ import {
 } from '@sluice/database/runs';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
 import {
-  failDoneStep,
   insertStepIntent,
   listRunSteps,
   updateStep,
   type RunStep,
+  type StepEnd,
 } from '@sluice/database/run-steps';
 import type { Tables } from '@sluice/database/tables';
 import type { Catalogue } from '@sluice/domain/catalogue';
@@ -197,12 +197,12 @@ async function recordStep(
           : result.outcome === 'refused'
             ? { code: result.code }
             : {};
-      await updateStep(transaction, run, step, { state, output }, nowMs);
+      await updateStep(transaction, run, step, 'intent', { state, output }, nowMs);
       await recordCard(transaction, run, result.cardOnFile, nowMs);
       return 'advanced';
     }
     const output = result.value;
-    await updateStep(transaction, run, step, { state: 'done', output }, nowMs);
+    await updateStep(transaction, run, step, 'intent', { state: 'done', output }, nowMs);
     if (step.step === 'customer' && output.customerId !== undefined)
       await insertVendorCustomer(transaction, run.accountId, output.customerId, nowMs);
     if (step.step === 'invoice' && output.invoiceId !== undefined)
@@ -227,7 +227,7 @@ async function recordStep(
   });
 }
 
-/** As `api/src/payment-methods.ts` does where the card is changed by itself. Call it last: the audit log is locked. */
+/** Call it last: the audit log is locked. */
 async function recordCard(
   transaction: Transaction<Tables>,
   { accountId, runId }: RunKey,
@@ -235,18 +235,8 @@ async function recordCard(
   nowMs: number,
 ): Promise<void> {
   if (paymentMethodId === undefined) return;
-  await recordChange(
-    transaction,
-    accountId,
-    { actor: { type: 'system' }, runId },
-    {
-      objectType: 'payment_method',
-      objectId: accountId,
-      before: {},
-      after: { default: paymentMethodId },
-    },
-    nowMs,
-  );
+  const origin = { actor: { type: 'system' }, runId } as const;
+  await recordCardOnFile(transaction, accountId, origin, paymentMethodId, nowMs);
 }
 
 /** By a person on the card rail, by a bank on the invoiced one. @returns `advanced` where it has failed. */
@@ -266,7 +256,7 @@ async function waitForPayment(
       const settled = await settleInvoice(transaction, locked, found.value, nowMs);
       if (settled !== 'unchanged' || locked.status !== 'pending' || !failure) return settled;
       // From here on the workflow does what it does with a payment that is declined at once.
-      await failDoneStep(transaction, run, pay, failure, nowMs);
+      await updateStep(transaction, run, pay, 'done', failure, nowMs);
       return 'advanced';
     });
     if (settlement === 'overtaken' || settlement === 'parked' || settlement === 'advanced')
@@ -279,10 +269,7 @@ async function waitForPayment(
 }
 
 /** Of a payment that the vendor had taken on; undefined while it may still succeed. */
-function failureOf({
-  status,
-  payment,
-}: VendorInvoice): Parameters<typeof failDoneStep>[3] | undefined {
+function failureOf({ status, payment }: VendorInvoice): StepEnd | undefined {
   if (payment?.state === 'failed')
     return { state: 'declined', output: { declineCode: payment.declineCode } };
   // Given up at the vendor, by hand.

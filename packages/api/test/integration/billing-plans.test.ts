@@ -1,4 +1,5 @@
 import { finishRun, lockRun } from '@sluice/database/runs';
+import { lockWaiterCount } from '@sluice/database/testing';
 import type { RunResult } from '@sluice/domain/run-content';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -236,12 +237,7 @@ describe('the way to the Builder plan', () => {
     });
     await started.promise;
     const downgrading = downgrade();
-    await vi.waitFor(async () => {
-      const { rows } = await sql`
-        select from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock'`.execute(api.database);
-      expect(rows).toHaveLength(1);
-    });
+    await vi.waitFor(async () => expect(await lockWaiterCount(api.database)).toBe(1));
     committed.resolve();
     await starting;
     expectProblem(await downgrading, 409, 'plan_transition_not_allowed');

@@ -206,6 +206,21 @@ test('a pending purchase keeps its price when the catalogue changes', async () =
   });
 });
 
+test('on the card rail one that outlives its wait says that it goes on, and under which name', async () => {
+  await billing.setAccount("billing_rail = 'card'");
+  // Not by `call`, which takes no 503 for an answer.
+  const answer = await billing.api.app.inject({
+    method: 'POST',
+    url: `${billing.base}/credits/purchase`,
+    headers: { authorization: `Bearer ${billing.api.a.token}` },
+    payload: { llm: { quantity: 1_000 } },
+  });
+  const { message } = expectProblem(answer, 503, 'unavailable');
+  expect(message).toMatch(/the purchase goes on; ask for its state before you buy again$/);
+  const state = await billing.call('GET', `/runs/${answer.json().meta.run_id}`);
+  expect(state.json()).toMatchObject({ status: 'pending' });
+});
+
 describe('a purchase that the customer’s credit pays, on the card rail', () => {
   beforeEach(async () => {
     await billing.api.close();

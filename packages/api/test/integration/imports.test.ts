@@ -3,7 +3,7 @@ import { appendImportChunk } from '@sluice/database/import-chunks';
 import { cancelImport, insertImport } from '@sluice/database/import-changes';
 import { advanceImport, claimImport } from '@sluice/database/imports';
 import { insertImportProblems } from '@sluice/database/import-problems';
-import { BY_TEST } from '@sluice/database/testing';
+import { BY_TEST, lockWaiterCount } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
@@ -84,15 +84,10 @@ describe('an import', () => {
     const transaction = await database.startTransaction().execute();
     await appendImportChunk(transaction, key, 0, Buffer.from(CSV), 0, clock.nowMs);
     const cancelled = cancelImport(database, key, BY_TEST, clock.nowMs);
-    await vi.waitFor(
-      async () => {
-        const { rows } = await sql`
-          select from pg_stat_activity
-           where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
-        expect(rows).toHaveLength(1);
-      },
-      { timeout: 10_000, interval: 10 },
-    );
+    await vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(1), {
+      timeout: 10_000,
+      interval: 10,
+    });
     await transaction.commit().execute();
     expect(await cancelled).toMatchObject({ state: 'canceled' });
     expect(await storedFile(database, key.importId)).toHaveLength(0);

@@ -1,79 +1,19 @@
 /** Recording runs of inbox previews: a job is charged once and refunded once, and no pool falls below nothing. */
-import { listBalances } from '@sluice/database/credit-reads';
-import { giveAllowance } from '@sluice/database/credits';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
 import { verifyAuditChain } from '@sluice/database/verify-audit-chains';
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { allowanceOf } from '@sluice/domain/allowance';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import {
-  insertTenant,
-  insertToken,
-  startApi,
-  type ApiUnderTest,
-  type Tenant,
-} from './api-under-test.ts';
-import { grantPreviews, insertUser } from './usage-world.ts';
+import { insertToken } from './api-under-test.ts';
+import { startPreviewRuns } from './preview-run-world.ts';
+import { insertUser } from './usage-world.ts';
 
-let api: ApiUnderTest;
-beforeAll(async () => {
-  api = await startApi();
-});
-afterAll(() => api.close());
-
-/** Of each test its own, on a paid plan that the catalogue has no allowance for, with one user. */
-let account: Tenant;
-let path: string;
-let userId: number;
-let tenantCount = 0;
-const FIRST_MS = Date.parse('2026-03-01T12:00:00Z');
-beforeEach(async () => {
-  api.clock.nowMs = FIRST_MS;
-  account = await insertTenant(api.database, `tenant_${++tenantCount}`);
-  const { accountId } = account;
-  path = `/v1/accounts/${accountId}/billing/inbox_previews/runs`;
-  userId = 100 + tenantCount;
-  await sql`
-    update accounts set plan_id = 'premium_of_old', plan_tier = 'premium'
-     where account_id = ${accountId}`.execute(api.database);
-  await insertUser(api, accountId, userId);
-});
-
-const body = (changes: object = {}) => ({
-  preview_job_id: 'job-1',
-  environment_id: account.environmentId,
-  user_id: userId,
-  quantity: 3,
-  ...changes,
-});
-const record = (changes: object = {}, key = account.token) =>
-  api.call('POST', path, { key, body: body(changes) });
-const refund = (jobId: string, sent?: object, key = account.token) =>
-  api.call('POST', `${path}/${encodeURIComponent(jobId)}/refund`, {
-    key,
-    ...(sent && { body: sent }),
-  });
-/** `pool: available/used` of every grant. */
-const grants = async () => {
-  const { accountId } = account;
-  const list = (await listBalances(api.database, accountId, ['inbox_previews'])).get(
-    'inbox_previews',
-  )!;
-  return list.map((grant) => `${grant.pool}: ${grant.available}/${grant.used}`);
-};
-const count = async (table: string) => {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int from ${sql.table(table)} where account_id = ${account.accountId}`.execute(
-    api.database,
-  );
-  return rows[0]!.count;
-};
+const world = startPreviewRuns();
+const { body, record, refund, grant, grants, count } = world;
 
 describe('a run', () => {
   test('is answered with its day, its moment and what it took', async () => {
-    await grantPreviews(api, account, { amount: 10, key: 'a' });
+    await grant({ amount: 10, key: 'a' });
     const answer = await record();
     expect(answer.statusCode).toBe(200);
     expect(answer.json()).toEqual({
@@ -82,8 +22,8 @@ describe('a run', () => {
         preview_job_id: 'job-1',
         date: '2026-03-01',
         occurred_at: '2026-03-01T12:00:00.000Z',
-        environment_id: account.environmentId,
-        user_id: userId,
+        environment_id: world.account.environmentId,
+        user_id: world.userId,
         quantity: 3,
         refunded: 0,
         net: 3,
@@ -93,22 +33,23 @@ describe('a run', () => {
   });
 
   test('that no user ran has none', async () => {
-    await grantPreviews(api, account, { amount: 10, key: 'a' });
+    await grant({ amount: 10, key: 'a' });
     expect((await record({ user_id: null })).json().run.user_id).toBeNull();
     const { user_id: _left, ...without } = body({ preview_job_id: 'job-2' });
+    const { api, account, path } = world;
     const answer = await api.call('POST', path, { key: account.token, body: without });
     expect(answer.json().run.user_id).toBeNull();
   });
 
   test('burns allowance, then goodwill, then what was bought; without a paid plan no allowance', async () => {
-    await grantPreviews(api, account, { amount: 2, key: 'a' });
-    await grantPreviews(api, account, { amount: 2, key: 'b', pool: 'goodwill' });
-    await grantPreviews(api, account, { amount: 2, key: 'c', pool: 'monthly_allowance' });
+    await grant({ amount: 2, key: 'a' });
+    await grant({ amount: 2, key: 'b', pool: 'goodwill' });
+    await grant({ amount: 2, key: 'c', pool: 'monthly_allowance' });
     await record();
     expect(await grants()).toEqual(['purchased: 2/0', 'goodwill: 1/1', 'monthly_allowance: 0/2']);
     await refund('job-1');
-    await sql`update accounts set plan_status = 'paused' where account_id = ${account.accountId}`.execute(
-      api.database,
+    await sql`update accounts set plan_status = 'paused' where account_id = ${world.account.accountId}`.execute(
+      world.api.database,
     );
     await record({ preview_job_id: 'job-2' });
     expect(await grants()).toEqual(['purchased: 1/1', 'goodwill: 0/2', 'monthly_allowance: 2/0']);
@@ -117,7 +58,7 @@ describe('a run', () => {
   });
 
   test('sent again, also at the same time, is charged once; said otherwise it is a conflict', async () => {
-    await grantPreviews(api, account, { amount: 100, key: 'a' });
+    await grant({ amount: 100, key: 'a' });
     const answers = await Promise.all(Array.from({ length: 30 }, () => record()));
     expect(answers.filter((answer) => answer.json().recorded)).toHaveLength(1);
     expect(new Set(answers.map((answer) => JSON.stringify(answer.json().run))).size).toBe(1);
@@ -129,22 +70,23 @@ describe('a run', () => {
   });
 
   test('that the pools do not reach for takes nothing, says what there is, and can be sent again later', async () => {
-    await grantPreviews(api, account, { amount: 2, key: 'a' });
+    await grant({ amount: 2, key: 'a' });
     const headers = { 'idempotency-key': 'the-same' };
+    const { api, account, path } = world;
     const send = () => api.call('POST', path, { key: account.token, body: body(), headers });
     const refused = await send();
     expectProblem(refused, 409, 'insufficient_credits');
     expect(refused.json().meta.available).toBe(2);
     expect([await grants(), await count('inbox_preview_runs')]).toEqual([['purchased: 2/0'], 0]);
     expect(await count('audit_logs')).toBe(0);
-    await grantPreviews(api, account, { amount: 1, key: 'b' });
+    await grant({ amount: 1, key: 'b' });
     expect((await send()).json().recorded).toBe(true);
     expect(await grants()).toEqual(['purchased: 0/2', 'purchased: 0/1']);
   });
 
   test('200 at once against credits for 66 of them: 66 are made, and no pool is below nothing', async () => {
-    await grantPreviews(api, account, { amount: 100, key: 'a' });
-    await grantPreviews(api, account, { amount: 100, key: 'b', pool: 'goodwill' });
+    await grant({ amount: 100, key: 'a' });
+    await grant({ amount: 100, key: 'b', pool: 'goodwill' });
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, index) => record({ preview_job_id: `job-${index}` })),
     );
@@ -153,119 +95,20 @@ describe('a run', () => {
       expectProblem(answer, 409, 'insufficient_credits');
     expect(await grants()).toEqual(['purchased: 2/98', 'goodwill: 0/100']);
     expect(await count('inbox_preview_runs')).toBe(66);
-    expect(await listCreditDifferences(api.database)).toEqual([]);
+    expect(await listCreditDifferences(world.api.database)).toEqual([]);
     const { entryCount, findings } = await verifyAuditChain(
-      api.database,
-      account.accountId,
+      world.api.database,
+      world.account.accountId,
       () => {},
     );
     expect([entryCount, findings]).toEqual([66, []]);
   });
 });
 
-describe("a month's allowance", () => {
-  const put = (planId: string) =>
-    sql`update accounts set plan_id = ${planId} where account_id = ${account.accountId}`.execute(
-      api.database,
-    );
-  const APRIL_MS = Date.parse('2026-04-01T00:00:00.000Z');
-
-  test('is there in its first moment, before what was given and bought', async () => {
-    await put('premium_month');
-    await grantPreviews(api, account, { amount: 10, key: 'a' });
-    await grantPreviews(api, account, { amount: 10, key: 'b', pool: 'goodwill' });
-    const march = { pool: 'monthly_allowance', expiresAtMs: APRIL_MS } as const;
-    await grantPreviews(api, account, {
-      amount: 5,
-      key: 'allowance:2026-03:premium_month',
-      ...march,
-    });
-    api.clock.nowMs = APRIL_MS - 1;
-    await record();
-    api.clock.nowMs = APRIL_MS;
-    await record({ preview_job_id: 'job-2' });
-    // The same call again, and one of a job before: nothing more.
-    await record({ preview_job_id: 'job-2' });
-    expect((await grants()).toSorted()).toEqual([
-      'goodwill: 10/0',
-      'monthly_allowance: 197/3',
-      'monthly_allowance: 2/3',
-      'purchased: 10/0',
-    ]);
-    expect(await listCreditDifferences(api.database)).toEqual([]);
-  });
-
-  test('is not refused for what is bought next, and ends where it is used up', async () => {
-    await put('premium_month');
-    expect((await record({ quantity: 200 })).statusCode).toBe(200);
-    const refused = await record({ preview_job_id: 'job-2', quantity: 1 });
-    expectProblem(refused, 409, 'insufficient_credits');
-    expect(await grants()).toEqual(['monthly_allowance: 0/200']);
-  });
-
-  test('comes once to debits at the same time as each other and as the workers that renew it', async () => {
-    await put('premium_month');
-    const plan = readCatalogue(undefined).plans.find((each) => each.id === 'premium_month')!;
-    const allowance = allowanceOf(plan, 'inbox_previews', api.clock.nowMs)!;
-    const renew = () =>
-      api.database
-        .transaction()
-        .execute((transaction) =>
-          giveAllowance(
-            transaction,
-            { accountId: account.accountId, kind: 'inbox_previews' },
-            allowance,
-            api.clock.nowMs,
-          ),
-        );
-    const expectWaiting = (waiting: number) =>
-      vi.waitFor(async () => {
-        const { rows } = await sql`
-          select from pg_stat_activity
-           where datname = current_database() and wait_event_type = 'Lock'`.execute(api.database);
-        expect(rows).toHaveLength(waiting);
-      });
-    await sql`
-      insert into credit_accounts (account_id, kind)
-      values (${account.accountId}, 'inbox_previews')`.execute(api.database);
-    const debits: ReturnType<typeof record>[] = [];
-    const renewals: Promise<void>[] = [];
-    // A debit is the first in the queue, so that it is not the workers who bring the allowance.
-    await api.database.transaction().execute(async (transaction) => {
-      await sql`
-        select from credit_accounts where account_id = ${account.accountId} for update`.execute(
-        transaction,
-      );
-      debits.push(...['job-1', 'job-2', 'job-3'].map((job) => record({ preview_job_id: job })));
-      await expectWaiting(3);
-      renewals.push(renew(), renew());
-      await expectWaiting(5);
-    });
-    const answers = await Promise.all(debits);
-    await Promise.all(renewals);
-    expect(answers.map((answer) => answer.statusCode)).toEqual([200, 200, 200]);
-    expect(await grants()).toEqual(['monthly_allowance: 191/9']);
-    expect(await listCreditDifferences(api.database)).toEqual([]);
-  });
-
-  test('of a plan that was changed to brings the difference to the next debit', async () => {
-    await put('essentials_month');
-    await record({ quantity: 20 });
-    await put('premium_month');
-    await grantPreviews(api, account, { amount: 10, key: 'a' });
-    await record({ preview_job_id: 'job-2' });
-    expect(await grants()).toEqual([
-      'monthly_allowance: 0/20',
-      'purchased: 10/0',
-      'monthly_allowance: 177/3',
-    ]);
-  });
-});
-
 describe('a refund', () => {
   test('gives all of it back to the grants it came from, once, also at the same time', async () => {
-    await grantPreviews(api, account, { amount: 2, key: 'a', pool: 'goodwill' });
-    await grantPreviews(api, account, { amount: 5, key: 'b' });
+    await grant({ amount: 2, key: 'a', pool: 'goodwill' });
+    await grant({ amount: 5, key: 'b' });
     await record();
     expect(await grants()).toEqual(['goodwill: 0/2', 'purchased: 4/1']);
     const answers = await Promise.all(Array.from({ length: 20 }, () => refund('job-1')));
@@ -279,7 +122,7 @@ describe('a refund', () => {
   });
 
   test('of a part leaves the rest, and another part is a conflict', async () => {
-    await grantPreviews(api, account, { amount: 5, key: 'a' });
+    await grant({ amount: 5, key: 'a' });
     await record();
     expect((await refund('job-1', { quantity: 2 })).json().run).toMatchObject({ net: 1 });
     expect((await refund('job-1', { quantity: 2 })).json().refunded).toBe(false);
@@ -289,7 +132,7 @@ describe('a refund', () => {
   });
 
   test('of more than it took is refused, and so is one of a job that nobody knows', async () => {
-    await grantPreviews(api, account, { amount: 5, key: 'a' });
+    await grant({ amount: 5, key: 'a' });
     await record();
     const refused = await refund('job-1', { quantity: 4 });
     expectProblem(refused, 422, 'validation_failed');
@@ -299,17 +142,17 @@ describe('a refund', () => {
   });
 
   test('I10: does not bring back to life what has expired meanwhile', async () => {
-    const expiresAtMs = api.clock.nowMs + 1_000;
-    await grantPreviews(api, account, { amount: 3, key: 'a', expiresAtMs });
+    const expiresAtMs = world.api.clock.nowMs + 1_000;
+    await grant({ amount: 3, key: 'a', expiresAtMs });
     await record();
-    api.clock.nowMs += 2_000;
+    world.api.clock.nowMs += 2_000;
     await refund('job-1');
     expect(await grants()).toEqual(['purchased: 0/0']);
     expectProblem(await record({ preview_job_id: 'job-2' }), 409, 'insufficient_credits');
   });
 
   test('of a job whose name reads like the refund of another is its own', async () => {
-    await grantPreviews(api, account, { amount: 9, key: 'a' });
+    await grant({ amount: 9, key: 'a' });
     await record({ preview_job_id: 'job' });
     await record({ preview_job_id: 'job:refund:1' });
     expect((await refund('job')).json().refunded).toBe(true);
@@ -332,7 +175,7 @@ test.each([
 ])(
   '%s that cannot be taken is refused by name, and nothing is charged',
   async (field, change, status) => {
-    await grantPreviews(api, account, { amount: 9, key: 'a' });
+    await grant({ amount: 9, key: 'a' });
     const refused = await record(change);
     expect(refused.statusCode).toBe(status);
     expect(refused.json().errors[0].field).toBe(field);
@@ -341,8 +184,8 @@ test.each([
 );
 
 test('a workspace of another account is refused as one that nobody has, a deleted one of the own is not', async () => {
-  await grantPreviews(api, account, { amount: 9, key: 'a' });
-  const foreign = (await record({ environment_id: api.b.environmentId })).json();
+  await grant({ amount: 9, key: 'a' });
+  const foreign = (await record({ environment_id: world.api.b.environmentId })).json();
   const unknown = (await record({ environment_id: 2_000_000_000 })).json();
   for (const answer of [foreign, unknown]) {
     delete answer.meta.request_id;
@@ -350,55 +193,54 @@ test('a workspace of another account is refused as one that nobody has, a delete
   }
   expect(foreign).toEqual(unknown);
   expect(foreign.code).toBe('environment_not_owned');
-  await sql`update environments set deleted_at = now() where account_id = ${account.accountId}`.execute(
-    api.database,
+  await sql`update environments set deleted_at = now() where account_id = ${world.account.accountId}`.execute(
+    world.api.database,
   );
   expect((await record()).statusCode).toBe(200);
 });
 
 test('a user of another account is no user of this one', async () => {
-  await grantPreviews(api, account, { amount: 9, key: 'a' });
-  await insertUser(api, api.b.accountId, 8);
+  await grant({ amount: 9, key: 'a' });
+  await insertUser(world.api, world.api.b.accountId, 8);
   expectProblem(await record({ user_id: 8 }), 422, 'validation_failed');
 });
 
 test('a token without the scope, or one that may only read, neither records nor refunds', async () => {
-  await grantPreviews(api, account, { amount: 9, key: 'a' });
+  await grant({ amount: 9, key: 'a' });
   await record();
-  await insertToken(api.database, account.accountId, `${account.token}_admin`, { scopes: [] });
-  await insertToken(api.database, account.accountId, `${account.token}_reader`, {
-    isReadOnly: true,
-  });
-  await insertToken(api.database, account.accountId, `${account.token}_meter`, { role: 'member' });
+  const { accountId, token } = world.account;
+  const insert = (name: string, rights: Parameters<typeof insertToken>[3]) =>
+    insertToken(world.api.database, accountId, `${token}_${name}`, rights);
+  await insert('admin', { scopes: [] });
+  await insert('reader', { isReadOnly: true });
+  await insert('meter', { role: 'member' });
   for (const [key, code] of [
-    [`${account.token}_admin`, 'forbidden'],
-    [`${account.token}_reader`, 'read_only'],
+    [`${token}_admin`, 'forbidden'],
+    [`${token}_reader`, 'read_only'],
   ] as const) {
     expectProblem(await record({ preview_job_id: 'job-2' }, key), 403, code);
     expectProblem(await refund('job-1', undefined, key), 403, code);
   }
-  expect((await record({ preview_job_id: 'job-2' }, `${account.token}_meter`)).statusCode).toBe(
-    200,
-  );
+  expect((await record({ preview_job_id: 'job-2' }, `${token}_meter`)).statusCode).toBe(200);
   expect(await grants()).toEqual(['purchased: 3/6']);
 });
 
 test('each leaves one entry in the audit log, which says who and what', async () => {
-  await grantPreviews(api, account, { amount: 9, key: 'a' });
+  await grant({ amount: 9, key: 'a' });
   await record();
   await record();
   await refund('job-1', { quantity: 1 });
   await refund('job-1', { quantity: 1 });
-  const listed = await api.call(
+  const listed = await world.api.call(
     'GET',
-    `/v1/accounts/${account.accountId}/audit_logs?object_type=inbox_preview_run&sort_order=asc`,
-    { key: account.token },
+    `/v1/accounts/${world.account.accountId}/audit_logs?object_type=inbox_preview_run&sort_order=asc`,
+    { key: world.account.token },
   );
   expect(listed.json().audit_logs).toMatchObject([
     {
       action: 'created',
       object_id: 'job-1',
-      environment_id: account.environmentId,
+      environment_id: world.account.environmentId,
       actor: { type: 'service_account' },
       changed_attributes: ['user_id', 'quantity', 'refunded'],
     },

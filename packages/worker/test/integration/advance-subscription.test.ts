@@ -1,55 +1,25 @@
+/** Plans: subscribed to or changed, charged as was shown, and what becomes of the account. */
 import { listBalances } from '@sluice/database/credit-reads';
 import { debitCredits, grantCredits } from '@sluice/database/credits';
 import { findBillingAccount } from '@sluice/database/account-plans';
+import { lockWaiterCount } from '@sluice/database/testing';
 import type { Money } from '@sluice/domain/money';
 import { sql } from 'kysely';
-import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
 import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
-import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
+import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
-let world: Purchases;
+let world: Subscriptions;
 beforeEach(async () => {
-  world = await startPurchases();
+  world = await startSubscriptions();
 });
-
-const plan = (id: string) => CATALOGUE.plans.find((each) => each.id === id)!;
-const checkout = (
-  accountId: number,
-  planId: string,
-  couponCode: string | null = null,
-  expectedAmount: Money | null = null,
-) =>
-  world.start(accountId, 'invoiced', 'checkout', {
-    type: 'checkout',
-    plan: plan(planId),
-    quantity: 1,
-    couponCode,
-    paymentMethodId: null,
-    expectedAmount,
-  } as never);
-const addons = (accountId: number, ...skus: string[]) =>
-  world.start(accountId, 'card', 'addons', { type: 'addons', skus } as never);
-
-/** The vendor's and ours; what comes due at the vendor is done. */
-const moveClocks = (byMs: number) => {
-  world.simulator.state.advanceClock(byMs);
-  renewSubscriptions(world.simulator.state);
-  world.clock.aheadMs += byMs;
-};
-const untilRenewalMs = async (accountId: number): Promise<number> => {
-  const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
-  const found = await world.vendor.findSubscription(
-    customer.outcome === 'ok' ? customer.value! : '',
-  );
-  const subscription = found.outcome === 'ok' ? found.value! : undefined;
-  return subscription!.currentPeriodEndMs - world.simulator.state.now();
-};
 
 describe('a plan', () => {
   test('is subscribed to, charged with its coupon, and becomes the plan of the account', async () => {
     const accountId = await world.addAccount('pm_card_visa');
-    const run = await world.finish(await checkout(accountId, 'essentials_month', 'FIFTY'));
+    const run = await world.finish(
+      await world.checkout(accountId, 'essentials_month', { couponCode: 'FIFTY' }),
+    );
     expect(run).toMatchObject({
       status: 'success',
       result: {
@@ -75,7 +45,7 @@ describe('a plan', () => {
 
   test('that is declined changes nothing', async () => {
     const accountId = await world.addAccount('pm_card_chargeCustomerFail');
-    const run = await world.finish(await checkout(accountId, 'essentials_month'));
+    const run = await world.finish(await world.checkout(accountId, 'essentials_month'));
     expect(run).toMatchObject({ status: 'failed', message: expect.stringMatching(/declined/) });
     expect(await findBillingAccount(world.database, accountId)).toMatchObject({
       planId: 'premium_month',
@@ -106,9 +76,9 @@ describe('a plan', () => {
       const balances = await listBalances(database, accountId, ['llm', 'builder']);
       return [...balances.values()].flat().map((grant) => [grant.pool, grant.available]);
     };
-    await world.finish(await checkout(accountId, 'essentials_month'));
+    await world.finish(await world.checkout(accountId, 'essentials_month'));
     await debit('first');
-    await world.finish(await checkout(accountId, 'premium_month'));
+    await world.finish(await world.checkout(accountId, 'premium_month'));
     await debit('second');
     expect(await available()).toEqual([
       ['purchased', 7],
@@ -122,18 +92,18 @@ describe('a plan', () => {
   test("does not wait in a ring with one who holds the account's credits", async () => {
     const accountId = await world.addAccount('pm_card_visa');
     const { database } = world;
-    const run = await checkout(accountId, 'essentials_month');
+    const run = await world.checkout(accountId, 'essentials_month');
+    const account = { accountId, kind: 'llm' } as const;
+    const grant = { pool: 'purchased', amount: 7, expiresAtMs: null, key: 'bought' } as const;
+    await database
+      .transaction()
+      .execute((transaction) => grantCredits(transaction, account, grant, world.deps.now()));
     const finished = await database.transaction().execute(async (transaction) => {
-      const grant = { pool: 'purchased', amount: 7, expiresAtMs: null, key: 'bought' } as const;
-      const account = { accountId, kind: 'llm' } as const;
-      await grantCredits(transaction, account, grant, world.deps.now());
+      // Not a grant: that writes the row of the credits twice, for which Postgres holds the account from then on.
+      const debit = { amount: 5, key: 'debit', hasAllowance: true };
+      await debitCredits(transaction, account, debit, world.deps.now());
       const finishing = world.finish(run);
-      await vi.waitFor(async () => {
-        const { rows } = await sql`
-          select from pg_stat_activity
-           where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
-        expect(rows).toHaveLength(1);
-      }, 10_000);
+      await vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(1), 10_000);
       // Refers to the account, as the audit log's chain and the first use of previews do.
       await sql`
         insert into usage_watermarks (account_id, closed_through)
@@ -145,8 +115,8 @@ describe('a plan', () => {
 
   test('takes the place of the plan before it on the one subscription', async () => {
     const accountId = await world.addAccount('pm_card_visa');
-    await world.finish(await checkout(accountId, 'essentials_month'));
-    const run = await world.finish(await checkout(accountId, 'premium_month'));
+    await world.finish(await world.checkout(accountId, 'essentials_month'));
+    const run = await world.finish(await world.checkout(accountId, 'premium_month'));
     expect(run).toMatchObject({ status: 'success' });
     const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
     const found = await world.vendor.findSubscription(
@@ -163,7 +133,7 @@ describe('a plan', () => {
     async (kind) => {
       const accountId = await world.addAccount('pm_card_visa');
       world.simulator.faults.add({ kind, method: 'POST', path: '/subscriptions', count: 1 });
-      const run = await world.finish(await checkout(accountId, 'essentials_month'));
+      const run = await world.finish(await world.checkout(accountId, 'essentials_month'));
       expect(run).toMatchObject({ status: 'success' });
       expect(world.succeeded()).toMatchObject([{ amount: 10_000, runId: run.runId }]);
     },
@@ -174,7 +144,7 @@ test.each(['created', 'changed'])(
   'a plan that is looked up after the subscription that it %s has renewed, or ended, tells its own invoice',
   async (how) => {
     const accountId = await world.addAccount('pm_card_visa');
-    if (how === 'changed') await world.finish(await checkout(accountId, 'essentials_month'));
+    if (how === 'changed') await world.finish(await world.checkout(accountId, 'essentials_month'));
     for (const isEnded of [false, true]) {
       world.simulator.faults.add({
         kind: 'timeout_after',
@@ -182,10 +152,10 @@ test.each(['created', 'changed'])(
         path: '/subscriptions',
         count: 1,
       });
-      const run = await checkout(accountId, isEnded ? 'essentials_month' : 'premium_month');
+      const run = await world.checkout(accountId, isEnded ? 'essentials_month' : 'premium_month');
       expect(await world.advance(run)).toBe('waiting');
       const [charge] = world.succeeded().filter((each) => each.runId === run.runId);
-      moveClocks(62 * 86_400_000);
+      world.moveClocks(62 * 86_400_000);
       for (const subscription of isEnded ? world.simulator.state.list('subscription') : [])
         cancelSubscription(world.simulator.state, subscription);
       const charges = world.charges().length;
@@ -219,7 +189,7 @@ test.each([
                where account_id = ${accountId}`.execute(world.database);
     const path = '/subscriptions';
     world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
-    const run = await checkout(accountId, 'premium_month');
+    const run = await world.checkout(accountId, 'premium_month');
     expect(await world.advance(run)).toBe('waiting');
     const { state } = world.simulator;
     const [subscription] = state.list('subscription');
@@ -227,7 +197,7 @@ test.each([
     const refusedAt = { simulated_refused_at: state.nowSeconds(), simulated_tries: 0 };
     state.save('subscription', { ...subscription!, ...refusedAt, status });
     // The key may be forgotten, so that it is looked up.
-    moveClocks(25 * 3_600_000);
+    world.moveClocks(25 * 3_600_000);
     expect(await world.finish(run)).toMatchObject({
       status: 'success',
       result: { subscription: { status } },
@@ -244,30 +214,23 @@ test.each(['pm_card_chargeCustomerFail', 'pm_card_visa_chargeDeclined'])(
   async (card) => {
     const accountId = await world.addAccount('pm_card_visa');
     const run = await world.finish(
-      await world.start(accountId, 'invoiced', 'checkout', {
-        type: 'checkout',
-        plan: plan('premium_month'),
-        quantity: 1,
-        couponCode: null,
-        paymentMethodId: card,
-        expectedAmount: null,
-      } as never),
+      await world.checkout(accountId, 'premium_month', { paymentMethodId: card }),
     );
     expect(run).toMatchObject({ status: 'failed', message: expect.stringMatching(/declined/) });
     // The renewal of what it has would charge that one.
-    const bought = await world.finish(await checkout(accountId, 'essentials_month'));
+    const bought = await world.finish(await world.checkout(accountId, 'essentials_month'));
     expect(bought).toMatchObject({ status: 'success' });
   },
 );
 
 test('a plan that the vendor refuses to price ends, with nothing charged', async () => {
   const accountId = await world.addAccount('pm_card_visa');
-  await world.finish(await checkout(accountId, 'premium_month'));
-  await world.finish(await addons(accountId, 'price_addon_ip_month'));
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
   const charges = world.charges().length;
   // A yearly plan beside a monthly add-on is no subscription of the vendor's.
   const shown = { amount: 1_000_000, currency: 'usd' };
-  const run = await checkout(accountId, 'premium_year', null, shown);
+  const run = await world.checkout(accountId, 'premium_year', { expectedAmount: shown });
   expect(await world.finish(run, 'after-intent:subscribe')).toMatchObject({
     status: 'failed',
     message: 'The payment could not be made. Check the payment method on file.',
@@ -283,7 +246,10 @@ describe('a plan for which an amount was shown', () => {
     const accountId = await world.addAccount('pm_card_visa');
     for (const wrong of [usd(4_999), { amount: 5_000, currency: 'eur' }]) {
       const refused = await world.finish(
-        await checkout(accountId, 'essentials_month', 'FIFTY', wrong),
+        await world.checkout(accountId, 'essentials_month', {
+          couponCode: 'FIFTY',
+          expectedAmount: wrong,
+        }),
       );
       expect(refused).toMatchObject({
         status: 'failed',
@@ -292,19 +258,22 @@ describe('a plan for which an amount was shown', () => {
       });
     }
     expect(world.charges()).toEqual([]);
-    const bought = await checkout(accountId, 'essentials_month', 'FIFTY', usd(5_000));
+    const bought = await world.checkout(accountId, 'essentials_month', {
+      couponCode: 'FIFTY',
+      expectedAmount: usd(5_000),
+    });
     expect(await world.finish(bought)).toMatchObject({ status: 'success' });
     expect(world.succeeded()).toMatchObject([{ amount: 5_000 }]);
   });
 
   test('in place of another plan is charged what the preview of that moment says', async () => {
     const accountId = await world.addAccount('pm_card_visa');
-    await world.finish(await checkout(accountId, 'essentials_month'));
+    await world.finish(await world.checkout(accountId, 'essentials_month'));
     // Half a month later half of each is due, to the second.
     world.simulator.state.advanceClock(15 * 86_400_000);
     world.clock.aheadMs += 15 * 86_400_000;
     const refused = await world.finish(
-      await checkout(accountId, 'premium_month', null, usd(90_000)),
+      await world.checkout(accountId, 'premium_month', { expectedAmount: usd(90_000) }),
     );
     expect(refused).toMatchObject({ status: 'failed', result: { refusal: 'amount_changed' } });
     const steps = await world.steps(refused);
@@ -312,122 +281,5 @@ describe('a plan for which an amount was shown', () => {
     expect(amount.amount).toBeGreaterThan(40_000);
     expect(amount.amount).toBeLessThan(50_000);
     expect(world.succeeded()).toHaveLength(1);
-  });
-});
-
-describe('add-ons', () => {
-  const subscribed = async () => {
-    const accountId = await world.addAccount('pm_card_visa', 'card');
-    await world.finish(await checkout(accountId, 'premium_month'));
-    return accountId;
-  };
-
-  test('are added and the prorated amount is charged at once', async () => {
-    const accountId = await subscribed();
-    const run = await world.finish(await addons(accountId, 'price_addon_ip_month'));
-    expect(run).toMatchObject({
-      status: 'success',
-      result: { items: [{ sku: 'price_addon_ip_month', result: 'added' }] },
-    });
-    expect(world.succeeded().at(-1)).toMatchObject({
-      runId: run.runId,
-      amount: run.result?.charged?.amount,
-    });
-  });
-
-  test('that are held already cost nothing and ask nothing of the vendor', async () => {
-    const accountId = await subscribed();
-    await world.finish(await addons(accountId, 'price_addon_ip_month'));
-    const charges = world.charges().length;
-    const run = await world.finish(await addons(accountId, 'price_addon_ip_month'));
-    expect(run).toMatchObject({
-      status: 'success',
-      result: { charged: null, items: [{ result: 'already_present' }] },
-    });
-    expect(world.charges()).toHaveLength(charges);
-  });
-
-  test.each([
-    ['price_addon_ip_year', 'other_billing_cycle'],
-    ['price_addon_ip_2024', 'retired'],
-  ])('%s is refused as %s, with nothing charged for the others either', async (sku, reason) => {
-    const accountId = await subscribed();
-    const charges = world.charges().length;
-    const run = await world.finish(await addons(accountId, 'price_addon_sms_month', sku));
-    expect(run).toMatchObject({ status: 'refused', result: { items: [{ sku, reason }] } });
-    expect(world.charges()).toHaveLength(charges);
-  });
-
-  test('that are declined leave the subscription as it was', async () => {
-    const accountId = await subscribed();
-    const customer = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
-    const customerId = customer.outcome === 'ok' ? customer.value! : '';
-    const before = await world.vendor.findSubscription(customerId);
-    await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
-    const run = await world.finish(await addons(accountId, 'price_addon_ip_month'));
-    expect(run).toMatchObject({ status: 'declined' });
-    expect(await world.vendor.findSubscription(customerId)).toEqual(before);
-  });
-
-  test.each(['error', 'error_after', 'timeout_after', 'reset_after'] as const)(
-    '%s on the way is charged once',
-    async (kind) => {
-      const accountId = await subscribed();
-      world.simulator.faults.add({ kind, method: 'POST', path: '/subscriptions/', count: 1 });
-      const run = await world.finish(await addons(accountId, 'price_addon_ip_month'));
-      expect(run).toMatchObject({ status: 'success' });
-      expect(world.succeeded().filter((charge) => charge.runId === run.runId)).toHaveLength(1);
-    },
-  );
-
-  /** The vendor has done what it was asked, and nobody heard of it. */
-  async function addonsWithoutAnswer(accountId: number) {
-    const path = '/subscriptions/';
-    world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
-    const run = await addons(accountId, 'price_addon_ip_month');
-    expect(await world.advance(run)).toBe('waiting');
-    return run;
-  }
-
-  test('whose purchase is looked up after a renewal tell their own invoice, not the renewal’s', async () => {
-    const accountId = await subscribed();
-    // The last hour of the month: what is left of it costs little, the next month costs all.
-    moveClocks((await untilRenewalMs(accountId)) - 3_600_000);
-    const run = await addonsWithoutAnswer(accountId);
-    const [charge] = world.succeeded().filter((each) => each.runId === run.runId);
-    // The vendor has forgotten the key, and has renewed meanwhile.
-    moveClocks(25 * 3_600_000);
-    expect(world.succeeded().at(-1)).toMatchObject({ runId: null });
-    const charges = world.charges().length;
-    expect(await world.finish(run)).toMatchObject({
-      status: 'success',
-      result: { charged: { amount: charge!.amount, currency: 'usd' }, invoiceId: charge!.invoice },
-    });
-    expect(charge!.amount).toBeLessThan(100);
-    expect(world.charges()).toHaveLength(charges);
-  });
-
-  test('that were taken away again at the vendor meanwhile are not bought a second time', async () => {
-    const accountId = await subscribed();
-    const run = await addonsWithoutAnswer(accountId);
-    const charges = world.charges().length;
-    for (const subscription of world.simulator.state.list('subscription'))
-      cancelSubscription(world.simulator.state, subscription);
-    moveClocks(25 * 3_600_000);
-    expect(await world.finish(run)).toMatchObject({
-      status: 'success',
-      result: { charged: { amount: 6_000 } },
-    });
-    expect(world.charges()).toHaveLength(charges);
-  });
-
-  test('of an account without a subscription are refused', async () => {
-    const run = await world.finish(
-      await addons(await world.addAccount('pm_card_visa', 'card'), 'price_addon_ip_month'),
-    );
-    expect(run).toMatchObject({
-      status: 'refused',
-      message: expect.stringMatching(/no subscription/),
-    });
   });
 });

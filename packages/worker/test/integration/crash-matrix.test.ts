@@ -9,7 +9,6 @@
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
-import { insertVendorEvent } from '@sluice/database/vendor-events';
 import type { Run } from '@sluice/database/runs';
 import type { StepName } from '@sluice/domain/run-workflow';
 import { sql } from 'kysely';
@@ -87,22 +86,13 @@ async function begin(world: Purchases, workflow: Workflow): Promise<Run> {
 }
 
 /** Everything that the vendor has to tell, in any order, twice. */
-async function tellEvents(world: Purchases, random: () => number): Promise<void> {
-  const events = world.simulator.state.list('event');
-  const told = [...events, ...events]
-    .map((event) => ({ event, at: random() }))
-    .toSorted((one, other) => one.at - other.at);
-  for (const { event } of told) {
-    const { object } = event['data'] as { object: { id: string } };
-    await insertVendorEvent(
-      world.database,
-      { eventId: event.id, type: String(event['type']), objectId: object.id },
-      Date.now() - 1_000,
-    );
-    world.simulator.state.delete('event', event.id);
-  }
-  await world.settleEvents();
-}
+const tellEvents = (world: Purchases, random: () => number) =>
+  world.tellEvents((events) =>
+    [...events, ...events]
+      .map((event) => ({ event, at: random() }))
+      .toSorted((one, other) => one.at - other.at)
+      .map(({ event }) => event),
+  );
 
 test(
   `I2: the books match whatever breaks (seed ${SEED}, ${COUNT} of ${cells.length} crashes)`,

@@ -1,5 +1,4 @@
 /** What the vendor owes a customer pays for the next invoice as it is finalized, before any card does. */
-import { insertVendorEvent } from '@sluice/database/vendor-events';
 import { findRun } from '@sluice/database/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -48,13 +47,7 @@ describe.each(['card', 'invoiced'] as const)('a pack on the %s rail', (rail) => 
     const accountId = await addAccountWithCredit(rail, 2_000);
     const run = await world.buyPack(accountId, rail);
     await world.turn(run, 'after-vendor:finalize');
-    const events = world.simulator.state.list('event');
-    for (const event of [...events, ...events]) {
-      const { object } = event['data'] as { object: { id: string } };
-      const told = { eventId: event.id, type: String(event['type']), objectId: object.id };
-      await insertVendorEvent(world.database, told, Date.now() - 1_000);
-    }
-    await world.settleEvents();
+    await world.tellEvents((events) => [...events, ...events]);
     expect(await world.finish(run)).toMatchObject({ status: 'success', reviewReason: null });
     await expectGrantedOnce(accountId);
   });

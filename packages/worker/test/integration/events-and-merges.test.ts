@@ -2,54 +2,41 @@
  * Events that read who somebody is without holding it, beside merges and whatever else is done to people: in both
  * orders, the first transaction still open while the second comes.
  */
-import type { Operation } from '@sluice/domain/operation';
 import { svcId } from '@sluice/domain/svc-id';
 import { identify, merge, remove, suppress, track } from '@sluice/domain/testing';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it, test } from 'vitest';
-import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
-import * as keepOpen from './open-envelope.ts';
+import { useWorkspace } from './open-envelope.ts';
 
-let world: EnvelopeWorld;
-let environmentId: number;
-
-beforeEach(async () => {
-  world = await createEnvelopeWorld();
-  environmentId = world.newEnvironment();
-});
-
-const run = (...operations: Operation[]) =>
-  world.process(inEnvironment(environmentId, ...operations));
-
-const runAndKeepOpen = (...operations: Operation[]) =>
-  keepOpen.runAndKeepOpen(world, environmentId, ...operations);
-const untilWaiting = (count: number) => keepOpen.untilWaiting(world, count);
+const { world, environmentId, run, runAndKeepOpen, untilWaiting } = useWorkspace();
 
 const peopleById = async () =>
   new Map(
-    (await world.rowsOf('people', environmentId)).map((row) => [row['id'], row['person_id']]),
+    (await world().rowsOf('people', environmentId())).map((row) => [row['id'], row['person_id']]),
   );
 
 /** Whose the events of this name are. */
 const ownersOf = async (name: string) =>
-  (await world.rowsOf('events', environmentId))
+  (await world().rowsOf('events', environmentId()))
     .filter((row) => row['name'] === name)
     .map((row) => row['person_id']);
 
 const identifiers = async () =>
-  (await world.rowsOf('person_identifiers', environmentId))
+  (await world().rowsOf('person_identifiers', environmentId()))
     .map((row) => `${String(row['kind'])}:${String(row['value'])}=${String(row['person_id'])}`)
     .toSorted();
 
 describe('an event of somebody who is there', () => {
   it('waits for nobody who holds them, and holds nobody up', async () => {
     await run(identify('id:1'));
-    await world.database.transaction().execute(async (other) => {
-      await sql`select from person_identifiers for update`.execute(other);
-      await run(track('id:1', 'seen'));
-    });
+    await world()
+      .database.transaction()
+      .execute(async (other) => {
+        await sql`select from person_identifiers for update`.execute(other);
+        await run(track('id:1', 'seen'));
+      });
     const event = await runAndKeepOpen(track('id:1', 'seen'));
-    await sql`select from person_identifiers for update nowait`.execute(world.database);
+    await sql`select from person_identifiers for update nowait`.execute(world().database);
     await event.end();
     expect(await ownersOf('seen')).toHaveLength(2);
   });
@@ -114,17 +101,19 @@ describe('a merge', () => {
     const claim = (id: string) => sql`
       insert into envelopes (envelope_id, operation_count) values (${id}, 1)`;
     const event = await runAndKeepOpen(track('email:b@x', 'seen'));
-    const claiming = claim('old-1').execute(world.database);
+    const claiming = claim('old-1').execute(world().database);
     await untilWaiting(2);
     await event.end();
     await claiming;
     let later: Promise<unknown> | undefined;
-    await world.database.transaction().execute(async (old) => {
-      await claim('old-2').execute(old);
-      await sql`select from person_identifiers for update`.execute(old);
-      later = run(track('email:b@x', 'later'));
-      await untilWaiting(1);
-    });
+    await world()
+      .database.transaction()
+      .execute(async (old) => {
+        await claim('old-2').execute(old);
+        await sql`select from person_identifiers for update`.execute(old);
+        later = run(track('email:b@x', 'later'));
+        await untilWaiting(1);
+      });
     await later;
     expect(await ownersOf('later')).toEqual(await ownersOf('seen'));
   });
@@ -143,7 +132,7 @@ describe.each([
     await run(goes('id:1'));
     await event.end();
     expect(await ownersOf('seen')).toEqual([personId]);
-    expect(await world.countOf('people', environmentId)).toBe(0);
+    expect(await world().countOf('people', environmentId())).toBe(0);
     expect(await names()).toEqual(kept);
   });
 
@@ -154,7 +143,7 @@ describe.each([
     await run(track('id:1', 'seen'));
     await going.end();
     expect(await ownersOf('seen')).toEqual([personId]);
-    expect(await world.countOf('people', environmentId)).toBe(0);
+    expect(await world().countOf('people', environmentId())).toBe(0);
     expect(await names()).toEqual(kept);
   });
 
@@ -184,7 +173,7 @@ test('the anonymous event that comes while its id is being given to somebody bec
 test('what one name is held for within an envelope, the person’s other names are too', async () => {
   await run(identify('id:1', { email: 'a@x' }));
   await run(remove('id:1'), track('email:a@x', 'seen'));
-  const people = await world.rowsOf('people', environmentId);
+  const people = await world().rowsOf('people', environmentId());
   expect(people).toMatchObject([{ id: null, email: 'a@x' }]);
   expect(await ownersOf('seen')).toEqual([people[0]?.['person_id']]);
 });
@@ -224,7 +213,7 @@ test('whatever is merged while events come from all shards, nobody’s event is 
   };
   await Promise.all([trackSome(), trackSome(), trackSome(), mergeSome(), mergeSome()]);
   const present = new Set([
-    ...(await world.rowsOf('people', environmentId)).map((row) => row['person_id']),
+    ...(await world().rowsOf('people', environmentId())).map((row) => row['person_id']),
   ]);
   const owners = await ownersOf('seen');
   expect(owners).toHaveLength(tracked);

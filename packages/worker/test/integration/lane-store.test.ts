@@ -1,7 +1,7 @@
 /** What a worker keeps for many lanes at a time, where some of them have to wait for Postgres. */
 import type { Database } from '@sluice/database/connection';
 import type { LaneAfterProgress } from '@sluice/database/lane-progress';
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase, lockWaiterCount } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { createLaneStore } from '../../src/lane-store.ts';
@@ -44,13 +44,6 @@ test('what lanes that fail have to keep holds up nothing that a healthy lane kee
         isLast: true,
       },
     });
-  const waitingCount = async (): Promise<number> => {
-    const { rows } = await sql<{ count: number }>`
-      select count(*)::int as count from pg_stat_activity
-       where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
-    return rows[0]?.count ?? 0;
-  };
-
   const failures: Promise<LaneAfterProgress | undefined>[] = [];
   // Somebody logs for the two that fail, and has not committed yet.
   await database.transaction().execute(async (transaction) => {
@@ -59,7 +52,7 @@ test('what lanes that fail have to keep holds up nothing that a healthy lane kee
         transaction,
       );
     failures.push(keep(firstFailing, healthy.nowMs + HOUR_MS));
-    await until(async () => (await waitingCount()) === 1);
+    await until(async () => (await lockWaiterCount(database)) === 1);
     failures.push(keep(secondFailing, healthy.nowMs + HOUR_MS));
     // So that it is no part of the group of the healthy one.
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));

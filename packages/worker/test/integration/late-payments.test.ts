@@ -5,7 +5,6 @@ import {
   SETTLING_SECONDS,
 } from '@sluice/billing-vendor/simulator-late-payments';
 import { findRun, type Run } from '@sluice/database/runs';
-import { insertVendorEvent } from '@sluice/database/vendor-events';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startPurchases, type Purchases } from './purchase-world.ts';
@@ -23,17 +22,6 @@ function settle(): void {
   world.simulator.state.advanceClock(SETTLING_SECONDS * 1_000);
   settleLatePayments(world.simulator.state);
   world.clock.aheadMs += SETTLING_SECONDS * 1_000;
-}
-
-/** Everything that the vendor has to tell until now. */
-async function tellEvents(): Promise<void> {
-  for (const event of world.simulator.state.list('event')) {
-    const { object } = event['data'] as { object: { id: string } };
-    const told = { eventId: event.id, type: String(event['type']), objectId: object.id };
-    await insertVendorEvent(world.database, told, Date.now() - 1_000);
-    world.simulator.state.delete('event', event.id);
-  }
-  await world.settleEvents();
 }
 
 const look = async (run: Run) => (await findRun(world.database, run.accountId, run.runId))!;
@@ -73,14 +61,14 @@ describe('a pack that a bank account pays', () => {
     const accountId = await world.addAccount(GOOD);
     const run = await world.buyPack(accountId);
     expect(await world.advance(run)).toBe('waiting');
-    await tellEvents();
+    await world.tellEvents();
     await world.turn(run);
     expect(await look(run)).toMatchObject({ status: 'pending', reviewReason: null });
     expect(await world.balance(accountId)).toBe(0);
     settle();
     expect(await world.advance(run)).toBe('ended');
     await expectSuccess(run);
-    await tellEvents();
+    await world.tellEvents();
     await expectSuccess(run);
   });
 
@@ -88,7 +76,7 @@ describe('a pack that a bank account pays', () => {
     const run = await world.buyPack(await world.addAccount(GOOD));
     expect(await world.advance(run)).toBe('waiting');
     settle();
-    await tellEvents();
+    await world.tellEvents();
     await expectSuccess(run);
     expect(await world.advance(run)).toBe('overtaken');
   });
@@ -98,10 +86,10 @@ describe('a pack that a bank account pays', () => {
     const run = await world.buyPack(accountId);
     expect(await world.advance(run)).toBe('waiting');
     settle();
-    await tellEvents();
+    await world.tellEvents();
     expect(await world.advance(run)).toBe('ended');
     await expectDecline(run);
-    await tellEvents();
+    await world.tellEvents();
     await expectDecline(run);
     expect(await world.buyPack(accountId)).toMatchObject({ status: 'pending' });
   });
@@ -158,9 +146,9 @@ describe.each([
   test('I21: and the events come before what the worker writes down', async () => {
     const run = await world.buyPack(await world.addAccount(card));
     await world.turn(run, 'after-vendor:pay');
-    await tellEvents();
+    await world.tellEvents();
     settle();
-    await tellEvents();
+    await world.tellEvents();
     await world.turn(run);
     await expectEnd(run);
   });

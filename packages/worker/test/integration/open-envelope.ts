@@ -1,10 +1,28 @@
 /** Envelopes whose transactions are kept open while others come. */
 import { recordIssues } from '@sluice/database/ingestion-issues';
+import { lockWaiterCount } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
 import { NOW_MS } from '@sluice/domain/testing';
-import { sql } from 'kysely';
-import { expect, vi } from 'vitest';
-import { inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
+import { beforeEach, expect, vi } from 'vitest';
+import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
+
+/** A workspace of each test's own, in a database of its own. Call it once a file. */
+export function useWorkspace() {
+  let world: EnvelopeWorld;
+  let environmentId: number;
+  beforeEach(async () => {
+    world = await createEnvelopeWorld();
+    environmentId = world.newEnvironment();
+  });
+  return {
+    world: () => world,
+    environmentId: () => environmentId,
+    run: (...operations: Operation[]) => world.process(inEnvironment(environmentId, ...operations)),
+    runAndKeepOpen: (...operations: Operation[]) =>
+      runAndKeepOpen(world, environmentId, ...operations),
+    untilWaiting: (count: number) => untilWaiting(world, count),
+  };
+}
 
 let lastPause = 0;
 
@@ -12,7 +30,7 @@ let lastPause = 0;
  * Runs operations up to the end of their transaction and keeps it open: the row of their issue, written last, is
  * another's.
  */
-export async function runAndKeepOpen(
+async function runAndKeepOpen(
   world: EnvelopeWorld,
   environmentId: number,
   ...operations: Operation[]
@@ -27,7 +45,7 @@ export async function runAndKeepOpen(
     await released.promise;
   });
   await taken.promise;
-  const before = await waitingCount(world);
+  const before = await lockWaiterCount(world.database);
   const record = { type: 'issue.record', receivedAtMs: NOW_MS, source, issue, count: 1 } as const;
   const done = world.process(
     inEnvironment(environmentId, ...operations, { ...record, environmentId }),
@@ -42,13 +60,7 @@ export async function runAndKeepOpen(
   };
 }
 
-/** Transactions of the test's database that wait for a lock. */
-async function waitingCount(world: EnvelopeWorld): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from pg_stat_activity
-     where datname = current_database() and wait_event_type = 'Lock'`.execute(world.database);
-  return rows[0]?.count ?? 0;
-}
-
-export const untilWaiting = (world: EnvelopeWorld, count: number): Promise<void> =>
-  vi.waitFor(async () => expect(await waitingCount(world)).toBe(count), { interval: 5 });
+const untilWaiting = (world: EnvelopeWorld, count: number): Promise<void> =>
+  vi.waitFor(async () => expect(await lockWaiterCount(world.database)).toBe(count), {
+    interval: 5,
+  });

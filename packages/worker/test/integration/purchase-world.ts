@@ -8,6 +8,7 @@ import { listBalances } from '@sluice/database/credit-reads';
 import { findRun, insertRun, type Run } from '@sluice/database/runs';
 import { listRunSteps } from '@sluice/database/run-steps';
 import { createTestDatabase } from '@sluice/database/testing';
+import { insertVendorEvent, type VendorEvent } from '@sluice/database/vendor-events';
 import { pricePack } from '@sluice/domain/catalogue';
 import { fingerprintOf, laneOf, type Rail } from '@sluice/domain/run';
 import type { RunContent } from '@sluice/domain/run-content';
@@ -176,6 +177,23 @@ export async function startPurchases(
     steps: (run: Run) => listRunSteps(database, run),
 
     settleEvents: () => settleVendorEvents({ database, vendor, now, logger }),
+
+    /** What the vendor has to tell until now, which it then forgets. */
+    takeEvents: (): VendorEvent[] =>
+      simulator.state.list('event').map((event) => {
+        const { object } = event['data'] as { object: { id: string } };
+        simulator.state.delete('event', event.id);
+        return { eventId: event.id, type: String(event['type']), objectId: object.id };
+      }),
+
+    /** All of it comes, the oldest first or as `order` says, and is settled. */
+    async tellEvents(
+      order: (events: VendorEvent[]) => VendorEvent[] = (events) => events,
+    ): Promise<void> {
+      for (const event of order(world.takeEvents()))
+        await insertVendorEvent(database, event, Date.now() - 1_000);
+      await world.settleEvents();
+    },
 
     /** The customer of an invoice of the card rail confirms with this card. */
     async confirm(run: Run, card = 'pm_card_visa'): Promise<void> {

@@ -1,5 +1,6 @@
 import { listBalances } from '@sluice/database/credit-reads';
 import { grantCredits } from '@sluice/database/credits';
+import { lockWaiterCount } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 import { renewCredits } from '../../src/renew-credits.ts';
@@ -79,12 +80,7 @@ test('two workers before and after an upgrade give together what the better plan
   const renew = () =>
     renewCredits({ database, catalogue: CATALOGUE, ...at('2026-02-10T00:00:00Z') });
   const expectWaiting = (count: number) =>
-    vi.waitFor(async () => {
-      const { rows } = await sql`
-        select from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
-      expect(rows).toHaveLength(count);
-    });
+    vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(count));
   await put('essentials_month');
   await sql`insert into credit_accounts (account_id, kind) values (${accountId}, 'llm')`.execute(
     database,

@@ -34,16 +34,8 @@ const later = (days: number) =>
     body: JSON.stringify({ advance_ms: days * DAY_MS }),
   });
 
-/** Everything that the vendor has to tell, the newest first. */
-async function tellEvents(): Promise<void> {
-  for (const event of world.simulator.state.list('event').toReversed()) {
-    const { object } = event['data'] as { object: { id: string } };
-    const told = { eventId: event.id, type: String(event['type']), objectId: object.id };
-    await insertVendorEvent(world.database, told, Date.now() - 1_000);
-    world.simulator.state.delete('event', event.id);
-  }
-  await world.settleEvents();
-}
+/** The newest first. */
+const tellEvents = () => world.tellEvents((events) => events.toReversed());
 const standing = async () => {
   const { rows } = await sql<{ status: string; plan: string }>`
     select status, plan_status as plan from accounts where account_id = ${accountId}`.execute(

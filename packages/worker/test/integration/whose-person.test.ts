@@ -1,5 +1,4 @@
 /** Whose person a call is about: that of its own workspace, and of whoever has the message when it is applied. */
-import type { Operation } from '@sluice/domain/operation';
 import { svcId } from '@sluice/domain/svc-id';
 import {
   identify,
@@ -9,30 +8,18 @@ import {
   track,
   unsubscribeDelivery,
 } from '@sluice/domain/testing';
-import { beforeEach, expect, test } from 'vitest';
-import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
-import * as keepOpen from './open-envelope.ts';
+import { expect, test } from 'vitest';
+import { inEnvironment } from './envelope-world.ts';
+import { useWorkspace } from './open-envelope.ts';
 
-let world: EnvelopeWorld;
-let environmentId: number;
-
-beforeEach(async () => {
-  world = await createEnvelopeWorld();
-  environmentId = world.newEnvironment();
-});
-
-const run = (...operations: Operation[]) =>
-  world.process(inEnvironment(environmentId, ...operations));
-const runAndKeepOpen = (...operations: Operation[]) =>
-  keepOpen.runAndKeepOpen(world, environmentId, ...operations);
-const untilWaiting = (count: number) => keepOpen.untilWaiting(world, count);
+const { world, environmentId, run, runAndKeepOpen, untilWaiting } = useWorkspace();
 
 const personIdOf = async (id: string) =>
-  (await world.rowsOf('people', environmentId)).find((row) => row['id'] === id)?.['person_id'];
+  (await world().rowsOf('people', environmentId())).find((row) => row['id'] === id)?.['person_id'];
 
 /** Each one's id, and whether they are unsubscribed. */
 const unsubscribed = async () =>
-  (await world.rowsOf('people', environmentId, 'id, unsubscribed'))
+  (await world().rowsOf('people', environmentId(), 'id, unsubscribed'))
     .map((row) => `${String(row['id'])} ${String(row['unsubscribed'])}`)
     .toSorted();
 
@@ -45,7 +32,7 @@ test('a message whose person is merged meanwhile is that of whoever has them now
   await untilWaiting(3);
   await merging.end();
   await Promise.all([reported, unsubscribing]);
-  expect(await world.rowsOf('message_deliveries', environmentId, 'person_id')).toEqual([
+  expect(await world().rowsOf('message_deliveries', environmentId(), 'person_id')).toEqual([
     { person_id: await personIdOf('1') },
   ]);
   expect(await unsubscribed()).toEqual(['1 true', '3 null']);
@@ -73,17 +60,17 @@ test('an unsubscribe by a message of somebody who is deleted meanwhile is told a
 });
 
 test('what another workspace says of the number of somebody’s person takes nothing from their calls', async () => {
-  const other = world.newEnvironment();
+  const other = world().newEnvironment();
   await run(identify('id:1'));
   const who = `svc_id:${svcId(Number(await personIdOf('1')))}`;
-  await world.process([
-    ...inEnvironment(environmentId, identify(who, { plan: 'pro' }), track(who, 'seen')),
+  await world().process([
+    ...inEnvironment(environmentId(), identify(who, { plan: 'pro' }), track(who, 'seen')),
     ...inEnvironment(other, identify(who, { plan: 'theirs' }), track(who, 'theirs')),
   ]);
-  expect(await world.rowsOf('people', environmentId, 'attributes')).toEqual([
+  expect(await world().rowsOf('people', environmentId(), 'attributes')).toEqual([
     { attributes: { plan: 'pro' } },
   ]);
-  expect(await world.eventNames(environmentId)).toEqual(['seen']);
-  expect(await world.countOf('people', other)).toBe(0);
-  expect(await world.countOf('events', other)).toBe(0);
+  expect(await world().eventNames(environmentId())).toEqual(['seen']);
+  expect(await world().countOf('people', other)).toBe(0);
+  expect(await world().countOf('events', other)).toBe(0);
 });

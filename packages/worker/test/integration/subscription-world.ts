@@ -1,0 +1,40 @@
+/** Purchases that begin and change a subscription, and the time that it renews in. */
+import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
+import type { RunContent } from '@sluice/domain/run-content';
+import { CATALOGUE, startPurchases } from './purchase-world.ts';
+
+type Checkout = Extract<RunContent, { readonly type: 'checkout' }>;
+
+export async function startSubscriptions() {
+  const world = await startPurchases();
+  return {
+    ...world,
+
+    checkout: (
+      accountId: number,
+      planId: string,
+      changes: Partial<Pick<Checkout, 'couponCode' | 'paymentMethodId' | 'expectedAmount'>> = {},
+    ) =>
+      world.start(accountId, 'invoiced', 'checkout', {
+        type: 'checkout',
+        plan: CATALOGUE.plans.find((plan) => plan.id === planId)!,
+        quantity: 1,
+        couponCode: null,
+        paymentMethodId: null,
+        expectedAmount: null,
+        ...changes,
+      } as never),
+
+    addons: (accountId: number, ...skus: string[]) =>
+      world.start(accountId, 'card', 'addons', { type: 'addons', skus } as never),
+
+    /** The vendor's and ours; what comes due at the vendor is done. */
+    moveClocks(byMs: number) {
+      world.simulator.state.advanceClock(byMs);
+      renewSubscriptions(world.simulator.state);
+      world.clock.aheadMs += byMs;
+    },
+  };
+}
+
+export type Subscriptions = Awaited<ReturnType<typeof startSubscriptions>>;
