@@ -50,8 +50,9 @@ export async function startServiceUnderTest(
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   });
   const logs: Record<string, unknown>[] = [];
+  // Not `exit`: its last lines may still be on their way then.
   const ended = new Promise<number | null>((resolve) =>
-    child.once('exit', (code) => {
+    child.once('close', (code) => {
       void rm(directory, { recursive: true, force: true }).then(() => resolve(code));
     }),
   );
