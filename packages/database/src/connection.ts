@@ -21,22 +21,76 @@ export const PREPARED = sql.raw(PREPARED_TEXT);
 /** Text → name. As many as there are such texts in the code. */
 const preparedNames = new Map<string, string>();
 
-/** Gives the statements that ask for it a name, which is how `pg` prepares. */
+const WITHIN_TEXT = /^\/\* within (\d+) ms \*\//;
+
+/**
+ * Begins the text of a statement whose answer is worth nothing after so long: its connection is ended then, so
+ * that it does not go on holding a place in the pool. For questions that a Postgres which is there answers at
+ * once. It is Postgres that goes on with a statement that it has; one that may wait there for a lock wants
+ * `statementMsMax` instead.
+ */
+export const within = (durationMs: number) => sql.raw(`/* within ${durationMs} ms */`);
+
+/** Gives the statements that ask for it a name, which is how `pg` prepares, and those that have one their deadline. */
 class PreparingClient extends pg.Client {
+  /** Of every statement that does not name its own. */
+  readonly answerMsMax: number | undefined = undefined;
+
   override query(...given: unknown[]): never {
     const [text, values] = given;
     const query = super.query.bind(this) as (...all: unknown[]) => never;
-    if (typeof text !== 'string' || !text.startsWith(PREPARED_TEXT)) return query(...given);
-    let name = preparedNames.get(text);
-    if (name === undefined) {
-      name = `prepared_${preparedNames.size + 1}`;
-      preparedNames.set(text, name);
+    if (typeof text !== 'string') return query(...given);
+    const answer = text.startsWith(PREPARED_TEXT)
+      ? query({ name: nameOf(text), text, values })
+      : query(...given);
+    const own = WITHIN_TEXT.exec(text)?.[1];
+    const msMax = own === undefined ? this.answerMsMax : Number(own);
+    return msMax === undefined ? answer : (this.#endUnlessAnswered(answer, msMax) as never);
+  }
+
+  /**
+   * Where packets are dropped nobody tells this end: TCP sends what was not confirmed again for a quarter of an
+   * hour. `pg`'s own `query_timeout` gives up the answer and keeps the connection, and the next statement would
+   * wait behind this one; `end()` closes the socket of a client whose statement is under way, without a goodbye.
+   */
+  async #endUnlessAnswered(answer: Promise<unknown>, msMax: number): Promise<unknown> {
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      void this.end();
+    }, msMax);
+    try {
+      return await answer;
+    } catch (error) {
+      if (!isLate) throw error;
+      throw new Error(`Connection terminated: Postgres did not answer in ${msMax} ms`, {
+        cause: error,
+      });
+    } finally {
+      clearTimeout(timer);
     }
-    return query({ name, text, values });
   }
 }
 
+function nameOf(text: string): string {
+  let name = preparedNames.get(text);
+  if (name === undefined) {
+    name = `prepared_${preparedNames.size + 1}`;
+    preparedNames.set(text, name);
+  }
+  return name;
+}
+
 const CONNECT_TIMEOUT_MS = 10_000;
+/**
+ * A connection on which nothing has come for so long is asked for a sign of life by the system, and is ended where
+ * ten questions, a second apart, stay without one. That is for statements of any length, which wait for as long as
+ * the other end is there; the system's own is two hours. It says nothing while bytes of ours are unconfirmed:
+ * then TCP has its own patience, `net.ipv4.tcp_retries2`, which Node has no way to shorten (TCP_USER_TIMEOUT).
+ */
+const KEEP_ALIVE_AFTER_MS = 30_000;
+/** Of the time for an answer: Postgres gives up first, and says so. */
+const SHARE_OF_POSTGRES = 0.8;
 
 export interface DatabaseOptions {
   readonly url: string;
@@ -49,22 +103,39 @@ export interface DatabaseOptions {
    * that hangs would hold up whoever takes its work over. Absent: never.
    */
   readonly idleInTransactionMsMax?: number;
+  /**
+   * For processes whose statements are all short: none is waited for longer, and no connection. Postgres ends a
+   * statement a little earlier; where not even that is heard the connection is ended, and the next statement opens
+   * another one. Absent: a statement takes as long as it takes.
+   */
+  readonly statementMsMax?: number;
   /** A connection of the pool that is idle broke; it is replaced on next use. */
   readonly onError: (error: Error) => void;
 }
 
 /** Opens nothing until first used. Close with `destroy()`. int8 comes back as text, as `pg` gives it. */
 export function createDatabase(options: DatabaseOptions): Database {
+  const { statementMsMax } = options;
   const pool = new pg.Pool({
     connectionString: options.url,
-    Client: PreparingClient,
+    Client: class extends PreparingClient {
+      override readonly answerMsMax = statementMsMax;
+    },
     max: options.poolMax,
     // A server that drops packets without a word: better an error that is tried again than a wait.
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: Math.min(CONNECT_TIMEOUT_MS, statementMsMax ?? CONNECT_TIMEOUT_MS),
     application_name: options.applicationName,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     ...(options.idleInTransactionMsMax !== undefined && {
       idle_in_transaction_session_timeout: options.idleInTransactionMsMax,
+    }),
+    ...(statementMsMax !== undefined && {
+      // Said once connected, since poolers refuse connections that begin with it.
+      onConnect: (client) =>
+        client.query(
+          `set statement_timeout = ${Math.floor(statementMsMax * SHARE_OF_POSTGRES)}`,
+        ) as unknown as void,
     }),
   });
   pool.on('error', options.onError);

@@ -1,7 +1,7 @@
 /** Tells "Postgres cannot be reached now" from every other failure of a statement: only that is worth trying again. */
 import { AppError, reasonOf } from '@sluice/domain/errors';
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { within, type Database, type DatabaseOrTransaction } from './connection.ts';
 
 const NETWORK_CODES = new Set([
   'ECONNREFUSED',
@@ -48,16 +48,19 @@ export const databaseUnavailable = (cause: unknown): AppError =>
     { cause },
   );
 
-/** True when Postgres answers the smallest question before the deadline; never throws. */
+/**
+ * True when Postgres answers the smallest question before the deadline; never throws. A connection on which it is
+ * not answered is ended: probes that come again and again would otherwise take up the whole pool.
+ */
 export async function isDatabaseAnswering(
-  database: DatabaseOrTransaction,
+  database: Database,
   deadlineMs: number,
 ): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(resolve, deadlineMs, false);
   });
-  const answer = sql`select 1`.execute(database).then(
+  const answer = sql`${within(deadlineMs)} select 1`.execute(database).then(
     () => true,
     () => false,
   );

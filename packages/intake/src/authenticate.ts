@@ -1,8 +1,8 @@
 /**
  * Credentials → workspace (step 2), from memory.
  *
- * The keys in force are read from Postgres at start and again twice a second, so that a revoked key
- * stops working within one and a key just made works within one; when Postgres is away the last
+ * The keys in force are read from Postgres at start and again every second (`refresh-keys.ts`), so that a
+ * revoked key stops working and a key just made works soon after; when Postgres is away the last
  * known keys go on working. Secrets are kept hashed; the whole `Authorization` header of a caller
  * that got in is remembered until the next change of keys, because hashing each call would cost
  * more than parsing it does.

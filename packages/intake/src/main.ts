@@ -20,6 +20,7 @@ import { EnvelopeCommitter } from './commit-envelopes.ts';
 import { authPage, regionPage } from './credential-pages.ts';
 import { createHealth } from './health.ts';
 import { RateLimiter } from './rate-limit.ts';
+import { startKeyRefresh } from './refresh-keys.ts';
 import { intakeSettings } from './settings.ts';
 import { openSpill } from './spill.ts';
 import { createSkimCall } from './skim-call.ts';
@@ -39,10 +40,21 @@ const tracer = await openTracer(settings, 'sluice-intake', logger);
 if (tracer) lifecycle.defer('tracer', () => tracer.close());
 const callTracer = tracer && new CallTracer(tracer);
 
+/**
+ * Some reads of the keys: a path to Postgres that goes silent is noticed within so long. What is asked here takes
+ * milliseconds, so even a Postgres that is very slow is not taken for one that is away.
+ */
+const STATEMENT_MS_MIN = 2_000;
+const STATEMENT_MS_MAX = 5_000;
+const statementMsMax = Math.min(
+  STATEMENT_MS_MAX,
+  Math.max(STATEMENT_MS_MIN, 5 * settings.INTAKE_KEYS_REFRESH_MS),
+);
 const database = createDatabase({
   url: settings.DATABASE_URL,
   poolMax: 2,
   applicationName: 'sluice-intake',
+  statementMsMax,
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
@@ -78,17 +90,13 @@ const committer = new EnvelopeCommitter({
 lifecycle.defer('spill', () => committer.stop());
 
 const keys = new KeyRing();
-keys.replace(await listWorkspaceKeys(database));
-/** Keys that passed their test, until they are saved. One that is lost with the process is tested again. */
-const testedKeys = new Map<string, TestKey>();
-const keyRefresh = repeat('read keys', settings.INTAKE_KEYS_REFRESH_MS, logger, async () => {
-  const tested = [...testedKeys.entries()];
-  await saveTestedKeys(
-    database,
-    tested.map(([, key]) => key),
-  );
-  for (const [name] of tested) testedKeys.delete(name);
-  keys.replace(await listWorkspaceKeys(database));
+const keyRefresh = await startKeyRefresh({
+  keys,
+  listWorkspaceKeys: () => listWorkspaceKeys(database),
+  saveTestedKeys: (tested) => saveTestedKeys(database, tested),
+  intervalMs: settings.INTAKE_KEYS_REFRESH_MS,
+  logger,
+  now,
 });
 lifecycle.defer('key refresh', () => keyRefresh.stop());
 
@@ -155,6 +163,11 @@ metrics.gauge(
   () => batcher.pendingSizeBytes,
 );
 
+metrics.gauge(
+  'sluice_intake_keys_age_seconds',
+  'Since the keys were read: one revoked since still opens, one made since does not',
+  () => keyRefresh.ageSeconds(),
+);
 metrics.gauge('sluice_intake_spill_bytes', 'Kept on disk for the broker', () => spill.sizeBytes);
 metrics.gauge(
   'sluice_intake_spill_envelopes',
@@ -197,8 +210,7 @@ metrics.counter(
 );
 const acceptDependencies = {
   ...credentials,
-  saveTestedKey: (key: TestKey) =>
-    void testedKeys.set(`${key.environmentId} ${key.credentialId}`, key),
+  saveTestedKey: (key: TestKey) => keyRefresh.saveTestedKey(key),
   batcher,
   tail,
   rateLimiter,

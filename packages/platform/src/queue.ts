@@ -19,6 +19,7 @@ import { AppError } from '@sluice/domain/errors';
 import { Cluster } from 'ioredis';
 import pg from 'pg';
 import { connectionWarnings } from './connection-warnings.ts';
+import { KEEP_ALIVE } from './keep-alive.ts';
 import type { Logger } from './logger.ts';
 import { AddingQueues } from './queue-adding.ts';
 import {
@@ -124,7 +125,7 @@ export function openQueuePool(
     connectionString: options.databaseUrl,
     options: `-c search_path=${BULLMQ_SCHEMA}`,
     max: listenerCount + 8,
-    keepAlive: true,
+    ...KEEP_ALIVE,
     ...(timeoutMs === undefined
       ? {}
       : { query_timeout: timeoutMs, connectionTimeoutMillis: timeoutMs }),

@@ -9,6 +9,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { connectionWarnings, type WarnOfConnection } from './connection-warnings.ts';
+import { KEEP_ALIVE } from './keep-alive.ts';
 import type { Logger } from './logger.ts';
 import { connectProducer, connectWorker, type RedisClient } from './redis.ts';
 
@@ -121,7 +122,13 @@ class PostgresChannel implements TailChannel {
 
   async publish(topic: string, text: string): Promise<void> {
     const client = await this.#within(this.#client());
-    await client.query('select pg_notify($1, $2)', [this.#nameOf(topic), text]);
+    try {
+      await client.query('select pg_notify($1, $2)', [this.#nameOf(topic), text]);
+    } catch (error) {
+      // One that gives no answer hears nothing either, and would be so until TCP gives it up: another takes its place.
+      void client.end();
+      throw error;
+    }
   }
 
   async listen(topic: string, onText: Listener): Promise<void> {
@@ -141,7 +148,8 @@ class PostgresChannel implements TailChannel {
   async close(): Promise<void> {
     this.#closing.abort();
     const client = await this.#connected?.catch(() => undefined);
-    await client?.end().catch(() => undefined);
+    // Where the path is silent nobody answers the goodbye.
+    if (client) await this.#within(client.end()).catch(() => undefined);
   }
 
   #client(): Promise<pg.Client> {
@@ -157,7 +165,7 @@ class PostgresChannel implements TailChannel {
         application_name: 'sluice-tail',
         connectionTimeoutMillis: RECONNECT_DELAY_MS_MAX,
         query_timeout: RECONNECT_DELAY_MS_MAX,
-        keepAlive: true,
+        ...KEEP_ALIVE,
       });
       client.on('error', () => undefined);
       client.on('notification', ({ channel, payload = '' }) =>
@@ -187,7 +195,7 @@ class PostgresChannel implements TailChannel {
 
   async #within<Value>(work: Promise<Value>): Promise<Value> {
     const late = sleep(SEND_DEADLINE_MS, undefined, { ref: false }).then(() => {
-      throw new Error(`no connection in ${SEND_DEADLINE_MS} ms`);
+      throw new Error(`no answer in ${SEND_DEADLINE_MS} ms`);
     });
     return Promise.race([work, late]);
   }

@@ -10,6 +10,11 @@ export interface TcpProxy {
   hold(): void;
   /** The server hears and acts, its answers do not pass. With `cut` after it they are lost. */
   holdAnswers(): void;
+  /**
+   * On connections that are open nothing passes ever again, and nobody is told; new ones are served. A firewall
+   * that forgot them, or a host that died and whose address another one has.
+   */
+  forget(): void;
   /** What was held passes; new connections are served again. */
   restore(): void;
   close(): Promise<void>;
@@ -23,6 +28,7 @@ export async function startTcpProxy(
   let mode: 'open' | 'cut' | 'held' | 'mute' = 'open';
   const asking = new Set<Socket>();
   const answering = new Set<Socket>();
+  const forgotten = new Set<Socket>();
   const server = createServer((client) => {
     client.on('error', () => undefined);
     if (mode === 'cut') {
@@ -39,6 +45,7 @@ export async function startTcpProxy(
       from.on('error', () => undefined);
       from.on('close', () => {
         sockets.delete(from);
+        forgotten.delete(from);
         to.destroy();
       });
       from.pipe(to);
@@ -67,13 +74,20 @@ export async function startTcpProxy(
       mode = 'mute';
       each(pause, answering);
     },
+    forget() {
+      mode = 'open';
+      for (const sockets of [asking, answering]) {
+        for (const socket of sockets) forgotten.add(socket.pause());
+        sockets.clear();
+      }
+    },
     restore() {
       mode = 'open';
       each((socket) => void socket.resume(), asking, answering);
     },
     async close() {
       server.close();
-      each(end, asking, answering);
+      each(end, asking, answering, forgotten);
       await once(server, 'close');
     },
   };

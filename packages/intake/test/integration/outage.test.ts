@@ -121,9 +121,13 @@ describe('a Redis that', () => {
 });
 
 describe('a Postgres that carries the queues and', () => {
-  test.each(['cut', 'hold'] as const)(
-    'is away (%s): calls are taken within the deadline and processed once, in order',
-    async (ending) => {
+  test.each([
+    ['cut', 'restore'],
+    ['hold', 'restore'],
+    ['hold', 'forget'],
+  ] as const)(
+    'is away (%s, then %s): calls are taken within the deadline and processed once, in order',
+    async (ending, mending) => {
       const direct = new URL(world.databaseUrl);
       const proxy = await startTcpProxy(direct.hostname, Number(direct.port));
       try {
@@ -138,7 +142,7 @@ describe('a Postgres that carries the queues and', () => {
         expect(answers.map(({ status }) => status)).toEqual(names(10, 40).map(() => 200));
         expect(Math.max(...answers.map(({ durationMs }) => durationMs))).toBeLessThan(1_500);
         expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(30);
-        proxy.restore();
+        proxy[mending]();
         await vi.waitFor(async () => {
           expect(await metric(intake, 'sluice_intake_spill_envelopes')).toBe(0);
         }, WAIT);

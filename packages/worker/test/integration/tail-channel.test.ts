@@ -5,9 +5,10 @@ import { join } from 'node:path';
 import { createTestDatabase } from '@sluice/database/testing';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { openTailChannel, type TailChannel } from '@sluice/platform/tail-channel';
+import { startTcpProxy } from '@sluice/platform/tcp-proxy';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 
 const WAIT = { timeout: 15_000, interval: 20 };
 
@@ -86,3 +87,24 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
     }, WAIT);
   });
 });
+
+// Nobody tells this end of it: what is sent is sent again by TCP for a quarter of an hour.
+test('on postgres, a connection that gives no answer is made again, and none is waited for at the end', async () => {
+  const { url } = await createTestDatabase();
+  const address = new URL(url);
+  const proxy = await startTcpProxy(address.hostname, Number(address.port));
+  onTestFinished(() => proxy.close());
+  address.host = `127.0.0.1:${proxy.port}`;
+  const logger = { warn: () => undefined };
+  const channel = openTailChannel({ databaseUrl: address.href, prefix: 'tail-test', logger });
+  const heard: string[] = [];
+  await channel.listen('tail-4', (text) => heard.push(text));
+  proxy.forget();
+  await expect(channel.publish('tail-4', 'lost')).rejects.toThrow('Query read timeout');
+  await vi.waitFor(async () => {
+    await channel.publish('tail-4', 'after');
+    expect(heard).toContain('after');
+  }, WAIT);
+  proxy.forget();
+  await channel.close();
+}, 40_000);

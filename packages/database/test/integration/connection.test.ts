@@ -1,0 +1,96 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { sql } from 'kysely';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createDatabase, within, type Database } from '../../src/connection.ts';
+import { createTestDatabase, type TestDatabase } from '../../src/testing.ts';
+
+const WAIT = { timeout: 10_000, interval: 20 };
+
+function openOneConnection({ url }: TestDatabase, statementMsMax?: number): Database {
+  const database = createDatabase({
+    url,
+    poolMax: 1,
+    applicationName: 'one connection',
+    ...(statementMsMax !== undefined && { statementMsMax }),
+    onError: () => undefined,
+  });
+  onTestFinished(() => database.destroy());
+  return database;
+}
+
+const pidOf = async (database: Database): Promise<number> => {
+  const { rows } = await sql<{ pid: number }>`select pg_backend_pid() as pid`.execute(database);
+  return rows[0]?.pid as number;
+};
+
+/** Postgres goes on with a statement whose connection is gone; the test's database is to be dropped. */
+const endInPostgres = (database: Database, pid: number) =>
+  vi.waitFor(async () => {
+    await sql`select pg_terminate_backend(${pid}::int)`.execute(database);
+    const { rows } = await sql`select from pg_stat_activity where pid = ${pid}`.execute(database);
+    expect(rows).toEqual([]);
+  }, WAIT);
+
+test('an answer that does not come in the time of its statement ends its connection, whose place in the pool is free again', async () => {
+  const testDatabase = await createTestDatabase();
+  const database = openOneConnection(testDatabase);
+  const pid = await pidOf(database);
+  await expect(sql`${within(50)} select pg_sleep(600)`.execute(database)).rejects.toThrow(
+    'Connection terminated: Postgres did not answer in 50 ms',
+  );
+  expect(await pidOf(database)).not.toBe(pid);
+  await endInPostgres(testDatabase.database, pid);
+});
+
+test('a statement that is answered in time keeps its connection, and its own failure is told as it is', async () => {
+  const database = openOneConnection(await createTestDatabase());
+  const pid = await pidOf(database);
+  await expect(sql`${within(600_000)} select 1 / 0`.execute(database)).rejects.toThrow(
+    'division by zero',
+  );
+  expect(await pidOf(database)).toBe(pid);
+});
+
+// A reader that only goes away would leave a backend that waits, and come again with another.
+test('where all statements are short, Postgres itself ends one that waits for a lock, and the connection goes on', async () => {
+  const testDatabase = await createTestDatabase();
+  const database = openOneConnection(testDatabase, 2_000);
+  const pid = await pidOf(database);
+  await testDatabase.database.transaction().execute(async (transaction) => {
+    await sql`lock table installation in access exclusive mode`.execute(transaction);
+    await expect(sql`select from installation`.execute(database)).rejects.toThrow(
+      'canceling statement due to statement timeout',
+    );
+  });
+  expect(await pidOf(database)).toBe(pid);
+});
+
+test('without a deadline a statement takes as long as it takes', async () => {
+  const database = openOneConnection(await createTestDatabase());
+  const { rows } = await sql<{ timeout: string }>`
+    select current_setting('statement_timeout') as timeout`.execute(database);
+  expect(rows).toEqual([{ timeout: '0' }]);
+});
+
+const SOCKETS_FILE = '/proc/net/tcp';
+const KEEP_ALIVE_TIMER = '02';
+const TICKS_PER_SECOND = 100;
+
+test.runIf(existsSync(SOCKETS_FILE))(
+  'a connection that only waits asks for a sign of life within a minute, so that a host that died is noticed',
+  async () => {
+    const database = openOneConnection(await createTestDatabase());
+    const { rows } = await sql<{ port: number }>`select inet_client_port() as port`.execute(
+      database,
+    );
+    const local = `:${rows[0]?.port.toString(16).toUpperCase().padStart(4, '0')}`;
+    // sl, local address, remote address, state, queues, timer:when, …
+    const socket = readFileSync(SOCKETS_FILE, 'utf8')
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .find(([, address]) => address?.endsWith(local));
+    const [timer, ticks = ''] = socket?.[5]?.split(':') ?? [];
+    expect(timer).toBe(KEEP_ALIVE_TIMER);
+    expect(Number.parseInt(ticks, 16) / TICKS_PER_SECOND).toBeLessThan(60);
+  },
+);

@@ -1,0 +1,75 @@
+/**
+ * Keeps the keys in memory (`authenticate.ts`) as young as Postgres lets them be.
+ *
+ * They are read again and again, and between two reads what was made or revoked is not known. While Postgres
+ * is away, or the path to it drops packets, those that are known go on working, for calls must be taken during
+ * an outage; the age of the keys and the log say for how long a revoked one has been good. A read ends one
+ * way or another because the statements of intake have a deadline (`main.ts`).
+ *
+ * Keys that pass their test are saved on the way. That this fails (a disk that is full, a server that only
+ * reads) keeps no key from being revoked.
+ */
+import type { TestKey, WorkspaceKey } from '@sluice/database/workspace-keys';
+import type { Logger } from '@sluice/platform/logger';
+import { repeat } from '@sluice/platform/repeat';
+import type { KeyRing } from './authenticate.ts';
+
+export interface KeyRefreshDependencies {
+  readonly keys: Pick<KeyRing, 'replace'>;
+  readonly listWorkspaceKeys: () => Promise<readonly WorkspaceKey[]>;
+  readonly saveTestedKeys: (keys: readonly TestKey[]) => Promise<void>;
+  /** From the end of one read to the next. */
+  readonly intervalMs: number;
+  readonly logger: Logger;
+  readonly now: () => number;
+}
+
+export interface KeyRefresh {
+  /** Kept until it is saved, with the next read. One that is lost with the process is tested again. */
+  saveTestedKey(key: TestKey): void;
+  /** Of what is known: since the last read that succeeded was begun. */
+  ageSeconds(): number;
+  /** Waits for the read under way. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Reads the keys, and from then on again and again.
+ *
+ * @throws whatever the first read throws: without any key there is nothing to serve.
+ */
+export async function startKeyRefresh(deps: KeyRefreshDependencies): Promise<KeyRefresh> {
+  const { keys, listWorkspaceKeys, saveTestedKeys, intervalMs, logger, now } = deps;
+  const testedKeys = new Map<string, TestKey>();
+  let readAtMs = now();
+  const ageSeconds = (): number => (now() - readAtMs) / 1_000;
+
+  const read = async (): Promise<void> => {
+    const begunAtMs = now();
+    keys.replace(await listWorkspaceKeys());
+    readAtMs = begunAtMs;
+  };
+  const save = async (): Promise<void> => {
+    const tested = [...testedKeys];
+    await saveTestedKeys(tested.map(([, key]) => key));
+    for (const [name] of tested) testedKeys.delete(name);
+  };
+
+  await read();
+  const repetition = repeat('read keys', intervalMs, logger, async () => {
+    await save().catch((error: unknown) =>
+      logger.warn({ error }, 'keys that passed their test are not saved; it is tried again'),
+    );
+    await read().catch((error: unknown) =>
+      logger.warn(
+        { error, keysAgeSeconds: ageSeconds() },
+        'the keys are not the newest: one revoked since still opens, one made since does not; they are read again',
+      ),
+    );
+  });
+  return {
+    saveTestedKey: (key) => void testedKeys.set(`${key.environmentId} ${key.credentialId}`, key),
+    ageSeconds,
+    stop: () => repetition.stop(),
+  };
+}

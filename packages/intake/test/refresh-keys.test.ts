@@ -1,0 +1,66 @@
+import type { TestKey, WorkspaceKey } from '@sluice/database/workspace-keys';
+import { createLogger } from '@sluice/platform/logger';
+import { expect, test, vi } from 'vitest';
+import { startKeyRefresh } from '../src/refresh-keys.ts';
+
+const WAIT = { timeout: 5_000, interval: 1 };
+const logger = createLogger('test', 'silent');
+const KEY: WorkspaceKey = {
+  kind: 'pipelines',
+  siteId: null,
+  secretHash: Buffer.from('hash'),
+  environmentId: 1,
+  accountId: '1',
+  phoneIdentifies: false,
+};
+
+/** `failures`: how often each statement fails after the first read. */
+async function start(failures: { read: number; save: number }) {
+  let clockMs = 0;
+  let reads = 0;
+  const inForce: (readonly WorkspaceKey[])[] = [];
+  const saved: (readonly TestKey[])[] = [];
+  const refresh = await startKeyRefresh({
+    keys: { replace: (keys) => void inForce.push(keys) },
+    listWorkspaceKeys() {
+      if (reads++ > 0 && failures.read-- > 0) return Promise.reject(new Error('away'));
+      return Promise.resolve(reads === 1 ? [KEY] : []);
+    },
+    saveTestedKeys(keys) {
+      if (keys.length > 0 && failures.save-- > 0)
+        return Promise.reject(new Error('cannot execute UPDATE in a read-only transaction'));
+      if (keys.length > 0) saved.push(keys);
+      return Promise.resolve();
+    },
+    intervalMs: 1,
+    logger,
+    now: () => (clockMs += 1_000),
+  });
+  return { refresh, inForce, saved, readCount: () => reads };
+}
+
+test('keys grow old while they cannot be read, those known stay in force, and the next read makes them young', async () => {
+  const failures = { read: Infinity, save: 0 };
+  const { refresh, inForce, readCount } = await start(failures);
+  await vi.waitFor(() => expect(readCount()).toBeGreaterThan(5), WAIT);
+  expect(inForce).toEqual([[KEY]]);
+  expect(refresh.ageSeconds()).toBeGreaterThan(5);
+  failures.read = 0;
+  await vi.waitFor(() => expect(inForce).toContainEqual([]), WAIT);
+  await refresh.stop();
+  // Begun, ended, asked: the clock of this test goes on by a second each time.
+  expect(refresh.ageSeconds()).toBeLessThan(3);
+});
+
+test('that a tested key cannot be saved keeps none from being revoked, and it is saved later', async () => {
+  const failures = { read: 0, save: Infinity };
+  const { refresh, inForce, saved } = await start(failures);
+  const tested = { environmentId: 1, credentialId: '7' };
+  refresh.saveTestedKey(tested);
+  const { length } = inForce;
+  await vi.waitFor(() => expect(inForce.length).toBeGreaterThan(length + 3), WAIT);
+  expect(saved).toEqual([]);
+  failures.save = 0;
+  await vi.waitFor(() => expect(saved).toEqual([[tested]]), WAIT);
+  await refresh.stop();
+});
