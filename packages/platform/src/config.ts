@@ -33,7 +33,9 @@ export const platformSettings = z.object({
       error: 'must be set, as postgres://user:password@host:5432/database',
     })
     .describe('a Postgres, 15 or later'),
-  DATABASE_POOL_MAX: integer(2, 500, 10).describe('connections of one process'),
+  DATABASE_POOL_MAX: integer(2, 500, 10).describe(
+    'connections of a worker or an API process; intake has 2',
+  ),
   REDIS_URL: z
     .string()
     .superRefine((text, context) => {

@@ -3,6 +3,7 @@
  * is scraped, because a labelled `inc()` costs more than the call it counts.
  */
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import { within } from './within.ts';
 
 export interface Metrics {
   /** A counter whose running total `read` gives at scrape time. */
@@ -14,7 +15,10 @@ export interface Metrics {
     help: string,
     read: () => ReadonlyMap<string, number>,
   ): void;
-  /** A value that goes up and down, read at scrape time. A failing read leaves it out. */
+  /**
+   * A value that goes up and down, read at scrape time. A read that fails, or is not done in three seconds, leaves it
+   * out: nobody must take "cannot be told" for 0, and one store that hangs must not keep the page from being scraped.
+   */
   gauge(name: string, help: string, read: () => number | Promise<number>): void;
   /** The text page for `/metrics`. */
   render(): Promise<string>;
@@ -29,6 +33,8 @@ export interface Metrics {
 const LOOP_LOOK_INTERVAL_MS = 500;
 /** The library's own looks are put off for good: what they tell as a delay has the time between two looks in it. */
 const NEVER_MS = 2 ** 31 - 1;
+/** Prometheus waits for 10 s, `sluice status` for 5. */
+const READ_MS_MAX = 3_000;
 const LOOKS_OF_LIBRARY = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'];
 
 /** One registry a process; names follow `sluice_<what>_<unit>[_total]`. */
@@ -97,11 +103,12 @@ function metricsOf(registry: Registry): Metrics {
         help,
         registers: [registry],
         async collect() {
-          this.reset();
           try {
-            this.set(await read());
+            const value = read();
+            this.set(typeof value === 'number' ? value : await within(READ_MS_MAX, value));
           } catch {
-            // Scrapes go on while the broker is away; `/readyz` says so.
+            // Scrapes go on while the broker is away; `/readyz` says so. Not `reset`, which is 0.
+            this.remove();
           }
         },
       });

@@ -1,9 +1,11 @@
-import { expect, test, vi } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
 import { createMetrics } from '../src/metrics.ts';
 
 const BLOCKED_MS = 900;
 /** A look is due each half second, so it comes so much too late at least. */
 const SEEN_SECONDS = (BLOCKED_MS - 500) / 1_000;
+
+afterEach(() => vi.useRealTimers());
 
 test('an event loop that was blocked is told by its delay, once, without the time between two looks', async () => {
   const metrics = createMetrics('test');
@@ -20,4 +22,33 @@ test('no delay is told under a name that has the time between two looks in it', 
   const page = await createMetrics('test').render();
   expect(page).toContain('nodejs_eventloop_lag_seconds');
   expect(page).not.toMatch(/nodejs_eventloop_lag_\w+_seconds/);
+});
+
+/** A page's value, undefined where it tells none. */
+const valueOn = (page: string, name: string): string | undefined =>
+  new RegExp(`^${name}\\{[^}]*\\} (\\S+)$`, 'm').exec(page)?.[1];
+
+test('what cannot be read is left out, and told again once it can; 0 would say that nothing waits', async () => {
+  const metrics = createMetrics('test');
+  let isAway = false;
+  metrics.gauge('waiting_seconds', 'Age', async () => {
+    if (isAway) throw new Error('away');
+    return 7;
+  });
+  expect(valueOn(await metrics.render(), 'waiting_seconds')).toBe('7');
+  isAway = true;
+  expect(valueOn(await metrics.render(), 'waiting_seconds')).toBeUndefined();
+  isAway = false;
+  expect(valueOn(await metrics.render(), 'waiting_seconds')).toBe('7');
+});
+
+test('a read that hangs keeps no other from being told', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const metrics = createMetrics('test');
+  metrics.gauge('of_a_store_that_hangs', 'Never read', () => new Promise<number>(() => undefined));
+  metrics.gauge('of_another', 'Read', async () => 5);
+  const page = metrics.render();
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(valueOn(await page, 'of_another')).toBe('5');
+  expect(valueOn(await page, 'of_a_store_that_hangs')).toBeUndefined();
 });

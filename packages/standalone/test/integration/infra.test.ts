@@ -101,10 +101,11 @@ describe('compose.yaml and the manifests', () => {
 
 describe('against running services', () => {
   let fleet: Fleet;
+  let pages: readonly string[];
   let exposed: ReadonlySet<string>;
   beforeAll(async () => {
     fleet = await startFleet();
-    const pages = await Promise.all(
+    pages = await Promise.all(
       [fleet.intake, fleet.api, fleet.worker].map(async ({ url }) =>
         (await fetch(`${url}/metrics`)).text(),
       ),
@@ -123,10 +124,23 @@ describe('against running services', () => {
     'observability/alerts.yaml',
     'observability/grafana/sluice.json',
     'kubernetes/worker.yaml',
+    'runbooks/events-are-not-processed.md',
+    'runbooks/redis-lost.md',
   ])('%s asks for metrics that are exposed', async (path) => {
     const names = namesIn(await read(path));
     expect(names.length).toBeGreaterThan(1);
     expect(names.filter((name) => !exposed.has(name))).toEqual([]);
+  });
+
+  test('alerts choose metrics by labels that they have', async () => {
+    const alerts = await read('observability/alerts.yaml');
+    const chosen = [...alerts.matchAll(/(\w+)\{(\w+="[^"]+")\}/g)];
+    expect(chosen.length).toBeGreaterThan(2);
+    for (const [text, name, label] of chosen)
+      expect(
+        pages.some((page) => new RegExp(`^${name}\\{${label}\\}`, 'm').test(page)),
+        text,
+      ).toBe(true);
   });
 
   test('every metric of ours tells its unit, or counts', () => {

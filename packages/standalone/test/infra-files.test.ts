@@ -1,0 +1,177 @@
+/** What `infra/` says to Kubernetes, Prometheus and nginx, held to the services' settings. What needs them running: `integration/infra.test.ts`. */
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { apiSettings } from '@sluice/api/settings';
+import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/limits';
+import { intakeSettings } from '@sluice/intake/settings';
+import { parseSettings } from '@sluice/platform/config';
+import { workerSettings } from '@sluice/worker/settings';
+import { describe, expect, test } from 'vitest';
+import { parse, parseAllDocuments } from 'yaml';
+
+const INFRA = fileURLToPath(new URL('../../../infra/', import.meta.url));
+const read = (path: string): string => readFileSync(`${INFRA}${path}`, 'utf8');
+
+/** What people put in the secret of Kubernetes (`infra/README.md`), and Compose into `.env`. */
+const SECRETS = {
+  DATABASE_URL: 'postgres://of-the-secret/sluice',
+  REDIS_URL: 'redis://of-the-secret:6379',
+  API_SECRET: 'a'.repeat(64),
+  SEALING_KEYS: `1:${Buffer.alloc(32, 1).toString('base64')}`,
+};
+const SCHEMAS = { intake: intakeSettings, api: apiSettings, worker: workerSettings };
+type ServiceName = keyof typeof SCHEMAS;
+const SERVICES = Object.keys(SCHEMAS) as ServiceName[];
+/** Idle connections of uWebSockets.js end after so long. */
+const INTAKE_IDLE_SECONDS = 10;
+
+interface Probe {
+  readonly httpGet: { readonly path: string; readonly port: string };
+}
+interface PodTemplate {
+  readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
+  readonly spec: {
+    readonly terminationGracePeriodSeconds: number;
+    readonly containers: readonly {
+      readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
+      readonly readinessProbe: Probe;
+      readonly livenessProbe: Probe;
+      readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: string[] } } };
+    }[];
+  };
+}
+interface Manifest {
+  readonly kind: string;
+  readonly metadata: { readonly name: string };
+  readonly data?: Readonly<Record<string, string>>;
+  readonly spec: {
+    readonly replicas?: number;
+    readonly template?: PodTemplate;
+    readonly scaleTargetRef?: { readonly name: string };
+    readonly behavior?: { readonly scaleDown?: { readonly selectPolicy?: string } };
+  };
+}
+
+const manifests = (name: string): Manifest[] =>
+  parseAllDocuments(read(`kubernetes/${name}.yaml`)).map((each) => each.toJS() as Manifest);
+const [configMap] = manifests('settings');
+const defaultsOf = (service: ServiceName) =>
+  parseSettings<(typeof SCHEMAS)[ServiceName]>(SCHEMAS[service], SECRETS) as unknown as Readonly<
+    Record<string, number>
+  >;
+
+describe.each(SERVICES)('%s', (service) => {
+  const port = defaultsOf(service)[`${service.toUpperCase()}_PORT`];
+  const all = manifests(service);
+  const template = all.find(({ spec }) => spec.template)?.spec.template;
+  const [container] = template?.spec.containers ?? [];
+
+  test('starts with what the manifests and the secret give it', () => {
+    expect(() =>
+      parseSettings<(typeof SCHEMAS)[ServiceName]>(SCHEMAS[service], {
+        ...configMap?.data,
+        ...SECRETS,
+      }),
+    ).not.toThrow();
+  });
+
+  test('is asked where it listens, by Kubernetes and by Prometheus', () => {
+    expect(container?.ports).toEqual([{ name: 'http', containerPort: port }]);
+    for (const probe of [container?.readinessProbe, container?.livenessProbe]) {
+      expect(['/livez', '/readyz']).toContain(probe?.httpGet.path);
+      expect(probe?.httpGet.port).toBe('http');
+    }
+    expect(container?.livenessProbe.httpGet.path).toBe('/livez');
+    expect(template?.metadata.annotations['prometheus.io/port']).toBe(String(port));
+    const { scrape_configs: jobs } = parse(read('observability/prometheus.yaml')) as {
+      scrape_configs: { job_name: string; dns_sd_configs: { names: string[]; port: number }[] }[];
+    };
+    const [found] = jobs.find(({ job_name: name }) => name === service)?.dns_sd_configs ?? [];
+    expect(found).toMatchObject({ names: [service], port });
+  });
+
+  test('is given the time that its end takes', () => {
+    const pauseSeconds = Number(container?.lifecycle?.preStop.exec.command[1] ?? 0);
+    const drainSeconds = (defaultsOf(service)['DRAIN_TIMEOUT_MS'] ?? 0) / 1_000;
+    expect(template?.spec.terminationGracePeriodSeconds).toBeGreaterThan(
+      pauseSeconds + drainSeconds,
+    );
+    const { services } = parse(read('compose.yaml'), { merge: true }) as {
+      services: Record<string, { stop_grace_period: string }>;
+    };
+    expect(parseInt(services[service]?.stop_grace_period ?? '', 10)).toBeGreaterThan(drainSeconds);
+  });
+
+  test('has no number of processes in its manifest where a scaler says it: an apply would put it back', () => {
+    for (const { spec } of all.filter((manifest) => manifest.spec.scaleTargetRef)) {
+      const target = all.find(
+        ({ metadata, spec: { template: pods } }) =>
+          pods && metadata.name === spec.scaleTargetRef?.name,
+      );
+      expect(target, spec.scaleTargetRef?.name).toBeDefined();
+      expect(target?.spec.replicas).toBeUndefined();
+    }
+  });
+
+  test('is told of when not one process of it is left', () => {
+    expect(read('observability/alerts.yaml')).toContain(
+      `absent(process_start_time_seconds{service="${service}"})`,
+    );
+  });
+});
+
+test('an age that no worker can tell is told of: it is above no bound', () => {
+  const alerts = read('observability/alerts.yaml');
+  const bounded = ['sluice_unprocessed_oldest_seconds', 'sluice_undelivered_oldest_seconds'];
+  for (const name of bounded) expect(alerts).toContain(`absent(${name})`);
+});
+
+test('no autoscaler takes an intake away: calls may wait on its disk, which nobody reads then', () => {
+  const scaler = manifests('intake').find(({ kind }) => kind === 'HorizontalPodAutoscaler');
+  expect(scaler?.spec.behavior?.scaleDown?.selectPolicy).toBe('Disabled');
+});
+
+test('compose.yaml gives each service what it cannot start without', () => {
+  const { services } = parse(read('compose.yaml'), { merge: true }) as {
+    services: Record<string, { environment: Record<string, string | number> }>;
+  };
+  for (const service of SERVICES) {
+    const environment = Object.entries(services[service]?.environment ?? {}).map(
+      ([name, value]) => {
+        const given = String(value).replace(/\$\{(\w+)(?::-([^}]*)|:\?[^}]*)\}/g, (_, key, other) =>
+          other === undefined ? (SECRETS[key as 'API_SECRET'] ?? 'given') : String(other),
+        );
+        return [name, given];
+      },
+    );
+    expect(
+      () =>
+        parseSettings<(typeof SCHEMAS)[ServiceName]>(SCHEMAS[service], {
+          NODE_ENV: 'production',
+          ...Object.fromEntries(environment),
+        }),
+      service,
+    ).not.toThrow();
+  }
+});
+
+describe('nginx', () => {
+  const [rest = '', stream = ''] = read('proxy/nginx.conf').split('location = /v1/stream');
+  const secondsOf = (text: string, name: string): number =>
+    Number(new RegExp(`^\\s*${name} (\\d+)s;`, 'm').exec(text)?.[1]);
+
+  test('takes the largest body that intake does, by a bound of its own in a stream', () => {
+    expect(PIPELINES_BATCH_SIZE_BYTES_MAX).toBe(1024 * 1024);
+    expect(rest).toMatch(/^\s*client_max_body_size 1m;/m);
+    expect(stream).toMatch(/^\s*client_max_body_size 0;/m);
+  });
+
+  test('gives an idle connection up before intake does: a call on it would be answered 502', () => {
+    expect(secondsOf(rest, 'keepalive_timeout')).toBeLessThan(INTAKE_IDLE_SECONDS);
+  });
+
+  test('leaves it to intake to end a stream that is silent, which says why', () => {
+    const { INTAKE_STREAM_IDLE_TIMEOUT_MS: idleMs = 0 } = defaultsOf('intake');
+    expect(secondsOf(stream, 'client_body_timeout') * 1_000).toBeGreaterThan(idleMs);
+  });
+});
