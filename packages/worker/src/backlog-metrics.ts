@@ -54,8 +54,10 @@ export function registerBacklogMetrics({
     'Deliveries that wait in lanes whose endpoint answers',
     async () => (await lanes()).healthy.deliveryCount,
   );
-  metrics.gauge('sluice_undelivered_oldest_seconds', 'Age of the oldest of them', async () =>
-    ageSeconds((await lanes()).healthy.oldestAtMs),
+  metrics.gauge(
+    'sluice_undelivered_oldest_seconds',
+    "Age of the oldest of them that does not wait for its webhook's own rate",
+    async () => ageSeconds((await lanes()).healthy.oldestAtMs),
   );
   metrics.gauge(
     'sluice_window_deliveries',
