@@ -34,6 +34,7 @@ import { statementsOn } from './statements.ts';
 import { tellVendorCustomer } from './tell-vendor-customer.ts';
 import { TailHub } from './tail-hub.ts';
 import { RequestTracer } from './trace-requests.ts';
+import { vendorEventSecretOf } from './vendor-event-secret.ts';
 
 const CLEARED_INTERVAL_MS = 60_000;
 const DATABASE_LOOK_INTERVAL_MS = 1_000;
@@ -128,7 +129,7 @@ const billing = {
   vendor,
   catalogue: readCatalogue(settings.BILLING_CATALOGUE_FILE),
   secret,
-  vendorEventSecret: settings.STRIPE_WEBHOOK_SECRET,
+  vendorEventSecret: vendorEventSecretOf(settings),
   wakeRun: (run: RunKey) => producer.wakeRun(run),
   wakeVendorEvents: () => producer.wakeVendorEvents(),
   newId,

@@ -2,6 +2,9 @@
 import { integer } from '@sluice/platform/config';
 import { z } from 'zod';
 
+/** Public, so good for trying things out alone. */
+export const SIMULATOR_WEBHOOK_SECRET = 'whsec_simulator';
+
 /** Shared by the processes that speak to the vendor. */
 export const billingSettings = z.object({
   STRIPE_SECRET_KEY: z
@@ -12,8 +15,10 @@ export const billingSettings = z.object({
   STRIPE_WEBHOOK_SECRET: z
     .string()
     .min(8)
-    .default('whsec_simulator')
-    .describe("what the vendor signs its events with; the default is the simulator's"),
+    .default(SIMULATOR_WEBHOOK_SECRET)
+    .describe(
+      "what the vendor signs its events with; the default is the simulator's, which is not good in production",
+    ),
   SIMULATOR_URL: z.url().default('http://127.0.0.1:8091').describe('where the simulated vendor is'),
   VENDOR_TIMEOUT_MS: integer(50, 80_000, 20_000).describe('one call of the payment vendor'),
   BILLING_CATALOGUE_FILE: z

@@ -14,27 +14,36 @@ export interface LaneBacklog {
   readonly deliveryCount: number;
   /** Requests that they may have under way, all together. */
   readonly windowCount: number;
-  /** When the oldest of them was logged; null where there is none. */
+  /** When the oldest of them was logged that does not wait for its webhook's own rate; null where there is none. */
   readonly oldestAtMs: number | null;
 }
 
 const NOTHING: LaneBacklog = { laneCount: 0, deliveryCount: 0, windowCount: 0, oldestAtMs: null };
 
-/** By state. What a disabled webhook holds is nobody's work, and not counted. */
+/** A lane with a rate limit that is so long behind its own next start waits for us. Longer than a lost wake-up takes. */
+const LATE_START_MS = 5_000;
+
+/**
+ * By state. What a disabled webhook holds is nobody's work, and not counted. What waits because its webhook's rate is
+ * lower than what happens has no age: nobody is late, and no further worker would change it.
+ */
 export async function findLaneBacklog(
   database: DatabaseOrTransaction,
+  nowMs: number,
 ): Promise<{ readonly healthy: LaneBacklog; readonly failing: LaneBacklog }> {
   const { rows } = await sql<{
     state: 'healthy' | 'failing';
     laneCount: string;
     deliveryCount: string;
     windowCount: string;
-    oldestAt: Date;
+    oldestAt: Date | null;
   }>`
     select lanes.state, count(*) as "laneCount",
            sum(lanes.last_sequence - lanes.cursor_sequence) as "deliveryCount",
            sum(lanes.send_window) as "windowCount",
-           min(head.appended_at) as "oldestAt"
+           min(head.appended_at) filter (
+             where lanes.state = 'failing' or lanes.next_start_at is null
+                or lanes.next_start_at <= ${new Date(nowMs - LATE_START_MS)}) as "oldestAt"
       from lanes
       join delivery_log as head
         on head.environment_id = lanes.environment_id and head.webhook_id = lanes.webhook_id
@@ -49,7 +58,7 @@ export async function findLaneBacklog(
           laneCount: Number(row.laneCount),
           deliveryCount: Number(row.deliveryCount),
           windowCount: Number(row.windowCount),
-          oldestAtMs: row.oldestAt.getTime(),
+          oldestAtMs: row.oldestAt?.getTime() ?? null,
         };
   };
   return { healthy: backlogOf('healthy'), failing: backlogOf('failing') };

@@ -34,7 +34,7 @@ const LOOP_LOOK_INTERVAL_MS = 500;
 /** The library's own looks are put off for good: what they tell as a delay has the time between two looks in it. */
 const NEVER_MS = 2 ** 31 - 1;
 /** Prometheus waits for 10 s, `sluice status` for 5. */
-const READ_MS_MAX = 3_000;
+export const READ_MS_MAX = 3_000;
 const LOOKS_OF_LIBRARY = ['min', 'max', 'mean', 'stddev', 'p50', 'p90', 'p99'];
 
 /** One registry a process; names follow `sluice_<what>_<unit>[_total]`. */

@@ -3,6 +3,7 @@
  * Each step registers its undoing where it succeeds, so a stop at any time undoes what there is, in
  * reverse: intake first, so that nothing new comes in, then worker and API, Postgres last.
  */
+import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { DEMO } from '@sluice/database/seed-demo';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
@@ -171,6 +172,10 @@ function serviceEnvironment(
     }),
     SIMULATOR_FILE: join(directory, 'simulator.sqlite'),
     SIMULATOR_WEBHOOK_URL: `${addressOf(settings.API_HOST, settings.API_PORT)}/v1/vendor_events`,
+    // The simulator's and the API's, so that nobody else signs its events.
+    ...(settings.STRIPE_SECRET_KEY === undefined && {
+      STRIPE_WEBHOOK_SECRET: `whsec_${randomBytes(24).toString('base64url')}`,
+    }),
     // One that is empty counts as absent, to the services too.
     ...Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== '')),
     DATABASE_URL: databaseUrl,

@@ -155,6 +155,17 @@ test('compose.yaml gives each service what it cannot start without', () => {
   }
 });
 
+test('compose.yaml hands on each line of example.env, and who sends mails with where they go out', () => {
+  const compose = read('compose.yaml');
+  const names = [...read('example.env').matchAll(/^([A-Z_]+)=/gm)].map(([, name = '']) => name);
+  expect(names).toEqual(
+    expect.arrayContaining(['SMTP_URL', 'MAIL_FROM', 'API_TRUSTED_PROXIES', 'INTAKE_IS_HTTPS']),
+  );
+  for (const name of names) expect(compose).toContain(`\${${name}:`);
+  for (const [, name = ''] of compose.matchAll(/\$\{(\w+):/g))
+    if (name !== 'LOG_LEVEL') expect(names).toContain(name);
+});
+
 describe('nginx', () => {
   const [rest = '', stream = ''] = read('proxy/nginx.conf').split('location = /v1/stream');
   const secondsOf = (text: string, name: string): number =>

@@ -6,7 +6,8 @@
  * Every worker shows the same figures, those of the broker and of Postgres; dashboards take the maximum.
  */
 import type { LaneBacklog } from '@sluice/database/lane-backlog';
-import type { Metrics } from '@sluice/platform/metrics';
+import { READ_MS_MAX, type Metrics } from '@sluice/platform/metrics';
+import { within } from '@sluice/platform/within';
 
 export interface BacklogDependencies {
   readonly metrics: Metrics;
@@ -33,10 +34,11 @@ export function registerBacklogMetrics({
   const ageSeconds = (sinceMs: number | null | undefined): number =>
     sinceMs == null ? 0 : Math.max(0, (now() - sinceMs) / 1_000);
 
-  // One scrape reads five of them at once: one statement for all.
+  // One scrape reads five of them at once: one statement for all. One that is never answered must not be the next
+  // scrape's too.
   let underWay: ReturnType<typeof findLaneBacklog> | undefined;
   const lanes = (): ReturnType<typeof findLaneBacklog> =>
-    (underWay ??= findLaneBacklog().finally(() => (underWay = undefined)));
+    (underWay ??= within(READ_MS_MAX, findLaneBacklog()).finally(() => (underWay = undefined)));
 
   metrics.gauge('sluice_queued_envelopes', 'Envelopes that wait or run, all shards', async () =>
     (await producer.envelopeCounts()).reduce((sum, count) => sum + count, 0),
@@ -54,8 +56,10 @@ export function registerBacklogMetrics({
     'Deliveries that wait in lanes whose endpoint answers',
     async () => (await lanes()).healthy.deliveryCount,
   );
-  metrics.gauge('sluice_undelivered_oldest_seconds', 'Age of the oldest of them', async () =>
-    ageSeconds((await lanes()).healthy.oldestAtMs),
+  metrics.gauge(
+    'sluice_undelivered_oldest_seconds',
+    "Age of the oldest of them that does not wait for its webhook's own rate",
+    async () => ageSeconds((await lanes()).healthy.oldestAtMs),
   );
   metrics.gauge(
     'sluice_window_deliveries',

@@ -295,7 +295,7 @@ registerProcessMetrics({
 registerBacklogMetrics({
   metrics,
   producer,
-  findLaneBacklog: () => findLaneBacklog(database),
+  findLaneBacklog: () => findLaneBacklog(database, now()),
   now,
 });
 

@@ -1,9 +1,11 @@
 /** The real process: what an operator starts, asks and stops. */
+import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { SIMULATOR_WEBHOOK_SECRET } from '@sluice/billing-vendor/settings';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import { runProgramUnderTest, TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
@@ -129,6 +131,53 @@ test('a port that is taken is named with the setting to change on its last line,
     msg: expect.stringMatching(
       new RegExp(`^another process listens on 127.0.0.1:${port}; .* API_PORT=\\d+$`),
     ),
+  });
+});
+
+// Security: the default secret is public knowledge.
+test.each([
+  ['development', 200],
+  ['production', 400],
+])('in %s an event that the public secret signs is answered %i', async (environment, status) => {
+  const testDatabase = await createTestDatabase();
+  const url = await start(testDatabase, {
+    NODE_ENV: environment,
+    API_SECRET: 'a'.repeat(32),
+  }).ready();
+  const body = JSON.stringify({
+    id: 'evt_forged',
+    type: 'invoice.paid',
+    data: { object: { id: 'in_forged' } },
+  });
+  const seconds = Math.floor(Date.now() / 1_000);
+  const signature = createHmac('sha256', SIMULATOR_WEBHOOK_SECRET)
+    .update(`${seconds}.${body}`)
+    .digest('hex');
+  const answer = await fetch(`${url}/v1/vendor_events`, {
+    method: 'POST',
+    headers: {
+      'Content-Type': 'application/json',
+      'Stripe-Signature': `t=${seconds},v1=${signature}`,
+    },
+    body,
+  });
+  expect(answer.status).toBe(status);
+});
+
+test('in production it does not start with a vendor whose events it would refuse', async () => {
+  const { url } = await createTestDatabase();
+  const { code, output } = await runProgramUnderTest(MAIN, {
+    DATABASE_URL: url,
+    API_PORT: '0',
+    SEALING_KEYS: TEST_SEALING_KEYS,
+    NODE_ENV: 'production',
+    API_SECRET: 'a'.repeat(32),
+    STRIPE_SECRET_KEY: 'sk_test_key',
+  });
+  expect(code).toBe(1);
+  expect(JSON.parse(output.trim().split('\n').at(-1) ?? '')).toMatchObject({
+    code: 'CONFIG_INVALID',
+    msg: expect.stringMatching(/^STRIPE_WEBHOOK_SECRET: /),
   });
 });
 

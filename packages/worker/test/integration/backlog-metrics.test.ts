@@ -43,7 +43,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     registerBacklogMetrics({
       metrics,
       producer,
-      findLaneBacklog: () => findLaneBacklog(database),
+      findLaneBacklog: () => findLaneBacklog(database, nowMs),
       now: () => nowMs,
     });
     const page = await metrics.render();
@@ -71,6 +71,20 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     expect(found.get('sluice_queued_envelopes')).toBe(3);
     expect(found.get('sluice_unprocessed_oldest_seconds')).toBeGreaterThanOrEqual(60);
     expect(found.get('sluice_unprocessed_oldest_seconds')).toBeLessThan(90);
+  });
+
+  test('what waits for the rate of its own webhook is not late, until nobody starts it when it may be', async () => {
+    const slow = await createLaneWorld(database, { rateLimitPerSecond: 1 });
+    slow.nowMs = Date.now();
+    await slow.log(3);
+    await slow.deliver();
+    expect(slow.sent).toHaveLength(1);
+
+    const inTime = await scrape(slow.nowMs + 500);
+    expect(inTime.get('sluice_undelivered_deliveries')).toBe(2);
+    expect(inTime.get('sluice_undelivered_oldest_seconds')).toBe(0);
+    const late = await scrape(slow.nowMs + MINUTE_MS);
+    expect(late.get('sluice_undelivered_oldest_seconds')).toBeGreaterThanOrEqual(59);
   });
 
   test('what a failing endpoint holds back is told apart from what merely waits', async () => {

@@ -2,21 +2,15 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import type { CrashPoint } from '../../src/advance-run.ts';
-import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
+import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 async function checkout(
-  world: Purchases,
+  world: Subscriptions,
   accountId: number,
   card: string,
   killAt?: CrashPoint,
 ): Promise<{ status: string; entries: unknown[] }> {
-  const run = await world.start(accountId, 'invoiced', 'checkout', {
-    type: 'checkout',
-    plan: CATALOGUE.plans.find((plan) => plan.id === 'essentials_month')!,
-    quantity: 1,
-    couponCode: null,
-    paymentMethodId: card,
-  } as never);
+  const run = await world.checkout(accountId, 'essentials_month', { paymentMethodId: card });
   const { status } = await world.finish(run, killAt);
   const { rows } = await sql<{ runId: string }>`
     select run_id as "runId", actor_type as actor, object_id as id, changes from audit_logs
@@ -34,7 +28,7 @@ const entryOf = (accountId: number, card: string) => ({
 test.each([undefined, 'after-intent:subscribe', 'after-vendor:subscribe'] as const)(
   'the card of a checkout that is bought is recorded once, its worker killed %s',
   async (killAt) => {
-    const world = await startPurchases();
+    const world = await startSubscriptions();
     const accountId = await world.addAccount('pm_card_visa');
     const bought = await checkout(world, accountId, 'pm_card_mastercard', killAt);
     expect(bought).toMatchObject({
@@ -45,7 +39,7 @@ test.each([undefined, 'after-intent:subscribe', 'after-vendor:subscribe'] as con
 );
 
 test('the card of a checkout that is looked up afterwards is recorded', async () => {
-  const world = await startPurchases();
+  const world = await startSubscriptions();
   const accountId = await world.addAccount('pm_card_visa');
   const path = '/subscriptions';
   world.simulator.faults.add({ kind: 'error_after', method: 'POST', path, count: 1 });
@@ -54,7 +48,7 @@ test('the card of a checkout that is looked up afterwards is recorded', async ()
 });
 
 test('a card that is declined is recorded only where it stays: where there was none to put back', async () => {
-  const world = await startPurchases();
+  const world = await startSubscriptions();
   const declined = 'pm_card_chargeCustomerFail';
   const kept = await checkout(world, await world.addAccount('pm_card_visa'), declined);
   expect(kept).toMatchObject({ status: 'failed', entries: [] });

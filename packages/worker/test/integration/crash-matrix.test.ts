@@ -14,7 +14,7 @@ import type { StepName } from '@sluice/domain/run-workflow';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import type { CrashPoint } from '../../src/advance-run.ts';
-import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
+import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 const SEED = 1;
 const COUNT = 30;
@@ -61,24 +61,14 @@ const cells = Object.entries(WORKFLOWS).flatMap(([workflow, steps]) =>
   ),
 );
 
-const plan = CATALOGUE.plans.find((each) => each.id === 'premium_month')!;
-const checkout = (world: Purchases, accountId: number) =>
-  world.start(accountId, 'invoiced', 'checkout', {
-    type: 'checkout',
-    plan,
-    quantity: 1,
-    couponCode: null,
-    paymentMethodId: null,
-  } as never);
-
 /** @returns a run of the workflow, on an account that is ready for it. */
-async function begin(world: Purchases, workflow: Workflow): Promise<Run> {
+async function begin(world: Subscriptions, workflow: Workflow): Promise<Run> {
   const card = workflow === 'invoiced declined' ? 'pm_card_chargeCustomerFail' : 'pm_card_visa';
   const rail = workflow.startsWith('card') || workflow === 'add-ons' ? 'card' : 'invoiced';
   const accountId = await world.addAccount(card, rail);
-  if (workflow === 'checkout') return checkout(world, accountId);
+  if (workflow === 'checkout') return world.checkout(accountId, 'premium_month');
   if (workflow !== 'add-ons') return world.buyPack(accountId, rail);
-  await world.finish(await checkout(world, accountId));
+  await world.finish(await world.checkout(accountId, 'premium_month'));
   return world.start(accountId, 'card', 'addons', {
     type: 'addons',
     skus: ['price_addon_ip_month'],
@@ -86,7 +76,7 @@ async function begin(world: Purchases, workflow: Workflow): Promise<Run> {
 }
 
 /** Everything that the vendor has to tell, in any order, twice. */
-const tellEvents = (world: Purchases, random: () => number) =>
+const tellEvents = (world: Subscriptions, random: () => number) =>
   world.tellEvents((events) =>
     [...events, ...events]
       .map((event) => ({ event, at: random() }))
@@ -99,7 +89,7 @@ test(
   { timeout: 120_000 },
   async () => {
     const random = seeded(SEED);
-    const world = await startPurchases({ random });
+    const world = await startSubscriptions({ random });
     const chosen = cells
       .map((cell) => ({ cell, at: random() }))
       .toSorted((one, other) => one.at - other.at)
@@ -140,7 +130,7 @@ test(
   },
 );
 
-async function expectBooksToMatch(world: Purchases): Promise<void> {
+async function expectBooksToMatch(world: Subscriptions): Promise<void> {
   const { rows: runs } = await sql<{ runId: string; status: string; review: string | null }>`
     select run_id as "runId", status, review_reason as review from runs`.execute(world.database);
   expect(runs.filter((run) => run.status === 'pending' || run.review !== null)).toEqual([]);

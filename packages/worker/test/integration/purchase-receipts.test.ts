@@ -4,11 +4,11 @@ import { lockRun, type Run } from '@sluice/database/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { settleInvoice } from '../../src/settle-invoice.ts';
-import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
+import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
-let world: Purchases;
+let world: Subscriptions;
 beforeEach(async () => {
-  world = await startPurchases();
+  world = await startSubscriptions();
 });
 
 const receiptOf = (run: Run) =>
@@ -18,16 +18,6 @@ const receiptIds = async (): Promise<string[]> => {
     select receipt_id as id from receipts order by receipt_id`.execute(world.database);
   return rows.map((row) => row.id);
 };
-const checkout = (accountId: number, planId: string, couponCode: string | null = null) =>
-  world.start(accountId, 'invoiced', 'checkout', {
-    type: 'checkout',
-    plan: CATALOGUE.plans.find((plan) => plan.id === planId)!,
-    quantity: 1,
-    couponCode,
-    paymentMethodId: null,
-  } as never);
-const addons = (accountId: number, ...skus: string[]) =>
-  world.start(accountId, 'card', 'addons', { type: 'addons', skus } as never);
 
 const PACK = {
   lines: [{ description: '100 inbox previews', quantity: 1, amount: 2_000 }],
@@ -105,8 +95,8 @@ test('what took no money has no receipt', async () => {
   const subscribed = await world.addAccount('pm_card_visa', 'card');
   const runs = [
     await world.finish(await world.buyPack(declined)),
-    await world.finish(await checkout(declined, 'essentials_month')),
-    await world.finish(await checkout(subscribed, 'builder')),
+    await world.finish(await world.checkout(declined, 'essentials_month')),
+    await world.finish(await world.checkout(subscribed, 'builder')),
   ];
   expect(runs.map((run) => run.status)).toEqual(['declined', 'failed', 'success']);
   expect(runs.map((run) => run.result?.receiptId)).toEqual([undefined, undefined, undefined]);
@@ -115,12 +105,14 @@ test('what took no money has no receipt', async () => {
 
 test('a plan and add-ons have receipts of what was charged for them', async () => {
   const accountId = await world.addAccount('pm_card_visa', 'card');
-  const bought = await world.finish(await checkout(accountId, 'essentials_month', 'FIFTY'));
+  const bought = await world.finish(
+    await world.checkout(accountId, 'essentials_month', { couponCode: 'FIFTY' }),
+  );
   expect(await receiptOf(bought)).toMatchObject({
     lines: [{ description: 'Essentials, by the month, coupon FIFTY', quantity: 1, amount: 5_000 }],
     total: 5_000,
   });
-  const added = await world.finish(await addons(accountId, 'price_addon_ip_month'));
+  const added = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
   const { amount } = added.result!.charged!;
   expect(amount).toBeGreaterThan(0);
   expect(await receiptOf(added)).toMatchObject({
@@ -128,7 +120,7 @@ test('a plan and add-ons have receipts of what was charged for them', async () =
     total: amount,
   });
   // Held already: nothing is charged.
-  const again = await world.finish(await addons(accountId, 'price_addon_ip_month'));
+  const again = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
   expect(again).toMatchObject({ status: 'success', result: { charged: null } });
   expect(await receiptIds()).toHaveLength(2);
 });

@@ -3,25 +3,16 @@ import { findAccount } from '@sluice/database/accounts';
 import { insertVendorEvent } from '@sluice/database/vendor-events';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { CATALOGUE, startPurchases, type Purchases } from './purchase-world.ts';
+import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
-let world: Purchases;
+let world: Subscriptions;
 let accountId: number;
 let customerId: string;
 
-const startCheckout = (planId: string) =>
-  world.start(accountId, 'invoiced', 'checkout', {
-    type: 'checkout',
-    plan: CATALOGUE.plans.find((plan) => plan.id === planId)!,
-    quantity: 1,
-    couponCode: null,
-    paymentMethodId: null,
-  } as never);
-
 beforeEach(async () => {
-  world = await startPurchases();
+  world = await startSubscriptions();
   accountId = await world.addAccount('pm_card_visa');
-  const run = await startCheckout('premium_month');
+  const run = await world.checkout(accountId, 'premium_month');
   await world.finish(run);
   const found = await world.vendor.findCustomer(accountId, `billing-${accountId}@example.com`);
   customerId = (found.outcome === 'ok' && found.value) || '';
@@ -79,7 +70,7 @@ test('a subscription that ends unpaid ends the plan; a plan bought afterwards be
   await tellEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
   await world.vendor.setDefaultCard(customerId, 'pm_card_visa');
-  const run = await startCheckout('essentials_month');
+  const run = await world.checkout(accountId, 'essentials_month');
   expect(await world.finish(run)).toMatchObject({ status: 'success' });
   await tellEvents();
   expect(await standing()).toEqual({ status: 'active', plan: 'active' });

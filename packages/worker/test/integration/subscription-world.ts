@@ -5,8 +5,8 @@ import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
 type Checkout = Extract<RunContent, { readonly type: 'checkout' }>;
 
-export async function startSubscriptions() {
-  const world = await startPurchases();
+export async function startSubscriptions(options: Parameters<typeof startPurchases>[0] = {}) {
+  const world = await startPurchases(options);
   return {
     ...world,
 

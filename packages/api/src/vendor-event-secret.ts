@@ -1,0 +1,30 @@
+/**
+ * What the payment vendor's events must be signed with. The default is known to everybody: in production whoever signs
+ * with it would write rows that workers look up, again and again where no vendor answers.
+ *
+ * Used by `main.ts`, for `vendor-event-endpoint.ts`.
+ */
+import { randomBytes } from 'node:crypto';
+import { SIMULATOR_WEBHOOK_SECRET } from '@sluice/billing-vendor/settings';
+import { AppError } from '@sluice/domain/errors';
+
+export interface VendorEventSettings {
+  readonly NODE_ENV: string;
+  readonly STRIPE_SECRET_KEY?: string | undefined;
+  readonly STRIPE_WEBHOOK_SECRET: string;
+}
+
+/**
+ * @returns in production, where neither a vendor nor a secret is set, one that nobody has: no event is taken.
+ * @throws AppError CONFIG_INVALID in production where there is a vendor whose events would all be refused.
+ */
+export function vendorEventSecretOf(settings: VendorEventSettings): string {
+  const { NODE_ENV, STRIPE_SECRET_KEY, STRIPE_WEBHOOK_SECRET: secret } = settings;
+  if (NODE_ENV !== 'production' || secret !== SIMULATOR_WEBHOOK_SECRET) return secret;
+  if (STRIPE_SECRET_KEY !== undefined)
+    throw new AppError(
+      'CONFIG_INVALID',
+      "STRIPE_WEBHOOK_SECRET: required with STRIPE_SECRET_KEY where NODE_ENV is production; it is the signing secret of the vendor's endpoint for /v1/vendor_events",
+    );
+  return randomBytes(32).toString('base64url');
+}

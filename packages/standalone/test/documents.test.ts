@@ -1,0 +1,48 @@
+/** What the pages of this checkout point at is there: files, headings, npm scripts. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const isPage = (name: string): boolean => name.endsWith('.md') && !name.includes('node_modules');
+
+const pages = [
+  ...readdirSync(ROOT),
+  ...['docs', 'infra'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(folder, String(name))),
+  ),
+  ...readdirSync(join(ROOT, 'packages')).map((name) => `packages/${name}/README.md`),
+  'benchmarks/README.md',
+].filter((name) => isPage(name) && existsSync(join(ROOT, name)));
+
+const read = (page: string): string => readFileSync(join(ROOT, page), 'utf8');
+
+/** As GitHub makes them of headings. */
+const anchorsOf = (page: string): string[] =>
+  [...read(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_\- ]/gu, '')
+      .trim()
+      .replaceAll(' ', '-'),
+  );
+
+test('there are pages', () => {
+  expect(pages.length).toBeGreaterThan(30);
+});
+
+test.each(pages)('%s leads somewhere', (page) => {
+  for (const [link, path = '', anchor] of read(page).matchAll(/\]\(([^)#\s]*)(?:#([^)\s]+))?\)/g)) {
+    if (/^\w+:/.test(path)) continue;
+    const target = path === '' ? page : join(dirname(page), path);
+    expect(existsSync(join(ROOT, target)), `${page}: ${link}`).toBe(true);
+    if (anchor !== undefined) expect(anchorsOf(target), `${page}: ${link}`).toContain(anchor);
+  }
+});
+
+test.each(pages)('%s names npm scripts that there are', (page) => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const named = [...read(page).matchAll(/\bnpm run (?:--silent )?([a-z][\w:]*)/g)];
+  for (const [, name = ''] of named) expect(Object.keys(scripts), page).toContain(name);
+});
