@@ -35,6 +35,8 @@ export interface ServerState extends InflationState {
   inFlightCount: number;
   /** Calls that have come since the start; streams not counted. */
   receivedCount: number;
+  /** By status, as `400`: calls that were not taken. What is taken in part is not here. */
+  readonly refusedCounts: Map<string, number>;
   /** Open streams, to be ended by a stop. */
   readonly streams: Set<{ stop(): void }>;
 }
@@ -201,6 +203,7 @@ export class Exchange implements SkimCaller {
     this.#state.inFlightCount--;
     this.#answer = answer;
     this.#standing = standing;
+    if (!answer.status.startsWith('2')) countRefused(this.#state.refusedCounts, answer.status);
     Exchange.#corked = this;
     this.#res.cork(Exchange.#writeCorked);
   }
@@ -216,6 +219,11 @@ export class Exchange implements SkimCaller {
     if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
     res.end(answer.body, this.#isCut || this.#state.isStopping);
   }
+}
+
+function countRefused(counts: Map<string, number>, status: string): void {
+  const code = status.slice(0, 3);
+  counts.set(code, (counts.get(code) ?? 0) + 1);
 }
 
 /** Browsers are told that any origin may read the answer; others are spared the header. */

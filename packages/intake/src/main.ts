@@ -272,6 +272,12 @@ const server = await startServer({
     ),
   },
 });
+metrics.counterBy(
+  'status',
+  'sluice_intake_refused_calls_total',
+  'Calls that were not taken, by the status of their answer',
+  () => server.refusedCounts(),
+);
 lifecycle.defer('server', () =>
   stopServing({
     server,

@@ -68,6 +68,8 @@ export interface Server {
   inFlightCount(): number;
   /** Calls that have come since the start. */
   receivedCount(): number;
+  /** By status, since the start: calls that were not taken. Streams are not counted. */
+  refusedCounts(): ReadonlyMap<string, number>;
 }
 
 const CORS_METHODS = 'GET, POST, PUT, DELETE, OPTIONS';
@@ -80,6 +82,8 @@ export function startServer(options: ServerOptions): Promise<Server> {
     isStopping: false,
     inFlightCount: 0,
     receivedCount: 0,
+    // There from the start, for a rate of a series that appears misses its first.
+    refusedCounts: new Map(['400', '401', '429', '503'].map((status) => [status, 0])),
     collectedSizeBytes: 0,
     collectedSizeBytesMax: options.collectedSizeBytesMax,
     inflations: { runningCount: 0, waiting: new Set() },
@@ -207,6 +211,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
         close: () => void app.close(),
         inFlightCount: () => state.inFlightCount,
         receivedCount: () => state.receivedCount,
+        refusedCounts: () => state.refusedCounts,
       });
     });
   });

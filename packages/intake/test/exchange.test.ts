@@ -15,6 +15,7 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
   isStopping: false,
   inFlightCount: 0,
   receivedCount: 0,
+  refusedCounts: new Map(),
   collectedSizeBytes: 0,
   collectedSizeBytesMax,
   inflations: { runningCount: 0, waiting: new Set() },

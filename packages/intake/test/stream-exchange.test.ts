@@ -44,6 +44,7 @@ function openStream(headers: { strictMode?: string } = {}) {
     isStopping: false,
     inFlightCount: 0,
     receivedCount: 0,
+    refusedCounts: new Map(),
     collectedSizeBytes: 0,
     collectedSizeBytesMax: MEBIBYTE,
     inflations: { runningCount: 0, waiting: new Set() },
