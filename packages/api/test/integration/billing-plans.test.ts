@@ -157,8 +157,8 @@ describe('a checkout', () => {
       [`run_id=${runId}`, 'plan_id'],
     ]) {
       const answer = await call('GET', `/plans/checkout_status?${query}`);
-      expect([400, 422]).toContain(answer.statusCode);
-      expect(answer.json().errors[0].field).toBe(missing);
+      const { errors } = expectProblem(answer, 422, 'validation_failed');
+      expect(errors).toMatchObject([{ field: missing, reason: 'required' }]);
     }
     const asB = `/v1/accounts/${api.b.accountId}/billing/plans/checkout_status`;
     expectProblem(
