@@ -58,6 +58,9 @@ const accountInPath = z.object({ account_id: idInPath });
 const readFailures = { ...forbidden, ...missing, ...commonFailures };
 const changeFailures = { ...badRequest, ...badBody, ...unprocessable, ...readFailures };
 
+/** Any text is read, so that another one can be told apart from an account that is not there. */
+const twoFactorAction = z.string().meta({ enum: ['enable', 'disable'] });
+
 export function registerAccounts(scope: ApiServer, dependencies: AccountDependencies): void {
   registerReads(scope, dependencies);
   registerSettings(scope, dependencies);
@@ -70,14 +73,20 @@ export function registerAccounts(scope: ApiServer, dependencies: AccountDependen
         tags: ['accounts'],
         summary: 'Require two-factor authentication, or no longer',
         description: 'Asking for what is so already changes nothing.',
-        params: z.object({ account_id: idInPath, action: z.enum(['enable', 'disable']) }),
+        params: z.object({ account_id: idInPath, action: twoFactorAction }),
         response: { 204: z.null().meta({ description: 'Done.' }), ...readFailures },
       },
     },
     async (request, reply) => {
+      const { action } = request.params;
+      if (action !== 'enable' && action !== 'disable')
+        return sendProblem(request, reply, {
+          code: 'unknown_action',
+          message: 'the action must be enable or disable',
+        });
       const account = await dependencies.requireTwoFactor(
         accountCallerOf(request).accountId,
-        request.params.action === 'enable',
+        action === 'enable',
         originOf(request),
         dependencies.now(),
       );

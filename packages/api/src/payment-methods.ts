@@ -5,6 +5,7 @@ import { beginCardChange, endCardChange, recordCardOnFile } from '@sluice/databa
 import { transactOnce } from '@sluice/database/transact-once';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
 import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
+import { declineMessage } from '@sluice/domain/decline-message';
 import type { Address } from '@sluice/domain/postal-address';
 import { idempotencyKey } from '@sluice/domain/run-workflow';
 import { z } from 'zod';
@@ -18,7 +19,7 @@ import {
   type BillingDependencies,
 } from './billing.ts';
 import { accountParams } from './billing-shapes.ts';
-import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
+import { accountFailures, badBody, inFlight, paymentDeclined, vendorFailed } from './fields.ts';
 import { notFound } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
@@ -84,6 +85,7 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
         }),
         response: {
           204: z.undefined().meta({ description: 'It is.' }),
+          ...paymentDeclined,
           ...inFlight,
           ...badBody,
           ...failures,
@@ -97,6 +99,12 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
         const customerId = await customerOf(deps, account);
         const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
         if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
+        // The vendor asks the issuer when a card is put on file: its no is the customer's to mend.
+        if (set.outcome === 'declined')
+          throw new RequestRefused({
+            code: 'payment_declined',
+            message: declineMessage(set.declineCode),
+          });
         answerOf(set);
         await record(deps, account.accountId, originOf(request), request.body.payment_method_id);
       } finally {

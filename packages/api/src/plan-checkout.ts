@@ -203,6 +203,12 @@ function answerCheckout(
       message: run.message ?? 'the amount is not the one that was expected',
       meta,
     });
+  if (run.result?.refusal === 'addons_of_other_cycle')
+    throw new RequestRefused({
+      code: 'plan_transition_not_allowed',
+      message: run.message ?? 'the add-ons are billed on another cycle than the plan',
+      meta,
+    });
   throw new RequestRefused({
     code: 'payment_declined',
     message: run.message ?? 'the payment could not be made',

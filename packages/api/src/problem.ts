@@ -57,6 +57,11 @@ export const PROBLEMS = {
     status: 404,
     meaning: 'The path is wrong, or what it names does not exist, or it belongs to somebody else.',
   },
+  unknown_action: {
+    status: 404,
+    meaning:
+      'The path ends in an action that there is not; the message names those that there are.',
+  },
   method_not_allowed: {
     status: 405,
     meaning: 'The `Allow` header lists the methods that it takes.',

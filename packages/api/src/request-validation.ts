@@ -31,18 +31,24 @@ const DETAIL_COUNT_MAX = 20;
 export const validatorCompiler = compilerThat(() => false);
 
 /**
- * For account routes (`account-conventions.md` §3.2): 422 for a body whose values cannot be taken
- * and for a query value of the right type; 400 stays for what cannot even be read.
+ * For account routes (`account-conventions.md` §3.2, I27): 422 for a body whose values cannot be taken,
+ * for a query value of the right type and for one that is missing; 400 stays for what cannot even be read.
  */
 export const accountValidatorCompiler = compilerThat(
-  (issues, httpPart) => httpPart === 'body' || !issues.some(isOfWrongType),
+  (issues, httpPart, value) =>
+    httpPart === 'body' ||
+    !issues.some((issue) => isOfWrongType(issue) && valueAt(value, issue.path) !== undefined),
 );
 
 const isOfWrongType = ({ code }: Issue): boolean =>
   code === 'invalid_type' || code === 'invalid_format' || code === 'invalid_union';
 
 function compilerThat(
-  isUnprocessable: (issues: readonly Issue[], httpPart: string | undefined) => boolean,
+  isUnprocessable: (
+    issues: readonly Issue[],
+    httpPart: string | undefined,
+    value: unknown,
+  ) => boolean,
 ): FastifySchemaCompiler<z.ZodType> {
   return ({ schema, httpPart }) =>
     (value: unknown) => {
@@ -50,7 +56,7 @@ function compilerThat(
       if (parsed.success) return { value: parsed.data };
       if (httpPart === 'params')
         return { error: new RequestRefused(notFound('what the path names was')) };
-      const refuse = isUnprocessable(parsed.error.issues, httpPart)
+      const refuse = isUnprocessable(parsed.error.issues, httpPart, value)
         ? validationFailed
         : invalidRequest;
       return { error: new RequestRefused(refuse(toDetails(parsed.error, value, httpPart))) };
@@ -102,7 +108,7 @@ function toDetail(issue: Issue, value: unknown, httpPart: string | undefined): P
             .map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`)
             .join(''),
         }
-      : { parameter: field },
+      : { parameter: String(issue.path[0] ?? '') },
   };
 }
 
@@ -155,10 +161,12 @@ const withArticle = (type: string): string => {
   return /^[aeio]/.test(type) ? `an ${type}` : `a ${type}`;
 };
 
+/** What was given there; of a text that a schema takes apart (`coupons=A,B`) the whole. */
 function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
   let at = value;
   for (const key of path) {
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return undefined;
+    if (typeof at !== 'object' || at === null) return at;
+    if (!Object.hasOwn(at, key)) return undefined;
     at = (at as Record<PropertyKey, unknown>)[key];
   }
   return at;

@@ -88,7 +88,7 @@ const startupApplication = z
     funding_stage: z.enum(FUNDING_STAGES),
     total_funding: money.optional(),
     employee_count: z.int().min(0).max(10_000_000).optional(),
-    founded_on: z.iso.date().optional(),
+    founded_on: z.iso.date({ error: 'must be a day that exists, as in 2026-03-01' }).optional(),
     referral_source: name.optional(),
   })
   .meta({ id: 'StartupApplicationRequest' });

@@ -26,5 +26,7 @@ export const FAILURE_MESSAGES = {
   refused: 'The payment could not be made. Check the payment method on file.',
   expired: 'The purchase was not paid in time.',
   amountChanged: 'The amount is not the one that was shown; nothing was charged.',
+  addonsOfOtherCycle:
+    "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
   noSubscription: 'The account has no subscription to add to.',
 } as const;

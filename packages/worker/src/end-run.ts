@@ -14,13 +14,19 @@ import type { StepName } from '@sluice/domain/run-workflow';
 import { standingOf } from '@sluice/domain/subscription-status';
 import type { Transaction } from 'kysely';
 import { checkoutOf, type StepOutput } from './run-step.ts';
-import { AMOUNT_CHANGED } from './subscription-steps.ts';
+import { ADDONS_OF_OTHER_CYCLE, AMOUNT_CHANGED } from './subscription-steps.ts';
 import { recordEnding, type Ending } from './record-ending.ts';
 
 interface EndRunDeps {
   readonly database: Database;
   readonly now: () => number;
 }
+
+/** The refusals with a text of their own; what the vendor refuses may be the payment method's doing. */
+const MESSAGE_OF_REFUSAL = new Map<string, keyof typeof FAILURE_MESSAGES>([
+  [AMOUNT_CHANGED, 'amountChanged'],
+  [ADDONS_OF_OTHER_CYCLE, 'addonsOfOtherCycle'],
+]);
 
 /** The workflow says that nothing is left to do. */
 export async function endRun(
@@ -36,7 +42,7 @@ export async function endRun(
   const message = declined
     ? declineMessage(code ?? null)
     : refused
-      ? FAILURE_MESSAGES[refusal === AMOUNT_CHANGED ? 'amountChanged' : 'refused']
+      ? FAILURE_MESSAGES[MESSAGE_OF_REFUSAL.get(refusal ?? '') ?? 'refused']
       : FAILURE_MESSAGES.expired;
   const result = {
     charged: null,

@@ -22,8 +22,9 @@ import {
   type StepResult,
 } from './run-step.ts';
 
-/** Why a checkout is refused: our word beside the vendor's codes. */
+/** Why a checkout is refused: our words beside the vendor's codes. */
 export const AMOUNT_CHANGED = 'amount_changed';
+export const ADDONS_OF_OTHER_CYCLE = 'addons_of_other_cycle';
 
 export const SUBSCRIPTION_STEPS = {
   inspect: {
@@ -65,7 +66,11 @@ export const SUBSCRIPTION_STEPS = {
       if (found.outcome !== 'ok') return found;
       const prices = new Set(catalogue.plans.map((plan) => plan.priceId));
       const item = found.value?.items.find((each) => prices.has(each.priceId));
-      const { paymentMethodId, expectedAmount } = checkoutOf(run.content);
+      const { plan, paymentMethodId, expectedAmount } = checkoutOf(run.content);
+      // The vendor takes one cycle a subscription; its own refusal would read as one of the card.
+      const hasAddons = found.value?.items.some((each) => !prices.has(each.priceId)) ?? false;
+      if (hasAddons && found.value?.interval !== plan.interval)
+        return { outcome: 'refused', code: ADDONS_OF_OTHER_CYCLE };
       const card =
         paymentMethodId === null ? ok(null) : await vendor.findDefaultCard(customerOf(known));
       if (card.outcome !== 'ok') return card;

@@ -180,8 +180,9 @@ describe('the two-factor requirement', () => {
     expect((await auditOf()).slice(entryCount)).toHaveLength(2);
   });
 
-  test('another action is 404', async () => {
-    expectProblem(await call('POST', `${path}/2fa_required/toggle`), 404, 'not_found');
+  test('another action is 404, and said to be the action', async () => {
+    for (const action of ['toggle', 'ENABLE', 'x'.repeat(99)])
+      expectProblem(await call('POST', `${path}/2fa_required/${action}`), 404, 'unknown_action');
   });
 });
 

@@ -150,6 +150,28 @@ describe('a checkout', () => {
     });
   });
 
+  test('that add-ons on another cycle stand against is told so, and not as a card that was declined', async () => {
+    const patient = await startApi({}, { purchaseWaitMs: 15_000 });
+    onTestFinished(() => patient.close());
+    const { accountId, token: key } = patient.a;
+    const billing = `/v1/accounts/${accountId}/billing`;
+    const waiting = patient.call('POST', `${billing}/plans/premium_year`, { key, body: {} });
+    const runId = await vi.waitFor(async () => {
+      const { runs } = (await patient.call('GET', `${billing}/runs`, { key })).json();
+      expect(runs).toHaveLength(1);
+      return runs[0].run_id as string;
+    });
+    await patient.database.transaction().execute(async (transaction) => {
+      await lockRun(transaction, { accountId, runId });
+      const result = { charged: null, invoiceId: null, refusal: 'addons_of_other_cycle' };
+      const end = { status: 'failed', message: 'Another cycle.', result } as const;
+      await finishRun(transaction, { accountId, runId }, end, 0);
+    });
+    const answer = await waiting;
+    expectProblem(answer, 409, 'plan_transition_not_allowed');
+    expect(answer.json().meta.run_id).toBe(runId);
+  });
+
   test('I27: is asked for by run and plan, each named where it is missing, and only by its account', async () => {
     const runId = await startCheckout('premium_month');
     for (const [query, missing] of [
@@ -157,8 +179,8 @@ describe('a checkout', () => {
       [`run_id=${runId}`, 'plan_id'],
     ]) {
       const answer = await call('GET', `/plans/checkout_status?${query}`);
-      expect([400, 422]).toContain(answer.statusCode);
-      expect(answer.json().errors[0].field).toBe(missing);
+      const { errors } = expectProblem(answer, 422, 'validation_failed');
+      expect(errors).toMatchObject([{ field: missing, reason: 'required' }]);
     }
     const asB = `/v1/accounts/${api.b.accountId}/billing/plans/checkout_status`;
     expectProblem(

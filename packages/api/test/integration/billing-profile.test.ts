@@ -293,3 +293,9 @@ describe('what is used', () => {
     expectProblem(await estimate(subscriptionId), 422, 'rail_not_supported');
   });
 });
+
+test('a coupon code that is too long is told to be too long, by the name of its parameter', async () => {
+  const answer = await billing.call('GET', `/profile?coupons=FIFTY,${'x'.repeat(101)}`);
+  const { errors } = expectProblem(answer, 422, 'validation_failed');
+  expect(errors).toMatchObject([{ reason: 'too_long', source: { parameter: 'coupons' } }]);
+});

@@ -94,6 +94,27 @@ test.each([
   expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
 });
 
+test.each([
+  ['chargeDeclinedInsufficientFunds', 'funds'],
+  // What the issuer suspects is told nobody (`account-conventions.md` §4.9).
+  ['chargeDeclinedLostCard', 'declined'],
+])(
+  'a card %s is declined in words for the customer, and charged by nothing',
+  async (card, word) => {
+    expect((await changeCard()).statusCode).toBe(204);
+    const declined = expectProblem(
+      await changeCard(`pm_card_visa_${card}`),
+      402,
+      'payment_declined',
+    );
+    expect(declined.message).toContain(word);
+    expect(declined.message).not.toMatch(/lost|vendor/);
+    const { payment_method: kept } = (await billing.call('GET', '/payment')).json();
+    expect(kept.card.last4).toBe('4242');
+    expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
+  },
+);
+
 test('a change that the vendor does not answer is over too, so that it may be asked for again', async () => {
   expect((await changeCard()).statusCode).toBe(204);
   meanwhile = () => simulator.close();

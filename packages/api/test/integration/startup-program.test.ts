@@ -129,6 +129,15 @@ test.each([
   expect(errors[0]?.field).toBe(field);
 });
 
+test('a day that does not exist is told in plain words', async () => {
+  const { errors } = expectProblem(
+    await apply({ founded_on: '2023-02-29' }),
+    422,
+    'validation_failed',
+  );
+  expect(errors[0]?.message).toBe('founded_on must be a day that exists, as in 2026-03-01');
+});
+
 const partnerApply = (body?: object) =>
   api.call('POST', '/v1/account_signup/partner_application', {
     key: 'none',

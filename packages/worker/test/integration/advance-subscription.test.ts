@@ -226,17 +226,37 @@ test.each(['pm_card_chargeCustomerFail', 'pm_card_visa_chargeDeclined'])(
 test('a plan that the vendor refuses to price ends, with nothing charged', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await world.finish(await world.checkout(accountId, 'premium_month'));
-  await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
   const charges = world.charges().length;
-  // A yearly plan beside a monthly add-on is no subscription of the vendor's.
-  const shown = { amount: 1_000_000, currency: 'usd' };
-  const run = await world.checkout(accountId, 'premium_year', { expectedAmount: shown });
+  // The catalogue may name a coupon that the vendor has not.
+  const run = await world.checkout(accountId, 'premium_year', {
+    couponCode: 'NOT_AT_THE_VENDOR',
+    expectedAmount: { amount: 1_000_000, currency: 'usd' },
+  });
   expect(await world.finish(run, 'after-intent:subscribe')).toMatchObject({
     status: 'failed',
     message: 'The payment could not be made. Check the payment method on file.',
     result: { charged: null },
   });
   expect(world.charges()).toHaveLength(charges);
+});
+
+test('a plan on another cycle than the add-ons beside it is refused for that, before the vendor is asked', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+  const charges = world.charges().length;
+  const run = await world.finish(await world.checkout(accountId, 'premium_year'));
+  expect(run).toMatchObject({
+    status: 'failed',
+    message:
+      "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
+    result: { refusal: 'addons_of_other_cycle', charged: null },
+  });
+  expect(world.charges()).toHaveLength(charges);
+  // On their cycle another plan is taken, add-ons and all.
+  expect(await world.finish(await world.checkout(accountId, 'essentials_month'))).toMatchObject({
+    status: 'success',
+  });
 });
 
 describe('a plan for which an amount was shown', () => {
