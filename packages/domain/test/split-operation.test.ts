@@ -52,7 +52,7 @@ function applyInOrder(operations: readonly Operation[]): MemoryStore {
 }
 
 const whoIsThere = (store: MemoryStore) => ({
-  people: store.people.map(({ id }) => id).toSorted(),
+  people: store.people.map(({ id }) => String(id)).toSorted(),
   objects: store.objects.map(({ objectId }) => objectId).toSorted(),
 });
 
