@@ -34,6 +34,22 @@ export function lockIdentifiers(
   return selectIdentifiers(transaction, keys, sql`for update of i`);
 }
 
+/**
+ * Keeps others who name these here off until the end of the transaction, also where nobody has them yet: there is no
+ * row to lock then. In order, and before all row locks.
+ */
+export async function holdNames(
+  transaction: DatabaseOrTransaction,
+  keys: readonly IdentifierKey[],
+): Promise<void> {
+  if (keys.length === 0) return;
+  await sql`
+    select pg_advisory_xact_lock(name) from (
+      select distinct hashtextextended(k.environment_id || ' ' || k.kind || ' ' || k.value, 3) as name
+      from ${keyRows(keys)} order by name
+    ) names`.execute(transaction);
+}
+
 /** The identifiers that exist of those named, as they are now. By the primary key, a look-up each. */
 export function listIdentifiers(
   database: DatabaseOrTransaction,

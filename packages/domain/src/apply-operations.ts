@@ -88,11 +88,11 @@ function changePersonRelationships(set: WorkingSet, operation: ChangePersonRelat
   const find = operation.action === 'add' ? findOrCreatePerson : findPerson;
   const resolution = find(set, operation, operation.person);
   if (resolution.outcome === 'found')
-    changeObjectsOfPerson(set, operation, resolution.person, operation.action, operation.entries);
+    changeObjectsOfPerson(set, operation, resolution.person, operation);
 }
 
 function changeObjectRelationships(set: WorkingSet, operation: ChangeObjectRelationships): void {
   const find = operation.action === 'add' ? findOrCreateObject : findObject;
   const object = find(set, operation, operation.object);
-  if (object) changePeopleOfObject(set, operation, object, operation.action, operation.entries);
+  if (object) changePeopleOfObject(set, operation, object, operation);
 }

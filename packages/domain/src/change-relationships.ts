@@ -16,22 +16,29 @@ import type {
 } from './operation.ts';
 import type { PersonState } from './person-directory.ts';
 import type { ActivityKind, ObjectRow } from './slice.ts';
+import { canBeMade } from './split-operation.ts';
 import { svcObjectId } from './svc-id.ts';
 import { relationshipText, type WorkingSet } from './working-set.ts';
+
+/** What is done to relationships. `isHalf`: the other side is made, or missed, by the other half. */
+interface Change<Entry> {
+  readonly action: 'add' | 'delete';
+  readonly entries: readonly Entry[];
+  readonly isHalf?: true;
+}
 
 /** Adds or deletes relationships of one person. */
 export function changeObjectsOfPerson(
   set: WorkingSet,
   operation: Operation,
   person: PersonState,
-  action: 'add' | 'delete',
-  entries: readonly ObjectRelationship[],
+  { action, entries, isHalf }: Change<ObjectRelationship>,
 ): void {
+  const find = action === 'add' ? findOrCreateObject : findObject;
   for (const entry of entries) {
-    const object =
-      action === 'add'
-        ? findOrCreateObject(set, operation, entry.object)
-        : findObject(set, operation, entry.object);
+    const object = isHalf
+      ? set.findObject(operation.environmentId, entry.object)
+      : find(set, operation, entry.object);
     if (object) changeRelationship(set, operation, action, person, object, entry.attributes);
   }
 }
@@ -41,12 +48,14 @@ export function changePeopleOfObject(
   set: WorkingSet,
   operation: Operation,
   object: ObjectRow,
-  action: 'add' | 'delete',
-  entries: readonly PersonRelationship[],
+  { action, entries, isHalf }: Change<PersonRelationship>,
 ): void {
+  const find = action === 'add' ? findOrCreatePerson : findPerson;
   for (const entry of entries) {
-    const find = action === 'add' ? findOrCreatePerson : findPerson;
-    const resolution = find(set, operation, entry.person);
+    const resolution =
+      isHalf && canBeMade(entry.person)
+        ? set.directory.resolve(operation.environmentId, entry.person)
+        : find(set, operation, entry.person);
     if (resolution.outcome === 'found')
       changeRelationship(set, operation, action, resolution.person, object, entry.attributes);
   }

@@ -92,6 +92,8 @@ export interface ChangePersonRelationships extends OperationBase {
   readonly person: PersonIdentifier;
   readonly action: 'add' | 'delete';
   readonly entries: readonly ObjectRelationship[];
+  /** The people's half of what is about an object (`split-operation.ts`): it makes no objects. */
+  readonly isHalf?: true;
 }
 
 export interface AddDevice extends OperationBase {
@@ -131,6 +133,8 @@ export interface IdentifyObject extends OperationBase {
   readonly attributes: JsonObject;
   readonly relationships: readonly PersonRelationship[];
   readonly attributesAtMs?: number;
+  /** The object's half (`split-operation.ts`): it makes no people. */
+  readonly isHalf?: true;
 }
 
 export interface DeleteObject extends OperationBase {
@@ -143,6 +147,8 @@ export interface ChangeObjectRelationships extends OperationBase {
   readonly object: ObjectIdentifier;
   readonly action: 'add' | 'delete';
   readonly entries: readonly PersonRelationship[];
+  /** The object's half (`split-operation.ts`): it makes no people. */
+  readonly isHalf?: true;
 }
 
 /** What happened to a message (conventions §1.6, §3.4); becomes a reporting event. */

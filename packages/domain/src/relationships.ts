@@ -16,9 +16,11 @@ export interface RelationshipChange {
   readonly entries: readonly ObjectRelationship[];
 }
 
-/** The spelling that `source` uses. */
+/** The spelling that `source` uses; ours, where it has neither. */
 export function relationshipsKey(source: JsonObject): 'svc_relationships' | 'cio_relationships' {
-  return source.svc_relationships == null ? 'cio_relationships' : 'svc_relationships';
+  return source.svc_relationships == null && source.cio_relationships != null
+    ? 'cio_relationships'
+    : 'svc_relationships';
 }
 
 /** The v1 form, `{action, relationships}`. `undefined` where it is absent, and after an issue. */

@@ -55,6 +55,8 @@ export interface SliceNeeds {
   readonly events: readonly EventClaim[];
   /** What events that name two identifiers make of them. */
   readonly links: readonly IdentifierLink[];
+  /** Of the people whom halves are about (`split-operation.ts`): the other half must not be applied meanwhile. */
+  readonly halves: readonly IdentifierKey[];
   readonly changesRelationships: boolean;
   readonly changesDevices: boolean;
   readonly mergesPeople: boolean;
@@ -104,6 +106,7 @@ export function findSliceNeeds(operations: readonly Operation[]): SliceNeeds {
 class NeedsDraft {
   readonly people: PersonKey[] = [];
   readonly objects: ObjectKey[] = [];
+  readonly halves: IdentifierKey[] = [];
   changesRelationships = false;
   changesDevices = false;
   mergesPeople = false;
@@ -147,6 +150,11 @@ class NeedsDraft {
           : identifierText(environmentId, kind, storedValue(kind, value)),
       anonymousId: identifierText(environmentId, 'anonymous_id', anonymousId),
     });
+  }
+
+  half(environmentId: number, { kind, value }: PersonIdentifier): void {
+    if (kind !== 'svc_id')
+      this.halves.push({ environmentId, kind, value: storedValue(kind, value) });
   }
 
   object(environmentId: number, object: ObjectIdentifier): void {
@@ -199,6 +207,7 @@ class NeedsDraft {
       messageDeliveries: [...this.#messageDeliveries.values()],
       events: [...this.#events.values()],
       links: this.#links,
+      halves: this.halves,
       changesRelationships: this.changesRelationships,
       changesDevices: this.changesDevices,
       mergesPeople: this.mergesPeople,
@@ -231,6 +240,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
     case 'person.relationships':
       draft.person(environmentId, operation.person, true);
       collectObjects(draft, environmentId, operation.entries);
+      if (operation.isHalf) draft.half(environmentId, operation.person);
       return;
     case 'person.delete':
     case 'person.suppress':
@@ -252,10 +262,14 @@ function collect(draft: NeedsDraft, operation: Operation): void {
     case 'object.identify':
       draft.object(environmentId, operation.object);
       collectPeople(draft, environmentId, operation.relationships);
+      if (operation.isHalf)
+        for (const { person } of operation.relationships) draft.half(environmentId, person);
       return;
     case 'object.relationships':
       draft.object(environmentId, operation.object);
       collectPeople(draft, environmentId, operation.entries);
+      if (operation.isHalf)
+        for (const { person } of operation.entries) draft.half(environmentId, person);
       return;
     case 'object.delete':
       draft.object(environmentId, operation.object);

@@ -9,13 +9,9 @@ import type { WorkingSet } from './working-set.ts';
 export function identifyObject(set: WorkingSet, operation: IdentifyObject): void {
   const object = findOrCreateObject(set, operation, operation.object);
   if (!object) return;
-  changePeopleOfObject(
-    set,
-    operation,
-    changeAttributes(set, operation, object),
-    'add',
-    operation.relationships,
-  );
+  const { relationships, isHalf } = operation;
+  const change = { action: 'add', entries: relationships, ...(isHalf && { isHalf }) } as const;
+  changePeopleOfObject(set, operation, changeAttributes(set, operation, object), change);
 }
 
 /** Deletes an object; recorded where there is none. */

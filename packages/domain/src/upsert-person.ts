@@ -59,14 +59,7 @@ export function identifyPerson(
 
   const anonymousId = call.anonymousId ?? identifierIn(call.attributes['anonymous_id']);
   if (anonymousId !== undefined) attachAnonymousId(set, operation, person, anonymousId);
-  if (call.relationships)
-    changeObjectsOfPerson(
-      set,
-      operation,
-      person,
-      call.relationships.action,
-      call.relationships.entries,
-    );
+  if (call.relationships) changeObjectsOfPerson(set, operation, person, call.relationships);
   return person;
 }
 

@@ -60,6 +60,7 @@ describe('an object', () => {
     expect(refusals(object(action, { cio_relationships: [] }))).toEqual([
       'required cio_relationships',
     ]);
+    expect(refusals(object(action, {}))).toEqual(['required svc_relationships']);
   });
 });
 

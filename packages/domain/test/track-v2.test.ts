@@ -94,7 +94,7 @@ describe('a person', () => {
       action: verb,
       entries: [{ object: acme, attributes: { role: 'admin' } }],
     });
-    expect(refusals(person(action))).toEqual(['required cio_relationships']);
+    expect(refusals(person(action))).toEqual(['required svc_relationships']);
     expect(refusals(person(action, { svc_relationships: [] }))).toEqual([
       'required svc_relationships',
     ]);

@@ -278,10 +278,14 @@ export function recordIssues(
 }
 
 /** What is wrong with a body that could not be read. */
-export function bodyIssue({ call, body }: Pick<Submission, 'call' | 'body'>): Issue {
+export function bodyIssue({
+  call,
+  body,
+  isStrict,
+}: Pick<Submission, 'call' | 'body' | 'isStrict'>): Issue {
   switch (body.outcome) {
     case 'too-large':
-      return sizeIssue(call.sizeBytesMax);
+      return sizeIssue(isStrict ? call.strictSizeBytesMax : call.sizeBytesMax);
     case 'invalid-encoding':
       return { code: 'invalid_encoding', field: null, message: body.message };
     case 'invalid-json':

@@ -10,6 +10,7 @@
  */
 import type { Operation } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import { splitOperation } from '@sluice/domain/split-operation';
 import { EnvelopeWriter, type EnvelopeBuffers } from '@sluice/platform/envelope-writer';
 import type { SkimmedOperations } from './track-skimmer.ts';
 
@@ -23,8 +24,15 @@ const ENVELOPE_OPERATIONS_MAX = 1_000;
 interface EnvelopePart {
   readonly shard: number;
   readonly writer: EnvelopeWriter;
-  /** What was written, where it was to be kept; else empty. */
+  /** What was written, or was split before it was, where it was to be kept; else empty. */
   readonly operations: Operation[];
+}
+
+/** What one call brought for one shard. */
+interface ShardOperations {
+  readonly parts: Operation[];
+  /** What each of them is of, where it was to be kept; else empty. */
+  readonly wholes: Operation[];
 }
 
 export class CommitGroup {
@@ -65,16 +73,23 @@ export class CommitGroup {
     sizeBytes: number,
     done: (outcome: CommitOutcome) => void,
   ): void {
-    const [only] = operations;
-    this.#count(operations.length, only?.receivedAtMs ?? Infinity, sizeBytes, done);
-    if (operations.length === 1 && only !== undefined) {
+    const [first] = operations;
+    this.#count(operations.length, first?.receivedAtMs ?? Infinity, sizeBytes, done);
+    const [only] = operations.length === 1 && first ? this.#split(first) : [];
+    if (only !== undefined && only === first) {
       const part = this.#partFor(this.#shardOf(only));
       part.writer.add(JSON.stringify(only));
       if (this.#keepsOperations) part.operations.push(only);
       return;
     }
-    const byShard: Operation[][] = [];
-    for (const operation of operations) (byShard[this.#shardOf(operation)] ??= []).push(operation);
+    const byShard: ShardOperations[] = [];
+    for (const whole of operations) {
+      for (const part of this.#split(whole)) {
+        const those = (byShard[this.#shardOf(part)] ??= { parts: [], wholes: [] });
+        those.parts.push(part);
+        if (this.#keepsOperations) those.wholes.push(whole);
+      }
+    }
     // In the order of the shards; `forEach` leaves out those that nothing is for.
     let touchedCount = 0;
     byShard.forEach((those, shard) => {
@@ -120,16 +135,17 @@ export class CommitGroup {
     return shardOf(operation.environmentId, shardKeyOf(operation), this.#shardCount);
   }
 
+  #split(operation: Operation): readonly Operation[] {
+    return splitOperation(operation, this.#shardCount);
+  }
+
   /** As one text: writing each by itself takes half as long again. */
-  #addMany(shard: number, operations: readonly Operation[]): void {
-    for (let from = 0; from < operations.length;) {
+  #addMany(shard: number, { parts, wholes }: ShardOperations): void {
+    for (let from = 0; from < parts.length;) {
       const part = this.#partFor(shard);
-      const some = operations.slice(
-        from,
-        from + ENVELOPE_OPERATIONS_MAX - part.writer.operationCount,
-      );
+      const some = parts.slice(from, from + ENVELOPE_OPERATIONS_MAX - part.writer.operationCount);
       part.writer.addAll(JSON.stringify(some), some.length);
-      if (this.#keepsOperations) part.operations.push(...some);
+      part.operations.push(...wholes.slice(from, from + some.length));
       from += some.length;
     }
   }

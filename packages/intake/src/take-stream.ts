@@ -207,7 +207,7 @@ class StreamTaker {
 
   #lineIssue(body: Exclude<Body, { outcome: 'read' }>): Issue {
     const { call, isStrict } = this.#request;
-    if (body.outcome !== 'too-large') return bodyIssue({ call, body });
+    if (body.outcome !== 'too-large') return bodyIssue({ call, body, isStrict });
     return sizeIssue(isStrict ? call.strictSizeBytesMax : call.sizeBytesMax, 'line');
   }
 

@@ -157,6 +157,15 @@ describe('strict mode and the Track API', () => {
     expect(committed).toHaveLength(1);
   });
 
+  test('a body over 64 KB is told the bound of strict mode there', async () => {
+    const { submit } = createIntake();
+    const tooLarge = { isStrict: true, body: { outcome: 'too-large' } } as const;
+    expect(await submit('pipelines.track', {}, tooLarge)).toMatchObject({
+      outcome: 'rejected',
+      issues: [{ code: 'too_large', message: expect.stringContaining(' 32 KB') }],
+    });
+  });
+
   test('wrong credentials are refused, and counted', async () => {
     const { submit, unauthorized } = createIntake();
     const call = { userId: 'a', event: 'x' };

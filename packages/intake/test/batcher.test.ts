@@ -1,4 +1,4 @@
-import type { Envelope, TrackEvent } from '@sluice/domain/operation';
+import type { Envelope, IdentifyObject, TrackEvent } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { envelopeText, type WrittenEnvelope } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
@@ -121,6 +121,36 @@ describe('group commit', () => {
       for (const operation of operationsIn([envelope]))
         expect(shardOf(1, shardKeyOf(operation), 4)).toBe(envelope.shard);
     }
+    broker.flushes[0]?.confirm();
+    await batcher.drain();
+  });
+
+  test('what is about an object waits on the shards of the people in it too', async () => {
+    const broker = createBroker();
+    const batcher = createBatcher({ commit: broker.commit, shardCount: 256 });
+    const arrival = broker.arrival();
+    const person = { kind: 'id', value: 'u1' } as const;
+    const object = { objectTypeId: 1, objectId: 'acme' };
+    const group: IdentifyObject = {
+      type: 'object.identify',
+      environmentId: 1,
+      receivedAtMs: 1,
+      object,
+      attributes: {},
+      relationships: [{ person, attributes: {} }],
+    };
+    batcher.add([group], 10, () => undefined);
+    await arrival;
+    const envelopes = broker.flushes[0]?.envelopes ?? [];
+    expect(new Map(envelopes.map((each) => [each.shard, operationsIn([each])]))).toEqual(
+      new Map([
+        [shardOf(1, 'object:1:acme', 256), [{ ...group, isHalf: true }]],
+        [
+          shardOf(1, 'u1', 256),
+          [expect.objectContaining({ type: 'person.relationships', person, isHalf: true })],
+        ],
+      ]),
+    );
     broker.flushes[0]?.confirm();
     await batcher.drain();
   });

@@ -3,7 +3,7 @@
  * the number of operations, and none where there is nothing to look for. Only identifiers that are merely
  * asked for are not locked (`domain/src/held-identifiers.ts`), where merges are kept off.
  *
- * Locks are taken in one order by everybody: event ids, identifiers, people, objects, and inside
+ * Locks are taken in one order by everybody: names of halves (`domain/src/split-operation.ts`), event ids, identifiers, people, objects, and inside
  * each table by key. Whoever holds an identifier keeps others from creating, suppressing or moving
  * its person; whoever holds a person, from changing what hangs on them.
  *
@@ -16,6 +16,7 @@ import { listMessageDeliveries } from '@sluice/database/message-deliveries';
 import { lockObjects } from '@sluice/database/objects';
 import { lockPeople } from '@sluice/database/people';
 import {
+  holdNames,
   listIdentifiers,
   listIdentifiersOf,
   lockIdentifiers,
@@ -42,6 +43,7 @@ export async function loadSlice(
   needs: SliceNeeds,
   keepsMergesOff: boolean,
 ): Promise<Slice> {
+  await holdNames(transaction, needs.halves);
   const takenEvents = await claimEventIds(transaction, needs.events);
   const read = await listMessageDeliveries(transaction, needs.messageDeliveries);
   const identifiers = keepsMergesOff
