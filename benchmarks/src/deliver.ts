@@ -50,6 +50,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       webhooks: { type: 'string', default: '1,100,1000' },
       connections: { type: 'string', default: '128' },
       queues: { type: 'string', default: 'redis' },
+      workers: { type: 'string', default: '1' },
     },
   });
   const broker = values.queues;
@@ -65,7 +66,16 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       readyPath: '/count',
     });
     world.onClose(() => receiver.stop());
-    const worker = await startDeliveryWorker(world, WORKER_PORT);
+    const workers = await Promise.all(
+      Array.from({ length: Number(values.workers) }, (_, index) =>
+        startDeliveryWorker(world, WORKER_PORT + index),
+      ),
+    );
+    const workerCpuSeconds = async (): Promise<number> =>
+      (await Promise.all(workers.map((worker) => worker.cpuSeconds()))).reduce(
+        (sum, seconds) => sum + seconds,
+        0,
+      );
     const dispatch = fork(join(import.meta.dirname, 'deliver-dispatch-loop.ts'), {
       env: { ...process.env, DATABASE_URL: world.databaseUrl, IN_FLIGHT: values.connections },
     });
@@ -90,7 +100,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
 
     const oursRound = async (webhookIds: readonly number[], count: number): Promise<Round> => {
       const before = await receivedCount();
-      const cpuBefore = [await worker.cpuSeconds(), await receiver.cpuSeconds()] as const;
+      const cpuBefore = [await workerCpuSeconds(), await receiver.cpuSeconds()] as const;
       const postgresBefore = await postgresCpuSeconds(world);
       const startedAtMs = performance.now();
       await release(world.database, world.producer, webhookIds);
@@ -111,7 +121,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       return {
         perSecond: count / seconds,
         cpuUs: {
-          worker: (((await worker.cpuSeconds()) - cpuBefore[0]) / count) * 1e6,
+          worker: (((await workerCpuSeconds()) - cpuBefore[0]) / count) * 1e6,
           receiver: (((await receiver.cpuSeconds()) - cpuBefore[1]) / count) * 1e6,
           postgres: (((await postgresCpuSeconds(world)) - postgresBefore) / count) * 1e6,
         },
@@ -165,6 +175,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
         dispatch_in_flight: Number(values.connections),
         ...details,
         queues: broker,
+        worker_processes: workers.length,
         redis: 'appendonly yes, appendfsync always',
         postgres: 'fsync on, synchronous_commit on',
       },
