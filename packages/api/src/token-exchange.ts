@@ -19,7 +19,8 @@ import {
   createTokenRate,
 } from './account-guard.ts';
 import { handleError, sendProblem } from './error-handling.ts';
-import { badBody, badRequest, commonFailures, text, tooMany } from './fields.ts';
+import { badBody, badRequest, commonFailures, forbidden, text } from './fields.ts';
+import { isAllowedFrom } from './ip-allowlist.ts';
 import type { Problem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
@@ -74,7 +75,7 @@ export function registerTokenExchange(
           200: accessToken,
           ...badRequest,
           ...badBody,
-          ...tooMany,
+          ...forbidden,
           ...commonFailures,
         },
       },
@@ -100,6 +101,12 @@ export function registerTokenExchange(
       }
       const refusal = await countCall(reply, caller.credentialId);
       if (refusal) return sendProblem(request, reply, refusal);
+      if (!isAllowedFrom(request.ip, caller.ipAllowlist))
+        return sendProblem(request, reply, {
+          code: 'ip_not_allowed',
+          message: 'the token may not be used from this address',
+          extensions: { error: 'unauthorized_client' },
+        });
       const words = asked.split(' ').filter((word) => word !== '');
       const wanted = words.filter((word) => word !== 'read_only');
       const unknown = wanted.filter((word) => !caller.scopes.includes(word));

@@ -44,6 +44,12 @@ test('an access token ends with the secret that it was exchanged for, within a s
   expect(await read(again)).toBe(200);
 });
 
+test('a token that is bound to addresses is exchanged only from them', async () => {
+  const bound = { ipAllowlist: ['192.0.2.7'] };
+  await insertToken(api.database, api.a.accountId, 'sa_live_bound', bound);
+  expectProblem(await exchangeSecret('sa_live_bound'), 403, 'ip_not_allowed');
+});
+
 test('an exchange is a call of its token, one of so many a minute', async () => {
   const limited = await startApi({ ratePerMinute: 3 });
   await insertToken(limited.database, limited.a.accountId, 'sa_live_busy');
