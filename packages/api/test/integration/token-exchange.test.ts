@@ -69,8 +69,9 @@ test('an exchange is a call of its token, one of so many a minute', async () => 
 // Anybody may send one: read field by field against all others, the largest takes the process seconds.
 test('a form of as many fields as fit in a body holds up nobody', async () => {
   const names = Array.from({ length: 18_000 }, (_, index) => index.toString(36)).join('&');
-  const startedAt = performance.now();
+  const before = process.cpuUsage();
   const answer = await exchange(names.slice(0, 65_000));
   expectProblem(answer, 400, 'invalid_request');
-  expect(performance.now() - startedAt).toBeLessThan(1000);
+  // Of the processor and not of the clock, for others use the machine too.
+  expect(process.cpuUsage(before).user / 1000).toBeLessThan(1000);
 });
