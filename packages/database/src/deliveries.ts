@@ -209,14 +209,19 @@ export async function listDeliveriesAfter(
   return pages;
 }
 
-/** A database whose clock was set back by days may have logged before the day that was to be the first. */
+/**
+ * A database whose clock was behind by days may have logged, and kept attempts, before the day that was to be the
+ * first: a page that is empty or has a gap, or a delivery of which there may be attempts and is none.
+ */
 async function readAgainWithoutBound(
   database: DatabaseOrTransaction,
   requests: readonly LogRequest[],
   pages: LoggedDelivery[][],
 ): Promise<void> {
   const places = [...pages.keys()].filter(
-    (place) => pages[place]?.length === 0 && requests[place]?.readFromDay !== null,
+    (place) =>
+      requests[place]?.readFromDay !== null &&
+      isIncomplete(requests[place] as LogRequest, pages[place] ?? []),
   );
   if (places.length === 0) return;
   const unbound = places.map((place) => ({
@@ -226,6 +231,18 @@ async function readAgainWithoutBound(
   const found = await listDeliveriesAfter(database, unbound);
   for (const [index, place] of places.entries()) pages[place] = found[index] ?? [];
 }
+
+/** Next to never true: what a worker had on its way when it died is all that has no attempt before `attemptedThrough`. */
+const isIncomplete = (
+  { after, attemptedThrough }: LogRequest,
+  page: readonly LoggedDelivery[],
+): boolean =>
+  page.length === 0 ||
+  page.some(
+    ({ sequence, retry, isFinished }, index) =>
+      sequence !== after + 1 + index ||
+      (sequence <= attemptedThrough && retry.attempts === 0 && !isFinished),
+  );
 
 /** A value of its own in the statement, so that Postgres leaves earlier partitions out when it plans. */
 function firstDayOf(requests: readonly Pick<LogRequest, 'readFromDay'>[]): string {

@@ -35,6 +35,7 @@ export interface UntoldLane {
   readonly isFailureDue: boolean;
   readonly isAbandonmentDue: boolean;
   readonly failingSince: Date | null;
+  /** Neither delivered nor abandoned, as `lane-states.ts` counts. */
   readonly unfinishedCount: number;
   readonly nextProbeAt: Date | null;
   /** Given up, the first of the episode; null where none was, or it is not in the log any more. */
@@ -68,7 +69,12 @@ export async function takeUntold(
     } & Omit<AbandonedDelivery, 'sequence'>
   >`
     with due as (
-      select webhook_id, failing_since, abandoned_sequence, next_probe_at, last_sequence - cursor_sequence as unfinished,
+      select webhook_id, failing_since, abandoned_sequence, next_probe_at,
+             last_sequence - cursor_sequence - (
+               select count(*) from delivery_attempts a
+                where a.environment_id = lanes.environment_id and a.webhook_id = lanes.webhook_id
+                  and a.sequence > lanes.cursor_sequence and a.sequence <= lanes.attempted_sequence
+                  and a.outcome <> 'retrying') as unfinished,
              ${isFailureDue(failingSinceBeforeMs)} as is_failure_due, ${isAbandonmentDue} as is_abandonment_due
         from lanes where environment_id = ${environmentId} and (${isDue(failingSinceBeforeMs)})
     ), told as (
@@ -110,7 +116,8 @@ export async function takeUntold(
   );
 }
 
+// An episode outlasts its head: one that was skipped or given up, with nothing behind it, leaves a lane that does not fail.
 const isFailureDue = (sinceBeforeMs: number) =>
-  sql`(not is_failure_told and not is_paused and failing_since is not null and failing_since <= ${new Date(sinceBeforeMs)})`;
+  sql`(not is_failure_told and not is_paused and state = 'failing' and failing_since is not null and failing_since <= ${new Date(sinceBeforeMs)})`;
 const isAbandonmentDue = sql`(not is_abandonment_told and abandoned_sequence is not null)`;
 const isDue = (sinceBeforeMs: number) => sql`${isFailureDue(sinceBeforeMs)} or ${isAbandonmentDue}`;

@@ -46,6 +46,12 @@ export interface LaneClaim {
 }
 
 /**
+ * A rate is at least one a second, so the next start is a second away at most. What is further away was written by a
+ * clock that was ahead, and nobody waits for that. Clocks that differ by less are believed.
+ */
+export const NEXT_START_AHEAD_MS_MAX = 60_000;
+
+/**
  * Takes the leases of those lanes that have something to send now: not paused, not held by another,
  * and not waiting for a later probe. In the place of the others undefined; `findLane` says why. A
  * lane that is asked for twice is given once.
@@ -69,7 +75,8 @@ export async function claimLanes(
        where not is_paused and last_sequence > cursor_sequence
          and (lease_until is null or lease_until <= clock_timestamp())
          and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)})
-         and (next_start_at is null or next_start_at <= ${new Date(nowMs)})
+         and (next_start_at is null or next_start_at <= ${new Date(nowMs)}
+              or next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})
        order by environment_id, webhook_id
          for no key update of lanes
     )

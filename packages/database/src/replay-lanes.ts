@@ -11,6 +11,7 @@ import type { LaneSnapshot } from '@sluice/domain/lane';
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
+import { NEXT_START_AHEAD_MS_MAX } from './lanes.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { ReplayCriteria, ReplayKey } from './replay-log.ts';
 
@@ -58,7 +59,8 @@ export async function claimReplay(
         join webhooks on webhooks.environment_id = r.environment_id and webhooks.webhook_id = r.webhook_id
        where r.state = 'running' and (r.lease_until is null or r.lease_until <= clock_timestamp())
          and (r.next_probe_at is null or r.next_probe_at <= ${now} or r.endpoint <> webhooks.endpoint)
-         and (r.next_start_at is null or r.next_start_at <= ${now})
+         and (r.next_start_at is null or r.next_start_at <= ${now}
+              or r.next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})
        order by r.next_start_at nulls first limit 1
          for update of r skip locked
     )

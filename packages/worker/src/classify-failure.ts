@@ -3,6 +3,7 @@
  * schedule knows. By code, not by wording.
  */
 import type { FailureClass } from '@sluice/domain/delivery-failure';
+import { toStorableText } from '@sluice/domain/storable-text';
 
 /** The code of our own refusal to connect (`vetted-connection.ts`). */
 export const ADDRESS_REFUSED = 'ADDRESS_REFUSED';
@@ -49,7 +50,8 @@ export function classifyFailure(error: Error, isCertificateBad: boolean): Classi
   const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : error;
   return {
     failure: isCertificateBad ? 'tls_verification' : classOf(error),
-    message: message.slice(0, MESSAGE_LENGTH_MAX),
+    // It may quote a certificate or a proxy; what Postgres refuses would be a failure that is never written down.
+    message: toStorableText(message.slice(0, MESSAGE_LENGTH_MAX)),
   };
 }
 

@@ -7,7 +7,8 @@
  *
  * Look-ups go through the system (`getaddrinfo`), so that /etc/hosts and search domains count. They
  * hold one of the process's few look-up threads and cannot be stopped, so a name has one look-up
- * under way at a time, whoever waits for it.
+ * under way at a time, whoever waits for it. Names whose servers do not answer can hold all of the threads:
+ * where a look-up takes so long, what the name had at its last one is judged anew and used (as RFC 8767 has it).
  *
  * Used by `http-client.ts` (step 13); the rules are `domain/src/network-address.ts`.
  */
@@ -59,6 +60,11 @@ export interface VettedConnector {
   ): OpenedSocket | undefined;
 }
 
+/** Of a look-up; leaves three of the four seconds of an attempt. */
+const LATE_AFTER_MS = 1_000;
+/** Names whose last answer is remembered. */
+const ANSWERS_MAX = 4_096;
+
 const TLS_OPTIONS = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
 
 /**
@@ -71,17 +77,43 @@ export function createVettedConnector(
   proxy?: Proxy,
 ): VettedConnector {
   const underWay = new Map<string, Promise<LookupAddress[]>>();
+  const lastAnswers = new Map<string, LookupAddress[]>();
+
+  function remember(hostname: string, addresses: LookupAddress[] | undefined): void {
+    // The latest last: whoever is over the bound goes first.
+    lastAnswers.delete(hostname);
+    if (addresses) lastAnswers.set(hostname, addresses);
+    if (lastAnswers.size <= ANSWERS_MAX) return;
+    const [longestKnown = ''] = lastAnswers.keys();
+    lastAnswers.delete(longestKnown);
+  }
 
   function resolveOnce(hostname: string): Promise<LookupAddress[]> {
     const known = underWay.get(hostname);
     if (known) return known;
     const answer = resolve(hostname).finally(() => underWay.delete(hostname));
     underWay.set(hostname, answer);
+    answer.then(
+      (addresses) => remember(hostname, addresses),
+      // A server that answered at last, and had nothing: the name is gone, or nobody knows.
+      () => remember(hostname, undefined),
+    );
     return answer;
   }
 
+  async function resolveInTime(hostname: string): Promise<LookupAddress[]> {
+    const answer = resolveOnce(hostname);
+    const last = lastAnswers.get(hostname);
+    if (!last) return answer;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<LookupAddress[]>((fulfil) => {
+      timer = setTimeout(() => fulfil(lastAnswers.get(hostname) ?? last), LATE_AFTER_MS);
+    });
+    return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+  }
+
   async function resolveVetted(hostname: string): Promise<LookupAddress[]> {
-    const addresses = await resolveOnce(hostname);
+    const addresses = await resolveInTime(hostname);
     const allowed = addresses.filter(
       ({ address }) => judgeAddress(address, policy).outcome === 'allowed',
     );

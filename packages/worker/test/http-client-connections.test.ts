@@ -223,6 +223,35 @@ describe('addresses', () => {
     expect(lookups).toBe(1);
   });
 
+  // The system has few threads for look-ups: names of others whose servers do not answer hold them all.
+  test('a name that was found before is connected to where it was while its look-up hangs', async () => {
+    const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
+    let lookups = 0;
+    const resolve = async () => {
+      if (++lookups > 1) await new Promise(() => {});
+      return [{ address: '127.0.0.1', family: 4 }];
+    };
+    const url = `http://known.example:${receiver.port}/`;
+    const client = clientOf({ resolve, timeoutMs: 4_000 });
+    for (let request = 0; request < 3; request++)
+      expect(await post(client, url)).toMatchObject({ status: 200 });
+    expect(lookups).toBe(2);
+  });
+
+  test('a name that is not found any more is connected to no more, though it was found before', async () => {
+    const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
+    let lookups = 0;
+    const resolve = async () => {
+      if (++lookups > 1) throw Object.assign(new Error('gone'), { code: 'ENOTFOUND' });
+      return [{ address: '127.0.0.1', family: 4 }];
+    };
+    const client = clientOf({ resolve });
+    const url = `http://gone.example:${receiver.port}/`;
+    expect(await post(client, url)).toMatchObject({ status: 200 });
+    for (let request = 0; request < 2; request++)
+      expect(await post(client, url)).toMatchObject({ failure: 'name_not_resolved' });
+  });
+
   test('user and password of the endpoint become an Authorization header', async () => {
     const receiver = await receiverOf(respond(answer(200)));
     await post(clientOf(), receiver.url.replace('//', '//us%40er:p%3Ass@'));

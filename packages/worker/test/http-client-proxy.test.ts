@@ -21,7 +21,7 @@ beforeAll(() => {
 });
 
 /** Goes where it is told, or answers with a status. */
-async function startProxy(refusal?: number) {
+async function startProxy(refusal?: number, reason = 'No') {
   const asked: string[] = [];
   const credentials: (string | undefined)[] = [];
   const server = createServer();
@@ -31,7 +31,7 @@ async function startProxy(refusal?: number) {
     socket.on('error', () => {});
     closes.push(() => socket.destroy());
     if (refusal !== undefined) {
-      socket.end(`HTTP/1.1 ${refusal} No\r\n\r\n`);
+      socket.end(`HTTP/1.1 ${refusal} ${reason}\r\n\r\n`);
       return;
     }
     const { hostname, port } = new URL(`http://${request.url}`);
@@ -108,6 +108,14 @@ test('say of a proxy that refuses or is away that there is no way, which is no h
     outcome: 'failure',
     failure: 'unreachable',
   });
+});
+
+// Postgres has no text for it: the lane's progress would be refused, and the endpoint asked again and again.
+test('say what a proxy answered without what no text can hold', async () => {
+  const { proxy } = await startProxy(502, 'N\0o');
+  const sent = await post(clientOf({ proxy, resolve }), 'http://receiver.test/');
+  expect(sent).toMatchObject({ failure: 'unreachable' });
+  expect(JSON.stringify(sent)).not.toContain('\\u0000');
 });
 
 test('have their one deadline over the proxy too', async () => {

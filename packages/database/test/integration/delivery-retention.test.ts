@@ -213,4 +213,42 @@ describe('days', () => {
     expect(page?.[0]?.retry.attempts).toBe(1);
     expect(page?.[1]?.isFinished).toBe(true);
   });
+
+  // A node that was the primary for a while, with a clock days behind.
+  test('of deliveries logged between others while a clock was behind leave no gap', async () => {
+    await makeDeliveryPartitions(database, day(0), 10);
+    const webhookId = await makeLane(1, 6, 0);
+    await sql`
+      update delivery_log set day = case when sequence in (3, 4) then ${textOf(day(2))}::date else ${textOf(day(9))}::date end
+       where webhook_id = ${webhookId}`.execute(database);
+    const lane = { environmentId: 1, webhookId };
+    const read = async (after: number, limit: number) => {
+      const [page] = await listDeliveriesAfter(database, [
+        { lane, after, attemptedThrough: 0, limit, readFromDay: textOf(day(8)) },
+      ]);
+      return page?.map(({ sequence }) => sequence);
+    };
+    expect(await read(0, 10)).toEqual(range(1, 6));
+    expect(await read(0, 3)).toEqual(range(1, 3));
+    expect(await read(2, 1)).toEqual([3]);
+  });
+
+  test('are found with attempts that were made while the clock was behind', async () => {
+    await makeDeliveryPartitions(database, day(0), 10);
+    const webhookId = await makeLane(1, 6, 0);
+    await sql`update delivery_log set day = ${textOf(day(9))}::date where webhook_id = ${webhookId}`.execute(
+      database,
+    );
+    const [page] = await listDeliveriesAfter(database, [
+      {
+        lane: { environmentId: 1, webhookId },
+        after: 0,
+        attemptedThrough: 2,
+        limit: 10,
+        readFromDay: textOf(day(8)),
+      },
+    ]);
+    expect(page?.[0]?.retry.attempts).toBe(1);
+    expect(page?.map(({ isFinished }) => isFinished).slice(0, 3)).toEqual([false, true, false]);
+  });
 });

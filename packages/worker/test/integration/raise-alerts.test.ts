@@ -1,7 +1,7 @@
 /** What a workspace is told of a webhook that fails: once an episode, by its other webhooks, and in no loop. */
 import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/delivery-reads';
-import { appendTest } from '@sluice/database/lane-actions';
+import { appendTest, skipHead } from '@sluice/database/lane-actions';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { insertWebhook, updateWebhook } from '@sluice/database/webhooks';
 import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
@@ -189,7 +189,9 @@ test('an alert that is given up raises no alert', async () => {
     update delivery_log set event_type = 'reporting_webhook_failing' where webhook_id = ${world.webhookId}`.execute(
     database,
   );
-  await failUntil(world.nowMs + 4 * HOUR_MS, IMPATIENT);
+  await failUntil(world.nowMs + HOUR_MS + 10_000, IMPATIENT);
+  await raise();
+  await failUntil(world.nowMs + 3 * HOUR_MS, IMPATIENT);
   expect(await world.lane()).toMatchObject({ cursor: 1 });
   await raise();
   expect((await alertsTo(watcherId)).map((alert) => alert['metric'])).toEqual(['failing']);
@@ -206,4 +208,28 @@ test('a disabled webhook is not told of as failing, and is once it is enabled an
   await change(false);
   await failUntil(world.nowMs + 10_000);
   expect(await raise()).toBe(1);
+});
+
+test('one whose head was skipped, and which owes nothing, is not told of as failing', async () => {
+  await world.log(1);
+  await failUntil(world.nowMs + 10_000);
+  const skip = { sequence: 1, note: 'by hand' };
+  expect(await skipHead(database, world.key, skip, BY_TEST, world.nowMs)).toBe('skipped');
+  world.nowMs += DAY_MS;
+  expect(await raise()).toBe(0);
+  expect(await alertsTo(watcherId)).toEqual([]);
+});
+
+test('what was delivered beside the head is not told of as unfinished', async () => {
+  world.behave = (_, eventId) => (eventId === 'e2' ? status(500) : OK);
+  await world.log(8);
+  expect(await world.deliverAll()).toMatchObject({ outcome: 'waiting' });
+  expect(world.sent.length).toBeGreaterThan(2);
+  world.nowMs += HOUR_MS;
+  const unfinished = (await listDeliveries(database, world.key, 10)).filter(
+    ({ state }) => state === 'pending' || state === 'retrying',
+  );
+  expect(await raise()).toBe(1);
+  const [alert] = await alertsTo(watcherId);
+  expect(alert?.['data']).toMatchObject({ unfinished_count: unfinished.length });
 });

@@ -44,6 +44,20 @@ test('events that come one by one are held to the rate too', async () => {
   expect(world.sent).toEqual(['e1']);
 });
 
+test('a clock that is set back does not stop a webhook with a rate limit until it has caught up', async () => {
+  const world = await createLaneWorld(database, { rateLimitPerSecond: 1 });
+  await world.log(1);
+  world.nowMs += 86_400_000;
+  expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+  world.nowMs -= 86_400_000;
+  await world.log(2);
+  const first = await world.deliverAll();
+  expect(first).toMatchObject({ outcome: 'waiting' });
+  world.nowMs += 2_000;
+  await world.deliverAll();
+  expect(world.sent).toEqual(eventIds(1, 2));
+});
+
 test('requests in flight do not lower the rate: the next starts in time beside them', async () => {
   const world = await createLaneWorld(database, { rateLimitPerSecond: 50 });
   await world.log(4);
