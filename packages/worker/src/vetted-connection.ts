@@ -8,7 +8,8 @@
  * Look-ups go through the system (`getaddrinfo`), so that /etc/hosts and search domains count. They
  * hold one of the process's few look-up threads and cannot be stopped, so a name has one look-up
  * under way at a time, whoever waits for it. Names whose servers do not answer can hold all of the threads:
- * where a look-up takes so long, what the name had at its last one is judged anew and used (as RFC 8767 has it).
+ * where a look-up takes so long, or no name server answers it, what the name had at its last one is judged
+ * anew and used (as RFC 8767 has it).
  *
  * Used by `http-client.ts` (step 13); the rules are `domain/src/network-address.ts`.
  */
@@ -95,8 +96,9 @@ export function createVettedConnector(
     underWay.set(hostname, answer);
     answer.then(
       (addresses) => remember(hostname, addresses),
-      // A server that answered at last, and had nothing: the name is gone, or nobody knows.
-      () => remember(hostname, undefined),
+      (error: NodeJS.ErrnoException) => {
+        if (!isUnanswered(error)) remember(hostname, undefined);
+      },
     );
     return answer;
   }
@@ -109,7 +111,11 @@ export function createVettedConnector(
     const late = new Promise<LookupAddress[]>((fulfil) => {
       timer = setTimeout(() => fulfil(lastAnswers.get(hostname) ?? last), LATE_AFTER_MS);
     });
-    return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+    const answerOrLast = answer.catch((error: NodeJS.ErrnoException) => {
+      if (isUnanswered(error)) return last;
+      throw error;
+    });
+    return Promise.race([answerOrLast, late]).finally(() => clearTimeout(timer));
   }
 
   async function resolveVetted(hostname: string): Promise<LookupAddress[]> {
@@ -195,6 +201,9 @@ function onceOpen<Opening extends Socket>(
   });
   return socket;
 }
+
+/** No name server said anything of the name: not that it is gone. */
+const isUnanswered = ({ code }: NodeJS.ErrnoException): boolean => code === 'EAI_AGAIN';
 
 function resolveBySystem(hostname: string): Promise<LookupAddress[]> {
   return new Promise((fulfil, reject) => {

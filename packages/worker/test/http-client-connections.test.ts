@@ -238,6 +238,40 @@ describe('addresses', () => {
     expect(lookups).toBe(2);
   });
 
+  // glibc says so of name servers that do not answer it: often our own.
+  test('a name that was found before is connected to where it was while no name server answers', async () => {
+    const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
+    let lookups = 0;
+    const resolve = async () => {
+      if (++lookups > 1) throw Object.assign(new Error('try again'), { code: 'EAI_AGAIN' });
+      return [{ address: '127.0.0.1', family: 4 }];
+    };
+    const client = clientOf({ resolve });
+    for (let request = 0; request < 3; request++)
+      expect(await post(client, `http://known.example:${receiver.port}/`)).toMatchObject({
+        status: 200,
+      });
+    expect(lookups).toBe(3);
+    expect(await post(client, 'http://unknown.example/')).toMatchObject({
+      failure: 'name_not_resolved',
+    });
+  });
+
+  test('what a name had before is judged anew', async () => {
+    const receiver = await receiverOf(respond(answer(200)));
+    let lookups = 0;
+    const resolve = async () => {
+      if (++lookups > 1) throw Object.assign(new Error('try again'), { code: 'EAI_AGAIN' });
+      return [{ address: '127.0.0.1', family: 4 }];
+    };
+    const client = clientOf({ ...closed, resolve });
+    for (let request = 0; request < 2; request++)
+      expect(await post(client, `http://known.example:${receiver.port}/`)).toMatchObject({
+        failure: 'address_refused',
+      });
+    expect(receiver.connectionCount()).toBe(0);
+  });
+
   test('a name that is not found any more is connected to no more, though it was found before', async () => {
     const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
     let lookups = 0;
