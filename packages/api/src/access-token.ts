@@ -1,6 +1,7 @@
 /**
  * Access tokens: what a service account's token is exchanged for. A JWT (RFC 7519, HS256 only) that
- * names the token it came from and may only narrow it; it lives 15 minutes and dies with that token.
+ * names the token it came from and may only narrow it; it lives 15 minutes and dies with that token, also
+ * where only its secret is put out of force, by a rotation.
  *
  * The header is a constant and is compared as such, so that no other algorithm is ever considered.
  * Pure.
@@ -14,6 +15,8 @@ export const ACCESS_TOKEN_LIFETIME_MS = 15 * 60_000;
 export interface AccessClaims {
   readonly accountId: number;
   readonly credentialId: number;
+  /** Of the secret that was exchanged ({@link secretTagOf}); absent from processes of before it was written. */
+  readonly secretTag?: string | undefined;
   readonly isReadOnly: boolean;
   readonly scopes: readonly string[];
   readonly expiresAtMs: number;
@@ -24,10 +27,15 @@ const HEADER = Buffer.from('{"alg":"HS256","typ":"JWT"}').toString('base64url');
 const payload = z.object({
   account_id: z.int(),
   credential_id: z.int(),
+  secret_tag: z.string().optional(),
   read_only: z.boolean(),
   scope: z.string(),
   exp: z.int(),
 });
+
+/** What tells one secret of a token from the next: 96 bits of its SHA-256, which name it and do not help to find it. */
+export const secretTagOf = (secretHash: Buffer): string =>
+  secretHash.subarray(0, 12).toString('base64url');
 
 /** Makes the token; `issuedAtMs` counts to whole seconds, as the format has it. */
 export function signAccessToken(
@@ -41,6 +49,7 @@ export function signAccessToken(
     sub: `credential:${claims.credentialId}`,
     account_id: claims.accountId,
     credential_id: claims.credentialId,
+    secret_tag: claims.secretTag,
     read_only: claims.isReadOnly,
     scope: claims.scopes.join(' '),
     iat: issuedAt,
@@ -71,6 +80,7 @@ export function readAccessToken(
   return {
     accountId: claims.account_id,
     credentialId: claims.credential_id,
+    secretTag: claims.secret_tag,
     isReadOnly: claims.read_only,
     scopes: claims.scope === '' ? [] : claims.scope.split(' '),
     expiresAtMs,

@@ -21,9 +21,9 @@ import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { includesRole, type Role, type Scope } from '@sluice/domain/account';
 import { hashSecret } from '@sluice/platform/secrets';
 import type { FastifyRequest } from 'fastify';
-import { looksLikeAccessToken, readAccessToken } from './access-token.ts';
+import { looksLikeAccessToken, readAccessToken, secretTagOf } from './access-token.ts';
 import type { CallLimitOptions } from './call-limit.ts';
-import { createCallRate } from './call-rate.ts';
+import { type CallRate, createCallRate } from './call-rate.ts';
 import { sendProblem } from './error-handling.ts';
 import { heldCallOf } from './idempotency.ts';
 import { isAllowedFrom } from './ip-allowlist.ts';
@@ -86,11 +86,7 @@ const BEARER = /^bearer +([\w.~+/=-]{1,1024}) *$/i;
 export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDependencies): void {
   const authenticate = createAuthenticate(dependencies);
   const noteUse = createUseRecorder(dependencies);
-  const { ratePerMinute, now, takeCalls } = dependencies;
-  const countCall = createCallRate(
-    { name: 'token', countMax: ratePerMinute, windowMs: MINUTE_MS, now, takeCalls },
-    `a token may make ${ratePerMinute} calls a minute`,
-  );
+  const countCall = createTokenRate(dependencies);
 
   scope.addHook('onRoute', (route) => {
     if (!route.config?.access) throw new Error(`${route.url} does not say who may call it`);
@@ -134,6 +130,18 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
   };
 }
 
+/** Counts the calls of a token, and of what it was exchanged for, together. */
+export function createTokenRate({
+  ratePerMinute,
+  now,
+  takeCalls,
+}: AccountGuardDependencies): CallRate {
+  return createCallRate(
+    { name: 'token', countMax: ratePerMinute, windowMs: MINUTE_MS, now, takeCalls },
+    `a token may make ${ratePerMinute} calls a minute`,
+  );
+}
+
 /** `Authorization` → who it is; undefined where it opens nothing now. */
 export function createAuthenticate(
   dependencies: AccountGuardDependencies,
@@ -156,6 +164,9 @@ export function createAuthenticate(
         dependencies.findAccountTokenById(accountId, credentialId),
       );
       if (!isInForce(token, now())) return undefined;
+      // One without a tag was signed before a rolling restart, less than 15 minutes ago.
+      const { secretTag } = claims;
+      if (secretTag !== undefined && secretTag !== secretTagOf(token.secretHash)) return undefined;
       return {
         ...token,
         isReadOnly: token.isReadOnly || claims.isReadOnly,

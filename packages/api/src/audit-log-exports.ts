@@ -176,7 +176,7 @@ export function registerAuditLogExports(
       const { accountId } = accountCallerOf(request);
       const { export_id: exportId } = request.params;
       const found = await dependencies.findAuditLogExport({ accountId, exportId });
-      if (!found || isCleared(found))
+      if (!found || isCleared(found, dependencies.now()))
         return sendProblem(request, reply, notFound('the export was'));
       if (found.status === 'pending' || found.status === 'processing') {
         const ageSeconds = (dependencies.now() - found.createdAt.getTime()) / 1000;
@@ -186,10 +186,6 @@ export function registerAuditLogExports(
       return reply.send(toWire(found, request));
     },
   );
-
-  /** The file goes with its time, whenever it is swept. */
-  const isCleared = ({ expiresAt }: AuditLogExport): boolean =>
-    expiresAt !== null && expiresAt.getTime() <= dependencies.now();
 
   function toWire(found: AuditLogExport, request: FastifyRequest): z.infer<typeof exportResponse> {
     const isCompleted = found.status === 'completed';
@@ -217,6 +213,10 @@ export function registerAuditLogExports(
     };
   }
 }
+
+/** The file goes with its time, whenever it is swept. */
+const isCleared = ({ expiresAt }: AuditLogExport, nowMs: number): boolean =>
+  expiresAt !== null && expiresAt.getTime() <= nowMs;
 
 const CONTENT_TYPES: Readonly<Record<ExportFormat, string>> = {
   csv: 'text/csv; charset=utf-8; header=present',
@@ -257,7 +257,7 @@ export function registerExportDownload(
         });
       const found =
         opened.outcome === 'opened' ? await dependencies.findAuditLogExport(opened) : undefined;
-      if (found?.status !== 'completed')
+      if (found?.status !== 'completed' || isCleared(found, dependencies.now()))
         return sendProblem(request, reply, notFound('the export was'));
       void reply.headers({
         'content-type': CONTENT_TYPES[found.format],

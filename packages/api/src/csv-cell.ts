@@ -3,8 +3,11 @@
  * formula gets an apostrophe before it, for it may have come from anybody.
  */
 
-/** What a spreadsheet takes for a formula; a plain negative number is none. */
-const FORMULA = /^[=+\-@\t\r]/;
+/**
+ * What a spreadsheet takes for a formula (OWASP, CSV injection), also in full width, which Japanese ones read as the
+ * same; a plain negative number is none.
+ */
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 const NUMBER = /^-?\d+(?:\.\d+)?$/;
 const NEEDS_QUOTES = /[",\r\n]/;
 

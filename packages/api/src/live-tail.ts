@@ -3,7 +3,7 @@
  *
  * A view of what passes now: nothing is kept for a reader. One that reads too slowly loses lines and is
  * told how many (`dropped`); one that takes nothing for a minute is cut, so that who vanished without
- * a word costs a bounded buffer for a bounded time. A tail ends when its key is revoked.
+ * a word costs a bounded buffer for a bounded time. A tail ends within a second of when its key does.
  */
 import { createHash } from 'node:crypto';
 import type { OutgoingHttpHeaders } from 'node:http';
@@ -36,6 +36,8 @@ const FILTER_LENGTH_MAX = 500;
 const READER_COUNT_MAX = 20;
 /** Proxies cut what is silent for a minute or less. */
 const HEARTBEAT_MS = 15_000;
+/** As long as the key of any other call is remembered (`authenticate.ts`). */
+const KEY_LOOK_MS = 1_000;
 /** What may wait in memory for a slow reader, besides the kernel's own buffers. */
 const WAITING_SIZE_BYTES_MAX = 256 * 1024;
 const STUCK_MS_MAX = 60_000;
@@ -137,6 +139,7 @@ class TailResponse {
   #droppedCount = 0;
   #lastId = 0;
   #takenAtMs = 0;
+  #isLooking = false;
 
   constructor(request: FastifyRequest, reply: FastifyReply, dependencies: LiveTailDependencies) {
     this.#request = request;
@@ -149,11 +152,13 @@ class TailResponse {
     const { now, tailDurationMsMax } = this.#dependencies;
     const headers = this.#reply.getHeaders() as OutgoingHttpHeaders;
     this.#reply.hijack();
-    const heartbeat = setInterval(() => void this.#beat(), HEARTBEAT_MS).unref();
+    const heartbeat = setInterval(() => this.#beat(), HEARTBEAT_MS).unref();
+    const looks = setInterval(() => void this.#lookAtKey(), KEY_LOOK_MS).unref();
     const lifetime = setTimeout(() => this.end(), tailDurationMsMax).unref();
     raw.on('drain', () => void (this.#takenAtMs = now()));
     raw.on('close', () => {
       clearInterval(heartbeat);
+      clearInterval(looks);
       clearTimeout(lifetime);
       onEnd();
     });
@@ -211,27 +216,29 @@ class TailResponse {
     this.#reply.raw.write(`event: ${event}\nid: ${id}\ndata: ${JSON.stringify(body)}\n\n`);
   }
 
-  async #beat(): Promise<void> {
+  #beat(): void {
     const { raw } = this.#reply;
-    const { now, findAppKey } = this.#dependencies;
-    if (raw.writableNeedDrain && now() - this.#takenAtMs > STUCK_MS_MAX) {
+    if (raw.writableNeedDrain && this.#dependencies.now() - this.#takenAtMs > STUCK_MS_MAX) {
       raw.destroy();
-      return;
-    }
-    const secretHash = createHash('sha256')
-      .update(bearerToken(this.#request) ?? '')
-      .digest();
-    // While Postgres is away the tail goes on.
-    const isInForce = await findAppKey(secretHash).then(
-      (key) => key !== undefined,
-      () => true,
-    );
-    if (!isInForce) {
-      this.end();
       return;
     }
     if (!this.#hasRoom()) return;
     this.#tellDropped();
     raw.write(': here\n\n');
+  }
+
+  /** One question at a time. While Postgres is away the tail goes on. */
+  async #lookAtKey(): Promise<void> {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    const secretHash = createHash('sha256')
+      .update(bearerToken(this.#request) ?? '')
+      .digest();
+    const isInForce = await this.#dependencies.findAppKey(secretHash).then(
+      (key) => key !== undefined,
+      () => true,
+    );
+    this.#isLooking = false;
+    if (!isInForce) this.end();
   }
 }

@@ -7,10 +7,20 @@
  */
 import { SCOPES } from '@sluice/domain/account';
 import { z } from 'zod';
-import { ACCESS_TOKEN_LIFETIME_MS, looksLikeAccessToken, signAccessToken } from './access-token.ts';
-import { type AccountGuardDependencies, createAuthenticate } from './account-guard.ts';
+import {
+  ACCESS_TOKEN_LIFETIME_MS,
+  looksLikeAccessToken,
+  secretTagOf,
+  signAccessToken,
+} from './access-token.ts';
+import {
+  type AccountGuardDependencies,
+  createAuthenticate,
+  createTokenRate,
+} from './account-guard.ts';
 import { handleError, sendProblem } from './error-handling.ts';
-import { badBody, badRequest, commonFailures, text } from './fields.ts';
+import { badBody, badRequest, commonFailures, forbidden, text } from './fields.ts';
+import { isAllowedFrom } from './ip-allowlist.ts';
 import type { Problem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
@@ -43,6 +53,7 @@ export function registerTokenExchange(
   dependencies: AccountGuardDependencies,
 ): void {
   const authenticate = createAuthenticate(dependencies);
+  const countCall = createTokenRate(dependencies);
   scope.addContentTypeParser(
     'application/x-www-form-urlencoded',
     { parseAs: 'string' },
@@ -56,7 +67,7 @@ export function registerTokenExchange(
         tags: ['tokens'],
         summary: 'Exchange a token for a short-lived one',
         description:
-          'The access token lives 15 minutes and no longer than the token it came from. It is taken wherever that token is.',
+          'The access token lives 15 minutes and no longer than the token it came from, or its secret. It is taken wherever that token is. The exchange counts among the token’s calls.',
         security: [],
         consumes: ['application/x-www-form-urlencoded', 'application/json'],
         body: exchangeInput,
@@ -64,6 +75,7 @@ export function registerTokenExchange(
           200: accessToken,
           ...badRequest,
           ...badBody,
+          ...forbidden,
           ...commonFailures,
         },
       },
@@ -87,6 +99,14 @@ export function registerTokenExchange(
           extensions: { error: 'invalid_client' },
         });
       }
+      const refusal = await countCall(reply, caller.credentialId);
+      if (refusal) return sendProblem(request, reply, refusal);
+      if (!isAllowedFrom(request.ip, caller.ipAllowlist))
+        return sendProblem(request, reply, {
+          code: 'ip_not_allowed',
+          message: 'the token may not be used from this address',
+          extensions: { error: 'unauthorized_client' },
+        });
       const words = asked.split(' ').filter((word) => word !== '');
       const wanted = words.filter((word) => word !== 'read_only');
       const unknown = wanted.filter((word) => !caller.scopes.includes(word));
@@ -103,11 +123,11 @@ export function registerTokenExchange(
       }
       const isReadOnly = caller.isReadOnly || words.includes('read_only');
       const scopes = words.length === 0 ? caller.scopes : wanted;
-      const { accountId, credentialId } = caller;
+      const { accountId, credentialId, secretHash } = caller;
       return reply.header('pragma', 'no-cache').send({
         access_token: signAccessToken(
           dependencies.secret,
-          { accountId, credentialId, isReadOnly, scopes },
+          { accountId, credentialId, secretTag: secretTagOf(secretHash), isReadOnly, scopes },
           dependencies.now(),
         ),
         token_type: 'Bearer' as const,
@@ -118,16 +138,19 @@ export function registerTokenExchange(
   );
 }
 
-/** A parameter that comes twice is refused (RFC 6749 §3.2): as a list it is no text. */
+/**
+ * A parameter that comes twice is refused (RFC 6749 §3.2): as a list it is no text. Read in one pass: anybody may send
+ * thousands of names, and to look through all of them for each would take seconds.
+ */
 function readForm(body: string): Record<string, string | string[]> {
-  const form = new URLSearchParams(body);
-  const names = [...new Set(form.keys())];
-  return Object.fromEntries(
-    names.map((name) => {
-      const values = form.getAll(name);
-      return [name, values.length === 1 ? (values[0] as string) : values];
-    }),
-  );
+  const form = new Map<string, string | string[]>();
+  for (const [name, value] of new URLSearchParams(body)) {
+    const before = form.get(name);
+    if (before === undefined) form.set(name, value);
+    else if (typeof before === 'string') form.set(name, [before, value]);
+    else before.push(value);
+  }
+  return Object.fromEntries(form);
 }
 
 function inTheirWords(problem: Problem): Problem {

@@ -9,7 +9,13 @@ import {
 
 const SECRET = 'a secret of thirty-two characters or more';
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
-const claims = { accountId: 1, credentialId: 2, isReadOnly: true, scopes: ['usage:write'] };
+const claims = {
+  accountId: 1,
+  credentialId: 2,
+  secretTag: 'a tag',
+  isReadOnly: true,
+  scopes: ['usage:write'],
+};
 const token = signAccessToken(SECRET, claims, NOW_MS);
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url');
 

@@ -12,6 +12,8 @@ export interface AccountToken {
   readonly accountId: number;
   readonly credentialId: number;
   readonly serviceAccountId: number;
+  /** SHA-256 of the secret that it has now. */
+  readonly secretHash: Buffer;
   readonly role: Role;
   readonly isReadOnly: boolean;
   readonly scopes: readonly string[];
@@ -22,8 +24,8 @@ export interface AccountToken {
 
 const TOKEN = sql`
   select c.account_id::int as "accountId", c.credential_id::int as "credentialId",
-         c.service_account_id as "serviceAccountId", s.role, c.is_read_only as "isReadOnly", c.scopes,
-         c.ip_allowlist as "ipAllowlist", c.expires_at as "expiresAt"
+         c.service_account_id as "serviceAccountId", c.secret_hash as "secretHash", s.role, c.is_read_only as "isReadOnly",
+         c.scopes, c.ip_allowlist as "ipAllowlist", c.expires_at as "expiresAt"
     from api_credentials c
     join service_accounts s
       on s.account_id = c.account_id and s.service_account_id = c.service_account_id

@@ -11,16 +11,20 @@ export interface AppKey {
 
 /**
  * The key in force with this SHA-256. The one statement without a tenant: whose key it is is the
- * question. Index: `api_credentials_by_secret`, one row.
+ * question. None of a workspace that is deleted or an account that is closed. Indexes: `api_credentials_by_secret`,
+ * one row, then two primary keys.
  */
 export async function findAppKey(
   database: DatabaseOrTransaction,
   secretHash: Buffer,
 ): Promise<AppKey | undefined> {
   const { rows } = await sql<AppKey>`
-    select environment_id as "environmentId", credential_id::int as "credentialId", name
-    from api_credentials
-    where kind = 'app' and secret_hash = ${secretHash} and coalesce(site_id, '') = '' and revoked_at is null
-      and (expires_at is null or expires_at > now())`.execute(database);
+    select c.environment_id as "environmentId", c.credential_id::int as "credentialId", c.name
+    from api_credentials c
+    join environments e on e.account_id = c.account_id and e.environment_id = c.environment_id
+    join accounts a on a.account_id = c.account_id
+    where c.kind = 'app' and c.secret_hash = ${secretHash} and coalesce(c.site_id, '') = '' and c.revoked_at is null
+      and (c.expires_at is null or c.expires_at > now())
+      and e.deleted_at is null and a.status <> 'closed'`.execute(database);
   return rows[0];
 }

@@ -17,8 +17,8 @@ export interface WorkspaceKey {
 }
 
 /**
- * All keys in force of all tenants. A sequential read by design: intake keeps them in memory
- * (10,000 keys are about 3 MB) so that no call waits for Postgres.
+ * All keys in force of all tenants, none of a workspace that is deleted or an account that is closed. A sequential
+ * read by design: intake keeps them in memory (10,000 keys are about 3 MB) so that no call waits for Postgres.
  */
 export async function listWorkspaceKeys(database: DatabaseOrTransaction): Promise<WorkspaceKey[]> {
   const { rows } = await sql<WorkspaceKey>`${PREPARED}
@@ -28,8 +28,10 @@ export async function listWorkspaceKeys(database: DatabaseOrTransaction): Promis
            case when c.is_test then c.credential_id end as "testCredentialId"
     from api_credentials c
     join environments e on e.environment_id = c.environment_id
+    join accounts a on a.account_id = e.account_id
     where c.kind in ('track', 'pipelines') and c.revoked_at is null
-      and (c.expires_at is null or c.expires_at > now())`.execute(database);
+      and (c.expires_at is null or c.expires_at > now())
+      and e.deleted_at is null and a.status <> 'closed'`.execute(database);
   return rows;
 }
 

@@ -221,6 +221,16 @@ describe('the link', () => {
     expect((await fetchLink(link)).statusCode).toBe(200);
   });
 
+  test('opens nothing once the export has expired, though the file is not swept yet', async () => {
+    const { export_id: id, link } = await insertExport(api, api.a);
+    await sql`
+      update audit_log_exports set expires_at = ${new Date(api.clock.nowMs + 60_000)}
+       where export_id = ${id}`.execute(api.database);
+    expect((await fetchLink(link)).statusCode).toBe(200);
+    api.clock.nowMs += 60_000;
+    expectProblem(await fetchLink(link), 404, 'not_found');
+  });
+
   test('opens nothing once the file is gone', async () => {
     const { link } = await insertExport(api, api.a);
     await sql`delete from audit_log_exports`.execute(api.database);

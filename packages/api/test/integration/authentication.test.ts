@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { insertKey, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertKey, insertTenant, startApi, type ApiUnderTest } from './api-under-test.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {
@@ -19,6 +19,20 @@ test('a revoked key stops working within a second, also while it is in use', asy
   api.clock.nowMs += 500;
   await call();
   api.clock.nowMs += 500;
+  expectProblem(await call(), 401, 'unauthorized');
+});
+
+// Security: the account's own tokens end so too.
+test.each([
+  ['a workspace that is deleted', 'update environments set deleted_at = now()'],
+  ['an account that is closed', "update accounts set status = 'closed'"],
+])('a key of %s stops working within a second', async (_name, end) => {
+  const { environmentId, accountId } = await insertTenant(api.database, `ended_${_name}`);
+  await insertKey(api.database, environmentId, 'app', `app_${accountId}`);
+  const call = () => api.call('GET', '/v1/reporting_webhooks', { key: `app_${accountId}` });
+  expect((await call()).statusCode).toBe(200);
+  await sql`${sql.raw(end)} where account_id = ${accountId}`.execute(api.database);
+  api.clock.nowMs += 1000;
   expectProblem(await call(), 401, 'unauthorized');
 });
 

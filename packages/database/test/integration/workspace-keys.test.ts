@@ -1,0 +1,17 @@
+import { seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing';
+import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
+import { sql } from 'kysely';
+import { expect, test } from 'vitest';
+
+// Security: what is ended must take nothing more in, as its other credentials open nothing more.
+test.each([
+  ['a workspace that is deleted', 'update environments set deleted_at = now()'],
+  ['an account that is closed', "update accounts set status = 'closed'"],
+])('intake is told of no key of %s', async (_name, end) => {
+  const { database } = await createTestDatabase();
+  await seedDemoWorkspace(database);
+  expect(await listWorkspaceKeys(database)).toHaveLength(2);
+  await sql.raw(end).execute(database);
+  expect(await listWorkspaceKeys(database)).toEqual([]);
+});
