@@ -30,7 +30,7 @@ export default defineConfig({
     pool: 'forks',
     isolate: true,
     maxWorkers: 4,
-    testTimeout: 20_000,
+    testTimeout: 40_000,
     hookTimeout: 60_000,
     teardownTimeout: 30_000,
     projects: packages.map((name) => ({
