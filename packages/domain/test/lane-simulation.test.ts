@@ -116,7 +116,7 @@ function judge({ attempts, happenings, logged, crashes, finalCursor }: Life): vo
 }
 
 const seed = Number(process.env['SLUICE_SEED'] ?? Math.floor(Math.random() * 2 ** 31));
-const runs = Number(process.env['LANE_SIMULATION_RUNS'] ?? 400);
+const runs = Number(process.env['LANE_SIMULATION_RUNS'] ?? 250);
 
 test(
   `${runs} times over months of outages and crashes, seed ${seed}: none lost, none overtakes, the schedule exact, given up at seven days`,
