@@ -5,9 +5,8 @@
  *
  * A further check is a line in `CHECKS`.
  */
-import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
+import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { billingSettings } from '@sluice/billing-vendor/settings';
-import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import type { VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
 import type { Database } from '@sluice/database/connection';
 import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify-credits';
@@ -120,7 +119,7 @@ async function verifyVendor(opened: Database, report: (message: string) => void)
 async function compareWithVendor(
   opened: Database,
 ): Promise<{ readonly found: readonly string[]; readonly summary: string }> {
-  const vendor = createStripeVendor(openVendorClient(parseSettings(billingSettings, process.env)));
+  const vendor = await openVendor(parseSettings(billingSettings, process.env));
   const invoices = await readAll((after) => vendor.listInvoices(after));
   const subscriptions = await readAll((after) => vendor.listSubscriptions(after));
   const purchases = await listBookedPurchases(opened);

@@ -1,16 +1,14 @@
 /** The API process: settings, resources in order, the server. */
 import { randomBytes } from 'node:crypto';
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
-import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
-import { createTracedHttpClient } from '@sluice/billing-vendor/trace-vendor-requests';
+import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
 import { secretContext } from '@sluice/domain/webhook';
 import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
-import { checkSchema } from '@sluice/database/migrate';
+import { checkSchema } from '@sluice/database/schema-version';
 import { listSealedSamples } from '@sluice/database/sealed-secrets';
 import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { findAccount } from '@sluice/database/accounts';
@@ -120,10 +118,9 @@ metrics.counterBy(
   'Calls of the payment vendor: ok, declined, refused, or unknown where no answer came that says',
   () => vendorCalls,
 );
-const vendorHttpClient =
-  tracer && requestTracer && createTracedHttpClient(tracer, requestTracer.findTraceparent);
-const vendorClient = openVendorClient(settings, vendorHttpClient);
-const vendor = countVendorCalls(createStripeVendor(vendorClient), vendorCalls);
+const vendorTracing = tracer &&
+  requestTracer && { tracer, findParent: requestTracer.findTraceparent };
+const vendor = countVendorCalls(await openVendor(settings, vendorTracing), vendorCalls);
 const billing = {
   database,
   vendor,

@@ -43,7 +43,7 @@ export function registerVendorEvents(scope: ApiServer, deps: BillingDependencies
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
       const event =
         typeof signature === 'string'
-          ? readVendorEvent(body, signature, deps.vendorEventSecret, deps.now())
+          ? await readVendorEvent(body, signature, deps.vendorEventSecret, deps.now())
           : undefined;
       if (!event)
         return sendProblem(request, reply, {

@@ -1,5 +1,4 @@
 /** A call of the vendor's webhook → the event in it, where the signature is the vendor's and fresh. */
-import { Stripe } from 'stripe';
 import { z } from 'zod';
 
 export interface ReceivedEvent {
@@ -11,9 +10,6 @@ export interface ReceivedEvent {
 
 /** An older signature may be a recorded one that somebody plays back. */
 const TOLERANCE_SECONDS = 300;
-
-/** Only for its webhook functions, which use no key. */
-const { signature: signatures } = new Stripe('sk_unused').webhooks;
 
 /** Of what the vendor signed; what it is about is absent where it only says that something happened. */
 const event = z.object({
@@ -29,12 +25,13 @@ const event = z.object({
  * @param body - the bytes as they came: one that was parsed and written again has another signature.
  * @returns undefined where the signature is missing, wrong or too old, or what it signs is no event.
  */
-export function readVendorEvent(
+export async function readVendorEvent(
   body: Buffer,
   signature: string,
   secret: string,
   nowMs: number,
-): ReceivedEvent | undefined {
+): Promise<ReceivedEvent | undefined> {
+  const signatures = await loadSignatures();
   try {
     // Not the SDK's own reading: it refuses events of the newer form, and a vendor that is refused
     // gives the endpoint up.
@@ -48,3 +45,9 @@ export function readVendorEvent(
     return undefined;
   }
 }
+
+/** Only for its webhook functions, which use no key; loaded with the first event, as in `open-vendor.ts`. */
+const loadSignatures = async () => {
+  const { Stripe } = await import('stripe');
+  return new Stripe('sk_unused').webhooks.signature;
+};

@@ -3,7 +3,7 @@ import { AppError } from '@sluice/domain/errors';
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { databaseUnavailable, isDatabaseAway, requireDatabase } from './database-away.ts';
-import { checkSchema } from './migrate.ts';
+import { checkSchema } from './schema-version.ts';
 
 /**
  * For the start of a process: may it run on this database?

@@ -37,6 +37,7 @@ import { finishedRecords } from './migrations/0029_finished_records.ts';
 import { credentialsInForce } from './migrations/0030_credentials_in_force.ts';
 import { cardChanges } from './migrations/0031_card_changes.ts';
 import { mergeGate } from './migrations/0032_merge_gate.ts';
+import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -47,8 +48,8 @@ import {
 
 type SchemaSteps = Readonly<Record<string, SchemaStep>>;
 
-/** In order of name; a landed one is never edited, renamed or removed. */
-export const MIGRATIONS: SchemaSteps = {
+/** A landed one is never edited, renamed or removed. */
+export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0001_accounts': accounts,
   '0002_people_and_events': peopleAndEvents,
   '0003_webhooks': webhooks,
@@ -93,7 +94,10 @@ export const MIGRATIONS: SchemaSteps = {
  * @returns the names that were run.
  * @throws AppError MIGRATION_MISMATCH when one failed, or the schema needs newer code.
  */
-export async function migrate(database: Database, steps = MIGRATIONS): Promise<string[]> {
+export async function migrate(
+  database: Database,
+  steps: SchemaSteps = MIGRATIONS,
+): Promise<string[]> {
   const known = Object.keys(steps);
   const state = await readSchemaState(database);
   const verdict = judgeSchema(known, state);
@@ -120,13 +124,4 @@ export async function migrate(database: Database, steps = MIGRATIONS): Promise<s
     );
   }
   return (results ?? []).map((result: MigrationResult) => result.migrationName);
-}
-
-/**
- * For the start of a process.
- *
- * @throws AppError MIGRATION_MISMATCH where this version cannot run against the schema as it is.
- */
-export async function checkSchema(database: Database, steps = MIGRATIONS): Promise<void> {
-  assertUsable(judgeSchema(Object.keys(steps), await readSchemaState(database)));
 }

@@ -17,6 +17,7 @@ import { AppError } from '@sluice/domain/errors';
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import type { DatabaseOrTransaction } from './connection.ts';
+import { MIGRATION_NAMES } from './schema-names.ts';
 
 /** A migration and whom it breaks with. */
 export interface SchemaStep extends Migration {
@@ -63,6 +64,18 @@ export async function readSchemaState(database: DatabaseOrTransaction): Promise<
     applied: await namesOf('kysely_migration', 'name'),
     oldestCodes: await namesOf('schema_requirements', 'oldest_code'),
   };
+}
+
+/**
+ * For the start of a process.
+ *
+ * @throws AppError MIGRATION_MISMATCH where code that knows these migrations cannot run against the schema as it is.
+ */
+export async function checkSchema(
+  database: DatabaseOrTransaction,
+  known: readonly string[] = MIGRATION_NAMES,
+): Promise<void> {
+  assertUsable(judgeSchema(known, await readSchemaState(database)));
 }
 
 /** The step with its demand written down in the transaction that runs it. */

@@ -124,7 +124,7 @@ let parkedCount = 0;
 let deliveredSliceCount = 0;
 const attempts = new Map<string, number>();
 
-const purchases = createPurchases({ database, producer, settings, now, logger });
+const purchases = await createPurchases({ database, producer, settings, now, logger });
 /** What lanes and replays are drained with. */
 const draining = {
   policy: webhooks.lanes,

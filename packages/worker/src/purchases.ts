@@ -1,8 +1,7 @@
 /** Everything of purchases that a worker process does: what the queue brings, what is swept, what time brings. */
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
-import { openVendorClient } from '@sluice/billing-vendor/open-vendor-client';
+import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { createStripeVendor } from '@sluice/billing-vendor/stripe-vendor';
 import type { Database } from '@sluice/database/connection';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer } from '@sluice/platform/queue';
@@ -38,11 +37,11 @@ export interface Purchases {
 const LEASE_TIMEOUTS = 4;
 const RENEW_INTERVAL_MS = 60_000;
 
-export function createPurchases(deps: PurchasesDeps): Purchases {
+export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
   const { database, producer, settings, now, logger } = deps;
   const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
   const vendorCalls = new Map<string, number>();
-  const vendor = countVendorCalls(createStripeVendor(openVendorClient(settings)), vendorCalls);
+  const vendor = countVendorCalls(await openVendor(settings), vendorCalls);
   const leaseMs = settings.VENDOR_TIMEOUT_MS * LEASE_TIMEOUTS;
   const settle = () => settleVendorEvents({ database, vendor, now, logger });
   return {
