@@ -8,9 +8,9 @@
 import type { ImportIdentifier } from '@sluice/domain/import-file';
 import type { AuditState } from '@sluice/domain/audit-registry';
 import { UNFINISHED_IMPORT_COUNT_MAX } from '@sluice/domain/import-limits';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
-import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { Database, Transaction } from './connection.ts';
 import { lockEnvironment } from './environments.ts';
 import {
   firstImport,
@@ -20,7 +20,6 @@ import {
   type ImportRow,
   type StoredImport,
 } from './imports.ts';
-import type { Tables } from './tables.ts';
 import { type HeldCall, transactOnce } from './transact-once.ts';
 import { recordWorkspaceChange } from './workspace-audit.ts';
 
@@ -62,7 +61,7 @@ export async function insertImport(
 
 /** By `imports_unfinished`. */
 async function countUnfinished(
-  transaction: DatabaseOrTransaction,
+  transaction: Transaction,
   environmentId: number,
 ): Promise<number> {
   const { rows } = await sql<{ count: number }>`
@@ -142,7 +141,7 @@ const auditState = (row: ImportRow): AuditState<'import'> => ({
 });
 
 async function record(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { environmentId, importId, name }: ImportRow,
   origin: ChangeOrigin,
   before: AuditState<'import'> | null,
