@@ -60,10 +60,7 @@ export async function insertImport(
 }
 
 /** By `imports_unfinished`. */
-async function countUnfinished(
-  transaction: Transaction,
-  environmentId: number,
-): Promise<number> {
+async function countUnfinished(transaction: Transaction, environmentId: number): Promise<number> {
   const { rows } = await sql<{ count: number }>`
     select count(*)::int as count from imports
      where environment_id = ${environmentId} and ${IS_IMPORT_UNFINISHED}`.execute(transaction);
