@@ -35,14 +35,14 @@ export async function raiseAlerts(deps: RaiseAlertsDeps): Promise<number> {
   const environments = await listUntoldEnvironments(deps.database, sinceBeforeMs, ENVIRONMENTS_MAX);
   const keys = environments.map((environmentId) => ({ environmentId }));
   await eachAlone(deps.logger, 'raise alerts', keys, async ({ environmentId }) => {
-    const { alerts, lanes } = await deps.database.transaction().execute(async (transaction) => {
+    const told = await deps.database.transaction().execute(async (transaction) => {
       const untold = await takeUntold(transaction, environmentId, sinceBeforeMs);
       const alerts = untold.flatMap((lane) => alertsOf(environmentId, lane));
       const events = alerts.map((alert) => alertEvent(alert, deps.newId(), nowMs));
       return { alerts, lanes: await appendDeliveries(transaction, events) };
     });
-    count += alerts.length;
-    woken.push(...lanes);
+    count += told.alerts.length;
+    woken.push(...told.lanes);
   });
   await Promise.all(woken.map((lane) => deps.wakeLane(lane)));
   return count;
