@@ -71,7 +71,7 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
     ],
     startRenewals: () =>
       repeat('renew credits', RENEW_INTERVAL_MS, logger, () =>
-        renewCredits({ database, catalogue, now }),
+        renewCredits({ database, catalogue, now, logger }),
       ),
   };
 }
