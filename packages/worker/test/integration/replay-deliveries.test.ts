@@ -65,6 +65,9 @@ test('a probe that a clock days ahead put off does not hold a replay up for as l
   world.nowMs -= 5 * 24 * HOUR_MS;
   world.behave = () => OK;
   expect(await world.replay()).toBe(true);
+  // At its rate, of which that clock knew as well.
+  world.nowMs += 200;
+  await world.replay();
   expect(await find()).toMatchObject({ state: 'done', delivered: 1 });
 });
 
