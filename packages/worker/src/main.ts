@@ -8,6 +8,7 @@ import { joinInstallation } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { countParkedOperations } from '@sluice/database/parked-operations';
+import { countSetAsideRuns } from '@sluice/database/set-aside-runs';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import { AppError } from '@sluice/domain/errors';
 import { beginProcess } from '@sluice/platform/begin-process';
@@ -290,6 +291,7 @@ registerProcessMetrics({
   metrics,
   counts: () => ({ appliedCount, operationCount, parkedCount, deliveredSliceCount }),
   countParked: () => countParkedOperations(database, PARKED_COUNT_MAX),
+  countSetAsidePurchases: () => countSetAsideRuns(database, PARKED_COUNT_MAX),
   report: () => consumers.report(),
   attempts,
   vendorCalls: purchases.vendorCalls,
