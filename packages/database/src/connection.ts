@@ -41,6 +41,11 @@ class PreparingClient extends pg.Client implements WatchedConnection {
   /** Of every statement that does not name its own. */
   readonly answerMsMax: number | undefined = undefined;
 
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    this.on('drain', () => (this.busySinceMs = undefined));
+  }
+
   override query(...given: unknown[]): never {
     const [text, values] = given;
     // Until it says 'drain', which is that nothing is under way any more.
@@ -157,9 +162,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   const { url, applicationName, lateAfterMs = LATE_AFTER_MS } = options;
   const watch = new ConnectionWatch({ url, applicationName, lateAfterMs });
   pool.on('connect', (client) => {
-    const watched = client as unknown as PreparingClient;
-    client.on('drain', () => (watched.busySinceMs = undefined));
-    watch.add(watched);
+    watch.add(client as unknown as PreparingClient);
   });
   pool.on('remove', (client) => watch.remove(client as unknown as PreparingClient));
   return new Kysely({ dialect: new PostgresDialect({ pool }) });
