@@ -7,14 +7,12 @@
  */
 import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
 import { holdCard } from '@sluice/database/card-changes';
-import type { Database } from '@sluice/database/connection';
+import type { Database, Transaction } from '@sluice/database/connection';
 import { findPendingRun, findRun, insertRun, type Run, type RunKey } from '@sluice/database/runs';
 import { listRunSteps, type RunStep } from '@sluice/database/run-steps';
-import type { Tables } from '@sluice/database/tables';
 import { transactOnce } from '@sluice/database/transact-once';
 import { fingerprintOf, judgeStart, laneOf, type Rail, type RunKind } from '@sluice/domain/run';
 import type { RunContent } from '@sluice/domain/run-content';
-import type { Transaction } from 'kysely';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface StartRunDeps {
@@ -62,7 +60,7 @@ export async function startRun(deps: StartRunDeps, request: RunRequest): Promise
 
 /** Undefined where the purchase that had the lane has ended meanwhile. */
 async function createOrJoin(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   deps: StartRunDeps,
   request: RunRequest,
 ): Promise<StartOutcome | undefined> {

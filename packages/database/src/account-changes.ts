@@ -4,11 +4,10 @@
  * The account's row is locked first, so that the state before is the one that is changed.
  */
 import type { Address } from '@sluice/domain/postal-address';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import { type Account, findAccount } from './accounts.ts';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
-import type { Database } from './connection.ts';
-import type { Tables } from './tables.ts';
+import type { Database, Transaction } from './connection.ts';
 import { transactOnce } from './transact-once.ts';
 import { tellVendor } from './vendor-customers.ts';
 
@@ -119,7 +118,7 @@ async function changeAccount<Refusal = never>(
   accountId: number,
   origin: ChangeOrigin,
   nowMs: number,
-  change: (transaction: Transaction<Tables>) => Promise<Refusal | undefined>,
+  change: (transaction: Transaction) => Promise<Refusal | undefined>,
 ): Promise<ChangedAccount | Refusal | undefined> {
   const isChange = (outcome: ChangedAccount | Refusal | undefined): boolean =>
     typeof outcome === 'object';

@@ -2,11 +2,10 @@
 import type { CreditKind, Plan } from '@sluice/domain/catalogue';
 import type { Address } from '@sluice/domain/postal-address';
 import type { Rail } from '@sluice/domain/run';
-import { sql, type Transaction } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import type { CreditAccount } from './credit-transactions.ts';
 import { findPendingRun } from './runs.ts';
-import type { Tables } from './tables.ts';
 
 /** What every gate of billing asks of an account. */
 export interface BillingAccount {
@@ -46,7 +45,7 @@ export async function findBillingAccount(
  * @returns the plan that it was on.
  */
 export async function updateAccountPlan(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   plan: Pick<Plan, 'id' | 'name' | 'tier'>,
   standing: AccountStanding | undefined,
@@ -80,7 +79,7 @@ export interface AccountStanding {
  * @returns what it was; undefined where that is what it was.
  */
 export async function updateAccountStanding(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   standing: AccountStanding,
   nowMs: number,
@@ -142,7 +141,7 @@ export async function listEndedCredits(
  * @returns `unchanged` where it is on the Builder plan already.
  */
 export async function endEssentialsTrial(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   builder: Pick<Plan, 'id' | 'name' | 'tier'> | undefined,
   nowMs: number,

@@ -7,10 +7,9 @@
  * credential_id), unless it says otherwise.
  */
 import { CREDENTIAL_COUNT_MAX, type Role } from '@sluice/domain/account';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
-import type { Database, DatabaseOrTransaction } from './connection.ts';
-import type { Tables } from './tables.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';
 import { transactOnce } from './transact-once.ts';
 
 export type CredentialKind = 'track' | 'pipelines' | 'app' | 'service_account';
@@ -143,7 +142,7 @@ export async function createCredential(
 
 /** Until the transaction ends nobody else makes a credential there. False where it is not there, or deleted. */
 async function lockOwner(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   environmentId: number | null,
 ): Promise<boolean> {
@@ -158,7 +157,7 @@ async function lockOwner(
 
 /** In force, of a workspace, or with null of the account itself. Index: `api_credentials_in_force`. */
 async function countCredentials(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   environmentId: number | null,
   nowMs: number,
@@ -176,7 +175,7 @@ const isMade = (outcome: MadeCredential | string | undefined): boolean =>
 
 /** Makes the row and its audit entry; for transactions that make more. */
 export async function insertCredential(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   given: NewCredential,
   serviceAccountId: number | null,
@@ -199,7 +198,7 @@ export async function insertCredential(
 }
 
 export async function createServiceAccount(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   name: string,
   role: Role,
@@ -273,7 +272,7 @@ export async function revokeCredential(
 }
 
 async function lockCredential(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   credentialId: number,
 ): Promise<Credential | undefined> {
@@ -286,7 +285,7 @@ async function lockCredential(
 }
 
 const record = (
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   origin: ChangeOrigin,
   nowMs: number,

@@ -23,8 +23,8 @@ import {
 import type { AuditObjectType, AuditState } from '@sluice/domain/audit-registry';
 import { AppError } from '@sluice/domain/errors';
 import { toStorableText } from '@sluice/domain/storable-text';
-import { sql, type Transaction } from 'kysely';
-import type { Tables } from './tables.ts';
+import { sql } from 'kysely';
+import type { Transaction } from './connection.ts';
 import type { HeldCall } from './transact-once.ts';
 
 /** Who changed something, and by which call. */
@@ -71,7 +71,7 @@ const USER_AGENT_LENGTH_MAX = 512;
  * @throws AppError BUG on a field that the registry does not have.
  */
 export async function recordChange<Type extends AuditObjectType>(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   origin: ChangeOrigin,
   change: RecordedChange<Type>,
@@ -120,7 +120,7 @@ interface Chain {
   readonly lastHash: string;
 }
 
-async function lockChain(transaction: Transaction<Tables>, accountId: number): Promise<Chain> {
+async function lockChain(transaction: Transaction, accountId: number): Promise<Chain> {
   const lock = sql<{ lastId: number; lastAtMs: number; lastHash: string }>`
     select last_id as "lastId", (extract(epoch from last_at) * 1000)::float8 as "lastAtMs",
            encode(last_hash, 'hex') as "lastHash"
@@ -136,7 +136,7 @@ async function lockChain(transaction: Transaction<Tables>, accountId: number): P
 }
 
 async function insertEntry(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   entry: HashedAuditEntry,
   previousHash: string,
   hash: string,

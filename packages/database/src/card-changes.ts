@@ -6,11 +6,10 @@
  * ends it; where they die it ends by itself. Of a change and a purchase that begin at the same moment the account's row
  * lets one through first. Times are the database's own. Index: the primary key.
  */
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from './audit-logs.ts';
-import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';
 import { listPendingRuns, type Run } from './runs.ts';
-import type { Tables } from './tables.ts';
 
 export type CardChange =
   | { readonly outcome: 'begun'; readonly until: Date }
@@ -57,7 +56,7 @@ export async function endCardChange(
  * @returns the entry's id.
  */
 export function recordCardOnFile(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   origin: ChangeOrigin,
   paymentMethodId: string,
@@ -73,10 +72,7 @@ export function recordCardOnFile(
 }
 
 /** For the start of a purchase: false while the card is being changed; else no change begins until the transaction ends. */
-export async function holdCard(
-  transaction: Transaction<Tables>,
-  accountId: number,
-): Promise<boolean> {
+export async function holdCard(transaction: Transaction, accountId: number): Promise<boolean> {
   const { rows } = await sql<{ isChanging: boolean | null }>`
     select card_changing_until > clock_timestamp() as "isChanging"
       from accounts where account_id = ${accountId} for key share`.execute(transaction);

@@ -2,12 +2,13 @@
  * The door to Postgres: one pool a process, and Kysely over it. Transactions are opened in use
  * cases only; every statement takes the database or the transaction as its first argument.
  */
-import { Kysely, PostgresDialect, sql, type Transaction } from 'kysely';
+import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } from 'kysely';
 import pg from 'pg';
-import type { Tables } from './tables.ts';
 
-export type Database = Kysely<Tables>;
-export type DatabaseOrTransaction = Kysely<Tables> | Transaction<Tables>;
+/** Kysely knows no tables: every statement is SQL and says itself what its rows are (docs/design.md). */
+export type Database = Kysely<unknown>;
+export type Transaction = KyselyTransaction<unknown>;
+export type DatabaseOrTransaction = Database | Transaction;
 
 const PREPARED_TEXT = '/* prepared */';
 
@@ -29,7 +30,7 @@ const WITHIN_TEXT = /^\/\* within (\d+) ms \*\//;
  * once. It is Postgres that goes on with a statement that it has; one that may wait there for a lock wants
  * `statementMsMax` instead.
  */
-export const within = (durationMs: number) => sql.raw(`/* within ${durationMs} ms */`);
+export const answeredWithin = (durationMs: number) => sql.raw(`/* within ${durationMs} ms */`);
 
 /** Gives the statements that ask for it a name, which is how `pg` prepares, and those that have one their deadline. */
 class PreparingClient extends pg.Client {
@@ -142,5 +143,5 @@ export function createDatabase(options: DatabaseOptions): Database {
   // A connection that breaks between two statements of a transaction is in nobody's hands: without a
   // listener its 'error' ends the process. The next statement on it fails and says why.
   pool.on('connect', (client) => void client.on('error', () => {}));
-  return new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) });
+  return new Kysely({ dialect: new PostgresDialect({ pool }) });
 }

@@ -9,8 +9,8 @@
  * Index: the primary key; `credit_holds_ending` for the sweep.
  */
 import { captureHold } from '@sluice/domain/credit-ledger';
-import { sql, type Transaction } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import {
   insertTransaction,
   listGrants,
@@ -20,7 +20,6 @@ import {
   write,
   type CreditAccount,
 } from './credit-transactions.ts';
-import type { Tables } from './tables.ts';
 
 export type HoldOutcome =
   | { readonly outcome: 'held' }
@@ -30,7 +29,7 @@ export type HoldOutcome =
 
 /** Sets `amount` aside in burn order, or nothing. */
 export async function holdCredits(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   hold: {
     readonly amount: number;
@@ -58,7 +57,7 @@ export type HoldEnding =
 
 /** @param captured - how much of it is used; the rest goes back. 0: all of it. */
 export async function endHold(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   holdKey: string,
   captured: number,

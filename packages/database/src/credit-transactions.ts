@@ -15,10 +15,10 @@ import {
   type Place,
 } from '@sluice/domain/credit-ledger';
 import { AppError } from '@sluice/domain/errors';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from './columns.ts';
+import type { Transaction } from './connection.ts';
 import { GRANT, toGrant, type GrantRow } from './credit-reads.ts';
-import type { Tables } from './tables.ts';
 
 /** One kind of credit of one account. */
 export interface CreditAccount {
@@ -35,7 +35,7 @@ export interface LockedAccount {
 
 /** `for update` locks nothing where there is no row, so there is one first. */
 export async function lockAccount(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, kind }: CreditAccount,
 ): Promise<LockedAccount> {
   await sql`
@@ -65,7 +65,7 @@ interface Taking {
 
 /** Takes `amount` in burn order, or nothing: used at once, or held. */
 export async function takeOnce(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   taking: Taking,
   reason: 'debit' | 'hold',
@@ -90,7 +90,7 @@ export async function takeOnce(
 }
 
 export async function insertTransaction(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, kind }: CreditAccount,
   key: string,
   reason: TransactionReason,
@@ -105,7 +105,7 @@ export async function insertTransaction(
 
 /** @returns those of the keys that have been written down. */
 export async function findTransactions(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, kind }: CreditAccount,
   keys: readonly string[],
 ): Promise<ReadonlySet<string>> {
@@ -117,7 +117,7 @@ export async function findTransactions(
 }
 
 export async function listLiveGrants(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, kind }: CreditAccount,
 ): Promise<Grant[]> {
   const { rows } = await sql<GrantRow>`
@@ -128,7 +128,7 @@ export async function listLiveGrants(
 }
 
 export async function listGrants(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   grantIds: readonly number[],
 ): Promise<Grant[]> {
@@ -141,7 +141,7 @@ export async function listGrants(
 }
 
 export async function listMoves(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, kind }: CreditAccount,
   keys: readonly string[],
 ): Promise<Move[]> {
@@ -156,7 +156,7 @@ export async function listMoves(
 
 /** The moves, and the grants as they leave them. */
 export async function write(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   locked: LockedAccount,
   key: string,
@@ -182,7 +182,7 @@ export async function write(
 }
 
 export async function insertEntries(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, kind }: CreditAccount,
   locked: LockedAccount,
   key: string,

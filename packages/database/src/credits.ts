@@ -16,7 +16,8 @@ import {
   type Move,
   type Pool,
 } from '@sluice/domain/credit-ledger';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
+import type { Transaction } from './connection.ts';
 import {
   findTransactions,
   insertEntries,
@@ -30,7 +31,6 @@ import {
   type CreditAccount,
   type LockedAccount,
 } from './credit-transactions.ts';
-import type { Tables } from './tables.ts';
 
 export interface NewGrant {
   readonly pool: Pool;
@@ -42,7 +42,7 @@ export interface NewGrant {
 
 /** An amount of 0 only notes the fact. @returns false where nothing is granted, or this fact has granted before. */
 export async function grantCredits(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   grant: NewGrant,
   nowMs: number,
@@ -51,7 +51,7 @@ export async function grantCredits(
 }
 
 async function grantLocked(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   locked: LockedAccount,
   grant: NewGrant,
@@ -91,7 +91,7 @@ async function grantLocked(
  * the same time.
  */
 export async function giveAllowance(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   { included, endsAtMs, key }: Allowance,
   nowMs: number,
@@ -106,7 +106,7 @@ export async function giveAllowance(
 
 /** What the account has been given as allowance until this moment, by whatever plan. */
 async function sumAllowance(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, kind }: CreditAccount,
   endsAtMs: number,
 ): Promise<number> {
@@ -137,7 +137,7 @@ export type DebitOutcome =
  * from when `worker/src/renew-credits.ts` comes by: until then what was paid for would be spent.
  */
 export async function debitCredits(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   debit: Debit,
   nowMs: number,
@@ -159,7 +159,7 @@ export type RefundOutcome =
 
 /** Gives back part of a debit to the grants that it came from. */
 export async function refundCredits(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   refund: { readonly amount: number; readonly debitKey: string; readonly key: string },
   nowMs: number,
@@ -194,7 +194,7 @@ export async function refundCredits(
 
 /** Writes down what grants have ended with something left. @returns how much. */
 export async function expireAccountCredits(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   account: CreditAccount,
   nowMs: number,
 ): Promise<number> {

@@ -1,7 +1,7 @@
 /** Tells "Postgres cannot be reached now" from every other failure of a statement: only that is worth trying again. */
 import { AppError, reasonOf } from '@sluice/domain/errors';
 import { sql } from 'kysely';
-import { within, type Database, type DatabaseOrTransaction } from './connection.ts';
+import { answeredWithin, type Database, type DatabaseOrTransaction } from './connection.ts';
 
 const NETWORK_CODES = new Set([
   'ECONNREFUSED',
@@ -60,7 +60,7 @@ export async function isDatabaseAnswering(
   const late = new Promise<false>((resolve) => {
     timer = setTimeout(resolve, deadlineMs, false);
   });
-  const answer = sql`${within(deadlineMs)} select 1`.execute(database).then(
+  const answer = sql`${answeredWithin(deadlineMs)} select 1`.execute(database).then(
     () => true,
     () => false,
   );

@@ -7,9 +7,9 @@
  */
 import type { ImportIdentifier } from '@sluice/domain/import-file';
 import type { AuditState } from '@sluice/domain/audit-registry';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
-import type { Database } from './connection.ts';
+import type { Database, Transaction } from './connection.ts';
 import {
   firstImport,
   IMPORT_COLUMNS,
@@ -18,7 +18,6 @@ import {
   type ImportRow,
   type StoredImport,
 } from './imports.ts';
-import type { Tables } from './tables.ts';
 import { type HeldCall, transactOnce } from './transact-once.ts';
 import { recordWorkspaceChange } from './workspace-audit.ts';
 
@@ -126,7 +125,7 @@ const auditState = (row: ImportRow): AuditState<'import'> => ({
 });
 
 async function record(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { environmentId, importId, name }: ImportRow,
   origin: ChangeOrigin,
   before: AuditState<'import'> | null,

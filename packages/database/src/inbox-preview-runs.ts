@@ -6,10 +6,9 @@
  * Indexes: the primary keys; `environments` and `users` by theirs.
  */
 import type { UtcDay } from '@sluice/domain/utc-day';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import { AppError } from '@sluice/domain/errors';
-import type { DatabaseOrTransaction } from './connection.ts';
-import type { Tables } from './tables.ts';
+import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import { dayText } from './usage-watermarks.ts';
 
 export interface PreviewRun {
@@ -44,7 +43,7 @@ export async function findPreviewRun(
 
 /** A job has one row: call it only where its credits have just been taken. */
 export async function insertPreviewRun(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   run: PreviewRun,
 ): Promise<void> {
@@ -59,7 +58,7 @@ export async function insertPreviewRun(
 
 /** Notes what was given back of a run, also in the sums of its day where that is closed. */
 export async function refundPreviewRun(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   run: PreviewRun,
   quantity: number,

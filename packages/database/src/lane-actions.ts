@@ -17,11 +17,10 @@
  * Every statement finds by a primary key, with environment_id first. Read side: `lane-states.ts`.
  */
 import type { AuditState } from '@sluice/domain/audit-registry';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
-import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';
 import type { LaneKey } from './lanes.ts';
-import type { Tables } from './tables.ts';
 import { transactOnce } from './transact-once.ts';
 import { recordWorkspaceChange } from './workspace-audit.ts';
 
@@ -241,7 +240,7 @@ interface AppendedDelivery {
 
 /** Takes the next sequence as `appendDeliveries` does; the lane is locked. */
 async function append(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   lane: LaneKey,
   delivery: ReturnType<typeof sql>,
   origin: ChangeOrigin,
@@ -274,7 +273,7 @@ async function append(
 
 /** A delivery is named as in the API's paths: by its webhook and its sequence. */
 async function recordOf(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { environmentId, webhookId }: LaneKey,
   sequence: number,
   origin: ChangeOrigin,

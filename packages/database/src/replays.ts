@@ -8,12 +8,11 @@
  * read of the log: `replay-log.ts`. How one is drained: `replay-lanes.ts`.
  */
 import type { AuditState } from '@sluice/domain/audit-registry';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
-import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { LaneKey } from './lanes.ts';
-import type { Tables } from './tables.ts';
 import { transactOnce } from './transact-once.ts';
 import { recordWorkspaceChange } from './workspace-audit.ts';
 import {
@@ -189,7 +188,7 @@ export async function cancelReplay(
 }
 
 async function record(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { environmentId, webhookId, replayId }: ReplayKey,
   origin: ChangeOrigin,
   before: AuditState<'replay'> | null,

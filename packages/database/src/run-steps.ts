@@ -4,10 +4,9 @@
  * Before: `runs.ts`, whose lease and fence they are written under.
  */
 import type { StepName, StepState } from '@sluice/domain/run-workflow';
-import { sql, type Transaction } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import type { RunKey } from './runs.ts';
-import type { Tables } from './tables.ts';
 
 export interface RunStep {
   readonly step: StepName;
@@ -79,7 +78,7 @@ export async function insertStepIntent(
  * @param from - `done` of what the vendor had done and that has failed after all, as a bank's payment does days later.
  */
 export async function updateStep(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, runId }: RunKey,
   step: { readonly step: StepName; readonly attempt: number },
   from: 'intent' | 'done',

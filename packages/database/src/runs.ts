@@ -9,10 +9,9 @@
  */
 import type { Rail, RunEnding, RunKind, RunLane, RunStatus } from '@sluice/domain/run';
 import type { RunContent, RunResult } from '@sluice/domain/run-content';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
-import type { DatabaseOrTransaction } from './connection.ts';
-import type { Tables } from './tables.ts';
+import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 
 export interface RunKey {
   readonly accountId: number;
@@ -151,7 +150,7 @@ export async function claimRun(
 
 /** For the end of a transaction that decides about it. */
 export async function lockRun(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, runId }: RunKey,
 ): Promise<Run | undefined> {
   const { rows } = await sql<Run>`
@@ -162,7 +161,7 @@ export async function lockRun(
 }
 
 export async function updateRunInvoice(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, runId }: RunKey,
   invoiceId: string,
 ): Promise<void> {
@@ -173,7 +172,7 @@ export async function updateRunInvoice(
 
 /** Call with the run locked. @returns false where it has ended before: an ending is for ever. */
 export async function finishRun(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, runId }: RunKey,
   end: { readonly status: RunEnding; readonly message: string | null; readonly result: RunResult },
   nowMs: number,

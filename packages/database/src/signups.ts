@@ -9,15 +9,14 @@
  * there is one account. Only the newest code of an address is good. Before a signup is done there is
  * no tenant: these statements find by address, indexes `signups_by_email` and `signups_by_ip`.
  */
-import { type Transaction, sql } from 'kysely';
+import { sql } from 'kysely';
 import { auditedAccount } from './account-changes.ts';
 import { findAccount } from './accounts.ts';
 import { createServiceAccount, insertCredential, type ShownSecret } from './api-credentials.ts';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
-import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';
 import { isDuplicateOf } from './statement-failure.ts';
-import type { Tables } from './tables.ts';
 import { type HeldCall, transactOnce } from './transact-once.ts';
 
 export const SIGNUP_TOPIC = 'signup.mail';
@@ -193,7 +192,7 @@ export async function createAccount(
 
 /** @throws a unique violation of `users_by_email`. */
 async function insertAccount(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   given: NewAccount,
   call: Omit<ChangeOrigin, 'actor'>,
   nowMs: number,

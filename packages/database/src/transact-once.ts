@@ -12,10 +12,9 @@
  */
 import { deserialize, serialize } from 'node:v8';
 import { AppError } from '@sluice/domain/errors';
-import { sql, type Transaction } from 'kysely';
-import type { Database } from './connection.ts';
+import { sql } from 'kysely';
+import type { Database, Transaction } from './connection.ts';
 import type { IdempotencyKey } from './idempotency-keys.ts';
-import type { Tables } from './tables.ts';
 
 /** A call that holds the row of its key. */
 export interface HeldCall extends IdempotencyKey {
@@ -36,7 +35,7 @@ export async function transactOnce<Outcome>(
   database: Database,
   call: HeldCall | undefined,
   isChange: (outcome: Outcome) => boolean,
-  change: (transaction: Transaction<Tables>) => Promise<Outcome>,
+  change: (transaction: Transaction) => Promise<Outcome>,
 ): Promise<Outcome> {
   return database.transaction().execute(async (transaction) => {
     if (!call) return change(transaction);
@@ -49,7 +48,7 @@ export async function transactOnce<Outcome>(
 }
 
 async function lockOutcome(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { principal, keyHash }: IdempotencyKey,
 ): Promise<Buffer | null> {
   const { rows } = await sql<{ outcome: Buffer | null }>`
@@ -61,7 +60,7 @@ async function lockOutcome(
 }
 
 async function keepOutcome(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { principal, keyHash }: IdempotencyKey,
   outcome: Buffer,
 ): Promise<void> {

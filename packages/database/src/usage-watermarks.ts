@@ -19,10 +19,9 @@
  * `inbox_preview_runs_by_day` an account for the sums.
  */
 import type { UtcDay } from '@sluice/domain/utc-day';
-import { sql, type Transaction } from 'kysely';
+import { sql } from 'kysely';
 import { AppError } from '@sluice/domain/errors';
-import type { Database } from './connection.ts';
-import type { Tables } from './tables.ts';
+import type { Database, Transaction } from './connection.ts';
 
 /** `YYYY-MM-DD` whatever the session's `DateStyle`, and not the driver's `Date` of the host's zone. */
 export const dayText = (column: string) => sql<UtcDay>`to_char(${sql.ref(column)}, 'YYYY-MM-DD')`;
@@ -34,7 +33,7 @@ export const dayText = (column: string) => sql<UtcDay>`to_char(${sql.ref(column)
  * @returns the last closed day.
  */
 export async function holdUsageDays(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   accountId: number,
   before: UtcDay,
 ): Promise<UtcDay> {

@@ -11,7 +11,7 @@
  */
 import type { Vendor, VendorInvoice, VendorResult } from '@sluice/billing-vendor/vendor';
 import { recordCardOnFile } from '@sluice/database/card-changes';
-import type { Database } from '@sluice/database/connection';
+import type { Database, Transaction } from '@sluice/database/connection';
 import {
   claimRun,
   lockRun,
@@ -29,7 +29,6 @@ import {
   type RunStep,
   type StepEnd,
 } from '@sluice/database/run-steps';
-import type { Tables } from '@sluice/database/tables';
 import type { Catalogue } from '@sluice/domain/catalogue';
 import {
   idempotencyKey,
@@ -39,7 +38,6 @@ import {
 } from '@sluice/domain/run-workflow';
 import type { StepName } from '@sluice/domain/run-workflow';
 import type { Logger } from '@sluice/platform/logger';
-import type { Transaction } from 'kysely';
 import { endRun, endRunByStep } from './end-run.ts';
 import { STEPS } from './purchase-steps.ts';
 import type { Step, StepContext, StepInput, StepOutput, StepResult } from './run-step.ts';
@@ -229,7 +227,7 @@ async function recordStep(
 
 /** Call it last: the audit log is locked. */
 async function recordCard(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   { accountId, runId }: RunKey,
   paymentMethodId: string | undefined,
   nowMs: number,

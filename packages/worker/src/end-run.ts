@@ -1,10 +1,9 @@
 /** The endings of runs that are not an invoice's fate: refused, declined, failed, and bought subscriptions. */
-import type { Database } from '@sluice/database/connection';
+import type { Database, Transaction } from '@sluice/database/connection';
 import { updateAccountPlan } from '@sluice/database/account-plans';
 import { giveAllowance } from '@sluice/database/credits';
 import { lockRun, type Run } from '@sluice/database/runs';
 import type { RunStep } from '@sluice/database/run-steps';
-import type { Tables } from '@sluice/database/tables';
 import { explainRefusal } from '@sluice/domain/addon-decision';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
 import { declineMessage, FAILURE_MESSAGES } from '@sluice/domain/decline-message';
@@ -12,7 +11,6 @@ import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
 import type { StepName } from '@sluice/domain/run-workflow';
 import { standingOf } from '@sluice/domain/subscription-status';
-import type { Transaction } from 'kysely';
 import { checkoutOf, type StepOutput } from './run-step.ts';
 import { ADDONS_OF_OTHER_CYCLE, AMOUNT_CHANGED } from './subscription-steps.ts';
 import { recordEnding, type Ending } from './record-ending.ts';
@@ -63,7 +61,7 @@ export async function endRun(
  * @param known - of all steps that are done, this one's too.
  */
 export async function endRunByStep(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   run: Run,
   step: StepName,
   known: StepOutput,

@@ -5,16 +5,15 @@
  */
 import { findBillingAccount } from '@sluice/database/account-plans';
 import { recordChange } from '@sluice/database/audit-logs';
+import type { Transaction } from '@sluice/database/connection';
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { listEnvironmentIds } from '@sluice/database/environments';
 import { insertReceipt } from '@sluice/database/receipts';
 import { finishRun, type Run } from '@sluice/database/runs';
-import type { Tables } from '@sluice/database/tables';
 import { purchaseEndedEvent } from '@sluice/domain/purchase-event';
 import { purchaseReceipt, type Receipt } from '@sluice/domain/purchase-receipt';
 import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
-import type { Transaction } from 'kysely';
 
 export interface Ending {
   readonly status: RunEnding;
@@ -32,7 +31,7 @@ export interface Ending {
  * The lanes are woken by the sweep of lanes, within a second.
  */
 export async function recordEnding(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   run: Run,
   ending: Ending,
   nowMs: number,
@@ -79,7 +78,7 @@ export async function recordEnding(
 
 /** Of what took money only. */
 async function receiptOf(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   run: Run,
   { status, result }: Ending,
   nowMs: number,

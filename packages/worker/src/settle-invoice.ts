@@ -4,13 +4,12 @@
  * grants once (the grant's key is the invoice), an ending is for ever, and what contradicts an ending
  * is set aside for a person instead of being applied.
  */
+import type { Transaction } from '@sluice/database/connection';
 import { grantCredits } from '@sluice/database/credits';
 import { parkRun, type Run } from '@sluice/database/runs';
-import type { Tables } from '@sluice/database/tables';
 import type { InvoiceStatus } from '@sluice/billing-vendor/vendor';
 import { FAILURE_MESSAGES } from '@sluice/domain/decline-message';
 import { isSameMoney, type Money } from '@sluice/domain/money';
-import type { Transaction } from 'kysely';
 import { purchaseOf } from './run-step.ts';
 import { recordEnding } from './record-ending.ts';
 
@@ -27,7 +26,7 @@ export type Settlement = 'succeeded' | 'failed' | 'unchanged' | 'parked';
 
 /** Call with the run locked by the transaction. @param run - as the lock found it. */
 export async function settleInvoice(
-  transaction: Transaction<Tables>,
+  transaction: Transaction,
   run: Run,
   invoice: InvoiceFate,
   nowMs: number,

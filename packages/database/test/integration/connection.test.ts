@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createDatabase, within, type Database } from '../../src/connection.ts';
+import { createDatabase, answeredWithin, type Database } from '../../src/connection.ts';
 import { createTestDatabase, type TestDatabase } from '../../src/testing.ts';
 
 const WAIT = { timeout: 10_000, interval: 20 };
@@ -35,7 +35,7 @@ test('an answer that does not come in the time of its statement ends its connect
   const testDatabase = await createTestDatabase();
   const database = openOneConnection(testDatabase);
   const pid = await pidOf(database);
-  await expect(sql`${within(50)} select pg_sleep(600)`.execute(database)).rejects.toThrow(
+  await expect(sql`${answeredWithin(50)} select pg_sleep(600)`.execute(database)).rejects.toThrow(
     'Connection terminated: Postgres did not answer in 50 ms',
   );
   expect(await pidOf(database)).not.toBe(pid);
@@ -45,7 +45,7 @@ test('an answer that does not come in the time of its statement ends its connect
 test('a statement that is answered in time keeps its connection, and its own failure is told as it is', async () => {
   const database = openOneConnection(await createTestDatabase());
   const pid = await pidOf(database);
-  await expect(sql`${within(600_000)} select 1 / 0`.execute(database)).rejects.toThrow(
+  await expect(sql`${answeredWithin(600_000)} select 1 / 0`.execute(database)).rejects.toThrow(
     'division by zero',
   );
   expect(await pidOf(database)).toBe(pid);

@@ -6,7 +6,6 @@ import type { Database } from '../../src/connection.ts';
 import { appendDeliveries } from '../../src/deliveries.ts';
 import { listDeliveries } from '../../src/delivery-reads.ts';
 import { findLane } from '../../src/lanes.ts';
-import type { Tables } from '../../src/tables.ts';
 import { createTestDatabase, type TestDatabase } from '../../src/testing.ts';
 import { insertWebhook, updateWebhook, type WebhookSettings } from '../../src/webhooks.ts';
 
@@ -171,7 +170,7 @@ test('the number of statements does not grow with the number of events and webho
   for (let count = 0; count < 20; count++) await makeWebhook();
   let statements = 0;
   const pool = new pg.Pool({ connectionString: testDatabase.url, max: 1 });
-  const counting = new Kysely<Tables>({
+  const counting: Database = new Kysely({
     dialect: new PostgresDialect({ pool }),
     log: (event) => void (event.level === 'query' && statements++),
   });

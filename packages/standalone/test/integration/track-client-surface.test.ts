@@ -6,6 +6,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { IdentifierType, TrackClient } from 'customerio-node';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   methodsOf,
@@ -50,29 +51,22 @@ afterAll(async () => {
 });
 
 async function members(segmentId: number): Promise<(string | null)[]> {
-  const rows = await surface.fleet.database
-    .selectFrom('segment_members as m')
-    .innerJoin('people as p', (join) =>
-      join
-        .onRef('p.environment_id', '=', 'm.environment_id')
-        .onRef('p.person_id', '=', 'm.person_id'),
-    )
-    .select('p.id')
-    .where('m.environment_id', '=', 1)
-    .where('m.segment_id', '=', segmentId)
-    .orderBy('p.id')
-    .execute();
+  const { rows } = await sql<{ id: string | null }>`
+    select p.id from segment_members m
+      join people p on p.environment_id = m.environment_id and p.person_id = m.person_id
+     where m.environment_id = 1 and m.segment_id = ${segmentId} order by p.id`.execute(
+    surface.fleet.database,
+  );
   return rows.map(({ id }) => id);
 }
 
-const anonymousEvents = (name: string) =>
-  surface.fleet.database
-    .selectFrom('events')
-    .select('data')
-    .where('environment_id', '=', 1)
-    .where('name', '=', name)
-    .where('person_id', 'is', null)
-    .execute();
+async function anonymousEvents(name: string): Promise<{ data: object }[]> {
+  const { rows } = await sql<{ data: object }>`
+    select data from events where environment_id = 1 and name = ${name} and person_id is null`.execute(
+    surface.fleet.database,
+  );
+  return rows;
+}
 
 const reportOf = (metric: string, deliveryId: string) =>
   reported.find((body) => body.metric === metric && body.data['delivery_id'] === deliveryId);
