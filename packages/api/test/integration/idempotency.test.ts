@@ -54,6 +54,37 @@ test('I38: calls at the same time have one effect: one answer, the others wait o
   }
 });
 
+test('I38: a call that ran beside another and is answered as that one says so', async () => {
+  const key = newKey();
+  // So that its row is the one begun last.
+  api.clock.nowMs += 1;
+  const first = await create(key);
+  expect(first.headers['idempotent-replayed']).toBeUndefined();
+  // As between the commit of the change and the keeping of its answer, which comes while the second call runs.
+  await sql`
+    create table kept_meanwhile as select * from idempotency_keys
+     where started_at = (select max(started_at) from idempotency_keys)`.execute(api.database);
+  await sql`
+    update idempotency_keys set answer = null
+     where (principal, key_hash) in (select principal, key_hash from kept_meanwhile)`.execute(
+    api.database,
+  );
+  await sql`
+    create function keep_meanwhile() returns trigger language plpgsql as $$
+    begin select answer into new.answer from kept_meanwhile; return new; end $$`.execute(
+    api.database,
+  );
+  await sql`
+    create trigger keep_meanwhile before update of answer on idempotency_keys
+       for each row when (new.answer is not null) execute function keep_meanwhile()`.execute(
+    api.database,
+  );
+  const second = await create(key);
+  await sql`drop trigger keep_meanwhile on idempotency_keys`.execute(api.database);
+  expect(second.body).toBe(first.body);
+  expect(second.headers['idempotent-replayed']).toBe('true');
+});
+
 test('I38: another body under the same key is 422 and does nothing', async () => {
   const key = newKey();
   await create(key);
