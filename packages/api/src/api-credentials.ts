@@ -23,7 +23,9 @@ import {
   credentialToWire,
   KINDS,
   madeResponse,
+  type NewCredentialInput,
   newCredentialInput,
+  reachOf,
 } from './api-credential-fields.ts';
 import { integerInQuery } from './audit-log-filters.ts';
 import { refuseBeyond } from './credential-reach.ts';
@@ -294,18 +296,6 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
     },
   );
 }
-
-type NewCredentialInput = z.infer<typeof newCredentialInput>;
-
-const reachOf = ({
-  scopes,
-  ip_allowlist: ipAllowlist,
-  expires_at: expiresAt,
-}: NewCredentialInput) => ({
-  scopes: [...new Set(scopes)],
-  ipAllowlist: ipAllowlist ?? [],
-  expiresAt: expiresAt === undefined ? null : new Date(expiresAt),
-});
 
 const madeToWire = (made: MadeCredential) => ({
   api_credential: credentialToWire(made.credential),
