@@ -11,7 +11,8 @@
  * Order of the answers: 401 without a token in force; 429 over the rate (`call-rate.ts`); 404 where the path names another account,
  * without asking whether it exists, so that neither body nor time tells; 403 from an address that
  * the token does not allow, for writing with a read-only token, for too low a role, for a missing
- * scope. All before the body is read.
+ * scope. All before the body is read. What else a route refuses is asked once it is, and before an answer that is
+ * kept for the call ({@link refuseWhatIsBeyond}).
  *
  * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
  * looked up by its SHA-256 and remembered for a second: revoking takes effect within that.
@@ -37,6 +38,8 @@ export interface Access {
   readonly role: Role;
   /** Must be among the token's scopes, whatever its role. */
   readonly scope?: Scope;
+  /** Why what the call asks for is not the caller's to have; by its path and body, as they were read. */
+  readonly refuse?: (request: FastifyRequest) => Problem | undefined | Promise<Problem | undefined>;
 }
 
 /** Whose call it is, by the token's row; every statement made for it names this account. An access token's may be narrower. */
@@ -107,6 +110,17 @@ export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDepend
     request.accountCaller = caller;
     noteUse(request, caller);
     return undefined;
+  });
+}
+
+/**
+ * Asks each route's `access.refuse`, on `app` and all its scopes. Call it before `keepAnswers`: what is kept for a call
+ * is sent again only to who may still make it, and a narrower token shares the keys of the one it came from.
+ */
+export function refuseWhatIsBeyond(app: ApiServer): void {
+  app.addHook('preHandler', async (request, reply) => {
+    const refusal = await request.routeOptions.config.access?.refuse?.(request);
+    return refusal && sendProblem(request, reply, refusal);
   });
 }
 

@@ -92,6 +92,15 @@ export const newCredentialInput = z
       'With `environment_id` for the types app, tracking and pipelines. A service account may have a role (default `member`), scopes, addresses and be read-only.',
   });
 
+export type NewCredentialInput = z.infer<typeof newCredentialInput>;
+
+/** What the new one may (`credential-reach.ts`). */
+export const reachOf = (given: NewCredentialInput) => ({
+  scopes: [...new Set(given.scopes)],
+  ipAllowlist: given.ip_allowlist ?? [],
+  expiresAt: given.expires_at === undefined ? null : new Date(given.expires_at),
+});
+
 function isAddressBlock(block: string): boolean {
   const [address = '', prefix, ...rest] = block.split('/');
   const family = isIP(address);

@@ -23,7 +23,9 @@ import {
   credentialToWire,
   KINDS,
   madeResponse,
+  type NewCredentialInput,
   newCredentialInput,
+  reachOf,
 } from './api-credential-fields.ts';
 import { integerInQuery } from './audit-log-filters.ts';
 import { refuseBeyond } from './credential-reach.ts';
@@ -152,7 +154,17 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
   scope.post(
     PATH,
     {
-      config: { access: { role: 'account_admin' } },
+      config: {
+        access: {
+          role: 'account_admin',
+          refuse: (request) =>
+            refuseBeyond(
+              accountCallerOf(request),
+              reachOf(request.body as NewCredentialInput),
+              'made',
+            ),
+        },
+      },
       schema: {
         tags: ['credentials'],
         summary: 'Make a credential',
@@ -174,13 +186,7 @@ function registerCreate(scope: ApiServer, dependencies: CredentialDependencies):
       const given = request.body;
       const kind = KINDS[given.type];
       const nowMs = dependencies.now();
-      const reach = {
-        scopes: [...new Set(given.scopes)],
-        ipAllowlist: given.ip_allowlist ?? [],
-        expiresAt: given.expires_at === undefined ? null : new Date(given.expires_at),
-      };
-      const beyond = refuseBeyond(caller, reach, 'made');
-      if (beyond) return sendProblem(request, reply, beyond);
+      const reach = reachOf(given);
       if (reach.expiresAt && reach.expiresAt.getTime() <= nowMs) {
         return sendProblem(request, reply, refusedField('expires_at', 'must be in the future'));
       }
@@ -223,7 +229,17 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
   scope.post(
     `${PATH}/:id/rotate`,
     {
-      config: { access: { role: 'account_admin' } },
+      config: {
+        access: {
+          role: 'account_admin',
+          refuse: async (request) => {
+            const caller = accountCallerOf(request);
+            const { id } = request.params as z.infer<typeof params>;
+            const found = await dependencies.findCredential(caller.accountId, id);
+            return found && refuseBeyond(caller, found, 'rotated');
+          },
+        },
+      },
       schema: {
         tags: ['credentials'],
         summary: 'Give a credential a new secret',
@@ -234,12 +250,9 @@ function registerChanges(scope: ApiServer, dependencies: CredentialDependencies)
       },
     },
     async (request, reply) => {
-      const caller = accountCallerOf(request);
-      const { accountId } = caller;
+      const { accountId } = accountCallerOf(request);
       const found = await dependencies.findCredential(accountId, request.params.id);
       if (!found) return sendProblem(request, reply, notFound('credential'));
-      const beyond = refuseBeyond(caller, found, 'rotated');
-      if (beyond) return sendProblem(request, reply, beyond);
       const secret = await makeSecret(dependencies, accountId, found.kind);
       const outcome = await dependencies.rotateCredential(
         accountId,

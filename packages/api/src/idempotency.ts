@@ -65,6 +65,8 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** What a kept answer is sent with again, besides its body. */
 const KEPT_HEADERS = ['content-type', 'retry-after', 'location'] as const;
+/** Of an answer that another call was given first. */
+const REPLAYED = { 'idempotent-replayed': 'true' } as const;
 
 /** For every route of `app`, also those declared later. */
 export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencies): void {
@@ -117,9 +119,10 @@ export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencie
       const own = call.seal(Buffer.from(JSON.stringify(toKept(reply, payload))));
       const kept = await dependencies.keepIdempotentAnswer(call, own);
       if (kept.equals(own)) return payload;
-      // Another process made this answer at the same time: both say the same.
+      // Another call made this answer at the same time: both say the same, and this one that it is not its own.
       const { status, headers, body } = openAnswer(call, kept);
-      void reply.code(status).headers({ ...headers, 'content-length': Buffer.byteLength(body) });
+      const contentLength = Buffer.byteLength(body);
+      void reply.code(status).headers({ ...headers, ...REPLAYED, 'content-length': contentLength });
       return body;
     } catch (error) {
       // The call is done; that its answer is not kept must not make it look as if it were not.
@@ -147,7 +150,7 @@ function toKept(reply: FastifyReply, payload: unknown): KeptAnswer {
 function sendAgain(reply: FastifyReply, { status, headers, body }: KeptAnswer): FastifyReply {
   return reply
     .code(status)
-    .headers({ ...headers, 'idempotent-replayed': 'true' })
+    .headers({ ...headers, ...REPLAYED })
     .serializer(String)
     .send(status === 204 ? undefined : body);
 }

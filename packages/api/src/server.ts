@@ -16,7 +16,11 @@ import fastify, {
   type RawServerDefault,
 } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
-import { type AccountGuardDependencies, guardAccounts } from './account-guard.ts';
+import {
+  type AccountGuardDependencies,
+  guardAccounts,
+  refuseWhatIsBeyond,
+} from './account-guard.ts';
 import { type AccountDependencies, registerAccounts } from './accounts.ts';
 import { type CredentialDependencies, registerCredentials } from './api-credentials.ts';
 import { watchMethods } from './allowed-methods.ts';
@@ -194,6 +198,7 @@ export async function buildServer(
     request.log.debug(record, 'answered');
   });
 
+  refuseWhatIsBeyond(app);
   keepAnswers(app, dependencies);
 
   const declareMissingMethods = watchMethods(app);

@@ -50,6 +50,13 @@ export interface SignupDependencies {
 }
 
 const HOUR_MS = 3_600_000;
+/**
+ * `account-conventions.md` §8. With five tries a code (`database/src/signups.ts`) an address' code is guessed with
+ * 15 in a million an hour, and never with more than 104 in a million a day: the stop is asked of starts, so the code
+ * that comes before it has its five tries still. The price: whoever knows an address can use its three codes up, and
+ * its owner waits out the hour. To let codes that died of wrong tries be replaced at once would not help them: twenty
+ * starts and a hundred tries, which one IP address has in an hour, would reach the stop and close the day.
+ */
 const LIMITS: SignupLimits = {
   startsPerHourAndIp: 20,
   codesPerHourAndEmail: 3,

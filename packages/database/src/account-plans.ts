@@ -138,7 +138,9 @@ export async function listEndedCredits(
  * Moves an account from an Essentials trial to the Builder plan. A checkout that runs excludes it, and
  * the account's row is what both wait for, so they cannot both win.
  *
- * @returns `unchanged` where it is on the Builder plan already.
+ * That it was a trial is kept by when that ended: whatever plan is bought later forgets it.
+ *
+ * @returns `unchanged` where it is on the Builder plan from that trial already.
  */
 export async function endEssentialsTrial(
   transaction: Transaction,
@@ -146,16 +148,20 @@ export async function endEssentialsTrial(
   builder: Pick<Plan, 'id' | 'name' | 'tier'> | undefined,
   nowMs: number,
 ): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
-  const { rows } = await sql<{ tier: string; status: string }>`
-    select plan_tier as tier, plan_status as status
+  const { rows } = await sql<{ tier: string; status: string; isFromTrial: boolean }>`
+    select plan_tier as tier, plan_status as status, trial_ends_at is not null as "isFromTrial"
       from accounts where account_id = ${accountId} for update`.execute(transaction);
   const [account] = rows;
   // A statement of its own: it must see the checkout whose start the lock has waited for.
   if (!account || !builder || (await findPendingRun(transaction, accountId, 'checkout')))
     return 'not-allowed';
-  if (account.tier === 'builder') return 'unchanged';
+  if (account.tier === 'builder') return account.isFromTrial ? 'unchanged' : 'not-allowed';
   if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
   const standing = { accountStatus: 'active', planStatus: 'active' };
   await updateAccountPlan(transaction, accountId, builder, standing, nowMs);
+  await sql`
+    update accounts set trial_ends_at = ${new Date(nowMs)} where account_id = ${accountId}`.execute(
+    transaction,
+  );
   return 'downgraded';
 }

@@ -39,6 +39,9 @@ export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   readonly nextStartAtMs: number | null;
 }
 
+/** Of a joined workspace and its account: it is there still. Of one that is not nothing is sent. */
+export const IS_OPEN = sql`(environments.deleted_at is null and accounts.status <> 'closed')`;
+
 /** A lane to be claimed. */
 export interface LaneClaim {
   readonly lane: LaneKey;
@@ -65,8 +68,8 @@ export const unbelievedProbeAt = (nowMs: number, probeWaitMsMax: number): Date =
   new Date(nowMs + probeWaitMsMax + CLOCK_AHEAD_MS_MAX);
 
 /**
- * Takes the leases of those lanes that have something to send now: not paused, not held by another,
- * and not waiting for a later probe. In the place of the others undefined; `findLane` says why. A
+ * Takes the leases of those lanes that have something to send now: not paused, not held by another, not
+ * waiting for a later probe, and of a workspace that is open. In the place of the others undefined; `findLane` says why. A
  * lane that is asked for twice is given once.
  */
 export async function claimLanes(
@@ -99,7 +102,8 @@ export async function claimLanes(
        set fencing = fencing + 1, lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond',
            next_probe_at = case when next_probe_at > ${new Date(nowMs)} then ${new Date(nowMs)} else next_probe_at end
       from free join webhooks using (environment_id, webhook_id) join environments using (environment_id)
-     where lanes.environment_id = free.environment_id and lanes.webhook_id = free.webhook_id
+      join accounts using (account_id)
+     where lanes.environment_id = free.environment_id and lanes.webhook_id = free.webhook_id and ${IS_OPEN}
     returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId",
               environments.account_id::float8 as "accountId",
               lanes.read_from_day::text as "readFromDay", ${SNAPSHOT}, ${TARGET}`.execute(database);
@@ -130,6 +134,8 @@ export interface LaneReport extends LaneSnapshot {
   readonly nextStartAtMs: number | null;
   readonly isPaused: boolean;
   readonly isHeld: boolean;
+  /** Its workspace is deleted, or the account of that is closed. */
+  readonly isOver: boolean;
 }
 
 /** Lanes as they stand, for those who only look; in the place of one that is not there undefined. */
@@ -138,19 +144,20 @@ export async function findLanes(
   lanes: readonly LaneKey[],
 ): Promise<(LaneReport | undefined)[]> {
   const { rows } = await sql<
-    LaneRow & { place: number; isPaused: boolean; isHeld: boolean }
+    LaneRow & { place: number; isPaused: boolean; isHeld: boolean; isOver: boolean }
   >`${PREPARED}
     select asked.place::int, ${SNAPSHOT}, is_paused as "isPaused",
-           coalesce(lease_until > clock_timestamp(), false) as "isHeld"
+           coalesce(lease_until > clock_timestamp(), false) as "isHeld", not ${IS_OPEN} as "isOver"
       from unnest(
         ${integerColumn(lanes, ({ environmentId }) => environmentId)}::int[],
         ${integerColumn(lanes, ({ webhookId }) => webhookId)}::int[]
       ) with ordinality as asked (environment_id, webhook_id, place)
-      join lanes using (environment_id, webhook_id)`.execute(database);
+      join lanes using (environment_id, webhook_id)
+      join environments using (environment_id) join accounts using (account_id)`.execute(database);
   const reports = new Map(
     rows.map((row) => [
       row.place,
-      { ...snapshotOf(row), isPaused: row.isPaused, isHeld: row.isHeld },
+      { ...snapshotOf(row), isPaused: row.isPaused, isHeld: row.isHeld, isOver: row.isOver },
     ]),
   );
   return lanes.map((_, index) => reports.get(index + 1));

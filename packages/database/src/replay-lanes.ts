@@ -11,7 +11,7 @@ import type { LaneSnapshot } from '@sluice/domain/lane';
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
-import { NEXT_START_AHEAD_MS_MAX, PROBE_WAIT_MS_MAX, unbelievedProbeAt } from './lanes.ts';
+import { IS_OPEN, NEXT_START_AHEAD_MS_MAX, PROBE_WAIT_MS_MAX, unbelievedProbeAt } from './lanes.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { ReplayCriteria, ReplayKey } from './replay-log.ts';
 
@@ -27,7 +27,7 @@ export interface ClaimedReplay extends ReplayKey, LaneSnapshot, LaneTarget {
   readonly traceparent: string | null;
 }
 
-/** Takes the lease of a replay that has something to send now, if there is one; those of disabled webhooks wait. */
+/** Takes the lease of a replay that has something to send now, if there is one; those of disabled webhooks, and of workspaces that are not open, wait. */
 export async function claimReplay(
   database: DatabaseOrTransaction,
   leaseMs: number,
@@ -58,6 +58,8 @@ export async function claimReplay(
         from webhook_replays r
         join lanes on lanes.environment_id = r.environment_id and lanes.webhook_id = r.webhook_id and not lanes.is_paused
         join webhooks on webhooks.environment_id = r.environment_id and webhooks.webhook_id = r.webhook_id
+        join environments on environments.environment_id = r.environment_id
+        join accounts on accounts.account_id = environments.account_id and ${IS_OPEN}
        where r.state = 'running' and (r.lease_until is null or r.lease_until <= clock_timestamp())
          and (r.next_probe_at is null or r.next_probe_at <= ${now} or r.endpoint <> webhooks.endpoint
               or r.next_probe_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)})

@@ -92,7 +92,19 @@ function changePersonRelationships(set: WorkingSet, operation: ChangePersonRelat
 }
 
 function changeObjectRelationships(set: WorkingSet, operation: ChangeObjectRelationships): void {
+  if (isRefusedByPerson(set, operation)) return;
   const find = operation.action === 'add' ? findOrCreateObject : findObject;
   const object = find(set, operation, operation.object);
   if (object) changePeopleOfObject(set, operation, object, operation);
+}
+
+/** The half of the person tells of it. */
+function isRefusedByPerson(
+  set: WorkingSet,
+  { environmentId, named = [] }: ChangeObjectRelationships,
+): boolean {
+  return named.some((person) => {
+    const { outcome } = set.directory.resolve(environmentId, person);
+    return outcome === 'suppressed' || (outcome !== 'found' && person.kind === 'svc_id');
+  });
 }

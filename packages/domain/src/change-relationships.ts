@@ -9,6 +9,7 @@ import { mergeAttributes } from './merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
 import type { JsonObject } from './json.ts';
 import type {
+  ChangeObjectRelationships,
   ObjectIdentifier,
   ObjectRelationship,
   Operation,
@@ -16,11 +17,14 @@ import type {
 } from './operation.ts';
 import type { PersonState } from './person-directory.ts';
 import type { ActivityKind, ObjectRow } from './slice.ts';
-import { canBeMade } from './split-operation.ts';
+import { canBeMade, canBeMadeObject } from './split-operation.ts';
 import { svcObjectId } from './svc-id.ts';
 import { relationshipText, type WorkingSet } from './working-set.ts';
 
-/** What is done to relationships. `isHalf`: the other side is made, or missed, by the other half. */
+/**
+ * What is done to relationships. `isHalf`: the other side is made, or missed, by the other half, but for what cannot
+ * be made, which stays with the half of what the call is about.
+ */
 interface Change<Entry> {
   readonly action: 'add' | 'delete';
   readonly entries: readonly Entry[];
@@ -36,7 +40,9 @@ export function changeObjectsOfPerson(
 ): void {
   const find = action === 'add' ? findOrCreateObject : findObject;
   for (const entry of entries) {
-    const object = isHalf
+    const isOthers =
+      isHalf && (operation.type === 'person.relationships' || canBeMadeObject(entry.object));
+    const object = isOthers
       ? set.findObject(operation.environmentId, entry.object)
       : find(set, operation, entry.object);
     if (object) changeRelationship(set, operation, action, person, object, entry.attributes);
@@ -48,12 +54,17 @@ export function changePeopleOfObject(
   set: WorkingSet,
   operation: Operation,
   object: ObjectRow,
-  { action, entries, isHalf }: Change<PersonRelationship>,
+  {
+    action,
+    entries,
+    isHalf,
+    named,
+  }: Change<PersonRelationship> & Pick<ChangeObjectRelationships, 'named'>,
 ): void {
   const find = action === 'add' ? findOrCreatePerson : findPerson;
   for (const entry of entries) {
     const resolution =
-      isHalf && canBeMade(entry.person)
+      isHalf && (named || canBeMade(entry.person))
         ? set.directory.resolve(operation.environmentId, entry.person)
         : find(set, operation, entry.person);
     if (resolution.outcome === 'found')

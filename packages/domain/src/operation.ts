@@ -62,6 +62,8 @@ export interface IdentifyPerson extends OperationBase {
     readonly action: 'add' | 'delete';
     readonly entries: readonly ObjectRelationship[];
   };
+  /** The person's half (`split-operation.ts`): it makes no objects. */
+  readonly isHalf?: true;
 }
 
 export interface DeletePerson extends OperationBase {
@@ -92,7 +94,7 @@ export interface ChangePersonRelationships extends OperationBase {
   readonly person: PersonIdentifier;
   readonly action: 'add' | 'delete';
   readonly entries: readonly ObjectRelationship[];
-  /** The people's half of what is about an object (`split-operation.ts`): it makes no objects. */
+  /** The person's half (`split-operation.ts`): it makes no objects. */
   readonly isHalf?: true;
 }
 
@@ -149,6 +151,8 @@ export interface ChangeObjectRelationships extends OperationBase {
   readonly entries: readonly PersonRelationship[];
   /** The object's half (`split-operation.ts`): it makes no people. */
   readonly isHalf?: true;
+  /** Of a half of a call about a person: whom that names. It is not applied where they cannot be written to. */
+  readonly named?: readonly PersonIdentifier[];
 }
 
 /** What happened to a message (conventions §1.6, §3.4); becomes a reporting event. */

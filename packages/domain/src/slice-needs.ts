@@ -236,6 +236,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
       if (operation.relationships)
         collectObjects(draft, environmentId, operation.relationships.entries);
       if (operation.person.kind === 'svc_id') draft.releasesIdentifiers = true;
+      if (operation.isHalf) draft.half(environmentId, operation.person);
       return;
     case 'person.relationships':
       draft.person(environmentId, operation.person, true);
@@ -270,6 +271,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
       collectPeople(draft, environmentId, operation.entries);
       if (operation.isHalf)
         for (const { person } of operation.entries) draft.half(environmentId, person);
+      for (const person of operation.named ?? []) draft.person(environmentId, person, true);
       return;
     case 'object.delete':
       draft.object(environmentId, operation.object);

@@ -1,20 +1,29 @@
 /**
- * What is about an object and names people of other shards, as two halves: the object's, which waits its
- * turn among the calls about the object, and the people's, each among the calls about that person.
+ * What is about an object and names people of other shards, or about a person and names objects of others, as
+ * halves: the object's, which waits its turn among the calls about the object, and the person's, among the calls
+ * about that person.
  *
  * Without it a group call could be applied after the deletion of its person that came later, and would make
- * the person anew: they are in different shards, which have no order between them. So each half makes only
- * what its own shard is about, and adds or deletes the relationship where the other side is there already.
- * Both hold the person's name while they are applied (`worker/src/load-slice.ts`), so whichever comes second
- * meets what the first did, and doing the same again changes nothing. What is left: where the person or object
- * was deleted and made anew at once, a half that comes late gives the relationship to the new one.
+ * the person anew, and an identify the object: they are in different shards, which have no order between them. So
+ * each half makes only what its own shard is about, and adds or deletes the relationship where the other side is
+ * there already. Both hold the person's name while they are applied (`worker/src/load-slice.ts`), so whichever comes
+ * second meets what the first did, and doing the same again changes nothing.
+ *
+ * What is left: where the person or object was deleted and made anew at once, a half that comes late gives the
+ * relationship to the new one. A call about a person who is suppressed before its object's half is applied makes no
+ * object. And a call that may find nobody to apply to (`_update`, an anonymous id alone) stays whole: which objects it
+ * makes is known among the calls about that person only.
  *
  * Between the parser and `shardOf`, in `intake/src/commit-group.ts`. Pure.
  */
+import { namedIdentifiers } from './named-identifiers.ts';
 import type {
   ChangeObjectRelationships,
   ChangePersonRelationships,
   IdentifyObject,
+  IdentifyPerson,
+  ObjectIdentifier,
+  ObjectRelationship,
   Operation,
   PersonIdentifier,
 } from './operation.ts';
@@ -22,11 +31,18 @@ import { shardKeyOf, shardOf } from './shard.ts';
 
 /** The operation, or its halves, in any order. */
 export function splitOperation(operation: Operation, shardCount: number): readonly Operation[] {
-  if (operation.type === 'object.identify')
-    return split(operation, 'add', operation.relationships, shardCount);
-  if (operation.type === 'object.relationships')
-    return split(operation, operation.action, operation.entries, shardCount);
-  return [operation];
+  switch (operation.type) {
+    case 'object.identify':
+      return splitOfObject(operation, 'add', operation.relationships, shardCount);
+    case 'object.relationships':
+      return splitOfObject(operation, operation.action, operation.entries, shardCount);
+    case 'person.identify':
+      return splitIdentify(operation, shardCount);
+    case 'person.relationships':
+      return splitOfPerson(operation, shardCount);
+    default:
+      return [operation];
+  }
 }
 
 /** True where a relationship makes the person it names; others must be there, so nothing is made twice. */
@@ -34,16 +50,18 @@ export function canBeMade({ kind }: PersonIdentifier): boolean {
   return kind !== 'svc_id' && kind !== 'anonymous_id';
 }
 
-function split(
+/** As {@link canBeMade}, of an object. */
+export function canBeMadeObject(object: ObjectIdentifier): boolean {
+  return 'objectId' in object;
+}
+
+function splitOfObject(
   operation: IdentifyObject | ChangeObjectRelationships,
   action: 'add' | 'delete',
   entries: IdentifyObject['relationships'],
   shardCount: number,
 ): readonly Operation[] {
   const { environmentId, receivedAtMs, object } = operation;
-  const shardFor = (each: Operation): number =>
-    shardOf(environmentId, shardKeyOf(each), shardCount);
-  const own = shardFor(operation);
   const peoples = entries
     .filter(({ person }) => canBeMade(person))
     .map(({ person, attributes }): ChangePersonRelationships => ({
@@ -55,7 +73,68 @@ function split(
       entries: [{ object, attributes }],
       isHalf: true,
     }));
-  return peoples.every((half) => shardFor(half) === own)
+  return isOneShard(operation, peoples, shardCount)
     ? [operation]
     : [{ ...operation, isHalf: true }, ...peoples];
+}
+
+function splitIdentify(operation: IdentifyPerson, shardCount: number): readonly Operation[] {
+  const { relationships, person, mayCreate } = operation;
+  if (!relationships) return [operation];
+  const named = namedIdentifiers(operation);
+  const isApplied =
+    person.kind === 'svc_id' || (mayCreate && named.some((identifier) => canBeMade(identifier)));
+  const { action, entries } = relationships;
+  const objects = isApplied ? objectHalves(operation, action, entries, named) : [];
+  return isOneShard(operation, objects, shardCount)
+    ? [operation]
+    : [{ ...operation, isHalf: true }, ...objects];
+}
+
+function splitOfPerson(
+  operation: ChangePersonRelationships,
+  shardCount: number,
+): readonly Operation[] {
+  const { person, action } = operation;
+  if (person.kind === 'anonymous_id') return [operation];
+  const entries = operation.entries.filter(({ object }) => canBeMadeObject(object));
+  const others = operation.entries.filter(({ object }) => !canBeMadeObject(object));
+  const objects = objectHalves(operation, action, entries, [person]);
+  if (isOneShard(operation, objects, shardCount)) return [operation];
+  const half = { ...operation, entries, isHalf: true } as const;
+  return others.length > 0
+    ? [half, { ...operation, entries: others }, ...objects]
+    : [half, ...objects];
+}
+
+function objectHalves(
+  { environmentId, receivedAtMs, person }: IdentifyPerson | ChangePersonRelationships,
+  action: 'add' | 'delete',
+  entries: readonly ObjectRelationship[],
+  named: readonly PersonIdentifier[],
+): ChangeObjectRelationships[] {
+  return entries
+    .filter(({ object }) => canBeMadeObject(object))
+    .map(({ object, attributes }) => ({
+      type: 'object.relationships',
+      environmentId,
+      receivedAtMs,
+      object,
+      action,
+      entries: [{ person, attributes }],
+      isHalf: true,
+      named,
+    }));
+}
+
+function isOneShard(
+  operation: Operation,
+  halves: readonly Operation[],
+  shardCount: number,
+): boolean {
+  if (halves.length === 0) return true;
+  const shardFor = (each: Operation): number =>
+    shardOf(each.environmentId, shardKeyOf(each), shardCount);
+  const own = shardFor(operation);
+  return halves.every((half) => shardFor(half) === own);
 }

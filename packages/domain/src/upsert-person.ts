@@ -19,7 +19,8 @@ import { changeAttributes } from './change-attributes.ts';
 import { attachAnonymousId, giveIdentifier, type NamedKind } from './change-identifiers.ts';
 import { changeObjectsOfPerson } from './change-relationships.ts';
 import type { JsonObject } from './json.ts';
-import type { IdentifyPerson, Operation, PersonIdentifier } from './operation.ts';
+import { namedIdentifiers } from './named-identifiers.ts';
+import type { IdentifyPerson, Operation } from './operation.ts';
 import { createPerson, recordNotFound, recordSuppressed } from './find-person.ts';
 import { loaded, type LoadedPerson } from './person-directory.ts';
 import { identifierIn } from './slice-needs.ts';
@@ -59,18 +60,10 @@ export function identifyPerson(
 
   const anonymousId = call.anonymousId ?? identifierIn(call.attributes['anonymous_id']);
   if (anonymousId !== undefined) attachAnonymousId(set, operation, person, anonymousId);
-  if (call.relationships) changeObjectsOfPerson(set, operation, person, call.relationships);
+  const { relationships, isHalf } = call;
+  if (relationships)
+    changeObjectsOfPerson(set, operation, person, { ...relationships, ...(isHalf && { isHalf }) });
   return person;
-}
-
-/** The identifiers of the call and of its body, as far as they are any. */
-function namedIdentifiers(call: Identification): PersonIdentifier[] {
-  const named: PersonIdentifier[] = [call.person];
-  for (const kind of ['id', 'email'] as const) {
-    const value = identifierIn(call.attributes[kind]);
-    if (value !== undefined) named.push({ kind, value });
-  }
-  return named;
 }
 
 function namesSuppressed(set: WorkingSet, operation: Operation, call: Identification): boolean {

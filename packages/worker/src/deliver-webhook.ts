@@ -37,7 +37,7 @@ export type LaneOutcome =
   | { readonly outcome: 'waiting'; readonly untilMs: number }
   /** It is being drained already, by this worker or another one. */
   | { readonly outcome: 'held' }
-  /** The webhook is disabled. */
+  /** The webhook is disabled, by its owner or because its workspace is not open any more. */
   | { readonly outcome: 'paused' }
   /** The webhook is deleted. */
   | { readonly outcome: 'gone' }
@@ -96,6 +96,11 @@ async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome
   if (!report) return { outcome: 'gone' };
   if (report.isPaused) return { outcome: 'paused' };
   if (report.lastSequence <= report.cursor) return { outcome: 'idle' };
+  if (report.isOver) {
+    // So it is no work that waits, and whoever opens the workspace again decides what becomes of it.
+    await deps.store.disable(lane);
+    return { outcome: 'paused' };
+  }
   if (report.isHeld) return { outcome: 'held' };
   return afterRelease(report, deps.now());
 }

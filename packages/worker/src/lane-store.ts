@@ -25,6 +25,7 @@ import {
   type LaneReport,
 } from '@sluice/database/lanes';
 import { isRefusedData } from '@sluice/database/statement-failure';
+import { changeWebhook } from '@sluice/database/webhook-changes';
 import { GroupedCalls } from '@sluice/platform/grouped-calls';
 
 export interface LaneStore {
@@ -34,6 +35,8 @@ export interface LaneStore {
   /** Undefined where the lease was lost. */
   keep(report: DrainReport): Promise<LaneAfterProgress | undefined>;
   find(lane: LaneKey): Promise<LaneReport | undefined>;
+  /** Its webhook is disabled from now on, and the audit log of its account says so; what waits is kept. */
+  disable(lane: LaneKey): Promise<void>;
 }
 
 /** Bounds what one statement holds up when it is slow, and the memory of one part of the log. */
@@ -87,5 +90,10 @@ export function createLaneStore(
     keep: (report) =>
       (report.progress.snapshot.state === 'failing' ? failures : reports).call(report),
     find: (lane) => finds.call(lane),
+    async disable({ environmentId, webhookId }) {
+      const changes = { disabled: true };
+      const origin = { actor: { type: 'system' } } as const;
+      await changeWebhook(database, environmentId, webhookId, changes, origin, now());
+    },
   };
 }

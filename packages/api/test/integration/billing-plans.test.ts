@@ -242,6 +242,13 @@ describe('the way to the Builder plan', () => {
     expect(rows).toEqual([{ plan: 'builder', entries: 1 }]);
   });
 
+  test('is closed to an account on the Builder plan that never had a trial', async () => {
+    await sql`
+      update accounts set plan_id = 'builder', plan_tier = 'builder', plan_status = 'active', trial_ends_at = null
+       where account_id = ${api.a.accountId}`.execute(api.database);
+    expectProblem(await downgrade(), 409, 'plan_transition_not_allowed');
+  });
+
   test('I28: and a checkout that starts at the same moment cannot both win', async () => {
     await put('essentials', 'trialing');
     const { accountId } = api.a;

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertToken, startApi, type ApiUnderTest } from './api-under-test.ts';
 
 let api: ApiUnderTest;
 let path: string;
@@ -54,6 +54,37 @@ test('I38: calls at the same time have one effect: one answer, the others wait o
   }
 });
 
+test('I38: a call that ran beside another and is answered as that one says so', async () => {
+  const key = newKey();
+  // So that its row is the one begun last.
+  api.clock.nowMs += 1;
+  const first = await create(key);
+  expect(first.headers['idempotent-replayed']).toBeUndefined();
+  // As between the commit of the change and the keeping of its answer, which comes while the second call runs.
+  await sql`
+    create table kept_meanwhile as select * from idempotency_keys
+     where started_at = (select max(started_at) from idempotency_keys)`.execute(api.database);
+  await sql`
+    update idempotency_keys set answer = null
+     where (principal, key_hash) in (select principal, key_hash from kept_meanwhile)`.execute(
+    api.database,
+  );
+  await sql`
+    create function keep_meanwhile() returns trigger language plpgsql as $$
+    begin select answer into new.answer from kept_meanwhile; return new; end $$`.execute(
+    api.database,
+  );
+  await sql`
+    create trigger keep_meanwhile before update of answer on idempotency_keys
+       for each row when (new.answer is not null) execute function keep_meanwhile()`.execute(
+    api.database,
+  );
+  const second = await create(key);
+  await sql`drop trigger keep_meanwhile on idempotency_keys`.execute(api.database);
+  expect(second.body).toBe(first.body);
+  expect(second.headers['idempotent-replayed']).toBe('true');
+});
+
 test('I38: another body under the same key is 422 and does nothing', async () => {
   const key = newKey();
   await create(key);
@@ -86,6 +117,38 @@ test('I38: a key belongs to its caller, its method and its path', async () => {
   });
   expect(rotated.headers['idempotent-replayed']).toBeUndefined();
   expect(rotated.json().secret).not.toBe(first.secret);
+});
+
+// Security: an access token shares the keys of the token that it came from, and may be narrower.
+test('I38: what a narrower token may not make or rotate is not sent to it again', async () => {
+  const scopes = ['usage:write', 'partners:write'];
+  await insertToken(api.database, api.a.accountId, 'sa_live_of_both', { scopes });
+  const exchanged = await api.app.inject({
+    method: 'POST',
+    url: '/v1/service_accounts/oauth/token',
+    payload: {
+      grant_type: 'client_credentials',
+      client_secret: 'sa_live_of_both',
+      scope: 'partners:write',
+    },
+  });
+  const narrower = exchanged.json().access_token;
+  const body = { ...TOKEN, scopes: ['usage:write'] };
+  const key = newKey();
+  const made = await create(key, body, 'sa_live_of_both');
+  expect(made.statusCode).toBe(200);
+  expectProblem(await create(key, body, narrower), 403, 'forbidden');
+  expect((await create(key, body, 'sa_live_of_both')).body).toBe(made.body);
+
+  const rotate = (token: string) =>
+    api.call('POST', `${path}/${made.json().api_credential.id}/rotate`, {
+      key: token,
+      headers: { 'idempotency-key': key },
+    });
+  const rotated = await rotate('sa_live_of_both');
+  expect(rotated.statusCode).toBe(200);
+  expectProblem(await rotate(narrower), 403, 'forbidden');
+  expect((await rotate('sa_live_of_both')).body).toBe(rotated.body);
 });
 
 // Security: a mailed code has six digits, and who guesses at one must be counted.

@@ -1,7 +1,7 @@
 /** The halves of what is about an object and a person of another shard, applied by two workers at the same time. */
 import type { Operation } from '@sluice/domain/operation';
 import { splitOperation } from '@sluice/domain/split-operation';
-import { identify, identifyObject, remove } from '@sluice/domain/testing';
+import { deleteObject, identify, identifyObject, relate, remove } from '@sluice/domain/testing';
 import { expect, test } from 'vitest';
 import { useWorkspace } from './open-envelope.ts';
 
@@ -54,4 +54,21 @@ test('a person who was deleted since is not made anew by the half of the object'
     await countOf('objects'),
     await countOf('relationships'),
   ]).toEqual([0, 1, 0]);
+});
+
+test('an object that was deleted since is not made anew by a call about its person', async () => {
+  const person = splitOperation(relate('id:u1', 'o1'), 256).filter(
+    ({ type }) => type === 'person.relationships',
+  );
+  const object = splitOperation(relate('id:u1', 'o1'), 256).filter(
+    ({ type }) => type === 'object.relationships',
+  );
+  await run(...object);
+  await run(deleteObject('o1'));
+  await run(...person);
+  expect([
+    await countOf('people'),
+    await countOf('objects'),
+    await countOf('relationships'),
+  ]).toEqual([1, 0, 0]);
 });

@@ -1,0 +1,16 @@
+/** Whom an identify names: the call itself first, then its attributes. Pure. */
+import type { IdentifyPerson, PersonIdentifier } from './operation.ts';
+import { identifierIn } from './slice-needs.ts';
+
+/** The identifiers of the call and of its body, as far as they are any. */
+export function namedIdentifiers({
+  person,
+  attributes,
+}: Pick<IdentifyPerson, 'person' | 'attributes'>): PersonIdentifier[] {
+  const named: PersonIdentifier[] = [person];
+  for (const kind of ['id', 'email'] as const) {
+    const value = identifierIn(attributes[kind]);
+    if (value !== undefined) named.push({ kind, value });
+  }
+  return named;
+}
