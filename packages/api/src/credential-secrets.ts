@@ -6,12 +6,11 @@
  */
 import type { Account } from '@sluice/database/accounts';
 import type {
-  Credential,
-  CredentialKind,
   MadeCredential,
   NewCredential,
   ShownSecret,
-} from '@sluice/database/api-credentials';
+} from '@sluice/database/api-credential-changes';
+import type { Credential, CredentialKind } from '@sluice/database/api-credentials';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { CREDENTIAL_COUNT_MAX } from '@sluice/domain/account';
 import { newKey, newServiceAccountToken, type Secret } from '@sluice/platform/secrets';
