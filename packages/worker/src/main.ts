@@ -18,7 +18,7 @@ import { createSealedText } from '@sluice/platform/sealed-text';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { createDeliveries } from './deliveries.ts';
 import { createEnvelopes } from './envelopes.ts';
-import { createImportSweep } from './import-sweep.ts';
+import { createImportSweeps } from './import-sweep.ts';
 import { startExportTasks } from './export-tasks.ts';
 import { startHealthServer } from './health-server.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
@@ -160,7 +160,7 @@ const sweeps = startSweeps({
     ...webhookSweeps,
     ...purchases.sweeps,
     exportSweep,
-    createImportSweep({
+    ...createImportSweeps({
       database,
       numbers,
       newId,
