@@ -9,15 +9,7 @@ import { updateAccountInput, updateAddressInput } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';
 import { accountResponse, accountToWire, instantOrNull, productState } from './account-view.ts';
 import { sendProblem } from './error-handling.ts';
-import {
-  badBody,
-  badRequest,
-  commonFailures,
-  forbidden,
-  idInPath,
-  missing,
-  unprocessable,
-} from './fields.ts';
+import { accountFailures, accountReadFailures, badBody, idInPath } from './fields.ts';
 import { notFound, validationFailed } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
@@ -55,8 +47,7 @@ export interface AccountDependencies {
 }
 
 const accountInPath = z.object({ account_id: idInPath });
-const readFailures = { ...forbidden, ...missing, ...commonFailures };
-const changeFailures = { ...badRequest, ...badBody, ...unprocessable, ...readFailures };
+const changeFailures = { ...badBody, ...accountFailures };
 
 /** Any text is read, so that another one can be told apart from an account that is not there. */
 const twoFactorAction = z.string().meta({ enum: ['enable', 'disable'] });
@@ -74,7 +65,7 @@ export function registerAccounts(scope: ApiServer, dependencies: AccountDependen
         summary: 'Require two-factor authentication, or no longer',
         description: 'Asking for what is so already changes nothing.',
         params: z.object({ account_id: idInPath, action: twoFactorAction }),
-        response: { 204: z.null().meta({ description: 'Done.' }), ...readFailures },
+        response: { 204: z.null().meta({ description: 'Done.' }), ...accountReadFailures },
       },
     },
     async (request, reply) => {
@@ -145,7 +136,7 @@ function registerReads(scope: ApiServer, dependencies: AccountDependencies): voi
         tags: ['accounts'],
         summary: 'An account',
         params: accountInPath,
-        response: { 200: accountResponse, ...readFailures },
+        response: { 200: accountResponse, ...accountReadFailures },
       },
     },
     async (request, reply) => {
@@ -164,7 +155,7 @@ function registerReads(scope: ApiServer, dependencies: AccountDependencies): voi
         summary: 'The account of a workspace',
         description: 'Of a workspace of your own, also a deleted one.',
         params: z.object({ environment_id: idInPath }),
-        response: { 200: accountResponse, ...readFailures },
+        response: { 200: accountResponse, ...accountReadFailures },
       },
     },
     async (request, reply) => {

@@ -7,6 +7,7 @@ import { int32, name } from './account-fields.ts';
 import { instant, instantOrNull } from './account-view.ts';
 import { text, UNIX_SECONDS_MAX } from './fields.ts';
 
+export const CREDENTIALS_PATH = '/v1/accounts/:account_id/api_credentials';
 const ADDRESS_COUNT_MAX = 50;
 
 const TYPES = ['app', 'tracking', 'pipelines', 'service_account'] as const;

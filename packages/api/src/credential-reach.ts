@@ -4,7 +4,7 @@
  * addresses of their own, so a token with some makes none. An access token gives what the token it came from may:
  * its 15 minutes are how long it is lent, not how far that reaches.
  *
- * Before: `api-credentials.ts`. The role is the route's to ask for.
+ * Before: `credential-secrets.ts`. The role is the route's to ask for.
  */
 import type { Credential } from '@sluice/database/api-credentials';
 import { isWithinAllowlist } from './ip-allowlist.ts';

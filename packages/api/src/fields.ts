@@ -104,14 +104,11 @@ export const badRequest = { 400: problemResponse(PROBLEMS.invalid_request.meanin
 /** For routes whose path names something. */
 export const missing = { 404: problemResponse(PROBLEMS.not_found.meaning) };
 
+/** For account routes that take no values. */
+export const accountReadFailures = { ...forbidden, ...missing, ...commonFailures };
+
 /** For account routes that take values and name something: what most of them can end in. */
-export const accountFailures = {
-  ...badRequest,
-  ...unprocessable,
-  ...forbidden,
-  ...missing,
-  ...commonFailures,
-};
+export const accountFailures = { ...badRequest, ...unprocessable, ...accountReadFailures };
 
 /** For routes that start a purchase. */
 export const inFlight = { 409: problemResponse(PROBLEMS.purchase_in_flight.meaning) };

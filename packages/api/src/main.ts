@@ -7,12 +7,8 @@ import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { AppError } from '@sluice/domain/errors';
 import { secretContext } from '@sluice/domain/webhook';
-import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import { checkSchema } from '@sluice/database/schema-version';
 import { listSealedSamples } from '@sluice/database/sealed-secrets';
-import { findSignup, keepSignupCode } from '@sluice/database/signups';
-import { findAccount } from '@sluice/database/accounts';
-import { findVendorCustomer } from '@sluice/database/vendor-customers';
 import { beginProcess } from '@sluice/platform/begin-process';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
@@ -141,27 +137,16 @@ const mailer = createMailer({
   from: settings.MAIL_FROM,
 });
 lifecycle.defer('mailer', async () => mailer.close());
+const statements = statementsOn(database);
 const outbox = keepRelaying(
   createRelay({
-    claimOutbox: (...rest) => claimOutbox(database, ...rest),
-    finishOutbox: (...rest) => finishOutbox(database, ...rest),
-    postponeOutbox: (...rest) => postponeOutbox(database, ...rest),
-    findSignup: (...rest) => findSignup(database, ...rest),
-    keepSignupCode: (...rest) => keepSignupCode(database, ...rest),
+    ...statements,
     mailer,
     analytics:
       settings.ANALYTICS_URL === undefined
         ? undefined
         : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
-    tellVendorCustomer: (entry) =>
-      tellVendorCustomer(
-        {
-          vendor,
-          findVendorCustomer: (...rest) => findVendorCustomer(database, ...rest),
-          findAccount: (...rest) => findAccount(database, ...rest),
-        },
-        entry,
-      ),
+    tellVendorCustomer: (entry) => tellVendorCustomer({ ...statements, vendor }, entry),
     secret,
     now,
     onFailure: ({ topic, outboxId, attempt }, error) =>
@@ -211,7 +196,7 @@ const server = await buildServer({
   tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
   wakeExport: (key) => exports.wake(key),
   ...(requestTracer && { requestTracer }),
-  ...statementsOn(database),
+  ...statements,
 });
 lifecycle.defer('server', () => server.close());
 const port = await listen(server, settings.API_HOST, settings.API_PORT);

@@ -5,6 +5,7 @@
 import type { Run } from '@sluice/database/runs';
 import { findCoupon } from '@sluice/domain/catalogue';
 import type { Money } from '@sluice/domain/money';
+import { isCheckoutRefusal, type CheckoutRefusal } from '@sluice/domain/decline-message';
 import { judgeCheckout } from '@sluice/domain/run';
 import type { BoughtSubscription } from '@sluice/domain/run-content';
 import { z } from 'zod';
@@ -25,7 +26,7 @@ import {
 } from './billing-shapes.ts';
 import { findPurchase } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, paymentDeclined } from './fields.ts';
-import { notFound } from './problem.ts';
+import { notFound, type ProblemCode } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
 import { waitForRun } from './start-run.ts';
@@ -173,7 +174,12 @@ function judgeEnding(
   return judged === 'success' ? { status: 'success', subscription } : { status: 'conflict' };
 }
 
-/** @throws RequestRefused 409 where it goes on or bought something else, 402 where the card was declined. */
+const PROBLEM_OF_REFUSAL = {
+  amount_changed: 'amount_changed',
+  addons_of_other_cycle: 'plan_transition_not_allowed',
+} as const satisfies Record<CheckoutRefusal, ProblemCode>;
+
+/** @throws RequestRefused 409 where it goes on, bought something else or was refused, 402 where the card was declined. */
 function answerCheckout(
   deps: BillingDependencies,
   run: Run,
@@ -197,20 +203,9 @@ function answerCheckout(
         'a checkout of this account at the same time bought another plan, quantity or coupon',
       meta,
     });
-  if (run.result?.refusal === 'amount_changed')
-    throw new RequestRefused({
-      code: 'amount_changed',
-      message: run.message ?? 'the amount is not the one that was expected',
-      meta,
-    });
-  if (run.result?.refusal === 'addons_of_other_cycle')
-    throw new RequestRefused({
-      code: 'plan_transition_not_allowed',
-      message: run.message ?? 'the add-ons are billed on another cycle than the plan',
-      meta,
-    });
+  const refusal = run.result?.refusal;
   throw new RequestRefused({
-    code: 'payment_declined',
+    code: isCheckoutRefusal(refusal) ? PROBLEM_OF_REFUSAL[refusal] : 'payment_declined',
     message: run.message ?? 'the payment could not be made',
     meta,
   });

@@ -1,4 +1,7 @@
-/** The SQL statements that the routes need, on one database: what `buildServer` is given for them. */
+/**
+ * The SQL statements that the routes and the outbox's relay need, on one database: what `buildServer` and
+ * `createRelay` are given for them.
+ */
 import {
   activateProduct,
   requireTwoFactor,
@@ -13,11 +16,10 @@ import {
 import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
 import {
   createCredential,
-  findCredential,
-  listCredentials,
   revokeCredential,
   rotateCredential,
-} from '@sluice/database/api-credentials';
+} from '@sluice/database/api-credential-changes';
+import { findCredential, listCredentials } from '@sluice/database/api-credentials';
 import {
   findAuditLogExport,
   findExportPart,
@@ -80,6 +82,7 @@ import {
 import { findSigningKeys } from '@sluice/database/signing-keys';
 import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
 import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
+import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
 import {
   decidePartner,
   insertPartner,
@@ -87,8 +90,15 @@ import {
   submitStartupApplication,
 } from '@sluice/database/partners';
 import { findReceipt } from '@sluice/database/receipts';
-import { countSignupAttempt, createAccount, startSignup } from '@sluice/database/signups';
+import {
+  countSignupAttempt,
+  createAccount,
+  findSignup,
+  keepSignupCode,
+  startSignup,
+} from '@sluice/database/signups';
 import { listUsers } from '@sluice/database/users';
+import { findVendorCustomer } from '@sluice/database/vendor-customers';
 
 const STATEMENTS = {
   listAuditLogs,
@@ -120,6 +130,12 @@ const STATEMENTS = {
   startSignup,
   countSignupAttempt,
   createAccount,
+  findSignup,
+  keepSignupCode,
+  claimOutbox,
+  finishOutbox,
+  postponeOutbox,
+  findVendorCustomer,
   listApprovedPartners,
   insertPartner,
   decidePartner,

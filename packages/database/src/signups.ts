@@ -12,7 +12,11 @@
 import { sql } from 'kysely';
 import { auditedAccount } from './account-changes.ts';
 import { findAccount } from './accounts.ts';
-import { createServiceAccount, insertCredential, type ShownSecret } from './api-credentials.ts';
+import {
+  createServiceAccount,
+  insertCredential,
+  type ShownSecret,
+} from './api-credential-changes.ts';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';

@@ -23,10 +23,24 @@ export const declineMessage = (declineCode: string | null): string =>
 
 /** For endings in which no card was refused. */
 export const FAILURE_MESSAGES = {
-  refused: 'The payment could not be made. Check the payment method on file.',
   expired: 'The purchase was not paid in time.',
-  amountChanged: 'The amount is not the one that was shown; nothing was charged.',
-  addonsOfOtherCycle:
-    "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
   noSubscription: 'The account has no subscription to add to.',
 } as const;
+
+/** Why we refuse a checkout ourselves: our words, which a run keeps where others have the vendor's code. */
+const CHECKOUT_REFUSALS = {
+  amount_changed: 'The amount is not the one that was shown; nothing was charged.',
+  addons_of_other_cycle:
+    "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
+} as const;
+
+export type CheckoutRefusal = keyof typeof CHECKOUT_REFUSALS;
+
+export const isCheckoutRefusal = (code: string | undefined): code is CheckoutRefusal =>
+  code !== undefined && Object.hasOwn(CHECKOUT_REFUSALS, code);
+
+/** @param code - ours, or the vendor's: what it refuses may be the payment method's doing. */
+export const refusalMessage = (code: string | undefined): string =>
+  isCheckoutRefusal(code)
+    ? CHECKOUT_REFUSALS[code]
+    : 'The payment could not be made. Check the payment method on file.';

@@ -41,7 +41,10 @@ export interface ServerState extends InflationState {
   readonly streams: Set<{ stop(): void }>;
 }
 
-/** Too many callers in the middle of their bodies, or whose bodies wait to be inflated: they pass, or end by their own time-outs. */
+/**
+ * Too many callers in the middle of their bodies, or whose bodies wait to be inflated: they pass, or
+ * end by their own time-outs.
+ */
 const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 10 };
 export const BASIC_CHALLENGE = 'Basic realm="sluice"';
 

@@ -1,22 +1,27 @@
 /**
- * One stream on its socket: its credentials, its bytes, its acknowledgements. The rules of
- * uWebSockets.js are kept here as in `exchange.ts`.
+ * One stream on its socket: its bytes, its acknowledgements. The rules of uWebSockets.js are kept here
+ * as in `exchange.ts`.
  *
  * What it answers is 200 with a line of JSON for each committed group and one at the end, in which
  * `end` says why; what is wrong before the first byte is read is an ordinary problem (401, 400, 503),
  * in both modes: a stream that is answered 200 and thrown away would help nobody.
  *
- * Before: `server.ts`. After: `stream-bytes.ts`, `take-stream.ts`.
+ * Before: `server.ts`. After: `stream-request.ts`, `stream-bytes.ts`, `take-stream.ts`.
  */
 import { isError } from '@sluice/domain/issue';
 import { problem } from './answer.ts';
-import type { KeyRing } from './authenticate.ts';
-import { streamCalls } from './calls.ts';
-import { BASIC_CHALLENGE, writeHead, type ResponseWriter, type ServerState } from './exchange.ts';
+import { writeHead, type ResponseWriter, type ServerState } from './exchange.ts';
 import { readContentEncoding } from './read-body.ts';
 import { head } from './request-head.ts';
 import { inflated, StreamBytes } from './stream-bytes.ts';
 import { describeEnd, toWire, type StreamEnd } from './stream-end.ts';
+import {
+  isStillAuthorized,
+  readStreamRequest,
+  type Refusal,
+  type StreamGate,
+  type StreamQuery,
+} from './stream-request.ts';
 import {
   takeStream,
   type Acknowledgement,
@@ -34,8 +39,7 @@ export interface StreamWriter extends ResponseWriter {
   resume(): void;
 }
 
-export interface StreamOptions extends StreamDependencies {
-  readonly keys: KeyRing;
+export interface StreamOptions extends StreamDependencies, StreamGate {
   /** Open at the same time; each may hold about 2 MB. */
   readonly countMax: number;
   /** A stream on which nothing comes for so long is ended. */
@@ -44,13 +48,6 @@ export interface StreamOptions extends StreamDependencies {
   readonly trace?: (traceparent: string, requestId: string) => StreamTrace | undefined;
 }
 
-/** `?id=` names the stream, `?line=` the number of the first line that comes. */
-export interface StreamQuery {
-  readonly id: string | undefined;
-  readonly line: string | undefined;
-}
-
-const STREAM_ID = /^[\w.:-]{1,100}$/;
 const TOO_MANY_RETRY_SECONDS = 10;
 const LINGER_MS = 2_000;
 
@@ -107,23 +104,39 @@ export class StreamExchange {
       this.#wakeLinger?.();
     });
     if (framing !== undefined) {
-      this.#refuse('400 Bad Request', problem(400, 'invalid_framing', framing));
+      this.#refuse({
+        status: '400 Bad Request',
+        body: problem(400, 'invalid_framing', framing),
+      });
       return;
     }
-    const request = this.#readRequest();
-    if (request === undefined) return;
+    const read = readStreamRequest(this.#options, {
+      authorization: this.#authorization,
+      query: this.#query,
+      isStrict: this.#isStrict,
+      trace: this.#trace,
+    });
+    if (read.outcome === 'refused') {
+      this.#refuse(read);
+      return;
+    }
+    const { request } = read;
+    this.#line = request.firstLine - 1;
+    this.#lineBefore = this.#line;
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'unsupported') {
       const message = 'use gzip, deflate or no content encoding';
-      this.#refuse('400 Bad Request', problem(400, 'invalid_encoding', message));
+      this.#refuse({
+        status: '400 Bad Request',
+        body: problem(400, 'invalid_encoding', message),
+      });
     } else if (this.#state.streams.size >= this.#options.countMax || this.#state.isStopping) {
       const message = 'too many streams are open; come again after the time in Retry-After';
-      this.#refuse(
-        '503 Service Unavailable',
-        problem(503, 'overloaded', message),
-        'Retry-After',
-        String(TOO_MANY_RETRY_SECONDS),
-      );
+      this.#refuse({
+        status: '503 Service Unavailable',
+        body: problem(503, 'overloaded', message),
+        header: ['Retry-After', String(TOO_MANY_RETRY_SECONDS)],
+      });
     } else {
       this.#res.onData((chunk, isLast) => {
         this.#bytes.push(new Uint8Array(chunk), isLast);
@@ -143,65 +156,6 @@ export class StreamExchange {
     }
   }
 
-  #readRequest(): StreamRequest | undefined {
-    const { keys, recordUnauthorized } = this.#options;
-    const { id, line } = this.#query;
-    const pipelines = keys.authenticatePipelines(this.#authorization);
-    const track = keys.authenticateTrack(this.#authorization);
-    const api = pipelines.outcome === 'known' ? 'pipelines' : 'track';
-    const found = api === 'pipelines' ? pipelines : track;
-    const call = streamCalls[api];
-    if (found.outcome === 'unknown' || found.workspace.testKey !== undefined) {
-      const environmentId =
-        found.outcome === 'known' ? found.workspace.environmentId : found.siteEnvironmentId;
-      recordUnauthorized(call.name, environmentId);
-      const message = 'Unauthorized request: the credentials are missing or not in force';
-      this.#refuse(
-        '401 Unauthorized',
-        problem(401, 'unauthorized', message),
-        'WWW-Authenticate',
-        BASIC_CHALLENGE,
-      );
-      return undefined;
-    }
-    const firstLine = line === undefined || line === '' ? 1 : Number(line);
-    const hasId = id !== undefined && id !== '';
-    if (!Number.isSafeInteger(firstLine) || firstLine < 1) {
-      this.#refuse('400 Bad Request', problem(400, 'invalid', 'line must be a positive integer'));
-      return undefined;
-    }
-    if (hasId && !STREAM_ID.test(id)) {
-      const message = 'id may have up to 100 letters, digits and . _ : -';
-      this.#refuse('400 Bad Request', problem(400, 'invalid', message));
-      return undefined;
-    }
-    this.#line = firstLine - 1;
-    this.#lineBefore = this.#line;
-    return {
-      call,
-      workspace: found.workspace,
-      isStrict: this.#isStrict,
-      id: hasId ? id : undefined,
-      firstLine,
-      trace: this.#trace,
-    };
-  }
-
-  /** One look into memory: the ring remembers the headers of those that it knows. */
-  #isAuthorized({ call, workspace }: StreamRequest): boolean {
-    const { keys, recordUnauthorized } = this.#options;
-    const found =
-      call.api === 'pipelines'
-        ? keys.authenticatePipelines(this.#authorization)
-        : keys.authenticateTrack(this.#authorization);
-    const isKnown =
-      found.outcome === 'known' &&
-      found.workspace.environmentId === workspace.environmentId &&
-      found.workspace.testKey === undefined;
-    if (!isKnown) recordUnauthorized(call.name, workspace.environmentId);
-    return isKnown;
-  }
-
   async #run(request: StreamRequest, bytes: AsyncIterable<Uint8Array>): Promise<void> {
     const handle = {
       stop: () => {
@@ -217,7 +171,7 @@ export class StreamExchange {
         writable: () => this.#writable(),
         isComplete: () => this.#bytes.end === 'complete',
         isCut: () => this.#bytes.end === 'cut',
-        isAuthorized: () => this.#isAuthorized(request),
+        isAuthorized: () => isStillAuthorized(this.#options, this.#authorization, request),
         stopReading: () => this.#bytes.finish('stopping'),
       });
       const { end } = await this.#end(outcome);
@@ -298,10 +252,10 @@ export class StreamExchange {
     if (this.#isCrossOrigin) this.#res.writeHeader('Access-Control-Allow-Origin', '*');
   }
 
-  #refuse(status: string, body: string, header?: string, value = ''): void {
+  #refuse({ status, body, header }: Refusal): void {
     this.#res.cork(() => {
       writeHead(this.#res, status, this.#isCrossOrigin);
-      if (header !== undefined) this.#res.writeHeader(header, value);
+      if (header !== undefined) this.#res.writeHeader(...header);
       this.#res.end(body, true);
     });
     this.#isAborted = true;

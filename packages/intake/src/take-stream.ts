@@ -13,29 +13,20 @@
  * - A group that fills while the one before is in flight stops the reading: the sender waits.
  * - A bad line is an issue of its group and its neighbours are taken. In strict mode it ends the
  *   stream, after what came before it.
- * - What was received and not acknowledged may or may not have been taken. With an `id` the stream
- *   gives events without an id of their own one made of it and of the line, so that a line sent
- *   again is counted once.
+ * - What was received and not acknowledged may or may not have been taken, and may be sent again
+ *   (`stream-line.ts`).
  *
- * Before: `stream-exchange.ts`, `split-lines.ts`. After: `batcher.ts`.
+ * Before: `stream-exchange.ts`, `split-lines.ts`, `stream-line.ts`. After: `batcher.ts`.
  */
 import { isError, type Issue } from '@sluice/domain/issue';
 import type { Operation } from '@sluice/domain/operation';
-import type { Parsed } from '@sluice/domain/parse';
-import { bodyIssue, recordIssues, sizeIssue, type AcceptDependencies } from './accept.ts';
-import type { Workspace } from './authenticate.ts';
-import type { Call } from './calls.ts';
-import { readBody, type Body } from './read-body.ts';
+import { recordIssues, type AcceptDependencies } from './accept.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
+import { isBlank, readLine, type LineOrigin } from './stream-line.ts';
 import { WatchedCall } from './tell-call.ts';
 import type { StreamTrace } from './trace-calls.ts';
 
-export interface StreamRequest {
-  readonly call: Call;
-  readonly workspace: Workspace;
-  readonly isStrict: boolean;
-  /** The sender's name for the stream; undefined: none. */
-  readonly id: string | undefined;
+export interface StreamRequest extends LineOrigin {
   /** The number of the first line that comes. */
   readonly firstLine: number;
   /** Undefined: not traced. */
@@ -169,10 +160,10 @@ class StreamTaker {
 
   #take(line: Line): void {
     const group = this.#group;
-    if (line.isTooLarge || !isWhitespace(line.bytes)) {
+    if (line.isTooLarge || !isBlank(line.bytes)) {
       const { call, workspace, isStrict } = this.#request;
       const receivedAtMs = this.#deps.now();
-      const { operations, issues } = this.#read(line, receivedAtMs);
+      const { operations, issues } = readLine(this.#request, line, receivedAtMs, this.#deps.newId);
       const told = issues.map((issue): LineIssue => ({ ...issue, line: line.number }));
       if (isStrict && issues.some(isError)) {
         this.#ending = { outcome: 'rejected', issues: told };
@@ -187,28 +178,6 @@ class StreamTaker {
     }
     group.line = line.number;
     group.lineCount++;
-  }
-
-  #read(line: Line, receivedAtMs: number): Parsed {
-    const { call, workspace, id } = this.#request;
-    const body: Body = line.isTooLarge ? { outcome: 'too-large' } : readBody(line.bytes);
-    if (body.outcome !== 'read') return { operations: [], issues: [this.#lineIssue(body)] };
-    const context = {
-      environmentId: workspace.environmentId,
-      receivedAtMs,
-      newId: id === undefined ? this.#deps.newId : idsOfLine(id, line.number),
-      phoneIdentifies: workspace.phoneIdentifies,
-      source: call.name,
-      bodySizeBytes: body.sizeBytes,
-      hasEscapes: body.hasEscapes,
-    };
-    return call.parse(body.value, context, []);
-  }
-
-  #lineIssue(body: Exclude<Body, { outcome: 'read' }>): Issue {
-    const { call, isStrict } = this.#request;
-    if (body.outcome !== 'too-large') return bodyIssue({ call, body, isStrict });
-    return sizeIssue(isStrict ? call.strictSizeBytesMax : call.sizeBytesMax, 'line');
   }
 
   /** A full group waits until nothing is in flight, and for the sender to read. */
@@ -279,15 +248,6 @@ class StreamTaker {
   }
 }
 
-/** Ids of the events of one line, the same whenever it is sent. */
-function idsOfLine(streamId: string, line: number): () => string {
-  let madeCount = 0;
-  return () => {
-    madeCount++;
-    return `stream:${streamId}:${line}${madeCount === 1 ? '' : `:${madeCount}`}`;
-  };
-}
-
 const emptyGroup = (line: number): Group => ({
   operations: [],
   issues: [],
@@ -301,10 +261,3 @@ const isFull = (group: Group): boolean =>
   group.sizeBytes >= GROUP_SIZE_BYTES_MAX ||
   group.issues.length >= GROUP_ISSUES_MAX ||
   group.lineCount >= LINES_A_TURN_MAX;
-
-function isWhitespace(bytes: Uint8Array): boolean {
-  for (const byte of bytes) {
-    if (byte !== 0x20 && byte !== 0x0d && byte !== 0x09) return false;
-  }
-  return true;
-}

@@ -12,6 +12,7 @@ import { connectionWarnings, type WarnOfConnection } from './connection-warnings
 import { KEEP_ALIVE } from './keep-alive.ts';
 import type { Logger } from './logger.ts';
 import { connectProducer, connectWorker, type RedisClient } from './redis.ts';
+import { within } from './within.ts';
 
 export interface TailChannelOptions {
   readonly databaseUrl: string;
@@ -121,7 +122,7 @@ class PostgresChannel implements TailChannel {
   }
 
   async publish(topic: string, text: string): Promise<void> {
-    const client = await this.#within(this.#client());
+    const client = await within(SEND_DEADLINE_MS, this.#client());
     try {
       await client.query('select pg_notify($1, $2)', [this.#nameOf(topic), text]);
     } catch (error) {
@@ -141,7 +142,7 @@ class PostgresChannel implements TailChannel {
   async unlisten(topic: string): Promise<void> {
     const name = this.#nameOf(topic);
     if (!this.#listeners.delete(name)) return;
-    const client = await this.#within(this.#client());
+    const client = await within(SEND_DEADLINE_MS, this.#client());
     await client.query(`unlisten ${client.escapeIdentifier(name)}`);
   }
 
@@ -149,7 +150,7 @@ class PostgresChannel implements TailChannel {
     this.#closing.abort();
     const client = await this.#connected?.catch(() => undefined);
     // Where the path is silent nobody answers the goodbye.
-    if (client) await this.#within(client.end()).catch(() => undefined);
+    if (client) await within(SEND_DEADLINE_MS, client.end()).catch(() => undefined);
   }
 
   #client(): Promise<pg.Client> {
@@ -191,13 +192,6 @@ class PostgresChannel implements TailChannel {
     this.#connected = undefined;
     if (this.#closing.signal.aborted || this.#listeners.size === 0) return;
     this.#client().catch(() => undefined);
-  }
-
-  async #within<Value>(work: Promise<Value>): Promise<Value> {
-    const late = sleep(SEND_DEADLINE_MS, undefined, { ref: false }).then(() => {
-      throw new Error(`no answer in ${SEND_DEADLINE_MS} ms`);
-    });
-    return Promise.race([work, late]);
   }
 
   #nameOf(topic: string): string {

@@ -20,6 +20,19 @@ export interface TcpProxy {
   close(): Promise<void>;
 }
 
+/** A way to the server of a URL. */
+export interface UrlProxy extends TcpProxy {
+  /** The same but for the address, which is the proxy's. */
+  readonly url: string;
+}
+
+export async function startTcpProxyTo(url: string): Promise<UrlProxy> {
+  const address = new URL(url);
+  const proxy = await startTcpProxy(address.hostname, Number(address.port));
+  address.host = `127.0.0.1:${proxy.port}`;
+  return { ...proxy, url: address.href };
+}
+
 /** `port` is asked for at each connection where it is a function: a server may come back on another. */
 export async function startTcpProxy(
   host: string,

@@ -6,25 +6,18 @@ import { lockRun, type Run } from '@sluice/database/runs';
 import type { RunStep } from '@sluice/database/run-steps';
 import { explainRefusal } from '@sluice/domain/addon-decision';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
-import { declineMessage, FAILURE_MESSAGES } from '@sluice/domain/decline-message';
+import { declineMessage, FAILURE_MESSAGES, refusalMessage } from '@sluice/domain/decline-message';
 import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
 import type { StepName } from '@sluice/domain/run-workflow';
 import { standingOf } from '@sluice/domain/subscription-status';
 import { checkoutOf, type StepOutput } from './run-step.ts';
-import { ADDONS_OF_OTHER_CYCLE, AMOUNT_CHANGED } from './subscription-steps.ts';
 import { recordEnding, type Ending } from './record-ending.ts';
 
 interface EndRunDeps {
   readonly database: Database;
   readonly now: () => number;
 }
-
-/** The refusals with a text of their own; what the vendor refuses may be the payment method's doing. */
-const MESSAGE_OF_REFUSAL = new Map<string, keyof typeof FAILURE_MESSAGES>([
-  [AMOUNT_CHANGED, 'amountChanged'],
-  [ADDONS_OF_OTHER_CYCLE, 'addonsOfOtherCycle'],
-]);
 
 /** The workflow says that nothing is left to do. */
 export async function endRun(
@@ -40,7 +33,7 @@ export async function endRun(
   const message = declined
     ? declineMessage(code ?? null)
     : refused
-      ? FAILURE_MESSAGES[MESSAGE_OF_REFUSAL.get(refusal ?? '') ?? 'refused']
+      ? refusalMessage(refusal)
       : FAILURE_MESSAGES.expired;
   const result = {
     charged: null,

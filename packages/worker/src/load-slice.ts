@@ -3,9 +3,10 @@
  * the number of operations, and none where there is nothing to look for. Only identifiers that are merely
  * asked for are not locked (`domain/src/held-identifiers.ts`), where merges are kept off.
  *
- * Locks are taken in one order by everybody: names of halves (`domain/src/split-operation.ts`), event ids, identifiers, people, objects, and inside
- * each table by key. Whoever holds an identifier keeps others from creating, suppressing or moving
- * its person; whoever holds a person, from changing what hangs on them.
+ * Locks are taken in one order by everybody: names of halves (`domain/src/split-operation.ts`), event
+ * ids, identifiers, people, objects, and inside each table by key. Whoever holds an identifier keeps
+ * others from creating, suppressing or moving its person; whoever holds a person, from changing what
+ * hangs on them.
  *
  * Part of step 9 of the walk: after the claim in `process-envelope.ts`, before the fold.
  */

@@ -1,6 +1,7 @@
 /** The steps of a purchase that changes a subscription: add-ons, and the checkout of a plan. */
 import { decideAddons } from '@sluice/domain/addon-decision';
 import { findCoupon } from '@sluice/domain/catalogue';
+import type { CheckoutRefusal } from '@sluice/domain/decline-message';
 import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/money';
 import type { RunContent } from '@sluice/domain/run-content';
 import type { Run } from '@sluice/database/runs';
@@ -21,10 +22,6 @@ import {
   type StepOutput,
   type StepResult,
 } from './run-step.ts';
-
-/** Why a checkout is refused: our words beside the vendor's codes. */
-export const AMOUNT_CHANGED = 'amount_changed';
-export const ADDONS_OF_OTHER_CYCLE = 'addons_of_other_cycle';
 
 export const SUBSCRIPTION_STEPS = {
   inspect: {
@@ -70,7 +67,7 @@ export const SUBSCRIPTION_STEPS = {
       // The vendor takes one cycle a subscription; its own refusal would read as one of the card.
       const hasAddons = found.value?.items.some((each) => !prices.has(each.priceId)) ?? false;
       if (hasAddons && found.value?.interval !== plan.interval)
-        return { outcome: 'refused', code: ADDONS_OF_OTHER_CYCLE };
+        return refuse('addons_of_other_cycle');
       const card =
         paymentMethodId === null ? ok(null) : await vendor.findDefaultCard(customerOf(known));
       if (card.outcome !== 'ok') return card;
@@ -89,7 +86,7 @@ export const SUBSCRIPTION_STEPS = {
         run.content,
       );
       if (expectedAmount && !isSameMoney(expectedAmount, input.amount ?? null))
-        return { outcome: 'refused', code: AMOUNT_CHANGED };
+        return refuse('amount_changed');
       const customerId = customerOf(known);
       if (paymentMethodId !== null) {
         const set = await vendor.setDefaultCard(customerId, paymentMethodId);
@@ -127,6 +124,8 @@ export const SUBSCRIPTION_STEPS = {
     },
   },
 } satisfies Record<string, Step>;
+
+const refuse = (code: CheckoutRefusal) => ({ outcome: 'refused', code }) as const;
 
 const withCard = <Value>(
   result: VendorResult<Value>,

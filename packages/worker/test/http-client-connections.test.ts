@@ -149,6 +149,14 @@ describe('a connection that is kept', () => {
 
 describe('addresses', () => {
   const closed = { allowPrivateAddresses: false };
+  /** Finds a name at the first look-up; the others end as `later` does. */
+  const foundOnce = (later: () => Promise<never>) => {
+    let lookups = 0;
+    const resolve = async () => (++lookups > 1 ? later() : [{ address: '127.0.0.1', family: 4 }]);
+    return { resolve, lookupCount: () => lookups };
+  };
+  const failsWith = (code: string) => () =>
+    Promise.reject(Object.assign(new Error(code), { code }));
 
   test.each(['127.0.0.1', 'localhost', '127.1', '0x7f000001', '2130706433'])(
     '%s is not connected to',
@@ -226,32 +234,24 @@ describe('addresses', () => {
   // The system has few threads for look-ups: names of others whose servers do not answer hold them all.
   test('a name that was found before is connected to where it was while its look-up hangs', async () => {
     const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
-    let lookups = 0;
-    const resolve = async () => {
-      if (++lookups > 1) await new Promise(() => {});
-      return [{ address: '127.0.0.1', family: 4 }];
-    };
+    const { resolve, lookupCount } = foundOnce(() => new Promise(() => {}));
     const url = `http://known.example:${receiver.port}/`;
     const client = clientOf({ resolve, timeoutMs: 4_000 });
     for (let request = 0; request < 3; request++)
       expect(await post(client, url)).toMatchObject({ status: 200 });
-    expect(lookups).toBe(2);
+    expect(lookupCount()).toBe(2);
   });
 
   // glibc says so of name servers that do not answer it: often our own.
   test('a name that was found before is connected to where it was while no name server answers', async () => {
     const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
-    let lookups = 0;
-    const resolve = async () => {
-      if (++lookups > 1) throw Object.assign(new Error('try again'), { code: 'EAI_AGAIN' });
-      return [{ address: '127.0.0.1', family: 4 }];
-    };
+    const { resolve, lookupCount } = foundOnce(failsWith('EAI_AGAIN'));
     const client = clientOf({ resolve });
     for (let request = 0; request < 3; request++)
       expect(await post(client, `http://known.example:${receiver.port}/`)).toMatchObject({
         status: 200,
       });
-    expect(lookups).toBe(3);
+    expect(lookupCount()).toBe(3);
     expect(await post(client, 'http://unknown.example/')).toMatchObject({
       failure: 'name_not_resolved',
     });
@@ -259,11 +259,7 @@ describe('addresses', () => {
 
   test('what a name had before is judged anew', async () => {
     const receiver = await receiverOf(respond(answer(200)));
-    let lookups = 0;
-    const resolve = async () => {
-      if (++lookups > 1) throw Object.assign(new Error('try again'), { code: 'EAI_AGAIN' });
-      return [{ address: '127.0.0.1', family: 4 }];
-    };
+    const { resolve } = foundOnce(failsWith('EAI_AGAIN'));
     const client = clientOf({ ...closed, resolve });
     for (let request = 0; request < 2; request++)
       expect(await post(client, `http://known.example:${receiver.port}/`)).toMatchObject({
@@ -274,11 +270,7 @@ describe('addresses', () => {
 
   test('a name that is not found any more is connected to no more, though it was found before', async () => {
     const receiver = await receiverOf(respond(answer(200, '', 'connection: close\r\n')));
-    let lookups = 0;
-    const resolve = async () => {
-      if (++lookups > 1) throw Object.assign(new Error('gone'), { code: 'ENOTFOUND' });
-      return [{ address: '127.0.0.1', family: 4 }];
-    };
+    const { resolve } = foundOnce(failsWith('ENOTFOUND'));
     const client = clientOf({ resolve });
     const url = `http://gone.example:${receiver.port}/`;
     expect(await post(client, url)).toMatchObject({ status: 200 });

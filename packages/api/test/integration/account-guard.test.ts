@@ -20,6 +20,13 @@ async function newToken(given: Parameters<typeof insertToken>[3] = {}): Promise<
   return token;
 }
 
+const revoke = (token: string) =>
+  sql`
+    update api_credentials set revoked_at = now()
+     where account_id = ${api.a.accountId} and secret_hint = ${token.slice(-4)}`.execute(
+    api.database,
+  );
+
 const EXCHANGE = {
   method: 'POST',
   url: '/v1/service_accounts/oauth/token',
@@ -68,11 +75,7 @@ describe('a token', () => {
   test('that is revoked is 401 within a second, also while it is in use', async () => {
     const token = await newToken();
     expect((await read(token)).statusCode).toBe(200);
-    await sql`
-      update api_credentials set revoked_at = now()
-       where account_id = ${api.a.accountId} and secret_hint = ${token.slice(-4)}`.execute(
-      api.database,
-    );
+    await revoke(token);
     api.clock.nowMs += 1000;
     expectProblem(await read(token), 401, 'unauthorized');
   });
@@ -154,11 +157,7 @@ describe('the exchange', () => {
     const token = await newToken();
     const { access_token: accessToken } = (await exchange({ client_secret: token })).json();
     expect((await read(accessToken)).statusCode).toBe(200);
-    await sql`
-      update api_credentials set revoked_at = now()
-       where account_id = ${api.a.accountId} and secret_hint = ${token.slice(-4)}`.execute(
-      api.database,
-    );
+    await revoke(token);
     api.clock.nowMs += 1000;
     expectProblem(await read(accessToken), 401, 'unauthorized');
   });

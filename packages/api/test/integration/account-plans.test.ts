@@ -16,11 +16,10 @@ import {
 import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
 import {
   createCredential,
-  findCredential,
-  listCredentials,
   revokeCredential,
   rotateCredential,
-} from '@sluice/database/api-credentials';
+} from '@sluice/database/api-credential-changes';
+import { findCredential, listCredentials } from '@sluice/database/api-credentials';
 import {
   findAuditLogExport,
   findExportPart,

@@ -11,7 +11,7 @@ import { createTestDatabase } from '@sluice/database/testing';
 import { runProgramUnderTest, TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { secretContext } from '@sluice/domain/webhook';
-import { startTcpProxy } from '@sluice/platform/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { insertToken } from './api-under-test.ts';
@@ -48,13 +48,10 @@ test('it runs while the database is away, and says so', async () => {
 
 test('it is not ready before a database that came back has been checked', async () => {
   const testDatabase = await createTestDatabase();
-  const address = new URL(testDatabase.url);
-  const proxy = await startTcpProxy(address.hostname, Number(address.port));
+  const proxy = await startTcpProxyTo(testDatabase.url);
   onTestFinished(() => proxy.close());
   proxy.cut();
-  address.hostname = '127.0.0.1';
-  address.port = String(proxy.port);
-  const url = await start({ url: address.href }).ready();
+  const url = await start({ url: proxy.url }).ready();
   const readiness = async () => (await fetch(`${url}/readyz`)).json();
 
   await testDatabase.database.transaction().execute(async (transaction) => {

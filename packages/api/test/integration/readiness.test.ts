@@ -1,7 +1,7 @@
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startTcpProxy } from '@sluice/platform/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
 import { expect, onTestFinished, test } from 'vitest';
 
 const TO_BE_LATE_MS = 100;
@@ -10,12 +10,10 @@ const IN_TIME_MS = 20_000;
 // TCP goes on sending for a quarter of an hour, and such a probe used to keep its place in the pool for as long.
 test('a probe that Postgres never answers leaves its place in the pool, and the next one finds the new way', async () => {
   const { url } = await createTestDatabase();
-  const address = new URL(url);
-  const proxy = await startTcpProxy(address.hostname, Number(address.port));
+  const proxy = await startTcpProxyTo(url);
   onTestFinished(() => proxy.close());
-  address.host = `127.0.0.1:${proxy.port}`;
   const database = createDatabase({
-    url: address.href,
+    url: proxy.url,
     poolMax: 1,
     applicationName: 'probe',
     onError: () => undefined,

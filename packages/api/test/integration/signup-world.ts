@@ -1,11 +1,10 @@
 /** Signups over the API, with a real SMTP server that receives the codes. */
-import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
-import { findSignup, keepSignupCode } from '@sluice/database/signups';
 import { sql } from 'kysely';
 import { SMTPServer } from 'smtp-server';
 import { expect } from 'vitest';
 import { createMailer } from '../../src/mailer.ts';
 import { createRelay } from '../../src/outbox-relay.ts';
+import { statementsOn } from '../../src/statements.ts';
 import { SECRET, startApi } from './api-under-test.ts';
 
 export const completion = (email: string, code: string) => ({
@@ -54,11 +53,7 @@ export async function startSignups() {
     from: 'Sluice <no-reply@sluice.example>',
   });
   const relay = createRelay({
-    claimOutbox: (...rest) => claimOutbox(api.database, ...rest),
-    finishOutbox: (...rest) => finishOutbox(api.database, ...rest),
-    postponeOutbox: (...rest) => postponeOutbox(api.database, ...rest),
-    findSignup: (...rest) => findSignup(api.database, ...rest),
-    keepSignupCode: (...rest) => keepSignupCode(api.database, ...rest),
+    ...statementsOn(api.database),
     mailer,
     analytics: undefined,
     secret: SECRET,

@@ -1,11 +1,11 @@
-import { claimOutbox, clearOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
-import { findSignup, keepSignupCode } from '@sluice/database/signups';
+import { clearOutbox } from '@sluice/database/outbox';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createRelay } from '../../src/outbox-relay.ts';
+import { statementsOn } from '../../src/statements.ts';
 import { expectProblem } from '../error-shapes.ts';
 import { insertToken, SECRET, startApi, type ApiUnderTest } from './api-under-test.ts';
 
@@ -72,11 +72,7 @@ test('the event reaches the analytics target with one key, also when the target 
   await once(target, 'listening');
   const failures: unknown[] = [];
   const relay = createRelay({
-    claimOutbox: (...rest) => claimOutbox(api.database, ...rest),
-    finishOutbox: (...rest) => finishOutbox(api.database, ...rest),
-    postponeOutbox: (...rest) => postponeOutbox(api.database, ...rest),
-    findSignup: (...rest) => findSignup(api.database, ...rest),
-    keepSignupCode: (...rest) => keepSignupCode(api.database, ...rest),
+    ...statementsOn(api.database),
     mailer: { send: async () => {} },
     analytics: {
       url: `http://127.0.0.1:${(target.address() as AddressInfo).port}`,

@@ -3,14 +3,12 @@ import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
-import { findAccount } from '@sluice/database/accounts';
-import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
-import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
-import { findSignup, keepSignupCode } from '@sluice/database/signups';
+import { insertVendorCustomer } from '@sluice/database/vendor-customers';
 import type { Stripe } from 'stripe';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createRelay } from '../../src/outbox-relay.ts';
+import { statementsOn } from '../../src/statements.ts';
 import { tellVendorCustomer } from '../../src/tell-vendor-customer.ts';
 import { SECRET, startApi, type ApiUnderTest } from './api-under-test.ts';
 
@@ -44,22 +42,11 @@ afterEach(async () => {
 
 const relayTo = (told: Pick<Vendor, 'updateCustomer'>) =>
   createRelay({
-    claimOutbox: (...rest) => claimOutbox(api.database, ...rest),
-    finishOutbox: (...rest) => finishOutbox(api.database, ...rest),
-    postponeOutbox: (...rest) => postponeOutbox(api.database, ...rest),
-    findSignup: (...rest) => findSignup(api.database, ...rest),
-    keepSignupCode: (...rest) => keepSignupCode(api.database, ...rest),
+    ...statementsOn(api.database),
     mailer: { send: async () => {} },
     analytics: undefined,
     tellVendorCustomer: (entry) =>
-      tellVendorCustomer(
-        {
-          vendor: told,
-          findVendorCustomer: (...rest) => findVendorCustomer(api.database, ...rest),
-          findAccount: (...rest) => findAccount(api.database, ...rest),
-        },
-        entry,
-      ),
+      tellVendorCustomer({ ...statementsOn(api.database), vendor: told }, entry),
     secret: SECRET,
     now: () => api.clock.nowMs,
     onFailure: (_entry, error) => failures.push(error),

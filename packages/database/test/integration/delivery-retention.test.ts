@@ -67,6 +67,18 @@ const sequences = async (table: 'delivery_log' | 'delivery_attempts', webhookId:
   );
   return rows.map(({ sequence }) => Number(sequence));
 };
+/** What a worker reads of a lane whose cursor it believes to stand in a day. */
+const readLane = async (
+  webhookId: number,
+  readFrom: Date,
+  { after = 0, attemptedThrough = 0, limit = 10 } = {},
+) => {
+  const lane = { environmentId: 1, webhookId };
+  const [page] = await listDeliveriesAfter(database, [
+    { lane, after, attemptedThrough, limit, readFromDay: textOf(readFrom) },
+  ]);
+  return page;
+};
 const range = (from: number, through: number) =>
   Array.from({ length: through - from + 1 }, (_, index) => from + index);
 
@@ -188,15 +200,7 @@ describe('days', () => {
   test('of deliveries logged before a clock was set back are found all the same', async () => {
     await makeDeliveryPartitions(database, day(0), 3);
     const webhookId = await makeLane(3, 2, 0);
-    const [page] = await listDeliveriesAfter(database, [
-      {
-        lane: { environmentId: 1, webhookId },
-        after: 0,
-        attemptedThrough: 0,
-        limit: 10,
-        readFromDay: textOf(day(30)),
-      },
-    ]);
+    const page = await readLane(webhookId, day(30));
     expect(page).toHaveLength(6);
   });
 
@@ -206,10 +210,7 @@ describe('days', () => {
     await sql`update delivery_attempts set day = ${textOf(day(2))}::date where webhook_id = ${webhookId}`.execute(
       database,
     );
-    const lane = { environmentId: 1, webhookId };
-    const [page] = await listDeliveriesAfter(database, [
-      { lane, after: 0, attemptedThrough: 2, limit: 10, readFromDay: textOf(day(2)) },
-    ]);
+    const page = await readLane(webhookId, day(2), { attemptedThrough: 2 });
     expect(page?.[0]?.retry.attempts).toBe(1);
     expect(page?.[1]?.isFinished).toBe(true);
   });
@@ -221,11 +222,8 @@ describe('days', () => {
     await sql`
       update delivery_log set day = case when sequence in (3, 4) then ${textOf(day(2))}::date else ${textOf(day(9))}::date end
        where webhook_id = ${webhookId}`.execute(database);
-    const lane = { environmentId: 1, webhookId };
     const read = async (after: number, limit: number) => {
-      const [page] = await listDeliveriesAfter(database, [
-        { lane, after, attemptedThrough: 0, limit, readFromDay: textOf(day(8)) },
-      ]);
+      const page = await readLane(webhookId, day(8), { after, limit });
       return page?.map(({ sequence }) => sequence);
     };
     expect(await read(0, 10)).toEqual(range(1, 6));
@@ -239,15 +237,7 @@ describe('days', () => {
     await sql`update delivery_log set day = ${textOf(day(9))}::date where webhook_id = ${webhookId}`.execute(
       database,
     );
-    const [page] = await listDeliveriesAfter(database, [
-      {
-        lane: { environmentId: 1, webhookId },
-        after: 0,
-        attemptedThrough: 2,
-        limit: 10,
-        readFromDay: textOf(day(8)),
-      },
-    ]);
+    const page = await readLane(webhookId, day(8), { attemptedThrough: 2 });
     expect(page?.[0]?.retry.attempts).toBe(1);
     expect(page?.map(({ isFinished }) => isFinished).slice(0, 3)).toEqual([false, true, false]);
   });

@@ -5,7 +5,7 @@ import type { Database } from '@sluice/database/connection';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
-import { startTcpProxy } from '@sluice/platform/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -33,12 +33,10 @@ async function startWorld() {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
   await insertKey(database, 'old-key');
-  const address = new URL(url);
-  const proxy = await startTcpProxy(address.hostname, Number(address.port));
+  const proxy = await startTcpProxyTo(url);
   onTestFinished(() => proxy.close());
-  address.host = `127.0.0.1:${proxy.port}`;
   const intake = await startServiceUnderTest(MAIN, {
-    DATABASE_URL: address.href,
+    DATABASE_URL: proxy.url,
     REDIS_URL: testRedisUrl(),
     QUEUE_PREFIX: uniquePrefix(),
     SHARD_COUNT: '2',

@@ -5,7 +5,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { metric, send, startOutageWorld, startSender, type OutageWorld } from './outage-world.ts';
-import { startTcpProxy } from '@sluice/platform/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
 
 const PEOPLE = ['ann', 'bob', 'cy', 'dee'];
 const WAIT = { timeout: 15_000, interval: 20 };
@@ -128,13 +128,10 @@ describe('a Postgres that carries the queues and', () => {
   ] as const)(
     'is away (%s, then %s): calls are taken within the deadline and processed once, in order',
     async (ending, mending) => {
-      const direct = new URL(world.databaseUrl);
-      const proxy = await startTcpProxy(direct.hostname, Number(direct.port));
+      const proxy = await startTcpProxyTo(world.databaseUrl);
       try {
-        const proxied = new URL(world.databaseUrl);
-        proxied.host = `127.0.0.1:${proxy.port}`;
         await world.startConsuming('postgres');
-        const intake = await world.startIntake({ DATABASE_URL: proxied.href, REDIS_URL: '' });
+        const intake = await world.startIntake({ DATABASE_URL: proxy.url, REDIS_URL: '' });
         for (const name of names(0, 10)) await send(intake, 'ann', name);
         proxy[ending]();
         const answers = [];

@@ -14,7 +14,7 @@ import {
 } from '@sluice/platform/queue-consumers';
 import type { JobOutcome } from '@sluice/platform/queue-shard-job';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
-import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
+import { startTcpProxyTo, type UrlProxy } from '@sluice/platform/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
@@ -34,7 +34,7 @@ const names = (shard: number) => Array.from({ length: ENVELOPES }, (_, n) => env
 describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
   let direct: BrokerOptions;
   let proxied: BrokerOptions;
-  let proxy: TcpProxy;
+  let proxy: UrlProxy;
   let producer: Producer;
   const opened: Consumers[] = [];
 
@@ -62,12 +62,10 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
       shardCount: SHARDS.length,
       logger: createLogger('test', 'silent'),
     };
-    const server = new URL(kind === 'redis' ? testRedisUrl() : url);
-    proxy = await startTcpProxy(server.hostname, Number(server.port));
-    server.host = `127.0.0.1:${proxy.port}`;
+    proxy = await startTcpProxyTo(kind === 'redis' ? testRedisUrl() : url);
     proxied = {
       ...direct,
-      ...(kind === 'redis' ? { redisUrl: server.href } : { databaseUrl: server.href }),
+      ...(kind === 'redis' ? { redisUrl: proxy.url } : { databaseUrl: proxy.url }),
     };
     producer = await openProducer(direct);
   });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createTestDatabase } from '@sluice/database/testing';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { openTailChannel, type TailChannel } from '@sluice/platform/tail-channel';
-import { startTcpProxy } from '@sluice/platform/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -91,12 +91,10 @@ describe.each(['redis', 'postgres'] as const)('on %s', (broker) => {
 // Nobody tells this end of it: what is sent is sent again by TCP for a quarter of an hour.
 test('on postgres, a connection that gives no answer is made again, and none is waited for at the end', async () => {
   const { url } = await createTestDatabase();
-  const address = new URL(url);
-  const proxy = await startTcpProxy(address.hostname, Number(address.port));
+  const proxy = await startTcpProxyTo(url);
   onTestFinished(() => proxy.close());
-  address.host = `127.0.0.1:${proxy.port}`;
   const logger = { warn: () => undefined };
-  const channel = openTailChannel({ databaseUrl: address.href, prefix: 'tail-test', logger });
+  const channel = openTailChannel({ databaseUrl: proxy.url, prefix: 'tail-test', logger });
   const heard: string[] = [];
   await channel.listen('tail-4', (text) => heard.push(text));
   proxy.forget();

@@ -10,7 +10,7 @@ import {
 } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
-import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
+import { startTcpProxyTo, type TcpProxy } from '@sluice/platform/tcp-proxy';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
@@ -132,10 +132,8 @@ test('two processes that wake the same lanes in opposite order, while those run,
 });
 
 test('a connection that is cut in the middle: what was told as done is there, the rest fails and may be woken again', async () => {
-  const server = new URL(broker.databaseUrl);
-  const proxy = await startTcpProxy(server.hostname, Number(server.port));
-  server.host = `127.0.0.1:${proxy.port}`;
-  const producer = await open(server.href);
+  const proxy = await startTcpProxyTo(broker.databaseUrl);
+  const producer = await open(proxy.url);
   const told = new Set<number>();
   const failed: LaneKey[] = [];
   const wakeAll = (group: readonly LaneKey[]) =>

@@ -1,0 +1,88 @@
+/**
+ * A call's fields: where in memory the value of each key of ours is. Whatever is not plain declines the call.
+ *
+ * AssemblyScript. Part of `skim-track.ts`; what is made of the fields is in `write-operation.ts`.
+ */
+import { DECLINED, isPlain, passKeptValue, passSpace, passText, passValue } from './pass-json';
+import { isRow, KEY_COUNT, ORIGINAL_TIMESTAMP, PROPERTIES } from './rows';
+
+/** Of each key two integers: where its value begins and ends, texts without their quotes; 0 where it is absent. */
+const fields: i32 = <i32>memory.data(KEY_COUNT * 8);
+
+/** Notes its fields. */
+export function readCall(from: i32): i32 {
+  for (let key = 0; key < KEY_COUNT; key++) setField(key, 0, 0);
+  let at = from;
+  if (load<u8>(at) != 0x7b) return DECLINED;
+  do {
+    const start = passSpace(at + 1);
+    at = passKey(start);
+    if (at == DECLINED) return DECLINED;
+    at = readField(keyOf(start), at);
+    if (at == DECLINED) return DECLINED;
+    at = passSpace(at);
+  } while (load<u8>(at) == 0x2c);
+  return load<u8>(at) == 0x7d ? at + 1 : DECLINED;
+}
+
+/** Where the key ends that was passed last, without its quote. */
+let keyEnd: i32 = 0;
+
+/** @returns where its value begins. */
+export function passKey(from: i32): i32 {
+  if (load<u8>(from) != 0x22) return DECLINED;
+  const end = passText(from);
+  if (end == DECLINED || !isPlain) return DECLINED;
+  keyEnd = end - 1;
+  const colon = passSpace(end);
+  return load<u8>(colon) == 0x3a ? passSpace(colon + 1) : DECLINED;
+}
+
+/** Of the key that was passed last, which began there with its quote. */
+export function isKey(row: i32, start: i32): bool {
+  return isRow(row, start + 1, keyEnd);
+}
+
+/** @returns `KEY_COUNT` for one that is none of ours. */
+function keyOf(start: i32): i32 {
+  let key: i32 = 0;
+  while (key < KEY_COUNT && !isKey(key, start)) key++;
+  return key;
+}
+
+/** The value of a key. One of ours must not be there twice, and null is absent. */
+function readField(key: i32, from: i32): i32 {
+  if (key == KEY_COUNT) return passValue(from, 1);
+  if (startOf(key) != 0) return DECLINED;
+  const first = load<u8>(from);
+  if (first == 0x6e) return passValue(from, 1);
+  if (key == PROPERTIES) {
+    if (first != 0x7b) return DECLINED;
+    const end = passKeptValue(from);
+    setField(key, from, end);
+    return end;
+  }
+  if (first != 0x22 || key == ORIGINAL_TIMESTAMP) return DECLINED;
+  const end = passText(from);
+  // An empty or blank one would be absent.
+  if (end == DECLINED || !isPlain || end - from == 2 || load<u8>(from + 1) == 0x20) return DECLINED;
+  setField(key, from + 1, end - 1);
+  return end;
+}
+
+function setField(key: i32, start: i32, end: i32): void {
+  store<i32>(fields + key * 8, start);
+  store<i32>(fields + key * 8, end, 4);
+}
+
+export function startOf(key: i32): i32 {
+  return load<i32>(fields + key * 8);
+}
+
+export function endOf(key: i32): i32 {
+  return load<i32>(fields + key * 8, 4);
+}
+
+export function sizeOf(key: i32): i32 {
+  return endOf(key) - startOf(key);
+}

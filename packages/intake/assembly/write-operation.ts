@@ -1,0 +1,166 @@
+/**
+ * The operation that a call is, from its fields (`read-call.ts`): judged, written, and its shard said.
+ *
+ * AssemblyScript. Part of `skim-track.ts`. What writes returns where it ends.
+ */
+import { DECLINED } from './pass-json';
+import { isPlainEmail } from './plain-email';
+import { endOf, sizeOf, startOf } from './read-call';
+import { readInstantMs } from './read-instant';
+import {
+  AFTER_ANONYMOUS_ID,
+  ANONYMOUS_ID,
+  BEFORE_ANONYMOUS_ID,
+  BEFORE_DATA,
+  BEFORE_EMAIL,
+  BEFORE_ENVIRONMENT_ID,
+  BEFORE_EVENT_ID,
+  BEFORE_ID,
+  BEFORE_LONE_ANONYMOUS_ID,
+  BEFORE_NAME,
+  BEFORE_OCCURRED_AT,
+  BEFORE_RECEIVED_AT,
+  COMMANDS,
+  EVENT,
+  isRow,
+  MESSAGE_ID,
+  NO_DATA,
+  PROPERTIES,
+  rowSizeOf,
+  TIMESTAMP,
+  USER_ID,
+  writeRow,
+} from './rows';
+import { copy, writeInteger } from './write-bytes';
+
+export const OPERATION_COUNT_MAX: i32 = 2_500;
+/** What an operation has beside what is copied from its call is less. */
+export const OPERATION_SIZE_BYTES_MAX: i32 = 512;
+const RESULT_SIZE_BYTES: i32 = 12;
+const ULID_SIZE_BYTES: i32 = 26;
+const ID_ROOM_SIZE_BYTES: i32 = 32;
+
+/** Of each operation three integers: its shard, where it begins in memory, where it ends. */
+export const results: i32 = <i32>memory.data(OPERATION_COUNT_MAX * RESULT_SIZE_BYTES);
+/** The ULID of the next event that comes without an id. */
+export const nextId: i32 = <i32>memory.data(ID_ROOM_SIZE_BYTES);
+
+// `domain/src/limits.ts`.
+const ID_SIZE_BYTES_MAX: i32 = 150;
+const EMAIL_SIZE_BYTES_MAX: i32 = 254;
+const NAME_SIZE_BYTES_MAX: i32 = 100;
+
+/** Writes the operation of the call whose fields are noted, and its result. */
+export function writeOperation(
+  from: i32,
+  index: i32,
+  environmentId: f64,
+  receivedAtMs: f64,
+  shardCount: i32,
+  ending: i32,
+): i32 {
+  const isKnown = startOf(USER_ID) != 0;
+  const isSeen = startOf(ANONYMOUS_ID) != 0;
+  const person = isKnown ? USER_ID : ANONYMOUS_ID;
+  const beforePerson = isKnown ? rowBeforeUser() : BEFORE_LONE_ANONYMOUS_ID;
+  if (beforePerson == DECLINED || !(isKnown || isSeen) || !isPlainName()) return DECLINED;
+  if (sizeOf(ANONYMOUS_ID) > ID_SIZE_BYTES_MAX) return DECLINED;
+  // As long as a ULID: it may be one, in lower case.
+  const eventIdSizeBytes = sizeOf(MESSAGE_ID);
+  if (eventIdSizeBytes > ID_SIZE_BYTES_MAX || eventIdSizeBytes == ULID_SIZE_BYTES) return DECLINED;
+  const receivedAt = <i64>receivedAtMs;
+  const occurredAt =
+    startOf(TIMESTAMP) == 0 ? receivedAt : readInstantMs(startOf(TIMESTAMP), endOf(TIMESTAMP));
+  if (occurredAt < 0) return DECLINED;
+
+  let to = writeRow(from, BEFORE_ENVIRONMENT_ID);
+  to = writeInteger(to, <i64>environmentId);
+  to = writeRow(to, BEFORE_RECEIVED_AT);
+  to = writeInteger(to, receivedAt);
+  to = writeRow(to, beforePerson);
+  to = writeField(to, person);
+  if (isKnown && isSeen) {
+    to = writeRow(to, BEFORE_ANONYMOUS_ID);
+    to = writeField(to, ANONYMOUS_ID);
+    to = writeRow(to, AFTER_ANONYMOUS_ID);
+  } else {
+    to = writeRow(to, BEFORE_EVENT_ID);
+  }
+  if (eventIdSizeBytes > 0) {
+    to = writeField(to, MESSAGE_ID);
+  } else {
+    to = copy(to, nextId, ULID_SIZE_BYTES);
+    advanceId();
+  }
+  to = writeRow(to, BEFORE_NAME);
+  to = writeField(to, EVENT);
+  to = writeRow(to, BEFORE_DATA);
+  to = startOf(PROPERTIES) == 0 ? writeRow(to, NO_DATA) : writeField(to, PROPERTIES);
+  to = writeRow(to, BEFORE_OCCURRED_AT);
+  to = writeInteger(to, occurredAt);
+  to = writeRow(to, ending);
+
+  const result = results + index * RESULT_SIZE_BYTES;
+  store<i32>(
+    result,
+    shardOf(<u32>(<i64>environmentId), person, beforePerson == BEFORE_EMAIL, shardCount),
+  );
+  store<i32>(result, from, 4);
+  store<i32>(result, to, 8);
+  return to;
+}
+
+/** As `recognisePerson` tells them apart. Declined is what may be a svc_id, and an email of rare characters. */
+function rowBeforeUser(): i32 {
+  const start = startOf(USER_ID);
+  const end = endOf(USER_ID);
+  let at = start;
+  while (at < end && load<u8>(at) != 0x40) at++;
+  if (at < end) {
+    return end - start <= EMAIL_SIZE_BYTES_MAX && isPlainEmail(start, at, end)
+      ? BEFORE_EMAIL
+      : DECLINED;
+  }
+  return end - start <= ID_SIZE_BYTES_MAX && load<u8>(start + 3) != 0x5f ? BEFORE_ID : DECLINED;
+}
+
+/** Nothing to be trimmed, and an event that is nothing else. */
+function isPlainName(): bool {
+  const start = startOf(EVENT);
+  const end = endOf(EVENT);
+  if (start == 0 || end - start > NAME_SIZE_BYTES_MAX || load<u8>(end - 1) == 0x20) return false;
+  for (let row = COMMANDS; rowSizeOf(row) > 0; row++) if (isRow(row, start, end)) return false;
+  return true;
+}
+
+/** As in `domain/src/shard.ts`; of a unit of ASCII the high byte is 0. */
+function shardOf(environmentId: u32, person: i32, isEmail: bool, shardCount: i32): i32 {
+  let hash: u32 = 0x811c9dc5;
+  for (let shift: u32 = 0; shift < 32; shift += 8) {
+    hash = (hash ^ ((environmentId >> shift) & 0xff)) * 0x01000193;
+  }
+  for (let index = startOf(person); index < endOf(person); index++) {
+    let byte = load<u8>(index);
+    // In lower case.
+    if (isEmail && <u8>(byte - 0x41) < 26) byte |= 0x20;
+    hash = (hash ^ <u32>byte) * 0x01000193 * 0x01000193;
+  }
+  hash = (hash ^ (hash >> 16)) * 0x85ebca6b;
+  hash = (hash ^ (hash >> 13)) * 0xc2b2ae35;
+  hash ^= hash >> 16;
+  return <i32>(hash % <u32>shardCount);
+}
+
+function writeField(to: i32, key: i32): i32 {
+  return copy(to, startOf(key), sizeOf(key));
+}
+
+/** One more, in Crockford's base 32, which leaves out I, L, O and U. */
+function advanceId(): void {
+  let at = nextId + ULID_SIZE_BYTES - 1;
+  for (; load<u8>(at) == 0x5a; at--) store<u8>(at, 0x30);
+  let digit = load<u8>(at) + 1;
+  if (digit == 0x3a) digit = 0x41;
+  else if (digit == 0x49 || digit == 0x4c || digit == 0x4f || digit == 0x55) digit++;
+  store<u8>(at, digit);
+}

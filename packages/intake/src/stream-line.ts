@@ -1,0 +1,71 @@
+/**
+ * What one line of a stream says: a call like any other, whose faults are issues of this line alone.
+ *
+ * With an `id` the stream gives events without an id of their own one made of it and of the line, so that
+ * a line sent again is counted once.
+ *
+ * Before: `split-lines.ts`. After: `take-stream.ts`.
+ */
+import type { Issue } from '@sluice/domain/issue';
+import type { Parsed } from '@sluice/domain/parse';
+import { bodyIssue, sizeIssue } from './accept.ts';
+import type { Workspace } from './authenticate.ts';
+import type { Call } from './calls.ts';
+import { readBody, type Body } from './read-body.ts';
+import type { Line } from './split-lines.ts';
+
+/** What all lines of a stream have in common. */
+export interface LineOrigin {
+  readonly call: Call;
+  readonly workspace: Workspace;
+  readonly isStrict: boolean;
+  /** The sender's name for the stream; undefined: none. */
+  readonly id: string | undefined;
+}
+
+/** @param newId - for events without an id, where the stream has none. */
+export function readLine(
+  origin: LineOrigin,
+  line: Line,
+  receivedAtMs: number,
+  newId: () => string,
+): Parsed {
+  const { call, workspace, id } = origin;
+  const body: Body = line.isTooLarge ? { outcome: 'too-large' } : readBody(line.bytes);
+  if (body.outcome !== 'read') return { operations: [], issues: [lineIssue(origin, body)] };
+  const context = {
+    environmentId: workspace.environmentId,
+    receivedAtMs,
+    newId: id === undefined ? newId : idsOfLine(id, line.number),
+    phoneIdentifies: workspace.phoneIdentifies,
+    source: call.name,
+    bodySizeBytes: body.sizeBytes,
+    hasEscapes: body.hasEscapes,
+  };
+  return call.parse(body.value, context, []);
+}
+
+/** True where a line has nothing but white space, and says nothing. */
+export function isBlank(bytes: Uint8Array): boolean {
+  for (const byte of bytes) {
+    if (byte !== 0x20 && byte !== 0x0d && byte !== 0x09) return false;
+  }
+  return true;
+}
+
+function lineIssue(
+  { call, isStrict }: LineOrigin,
+  body: Exclude<Body, { outcome: 'read' }>,
+): Issue {
+  if (body.outcome !== 'too-large') return bodyIssue({ call, body, isStrict });
+  return sizeIssue(isStrict ? call.strictSizeBytesMax : call.sizeBytesMax, 'line');
+}
+
+/** Ids of the events of one line, the same whenever it is sent. */
+function idsOfLine(streamId: string, line: number): () => string {
+  let madeCount = 0;
+  return () => {
+    madeCount++;
+    return `stream:${streamId}:${line}${madeCount === 1 ? '' : `:${madeCount}`}`;
+  };
+}

@@ -1,0 +1,99 @@
+/**
+ * What a stream begins with: whose it is, what it is called, at which line it goes on. Read before its first
+ * byte; whose it is, again for each group that is taken.
+ *
+ * Before: `stream-exchange.ts`. After: `take-stream.ts`.
+ */
+import { problem } from './answer.ts';
+import type { KeyRing } from './authenticate.ts';
+import { streamCalls } from './calls.ts';
+import { BASIC_CHALLENGE } from './exchange.ts';
+import type { StreamDependencies, StreamRequest } from './take-stream.ts';
+
+/** Who is let in. */
+export interface StreamGate extends Pick<StreamDependencies, 'recordUnauthorized'> {
+  readonly keys: KeyRing;
+}
+
+/** `?id=` names the stream, `?line=` the number of the first line that comes. */
+export interface StreamQuery {
+  readonly id: string | undefined;
+  readonly line: string | undefined;
+}
+
+export interface StreamHead extends Pick<StreamRequest, 'isStrict' | 'trace'> {
+  readonly authorization: string;
+  readonly query: StreamQuery;
+}
+
+/** An answer that is no stream. */
+export interface Refusal {
+  readonly status: string;
+  readonly body: string;
+  /** Its name and its value. */
+  readonly header?: readonly [string, string];
+}
+
+export type ReadStreamRequest =
+  | { readonly outcome: 'read'; readonly request: StreamRequest }
+  | ({ readonly outcome: 'refused' } & Refusal);
+
+const STREAM_ID = /^[\w.:-]{1,100}$/;
+
+export function readStreamRequest(
+  { keys, recordUnauthorized }: StreamGate,
+  { authorization, query: { id, line }, isStrict, trace }: StreamHead,
+): ReadStreamRequest {
+  const pipelines = keys.authenticatePipelines(authorization);
+  const track = keys.authenticateTrack(authorization);
+  const api = pipelines.outcome === 'known' ? 'pipelines' : 'track';
+  const found = api === 'pipelines' ? pipelines : track;
+  const call = streamCalls[api];
+  if (found.outcome === 'unknown' || found.workspace.testKey !== undefined) {
+    const environmentId =
+      found.outcome === 'known' ? found.workspace.environmentId : found.siteEnvironmentId;
+    recordUnauthorized(call.name, environmentId);
+    const message = 'Unauthorized request: the credentials are missing or not in force';
+    return {
+      outcome: 'refused',
+      status: '401 Unauthorized',
+      body: problem(401, 'unauthorized', message),
+      header: ['WWW-Authenticate', BASIC_CHALLENGE],
+    };
+  }
+  const firstLine = line === undefined || line === '' ? 1 : Number(line);
+  const hasId = id !== undefined && id !== '';
+  if (!Number.isSafeInteger(firstLine) || firstLine < 1)
+    return invalid('line must be a positive integer');
+  if (hasId && !STREAM_ID.test(id))
+    return invalid('id may have up to 100 letters, digits and . _ : -');
+  const { workspace } = found;
+  return {
+    outcome: 'read',
+    request: { call, workspace, isStrict, id: hasId ? id : undefined, firstLine, trace },
+  };
+}
+
+/** One look into memory: the ring remembers the headers of those that it knows. */
+export function isStillAuthorized(
+  { keys, recordUnauthorized }: StreamGate,
+  authorization: string,
+  { call, workspace }: StreamRequest,
+): boolean {
+  const found =
+    call.api === 'pipelines'
+      ? keys.authenticatePipelines(authorization)
+      : keys.authenticateTrack(authorization);
+  const isKnown =
+    found.outcome === 'known' &&
+    found.workspace.environmentId === workspace.environmentId &&
+    found.workspace.testKey === undefined;
+  if (!isKnown) recordUnauthorized(call.name, workspace.environmentId);
+  return isKnown;
+}
+
+const invalid = (message: string): ReadStreamRequest => ({
+  outcome: 'refused',
+  status: '400 Bad Request',
+  body: problem(400, 'invalid', message),
+});
