@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '@sluice/domain/errors';
+import { printable } from '@sluice/domain/printable';
 import { createProgram } from './program.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -62,6 +63,7 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (!(error instanceof AppError)) throw error;
-  process.stderr.write(`sluice: ${error.message}\n`);
+  // The API's message may say what somebody else wrote; its lines are ours.
+  process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);
   process.exitCode = 1;
 }

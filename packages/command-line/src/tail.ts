@@ -1,5 +1,6 @@
 /** `sluice tail`: what comes in and what is reported, as it happens, from every process. */
 import { AppError, reasonOf } from '@sluice/domain/errors';
+import { printable, printableJson } from '@sluice/domain/printable';
 import type { ApiClient } from './api-client.ts';
 import { colored, type Color, type Terminal } from './terminal.ts';
 
@@ -93,7 +94,7 @@ interface TailLine {
 
 function writeLine(terminal: Terminal, event: string, data: string): void {
   if (terminal.isJson) {
-    terminal.line(JSON.stringify({ event, ...(JSON.parse(data) as object) }));
+    terminal.line(printableJson({ event, ...(JSON.parse(data) as object) }));
     return;
   }
   if (event === 'dropped') {
@@ -105,19 +106,19 @@ function writeLine(terminal: Terminal, event: string, data: string): void {
   const time = new Date(line.at_ms).toISOString().slice(11, 23);
   const people = line.people.map((person) =>
     Object.entries(person)
-      .map(([kind, value]) => `${kind}=${value}`)
+      .map(([kind, value]) => printable(`${kind}=${value}`))
       .join(' '),
   );
   const { type, source, ...details } = line.details;
   const rest = Object.entries(details)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name}=${String(value)}`);
+    .map(([name, value]) => printable(`${name}=${String(value)}`));
   terminal.line(
     [
       colored(terminal, 'gray', time),
       event.padEnd(8),
       colored(terminal, COLORS[line.outcome] ?? 'cyan', line.outcome.padEnd(9)),
-      line.name ?? `${type ?? source ?? ''}`,
+      printable(line.name ?? `${type ?? source ?? ''}`),
       ...people,
       colored(terminal, 'gray', rest.join(' ')),
     ].join(' '),
