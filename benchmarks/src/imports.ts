@@ -69,12 +69,19 @@ async function storeFile(
     },
     { actor: { type: 'system' } },
   );
+  if (made === 'too_many') throw new Error('a new workspace has unfinished imports');
   const payload = 'x'.repeat(Math.max(1, rowBytes - 60));
   let text = '_svc_name,_svc_customer_id,_svc_timestamp,payload\n';
   for (let stored = 0, row = 0; stored < sizeBytes;) {
     while (text.length < MEBIBYTE)
       text += `Order Placed,p-${row++ % PEOPLE},2026-11-01 10:00:00,"${payload}"\n`;
-    await appendImportChunk(database, made, 0, Buffer.from(text), 0, Date.now());
+    await appendImportChunk(database, made, {
+      fencing: 0,
+      bytes: Buffer.from(text),
+      leaseMs: 0,
+      nowMs: Date.now(),
+      unfinishedSizeBytesMax: Number.MAX_SAFE_INTEGER,
+    });
     stored += text.length;
     text = '';
   }

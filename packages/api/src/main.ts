@@ -205,6 +205,7 @@ const server = await buildServer({
   outgoingIpAddresses: settings.OUTGOING_IP_ADDRESSES,
   giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
   importSizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+  unfinishedImportSizeBytesMax: settings.IMPORT_UNFINISHED_SIZE_BYTES_MAX,
   sealedText,
   newSecret: () => randomBytes(SECRET_SIZE_BYTES).toString('hex'),
   wakeLane: (lane) => producer.wakeLane(lane),

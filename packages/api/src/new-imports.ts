@@ -8,8 +8,10 @@
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { NewImport } from '@sluice/database/import-changes';
+import type { ImportPiece, PieceOutcome } from '@sluice/database/import-chunks';
 import type { ImportKey, ImportRow } from '@sluice/database/imports';
 import type { HeldCall } from '@sluice/database/transact-once';
+import { TOO_MANY_IMPORTS, UNFINISHED_IMPORT_COUNT_MAX } from '@sluice/domain/import-limits';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
@@ -18,27 +20,23 @@ import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures, conflicting, text } from './fields.ts';
 import { heldCallOf } from './idempotency.ts';
 import { oneImport, toWire } from './import-view.ts';
+import type { Problem } from './problem.ts';
 import { receiveUpload } from './receive-upload.ts';
-import { readFields } from './request-validation.ts';
+import { readFields, RequestRefused } from './request-validation.ts';
 import type { ApiServer } from './server.ts';
 import { webAddress } from './url-field.ts';
 
 export interface NewImportDependencies {
-  readonly insertImport: (made: NewImport, origin: ChangeOrigin) => Promise<ImportRow>;
+  readonly insertImport: (made: NewImport, origin: ChangeOrigin) => Promise<ImportRow | 'too_many'>;
   readonly deleteImport: (key: ImportKey, origin: ChangeOrigin, nowMs: number) => Promise<void>;
   readonly finishUpload: (
     key: ImportKey,
     call: HeldCall | undefined,
     nowMs: number,
   ) => Promise<ImportRow | undefined>;
-  readonly appendImportChunk: (
-    key: ImportKey,
-    fencing: number,
-    bytes: Buffer,
-    leaseMs: number,
-    nowMs: number,
-  ) => Promise<boolean>;
+  readonly appendImportChunk: (key: ImportKey, piece: ImportPiece) => Promise<PieceOutcome>;
   readonly importSizeBytesMax: number;
+  readonly unfinishedImportSizeBytesMax: number;
   readonly now: () => number;
 }
 
@@ -79,9 +77,15 @@ const newImport = z
       'Or `multipart/form-data` with the same fields (not `data_file_url`) and then the file.',
   });
 
+const TOO_MANY: Problem = {
+  code: 'limit_reached',
+  message: TOO_MANY_IMPORTS,
+  meta: { limit: UNFINISHED_IMPORT_COUNT_MAX },
+};
+
 /** On a scope of its own: files are taken here and nowhere else. */
 export function registerNewImports(parent: ApiServer, dependencies: NewImportDependencies): void {
-  const { now } = dependencies;
+  const { now, unfinishedImportSizeBytesMax: unfinishedSizeBytesMax } = dependencies;
   void parent.register(async (app: ApiServer) => {
     app.decorateRequest('upload', null);
     app.addContentTypeParser(
@@ -89,14 +93,19 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
       async (request: FastifyRequest, payload: IncomingMessage) => {
         const origin = changeOriginOf(request);
         const { made, sha256 } = await receiveUpload(payload, request.headers, {
-          begin: (given) =>
-            dependencies.insertImport(
-              toNew(request, readFields(fields, given), null, now()),
-              origin,
-            ),
-          keep: (kept, bytes) => dependencies.appendImportChunk(kept, 0, bytes, 0, now()),
+          begin: async (given) => {
+            const wanted = toNew(request, readFields(fields, given), null, now());
+            const begun = await dependencies.insertImport(wanted, origin);
+            if (begun === 'too_many') throw new RequestRefused(TOO_MANY);
+            return begun;
+          },
+          keep: (kept, bytes) => {
+            const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: now(), unfinishedSizeBytesMax };
+            return dependencies.appendImportChunk(kept, piece);
+          },
           abandon: (kept) => dependencies.deleteImport(kept, origin, now()),
           sizeBytesMax: dependencies.importSizeBytesMax,
+          unfinishedSizeBytesMax,
         });
         request.upload = made;
         // What the schema wants to see of fields that were looked at before the file, and an
@@ -134,8 +143,7 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
         schema: {
           tags: ['imports'],
           summary: 'Import events from a CSV file',
-          description:
-            'The first line names the columns: `_svc_name`, `_svc_customer_id`, `_svc_timestamp` (optional), and properties. People must exist.',
+          description: `The first line names the columns: \`_svc_name\`, \`_svc_customer_id\`, \`_svc_timestamp\` (optional), and properties. People must exist. At most ${UNFINISHED_IMPORT_COUNT_MAX} a workspace that have not ended, and their files together are bounded too: 409 \`limit_reached\`.`,
           body: newImport,
           response: {
             200: oneImport,
@@ -154,6 +162,7 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
             toNew(request, given, url, now()),
             changeOriginOf(request),
           );
+          if (made === 'too_many') return sendProblem(request, reply, TOO_MANY);
           return reply.send({ import: toWire(made) });
         }
         // From here on it may be finished, whatever we hear of it.

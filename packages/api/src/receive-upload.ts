@@ -10,7 +10,9 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
+import type { PieceOutcome } from '@sluice/database/import-chunks';
 import type { ImportRow } from '@sluice/database/imports';
+import { noRoomForImport } from '@sluice/domain/import-limits';
 import { isPassing } from './error-handling.ts';
 import type { Problem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
@@ -18,10 +20,11 @@ import { RequestRefused } from './request-validation.ts';
 export interface UploadPort {
   /** From the fields before the file. @throws RequestRefused where they do not make an import. */
   readonly begin: (fields: Readonly<Record<string, string>>) => Promise<ImportRow>;
-  /** False where the import has ended meanwhile. */
-  readonly keep: (made: ImportRow, bytes: Buffer) => Promise<boolean>;
+  readonly keep: (made: ImportRow, bytes: Buffer) => Promise<PieceOutcome>;
   readonly abandon: (made: ImportRow) => Promise<void>;
   readonly sizeBytesMax: number;
+  /** Of the files of all unfinished imports of the workspace together. */
+  readonly unfinishedSizeBytesMax: number;
 }
 
 /** A file that came whole. */
@@ -111,8 +114,9 @@ async function keepFile(
     let sizeBytes = 0;
     const flush = async (): Promise<void> => {
       if (collectedSizeBytes === 0) return;
-      const isKept = await port.keep(made, Buffer.concat(collected));
-      if (!isKept) throw refused('the import has ended');
+      const outcome = await port.keep(made, Buffer.concat(collected));
+      if (outcome === 'ended') throw refused('the import has ended');
+      if (outcome === 'no_room') throw new RequestRefused(noRoom(port.unfinishedSizeBytesMax));
       collected = [];
       collectedSizeBytes = 0;
     };
@@ -150,6 +154,12 @@ function openForm(headers: IncomingMessage['headers']) {
     throw refused('the multipart body has no boundary');
   }
 }
+
+const noRoom = (limit: number): Problem => ({
+  code: 'limit_reached',
+  message: noRoomForImport(limit),
+  meta: { limit },
+});
 
 const refused = (message: string): RequestRefused => {
   const problem: Problem = { code: 'invalid_request', message };

@@ -70,6 +70,9 @@ export const apiSettings = platformSettings.extend({
   IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
     'of a file that is sent for an import',
   ),
+  IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 21_474_836_480).describe(
+    "of the files of a workspace's imports that have not ended, together: they lie in Postgres; 409 beyond",
+  ),
   OUTGOING_IP_ADDRESSES: addressList.describe(
     'where webhook deliveries leave from, commas between: the answer of /v1/info/ip_addresses',
   ),

@@ -25,7 +25,7 @@ async function begin(head: string): Promise<{ socket: Socket; text: () => string
       createdAt: new Date(0),
       updatedAt: new Date(0),
     }),
-    appendImportChunk: async () => true,
+    appendImportChunk: async () => 'kept',
   });
   const app = await buildServer(dependencies, TIMEOUT_MS);
   const port = await listen(app, '127.0.0.1', 0);

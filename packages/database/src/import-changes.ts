@@ -7,9 +7,11 @@
  */
 import type { ImportIdentifier } from '@sluice/domain/import-file';
 import type { AuditState } from '@sluice/domain/audit-registry';
+import { UNFINISHED_IMPORT_COUNT_MAX } from '@sluice/domain/import-limits';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
 import type { Database, Transaction } from './connection.ts';
+import { lockEnvironment } from './environments.ts';
 import {
   firstImport,
   IMPORT_COLUMNS,
@@ -34,14 +36,17 @@ export interface NewImport {
   readonly nowMs: number;
 }
 
-/** Made, and waiting for its file or for a worker. */
+/** Made, and waiting for its file or for a worker. `too_many`: the workspace has as many unfinished ones as it may. */
 export async function insertImport(
   database: Database,
   made: NewImport,
   origin: ChangeOrigin,
-): Promise<ImportRow> {
-  const isMade = (): boolean => true;
+): Promise<ImportRow | 'too_many'> {
+  const isMade = (outcome: ImportRow | 'too_many'): boolean => outcome !== 'too_many';
   return transactOnce(database, origin.call, isMade, async (transaction) => {
+    await lockEnvironment(transaction, made.environmentId);
+    if ((await countUnfinished(transaction, made.environmentId)) >= UNFINISHED_IMPORT_COUNT_MAX)
+      return 'too_many';
     const now = new Date(made.nowMs);
     const { rows } = await sql<StoredImport>`
       insert into imports (environment_id, name, description, identifier, data_to_process, data_file_url, state, traceparent, created_at, updated_at)
@@ -52,6 +57,14 @@ export async function insertImport(
     await record(transaction, row, origin, null, auditState(row), made.nowMs);
     return row;
   });
+}
+
+/** By `imports_unfinished`. */
+async function countUnfinished(transaction: Transaction, environmentId: number): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from imports
+     where environment_id = ${environmentId} and ${IS_IMPORT_UNFINISHED}`.execute(transaction);
+  return rows[0]?.count ?? 0;
 }
 
 /**

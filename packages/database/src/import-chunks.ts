@@ -1,29 +1,41 @@
 /** The bytes of a file on its way in: pieces of about a megabyte, in order, until the import has ended. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
-import type { ImportKey } from './imports.ts';
+import { IS_IMPORT_UNFINISHED, type ImportKey } from './imports.ts';
+
+export interface ImportPiece {
+  /** Of the worker that fetches it; 0 of a file that is sent to us. */
+  readonly fencing: number;
+  readonly bytes: Buffer;
+  readonly leaseMs: number;
+  readonly nowMs: number;
+  /**
+   * Of the files of all unfinished imports of the workspace together. They are summed up without a lock, so each
+   * file that is under way at the moment may go past it by one piece.
+   */
+  readonly unfinishedSizeBytesMax: number;
+}
+
+/** `ended`: the import has, or is another's by now. `no_room`: there is none beside the others of the workspace. */
+export type PieceOutcome = 'kept' | 'ended' | 'no_room';
 
 /**
  * Keeps the next piece of a file that is being sent or fetched, and says in the import that it is alive.
- * By the primary keys. An empty piece only says the latter.
- *
- * @param fencing - of the worker that fetches it; 0 of a file that is sent to us.
- * @returns false where the import has ended, or is another's by now; then nothing is kept.
+ * By the primary keys; `imports_unfinished` for the sum. An empty piece only says that it is alive.
  */
 export async function appendImportChunk(
   database: DatabaseOrTransaction,
   { environmentId, importId }: ImportKey,
-  fencing: number,
-  bytes: Buffer,
-  leaseMs: number,
-  nowMs: number,
-): Promise<boolean> {
+  { fencing, bytes, leaseMs, nowMs, unfinishedSizeBytesMax }: ImportPiece,
+): Promise<PieceOutcome> {
+  const isOurs = sql`environment_id = ${environmentId} and import_id = ${importId} and state = 'preprocessing'
+        and fencing = ${fencing}::bigint`;
   const { numAffectedRows = 0n } = await sql`
     with grown as (
       update imports set size_bytes = size_bytes + ${bytes.length}::int, updated_at = ${new Date(nowMs)},
              lease_until = ${new Date(nowMs + leaseMs)}
-      where environment_id = ${environmentId} and import_id = ${importId} and state = 'preprocessing'
-        and fencing = ${fencing}::bigint
+      where ${isOurs} and ${unfinishedSizeBytesMax}::bigint >= ${bytes.length}::int + (
+        select sum(size_bytes) from imports where environment_id = ${environmentId} and ${IS_IMPORT_UNFINISHED})
       returning environment_id, import_id, size_bytes - ${bytes.length}::int as first_byte
     )
     insert into import_chunks (environment_id, import_id, first_byte, bytes)
@@ -31,7 +43,9 @@ export async function appendImportChunk(
     on conflict (environment_id, import_id, first_byte) do update set bytes = excluded.bytes`.execute(
     database,
   );
-  return numAffectedRows === 1n;
+  if (numAffectedRows === 1n) return 'kept';
+  const { rows } = await sql`select from imports where ${isOurs}`.execute(database);
+  return rows.length === 0 ? 'ended' : 'no_room';
 }
 
 /** Forgets what an earlier try to fetch the file brought. */

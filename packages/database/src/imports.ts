@@ -221,6 +221,31 @@ export async function failAbandonedUploads(
 }
 
 /**
+ * Ends imports that were made so long ago and that nobody works on: what has not ended by then never will, and
+ * holds its bytes. By `imports_unfinished`.
+ *
+ * One that is taken up meanwhile has a lease and stays, so no piece can come after its bytes are gone.
+ */
+export async function failStuckImports(
+  database: DatabaseOrTransaction,
+  agedDays: number,
+  nowMs: number,
+): Promise<void> {
+  const now = new Date(nowMs);
+  await sql`
+    with ended as (
+      update imports set state = 'failed', error = ${`not brought to its end in ${agedDays} days; send it again`},
+             updated_at = ${now}
+      where ${IS_IMPORT_UNFINISHED} and (lease_until is null or lease_until < ${now})
+        and (state <> 'preprocessing' or data_file_url is not null)
+        and created_at < ${now}::timestamptz - make_interval(days => ${agedDays}::int)
+      returning environment_id, import_id
+    )
+    delete from import_chunks c using ended e
+    where c.environment_id = e.environment_id and c.import_id = e.import_id`.execute(database);
+}
+
+/**
  * Forgets imports that ended so long ago, and what was wrong with their rows. Their events stay. Reads
  * the whole table, a row a file: run it every few hours.
  *

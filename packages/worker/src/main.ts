@@ -267,6 +267,7 @@ const sweeps = startSweeps({
       tail,
       leaseMs: settings.QUEUE_STALLED_AFTER_MS,
       sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
+      unfinishedSizeBytesMax: settings.IMPORT_UNFINISHED_SIZE_BYTES_MAX,
       allowPrivateAddresses: webhooks.allowPrivateAddresses,
       stopping: stopping.signal,
       ...(tracing.importing && { traceImport: tracing.importing }),

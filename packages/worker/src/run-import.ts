@@ -18,12 +18,14 @@ import {
   advanceImport,
   claimImport,
   failAbandonedUploads,
+  failStuckImports,
   type ImportRow,
   type ImportState,
   type ImportStep,
 } from '@sluice/database/imports';
 import type { LaneKey } from '@sluice/database/lanes';
 import { readColumns } from '@sluice/domain/import-file';
+import { noRoomForImport, UNFINISHED_IMPORT_DAYS_MAX } from '@sluice/domain/import-limits';
 import { FetchFault, SILENCE_TIMEOUT_MS } from './fetch-file.ts';
 import {
   importRows,
@@ -39,6 +41,8 @@ export interface RunImportDeps extends ImportRowsDeps {
   readonly pause: (durationMs: number, signal: AbortSignal) => Promise<unknown>;
   readonly leaseMs: number;
   readonly sizeBytesMax: number;
+  /** Of the files of all unfinished imports of a workspace together. */
+  readonly unfinishedSizeBytesMax: number;
   /** Aborted: the step under way is the last. */
   readonly stopping: AbortSignal;
   /** Absent: traces are off. */
@@ -74,6 +78,7 @@ const ABANDONED_AFTER_MS = 3_600_000;
 export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
   const { database, leaseMs, now } = deps;
   await failAbandonedUploads(database, now() - ABANDONED_AFTER_MS, now());
+  await failStuckImports(database, UNFINISHED_IMPORT_DAYS_MAX, now());
   const row = await claimImport(database, leaseMs, now());
   if (row === undefined) return false;
   const run = (trace: ImportTrace) => new ImportRun(deps, row, trace).run();
@@ -149,11 +154,17 @@ class ImportRun {
     return this.#advance({ state: 'preprocessed' });
   }
 
-  #keep(chunk: Buffer): Promise<boolean> {
-    const { database, leaseMs, now } = this.#deps;
+  /** False where it has ended, also because there is no room. */
+  async #keep(bytes: Buffer): Promise<boolean> {
+    const { database, leaseMs, unfinishedSizeBytesMax, now } = this.#deps;
     // Nothing may come for a while; a lease that ended meanwhile would begin the fetch again.
     const fetchLeaseMs = leaseMs + SILENCE_TIMEOUT_MS;
-    return appendImportChunk(database, this.#row, this.#row.fencing, chunk, fetchLeaseMs, now());
+    const { fencing } = this.#row;
+    const piece = { fencing, bytes, leaseMs: fetchLeaseMs, nowMs: now(), unfinishedSizeBytesMax };
+    const outcome = await appendImportChunk(database, this.#row, piece);
+    if (outcome === 'no_room')
+      await this.#advance({ state: 'failed', error: noRoomForImport(unfinishedSizeBytesMax) });
+    return outcome === 'kept';
   }
 
   /** The columns, from the first line where they are not known yet; undefined where it ended here. */

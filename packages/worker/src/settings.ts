@@ -24,6 +24,9 @@ export const workerSettings = platformSettings.extend({
   IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
     'of a file that is fetched for an import',
   ),
+  IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 21_474_836_480).describe(
+    "of the files of a workspace's imports that have not ended, together: they lie in Postgres",
+  ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
     'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
   ),

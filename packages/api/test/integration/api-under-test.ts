@@ -79,6 +79,7 @@ export async function startApi(
       ...billing,
     },
     importSizeBytesMax: 10_000_000,
+    unfinishedImportSizeBytesMax: 25_000_000,
     openTail: async () => ({ close: () => {} }),
     tailReaderCount: () => 0,
     // Ends by itself: whoever tries every operation waits for each answer's end.

@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { listen } from '../../src/server.ts';
 import { expectProblem } from '../error-shapes.ts';
-import { startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertTenant, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
 import { CSV, FIELDS, form, storedFile } from './import-forms.ts';
 
 let api: ApiUnderTest;
@@ -158,6 +158,64 @@ describe('making an import', () => {
     );
     expectProblem(answer, 413, 'body_too_large');
     expect(await importCount()).toBe(before);
+  });
+});
+
+// All workspaces share one Postgres: what waits to be imported must not fill it.
+describe('a workspace whose imports do not end', () => {
+  /** As many as are wanted, in workspace `environmentId`. */
+  const insertUnfinished = async (environmentId: number, count: number, sizeBytes: number) => {
+    const now = new Date(api.clock.nowMs);
+    await sql`
+      insert into imports (environment_id, name, identifier, data_to_process, state, size_bytes, created_at, updated_at)
+      select ${environmentId}::int, 'waits', 'id', 'all', 'preprocessed', ${sizeBytes}::bigint, ${now}::timestamptz, ${now}::timestamptz
+        from generate_series(1, ${count}::int)`.execute(api.database);
+  };
+  const post = async (tenant: Tenant) => {
+    const body = { import: { ...FIELDS, data_file_url: 'https://files.example/a.csv' } };
+    return api.call('POST', '/v1/imports', { key: tenant.key, body });
+  };
+  let tenantCount = 0;
+  const newTenant = () => insertTenant(api.database, `key_of_importer_${++tenantCount}`);
+
+  test('gets no further one past as many as it may have, until one is cancelled; others do', async () => {
+    const tenant = await newTenant();
+    await insertUnfinished(tenant.environmentId, 98, 0);
+    const last = (await post(tenant)).json().import;
+    const [one, other] = await Promise.all([post(tenant), post(tenant)]);
+    expect(new Set([one.statusCode, other.statusCode])).toEqual(new Set([200, 409]));
+    const refused = one.statusCode === 409 ? one : other;
+    expectProblem(refused, 409, 'limit_reached');
+    expect(refused.json().meta.limit).toBe(100);
+    expect(refused.json().detail).toMatch(/cancel one/);
+    const before = await importCount();
+    const asForm = { ...(await form(FIELDS, CSV)), key: tenant.key };
+    expectProblem(await api.call('POST', '/v1/imports', asForm), 409, 'limit_reached');
+    expect(await importCount()).toBe(before);
+    expect((await post(await newTenant())).statusCode).toBe(200);
+
+    await api.call('POST', `/v1/imports/${last.id}/cancel`, { key: tenant.key });
+    expect((await api.call('POST', '/v1/imports', asForm)).statusCode).toBe(200);
+  });
+
+  test('gets no further file past the bytes that they may be together, and nothing is kept of it', async () => {
+    const tenant = await newTenant();
+    await insertUnfinished(tenant.environmentId, 4, 5_000_000);
+    const before = await importCount();
+    const file = { ...(await form(FIELDS, Buffer.alloc(6_000_000, 'a'))), key: tenant.key };
+    const refused = await api.call('POST', '/v1/imports', file);
+    expectProblem(refused, 409, 'limit_reached');
+    expect(refused.json().meta.limit).toBe(25_000_000);
+    expect(refused.json().detail).toMatch(/25000000 bytes together.*cancel one/);
+    expect(await importCount()).toBe(before);
+    expect((await api.call('POST', '/v1/imports', { ...file, key: api.b.key })).statusCode).toBe(
+      200,
+    );
+
+    await sql`update imports set state = 'imported' where environment_id = ${tenant.environmentId}`.execute(
+      api.database,
+    );
+    expect((await api.call('POST', '/v1/imports', file)).statusCode).toBe(200);
   });
 });
 

@@ -1,7 +1,7 @@
 /** Imports over HTTP once they are made: watched, cancelled, listed. */
 import { appendImportChunk } from '@sluice/database/import-chunks';
 import { cancelImport, insertImport } from '@sluice/database/import-changes';
-import { advanceImport, claimImport } from '@sluice/database/imports';
+import { advanceImport, claimImport, type ImportRow } from '@sluice/database/imports';
 import { insertImportProblems } from '@sluice/database/import-problems';
 import { BY_TEST, lockWaiterCount } from '@sluice/database/testing';
 import { sql } from 'kysely';
@@ -70,7 +70,7 @@ describe('an import', () => {
   test('that is cancelled while a piece of its file comes keeps no piece', async () => {
     const { database, a, clock } = api;
     const given = { name: 'Orders', description: null, identifier: 'email' } as const;
-    const key = await insertImport(
+    const key = (await insertImport(
       database,
       {
         ...given,
@@ -80,9 +80,15 @@ describe('an import', () => {
         nowMs: clock.nowMs,
       },
       BY_TEST,
-    );
+    )) as ImportRow;
     const transaction = await database.startTransaction().execute();
-    await appendImportChunk(transaction, key, 0, Buffer.from(CSV), 0, clock.nowMs);
+    await appendImportChunk(transaction, key, {
+      fencing: 0,
+      bytes: Buffer.from(CSV),
+      leaseMs: 0,
+      nowMs: clock.nowMs,
+      unfinishedSizeBytesMax: 1_000,
+    });
     const cancelled = cancelImport(database, key, BY_TEST, clock.nowMs);
     await vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(1), {
       timeout: 10_000,

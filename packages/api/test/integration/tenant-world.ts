@@ -3,6 +3,7 @@ import { BY_TEST } from '@sluice/database/testing';
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { insertImportProblems } from '@sluice/database/import-problems';
 import { insertImport } from '@sluice/database/import-changes';
+import type { ImportRow } from '@sluice/database/imports';
 import { recordProgress } from '@sluice/database/lane-progress';
 import { claimLane } from '@sluice/database/lanes';
 import { sql } from 'kysely';
@@ -111,7 +112,7 @@ export async function insertOwned(
     api.database,
   );
   await insertTestReceipt(api.database, tenant.accountId, String(tenant.spareCredentialId));
-  const imported = await insertImport(
+  const imported = (await insertImport(
     api.database,
     {
       environmentId,
@@ -123,7 +124,7 @@ export async function insertOwned(
       nowMs: api.clock.nowMs,
     },
     BY_TEST,
-  );
+  )) as ImportRow;
   await insertImportProblems(api.database, imported, [
     {
       severity: 'error',

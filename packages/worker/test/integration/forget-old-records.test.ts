@@ -1,5 +1,5 @@
 import { insertImport } from '@sluice/database/import-changes';
-import type { ImportState } from '@sluice/database/imports';
+import type { ImportRow, ImportState } from '@sluice/database/imports';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
@@ -23,7 +23,7 @@ test('what is older than its retention goes, whatever its number; what is younge
     insert into environments (account_id, environment_id, name, webhook_signing_key)
     values (1, 1, 'E', 'k') on conflict do nothing`.execute(database);
   const made = async (state: ImportState, ageDays: number): Promise<number> => {
-    const { importId } = await insertImport(
+    const { importId } = (await insertImport(
       database,
       {
         environmentId: 1,
@@ -35,7 +35,7 @@ test('what is older than its retention goes, whatever its number; what is younge
         nowMs: NOW_MS - ageDays * DAY_MS,
       },
       BY_TEST,
-    );
+    )) as ImportRow;
     await sql`update imports set state = ${state} where import_id = ${importId}`.execute(database);
     return importId;
   };

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { appendImportChunk } from '@sluice/database/import-chunks';
 import { finishUpload, insertImport } from '@sluice/database/import-changes';
-import { findImport } from '@sluice/database/imports';
+import { findImport, type ImportRow } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { identify } from '@sluice/domain/testing';
@@ -38,7 +38,7 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
   await sql`
     insert into environments (account_id, environment_id, name, webhook_signing_key)
     values (1, 1, 'E', 'k') on conflict do nothing`.execute(database);
-  const made = await insertImport(
+  const made = (await insertImport(
     database,
     {
       environmentId: 1,
@@ -50,9 +50,15 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
       nowMs: Date.now(),
     },
     BY_TEST,
-  );
+  )) as ImportRow;
   const keep = (text: string) =>
-    appendImportChunk(database, made, 0, Buffer.from(text), 0, Date.now());
+    appendImportChunk(database, made, {
+      fencing: 0,
+      bytes: Buffer.from(text),
+      leaseMs: 0,
+      nowMs: Date.now(),
+      unfinishedSizeBytesMax: 1e10,
+    });
   await keep('_svc_name,_svc_customer_id,note,payload\n');
   const payload = 'x'.repeat(ROW_SIZE_BYTES);
   for (let from = 0; from < ROWS; from += 500) {

@@ -1,6 +1,6 @@
 /** Where the bytes of an import come from: a URL that breaks off or is not there, an upload that stops. */
 import { Readable } from 'node:stream';
-import { appendImportChunk } from '@sluice/database/import-chunks';
+import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { FetchFault } from '../../src/fetch-file.ts';
 import { ImportsWorld } from './imports-world.ts';
@@ -56,9 +56,49 @@ describe('a file behind a URL', () => {
   });
 });
 
+// All workspaces share one Postgres: what waits to be imported must not fill it.
+test('a file behind a URL that finds no room beside the others of its workspace fails, says what to do, and leaves nothing', async () => {
+  const waiting = await world.upload('x'.repeat(90));
+  world.nowMs += 1;
+  const key = await world.insert({ dataFileUrl: 'https://files.example/events.csv' });
+  const others = await world.upload('x'.repeat(90), { environmentId: 2 });
+  await sql`
+    update imports set lease_until = ${new Date(world.nowMs + 60_000)}
+     where import_id in (${waiting.importId}, ${others.importId})`.execute(world.database);
+  const fetchFile = () => Readable.from([Buffer.alloc(11)]);
+  expect(await world.run({ unfinishedSizeBytesMax: 100, fetchFile })).toBe(true);
+  expect(await world.shown(key)).toMatchObject({
+    state: 'failed',
+    error: expect.stringMatching(/100 bytes together.*cancel one/),
+  });
+  expect(await world.chunkCount()).toBe(2);
+});
+
+test('an import that nobody brought to its end in thirty days fails, with its bytes; one in hand does not', async () => {
+  const stuck = await world.upload('_svc_name');
+  const held = await world.upload('_svc_name');
+  world.nowMs += 30 * 86_400_000 - 1_000;
+  const setLease = (until: number) =>
+    sql`update imports set lease_until = ${new Date(until)}`.execute(world.database);
+  await setLease(world.nowMs + 60_000);
+  await world.run();
+  expect(await world.shown(stuck)).toMatchObject({ state: 'preprocessed' });
+  world.nowMs += 2_000;
+  await sql`update imports set lease_until = null where import_id = ${stuck.importId}`.execute(
+    world.database,
+  );
+  await world.run();
+  expect(await world.shown(stuck)).toMatchObject({
+    state: 'failed',
+    error: expect.stringMatching(/30 days/),
+  });
+  expect(await world.shown(held)).toMatchObject({ state: 'preprocessed' });
+  expect(await world.chunkCount()).toBe(1);
+});
+
 test('an upload of which nothing came for an hour is given up', async () => {
   const key = await world.insert();
-  await appendImportChunk(world.database, key, 0, Buffer.from('_svc'), 0, world.nowMs);
+  expect(await world.keep(key, Buffer.from('_svc'))).toBe('kept');
   world.nowMs += 3_599_000;
   expect(await world.run()).toBe(false);
   expect(await world.shown(key)).toMatchObject({ state: 'preprocessing' });

@@ -1,10 +1,10 @@
 /** A Postgres with two workspaces and a clock of its own, for imports that are run in the test's own process. */
 import { Readable } from 'node:stream';
 import type { Database } from '@sluice/database/connection';
-import { appendImportChunk } from '@sluice/database/import-chunks';
+import { appendImportChunk, type PieceOutcome } from '@sluice/database/import-chunks';
 import { listImportProblems } from '@sluice/database/import-problems';
 import { finishUpload, insertImport, type NewImport } from '@sluice/database/import-changes';
-import { findImport, type ImportKey } from '@sluice/database/imports';
+import { findImport, type ImportKey, type ImportRow } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
@@ -43,6 +43,7 @@ export class ImportsWorld {
       pause: () => Promise.resolve(),
       leaseMs: LEASE_MS,
       sizeBytesMax: 1e9,
+      unfinishedSizeBytesMax: 1e10,
       stopping: new AbortController().signal,
       ...overrides,
     });
@@ -56,8 +57,8 @@ export class ImportsWorld {
     return this.process(...ids.map((id) => identify(`id:${id}`)));
   }
 
-  insert(more: Partial<NewImport> = {}): Promise<ImportKey> {
-    return insertImport(
+  async insert(more: Partial<NewImport> = {}): Promise<ImportKey> {
+    return (await insertImport(
       this.database,
       {
         environmentId: 1,
@@ -70,7 +71,7 @@ export class ImportsWorld {
         ...more,
       },
       BY_TEST,
-    );
+    )) as ImportRow;
   }
 
   async upload(text: string, more: Partial<NewImport> = {}): Promise<ImportKey> {
@@ -78,11 +79,16 @@ export class ImportsWorld {
     const bytes = Buffer.from(text);
     for (let at = 0; at < bytes.length; at += CHUNK_SIZE_BYTES) {
       const piece = bytes.subarray(at, at + CHUNK_SIZE_BYTES);
-      if (!(await appendImportChunk(this.database, made, 0, piece, 0, this.nowMs)))
+      if ((await this.keep(made, piece)) !== 'kept')
         throw new Error('the import takes no more of its file');
     }
     await finishUpload(this.database, made, undefined, this.nowMs);
     return made;
+  }
+
+  keep(key: ImportKey, bytes: Buffer): Promise<PieceOutcome> {
+    const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: this.nowMs };
+    return appendImportChunk(this.database, key, { ...piece, unfinishedSizeBytesMax: 1e10 });
   }
 
   async shown(key: ImportKey): Promise<object> {
