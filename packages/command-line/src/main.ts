@@ -13,10 +13,12 @@ const SAME_WISH_MS = 500;
 
 const stopping = new AbortController();
 let stoppingSinceMs: number | undefined;
+let stoppedBy: NodeJS.Signals | undefined;
 /** The script that is under way; who ends us ends it, and we follow it. */
 let script: ChildProcess | undefined;
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
+    stoppedBy ??= signal;
     stopping.abort();
     script?.kill(signal);
     stoppingSinceMs ??= performance.now();
@@ -57,6 +59,7 @@ const program = createProgram({
         .once('exit', (code, signal) => resolve(code ?? (signal ? endedBy(signal) : 1)));
     }),
   setExitCode: (code) => void (process.exitCode = code),
+  setInterrupted: () => void (process.exitCode = stoppedBy === undefined ? 1 : endedBy(stoppedBy)),
 });
 
 try {
@@ -65,5 +68,5 @@ try {
   if (!(error instanceof AppError)) throw error;
   // The API's message may say what somebody else wrote; its lines are ours.
   process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);
-  process.exitCode = 1;
+  process.exitCode = stoppedBy === undefined ? 1 : endedBy(stoppedBy);
 }

@@ -26,8 +26,8 @@ async function readProcess(url: string): Promise<ProcessStatus> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     const [readiness, metrics] = await Promise.all([
-      fetch(new URL('/readyz', url), { signal }),
-      fetch(new URL('/metrics', url), { signal }),
+      fetch(`${url}/readyz`, { signal }),
+      fetch(`${url}/metrics`, { signal }),
     ]);
     return {
       url,

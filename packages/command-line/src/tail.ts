@@ -30,6 +30,8 @@ const COLORS: Readonly<Record<string, Color>> = {
 };
 
 const AGAIN_AFTER_MS = 500;
+/** An API that is started anew is there again by then; until then who watches goes on watching. */
+const THERE_AGAIN_WITHIN_MS = 60_000;
 
 /**
  * Until `signal`. A tail that the API ends is begun again at once, so that little is missed; one that
@@ -42,19 +44,29 @@ export async function tail(
   options: TailOptions,
 ): Promise<void> {
   const query = new URLSearchParams(Object.entries(options).filter(([, value]) => value));
+  let openUntilMs: number | undefined;
+  let isSaid = false;
   while (!signal.aborted) {
     const openedAtMs = now();
     try {
       const answer = await api.open(`/v1/stream?${query.toString()}`, signal);
+      isSaid = false;
       terminal.progress('listening; Ctrl-C ends it');
       terminal.progressDone();
       await readEvents(answer, (event, data) => writeLine(terminal, event, data));
-      if (now() - openedAtMs >= AGAIN_AFTER_MS) continue;
+      openUntilMs = now();
+      if (openUntilMs - openedAtMs >= AGAIN_AFTER_MS) continue;
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof AppError) throw error;
-      terminal.progress(`the stream broke off (${reasonOf(error)}); it is opened again`);
-      terminal.progressDone();
+      if (!(error instanceof AppError)) openUntilMs = now();
+      // A refusal has no cause.
+      else if (error.cause === undefined || openUntilMs === undefined) throw error;
+      else if (now() - openUntilMs >= THERE_AGAIN_WITHIN_MS) throw error;
+      if (!isSaid) {
+        terminal.progress(`the stream broke off (${reasonOf(error)}); it is opened again`);
+        terminal.progressDone();
+      }
+      isSaid = true;
     }
     await pause(AGAIN_AFTER_MS);
   }

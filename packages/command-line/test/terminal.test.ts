@@ -53,7 +53,7 @@ test('tail: one event is one line, whatever its name', async () => {
     const stopping = new AbortController();
     await tail(
       {
-        api: createApiClient({ url, key: 'key', keyAdvice: '' }),
+        api: createApiClient({ url, key: 'key', keyAdvice: '', signal: stopping.signal }),
         terminal,
         now: () => 0,
         pause: async () => stopping.abort(),
