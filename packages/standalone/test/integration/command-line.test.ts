@@ -309,3 +309,19 @@ test('what cannot be done is one line that says what to do', async () => {
   const nobody = await sluice('--api-url', 'http://127.0.0.1:1', 'webhooks', 'list');
   expect(nobody.errors).toContain('--api-url (SLUICE_API_URL)');
 });
+
+test.each(['migrate', 'verify', 'purchases list', 'secrets lost'])(
+  '%s says where it looked for Postgres, and not with which password',
+  async (words) => {
+    const program = runProgram(SLUICE, words.split(' '), {
+      DATABASE_URL: 'postgres://sluice:hunter2@127.0.0.1:1/sluice',
+      SEALING_KEYS: `1:${Buffer.alloc(32).toString('base64')}`,
+    });
+    expect(await program.ended).toBe(1);
+    expect(program.errors).toMatch(
+      /^Postgres does not answer where DATABASE_URL says: .*127\.0\.0\.1:1; look.*\n$/,
+    );
+    expect(program.errors).not.toContain('hunter2');
+    expect(program.output).toBe('');
+  },
+);
