@@ -241,17 +241,18 @@ test('a replay counts before it sends', async () => {
 });
 
 test('a replay that was not meant is seen and cancelled, and a slip of the hand starts none', async () => {
-  const id = String(await makeWebhook('http://127.0.0.1:9/nowhere'));
+  const endpoint = 'http://127.0.0.1:9/nowhere';
+  const id = String(await makeWebhook(endpoint));
   const slip = await sluice('webhooks', 'replay', id, '--since', '1');
   expect(slip).toMatchObject({ exitCode: 1, output: '' });
   expect(slip.errors).toContain('It must be a time with its zone');
   expect((await sluice('webhooks', 'replays', id)).output).toBe('nothing\n');
 
-  // One that waits for its endpoint: no worker ends it meanwhile.
+  // One that waits for its endpoint, which is the same still: no worker ends it meanwhile.
   await sql`
     insert into webhook_replays (environment_id, webhook_id, replay_id, criteria, rate_per_second, total, created_by,
                                  created_at, through_sequence, cursor_sequence, endpoint, lane_state, next_probe_at)
-    values (${DEMO.environmentId}, ${id}, 7, '{}', 1, 1000, 'somebody', now(), 1000, 0, '', 'failing',
+    values (${DEMO.environmentId}, ${id}, 7, '{}', 1, 1000, 'somebody', now(), 1000, 0, ${endpoint}, 'failing',
             now() + interval '1 day')`.execute(fleet.database);
   expect((await sluice('webhooks', 'replays', id)).output).toMatch(/7 +running .* somebody/);
   const cancelled = await sluice('--json', 'webhooks', 'cancel-replay', id, '7');
