@@ -115,7 +115,9 @@ export async function listImports(
 
 /**
  * Takes the lease of the oldest import that has work for a worker and that nobody works on. Of those
- * whose file is being sent to us there is none: the API works on them. By `imports_unfinished`.
+ * whose file is being sent to us there is none: the API works on them. A workspace has one at a time,
+ * so that many files of one do not take the turns of the others; two workers that look in the same moment
+ * may take two, which harms nobody. By `imports_unfinished`.
  */
 export async function claimImport(
   database: DatabaseOrTransaction,
@@ -128,6 +130,10 @@ export async function claimImport(
       select environment_id, import_id from imports
       where ${IS_IMPORT_UNFINISHED} and (lease_until is null or lease_until < ${now})
         and (state <> 'preprocessing' or data_file_url is not null)
+        and not exists (
+          select from imports held
+          where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
+            and held.lease_until >= ${now})
       order by created_at, environment_id, import_id
       limit 1
       for update skip locked

@@ -29,15 +29,21 @@ export async function insertVendorEvent(
   return rows.length > 0;
 }
 
-/** Takes what is due, and puts it off by `retryMs` meanwhile, so that two workers rarely take one. */
+/**
+ * Takes what is due, and puts it off meanwhile, so that two workers rarely take one: by `firstMs`, twice as long
+ * each time after it, and at most `mostMs`.
+ */
 export async function claimVendorEvents(
   database: DatabaseOrTransaction,
   nowMs: number,
-  retryMs: number,
+  retry: { readonly firstMs: number; readonly mostMs: number },
   limit: number,
 ): Promise<VendorEvent[]> {
   const { rows } = await sql<VendorEvent>`
-    update vendor_events set next_at = ${new Date(nowMs + retryMs)}, attempt_count = attempt_count + 1
+    update vendor_events set
+       next_at = ${new Date(nowMs)}::timestamptz + interval '1 ms'
+         * least(${retry.firstMs} * 2 ^ least(attempt_count, 30), ${retry.mostMs}),
+       attempt_count = attempt_count + 1
      where event_id in (
        select event_id from vendor_events
         where settled_at is null and next_at <= ${new Date(nowMs)}

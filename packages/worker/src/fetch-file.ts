@@ -23,16 +23,31 @@ export class FetchFault extends Error {
 const HEAD_TIMEOUT_MS = 30_000;
 /** A URL from which nothing comes for so long has broken off. */
 export const SILENCE_TIMEOUT_MS = 60_000;
+/** For so long a URL should stay valid (ingestion-conventions §7): what comes slower than that holds a worker up. */
+const FETCH_TIMEOUT_MS = 7_200_000;
+
+export interface FetchOptions {
+  /** Aborted: the fetch ends at once, as one that broke off. */
+  readonly signal?: AbortSignal;
+  /** Of the whole fetch; 2 hours. */
+  readonly timeoutMs?: number;
+}
 
 /** @throws FetchFault, also in the middle of the pieces. */
 export async function* fetchFile(
   connector: VettedConnector,
   address: string,
+  { signal, timeoutMs = FETCH_TIMEOUT_MS }: FetchOptions = {},
 ): AsyncGenerator<Buffer, void, undefined> {
   const url = URL.parse(address);
   if (url === null || (url.protocol !== 'https:' && url.protocol !== 'http:'))
     throw new FetchFault('data_file_url is not an http or https URL', false);
-  const response = await sendGet(connector, url);
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const response = await sendGet(
+    connector,
+    url,
+    AbortSignal.any([timeout, ...(signal ? [signal] : [])]),
+  );
   const { statusCode = 0 } = response;
   if (statusCode !== 200) {
     response.destroy();
@@ -48,17 +63,24 @@ export async function* fetchFile(
   try {
     for await (const piece of response as AsyncIterable<Buffer>) yield piece;
   } catch (error) {
-    throw new FetchFault(`the file broke off: ${(error as Error).message}`, true);
+    if (timeout.aborted)
+      throw new FetchFault(`the file had not come whole within ${timeoutMs / 1_000} s`, false);
+    throw new FetchFault(`the file broke off: ${reasonOf(error)}`, true);
   }
 }
 
-async function sendGet(connector: VettedConnector, url: URL): Promise<IncomingMessage> {
+async function sendGet(
+  connector: VettedConnector,
+  url: URL,
+  signal: AbortSignal,
+): Promise<IncomingMessage> {
   const { protocol, hostname, port, pathname, search, username, password } = url;
   const target = { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port };
   const answered = new Promise<IncomingMessage>((resolve, reject) => {
     const sender = request({
       // TLS is the connector's work.
       protocol: 'http:',
+      signal,
       path: pathname + search,
       headers: { host: url.host, 'accept-encoding': 'identity', 'user-agent': 'Sluice' },
       ...(username || password ? { auth: `${decoded(username)}:${decoded(password)}` } : {}),

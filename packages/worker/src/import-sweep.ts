@@ -1,29 +1,33 @@
-/** Has imports run, one after the other, by whichever worker claims them. Before: `sweeps.ts`. After: `run-import.ts`. */
+/** Has imports run, some at a time, by whichever worker claims them. Before: `sweeps.ts`. After: `run-import.ts`. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fetchFile } from './fetch-file.ts';
 import { runNextImport, type RunImportDeps } from './run-import.ts';
 import type { Sweep } from './sweeps.ts';
 import { createVettedConnector } from './vetted-connection.ts';
 
-export interface ImportSweepDeps extends Omit<RunImportDeps, 'fetchFile' | 'pause'> {
+export interface ImportSweepsDeps extends Omit<RunImportDeps, 'fetchFile' | 'pause'> {
   readonly intervalMs: number;
   readonly allowPrivateAddresses: boolean;
 }
 
-/** Ends with `stopping`. */
-export function createImportSweep(deps: ImportSweepDeps): Sweep {
+/** A file may take hours to come; with one at a time it would keep those of all other workspaces waiting. */
+const IMPORTS_AT_A_TIME = 4;
+
+/** They end with `stopping`. */
+export function createImportSweeps(deps: ImportSweepsDeps): Sweep[] {
+  const { stopping, intervalMs } = deps;
   const connector = createVettedConnector({ allowPrivate: deps.allowPrivateAddresses });
   const running: RunImportDeps = {
     ...deps,
-    fetchFile: (address) => fetchFile(connector, address),
+    fetchFile: (address) => fetchFile(connector, address, { signal: stopping }),
     pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }),
   };
-  return {
-    name: 'run imports',
+  return Array.from({ length: IMPORTS_AT_A_TIME }, (_, index) => ({
+    name: `run imports ${index + 1}`,
     kind: 'imports',
-    intervalMs: deps.intervalMs,
+    intervalMs,
     async run() {
-      while (!deps.stopping.aborted && (await runNextImport(running)));
+      while (!stopping.aborted && (await runNextImport(running)));
     },
-  };
+  }));
 }

@@ -21,7 +21,7 @@ import { openTracer } from '@sluice/platform/tracing';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { forgetOldRecords } from './forget-old-records.ts';
-import { createImportSweep } from './import-sweep.ts';
+import { createImportSweeps } from './import-sweep.ts';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { startExportTasks } from './export-tasks.ts';
 import { startHealthServer } from './health-server.ts';
@@ -258,7 +258,7 @@ const sweeps = startSweeps({
     ...webhookSweeps,
     ...purchases.sweeps,
     exportSweep,
-    createImportSweep({
+    ...createImportSweeps({
       database,
       numbers,
       newId,

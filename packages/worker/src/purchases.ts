@@ -72,7 +72,7 @@ export function createPurchases(deps: PurchasesDeps): Purchases {
     ],
     startRenewals: () =>
       repeat('renew credits', RENEW_INTERVAL_MS, logger, () =>
-        renewCredits({ database, catalogue, now }),
+        renewCredits({ database, catalogue, now, logger }),
       ),
   };
 }

@@ -10,6 +10,8 @@ import { appendDeliveries } from '@sluice/database/deliveries';
 import { listUntoldEnvironments, takeUntold, type UntoldLane } from '@sluice/database/lane-alerts';
 import type { LaneKey } from '@sluice/database/lanes';
 import { alertEvent, type LaneAlert } from '@sluice/domain/lane-alert';
+import type { Logger } from '@sluice/platform/logger';
+import { eachAlone } from './each-alone.ts';
 
 export interface RaiseAlertsDeps {
   readonly database: Database;
@@ -19,6 +21,7 @@ export interface RaiseAlertsDeps {
   /** Makes ULIDs. */
   readonly newId: () => string;
   readonly now: () => number;
+  readonly logger: Logger;
 }
 
 const ENVIRONMENTS_MAX = 500;
@@ -28,22 +31,20 @@ export async function raiseAlerts(deps: RaiseAlertsDeps): Promise<number> {
   const nowMs = deps.now();
   const sinceBeforeMs = nowMs - deps.alertAfterMs;
   let count = 0;
-  for (const environmentId of await listUntoldEnvironments(
-    deps.database,
-    sinceBeforeMs,
-    ENVIRONMENTS_MAX,
-  )) {
-    const lanes = await deps.database.transaction().execute(async (transaction) => {
+  const woken: LaneKey[] = [];
+  const environments = await listUntoldEnvironments(deps.database, sinceBeforeMs, ENVIRONMENTS_MAX);
+  const keys = environments.map((environmentId) => ({ environmentId }));
+  await eachAlone(deps.logger, 'raise alerts', keys, async ({ environmentId }) => {
+    const told = await deps.database.transaction().execute(async (transaction) => {
       const untold = await takeUntold(transaction, environmentId, sinceBeforeMs);
       const alerts = untold.flatMap((lane) => alertsOf(environmentId, lane));
-      count += alerts.length;
-      return appendDeliveries(
-        transaction,
-        alerts.map((alert) => alertEvent(alert, deps.newId(), nowMs)),
-      );
+      const events = alerts.map((alert) => alertEvent(alert, deps.newId(), nowMs));
+      return { alerts, lanes: await appendDeliveries(transaction, events) };
     });
-    await Promise.all(lanes.map((lane) => deps.wakeLane(lane)));
-  }
+    count += told.alerts.length;
+    woken.push(...told.lanes);
+  });
+  await Promise.all(woken.map((lane) => deps.wakeLane(lane)));
   return count;
 }
 

@@ -12,42 +12,46 @@ import { endHold, listOverdueHolds } from '@sluice/database/credit-holds';
 import { expireAccountCredits, giveAllowance } from '@sluice/database/credits';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
 import type { Catalogue } from '@sluice/domain/catalogue';
+import type { Logger } from '@sluice/platform/logger';
+import { eachAlone } from './each-alone.ts';
 
 export interface RenewCreditsDeps {
   readonly database: Database;
   readonly catalogue: Catalogue;
   readonly now: () => number;
+  readonly logger: Logger;
 }
 
 /** Of each plan and kind at a time; what is over waits for the next run. */
 const ACCOUNTS_MAX = 1_000;
 
-export async function renewCredits(deps: RenewCreditsDeps): Promise<void> {
-  const { database, catalogue } = deps;
-  const nowMs = deps.now();
+export async function renewCredits({
+  database,
+  catalogue,
+  now,
+  logger,
+}: RenewCreditsDeps): Promise<void> {
+  const nowMs = now();
+  const change = database.transaction();
   for (const plan of catalogue.plans) {
     for (const kind of CREDIT_KINDS) {
       const allowance = allowanceOf(plan, kind, nowMs);
       if (!allowance) continue;
       const { key } = allowance;
       const accounts = await listAccountsWithoutGrant(database, kind, plan.id, key, ACCOUNTS_MAX);
-      for (const { accountId } of accounts) {
-        await database
-          .transaction()
-          .execute((transaction) =>
-            giveAllowance(transaction, { accountId, kind }, allowance, nowMs),
-          );
-      }
+      await eachAlone(logger, 'give allowance', accounts, ({ accountId }) =>
+        change.execute((transaction) =>
+          giveAllowance(transaction, { accountId, kind }, allowance, nowMs),
+        ),
+      );
     }
   }
-  for (const { holdKey, ...account } of await listOverdueHolds(database, nowMs, ACCOUNTS_MAX)) {
-    await database
-      .transaction()
-      .execute((transaction) => endHold(transaction, account, holdKey, 0, nowMs));
-  }
-  for (const account of await listEndedCredits(database, nowMs, ACCOUNTS_MAX)) {
-    await database
-      .transaction()
-      .execute((transaction) => expireAccountCredits(transaction, account, nowMs));
-  }
+  const holds = await listOverdueHolds(database, nowMs, ACCOUNTS_MAX);
+  await eachAlone(logger, 'end hold', holds, ({ holdKey, ...account }) =>
+    change.execute((transaction) => endHold(transaction, account, holdKey, 0, nowMs)),
+  );
+  const ended = await listEndedCredits(database, nowMs, ACCOUNTS_MAX);
+  await eachAlone(logger, 'end credits', ended, (account) =>
+    change.execute((transaction) => expireAccountCredits(transaction, account, nowMs)),
+  );
 }

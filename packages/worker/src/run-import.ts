@@ -128,8 +128,11 @@ class ImportRun {
           return false;
         }
         await pause(waitMs, stopping).catch(() => undefined);
-        // The lease ends by itself; who takes it begins with the first try.
-        if (stopping.aborted) return false;
+        if (stopping.aborted) {
+          // Whoever takes it begins with the first try.
+          await this.#advance({ state: 'preprocessing', leaseMs: 0 });
+          return false;
+        }
       }
     }
   }

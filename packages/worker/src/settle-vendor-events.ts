@@ -15,6 +15,7 @@ import {
   type VendorEvent,
 } from '@sluice/database/vendor-events';
 import type { Logger } from '@sluice/platform/logger';
+import { eachAlone } from './each-alone.ts';
 import { settleInvoice } from './settle-invoice.ts';
 import { settleSubscription } from './settle-subscription.ts';
 
@@ -26,19 +27,19 @@ export interface SettleVendorEventsDeps {
 }
 
 const BATCH_SIZE = 50;
-/** One that cannot be worked off now comes again after this. */
-const RETRY_MS = 5_000;
+/** One that cannot be worked off now comes again after this, and after twice as long each time. */
+const RETRY = { firstMs: 5_000, mostMs: 300_000 };
 
 /** @returns how many were worked off. Run it on any number of workers. */
 export async function settleVendorEvents(deps: SettleVendorEventsDeps): Promise<number> {
   let count = 0;
   for (;;) {
-    const events = await claimVendorEvents(deps.database, deps.now(), RETRY_MS, BATCH_SIZE);
-    for (const event of events) {
-      if (!(await settle(deps, event))) continue;
+    const events = await claimVendorEvents(deps.database, deps.now(), RETRY, BATCH_SIZE);
+    await eachAlone(deps.logger, 'settle vendor event', events, async (event) => {
+      if (!(await settle(deps, event))) return;
       await settleVendorEvent(deps.database, event.eventId, deps.now());
       count += 1;
-    }
+    });
     if (events.length < BATCH_SIZE) return count;
   }
 }

@@ -58,7 +58,7 @@ export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
   start('keep secrets', SECRETS_INTERVAL_MS, () =>
     keepSecrets({ database, sealedText: deps.sealedText, now }),
   );
-  start('raise alerts', ALERTS_INTERVAL_MS, () => raiseAlerts({ ...deps, now }));
+  start('raise alerts', ALERTS_INTERVAL_MS, () => raiseAlerts({ ...deps, now, logger }));
   start('clear replays', CLEARING_INTERVAL_MS, () =>
     clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
   );

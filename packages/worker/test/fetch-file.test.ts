@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { FetchFault, fetchFile } from '../src/fetch-file.ts';
+import { FetchFault, fetchFile, type FetchOptions } from '../src/fetch-file.ts';
 import { createVettedConnector, type ResolveName } from '../src/vetted-connection.ts';
 
 const closers: (() => void)[] = [];
@@ -23,10 +23,15 @@ async function serve(
   return (server.address() as AddressInfo).port;
 }
 
-async function read(url: string, allowPrivate = true, resolve?: ResolveName): Promise<string> {
+async function read(
+  url: string,
+  allowPrivate = true,
+  resolve?: ResolveName,
+  options?: FetchOptions,
+): Promise<string> {
   const pieces: Buffer[] = [];
-  for await (const piece of fetchFile(createVettedConnector({ allowPrivate }, resolve), url))
-    pieces.push(piece);
+  const connector = createVettedConnector({ allowPrivate }, resolve);
+  for await (const piece of fetchFile(connector, url, options)) pieces.push(piece);
   return Buffer.concat(pieces).toString();
 }
 
@@ -126,4 +131,42 @@ test('a file that is not there, and one that is compressed, are not tried again'
   const { message, mayPass } = await fault(read(`http://localhost:${compressed}/`));
   expect(message).toContain('gzip');
   expect(mayPass).toBe(false);
+});
+
+describe('a file that never ends', () => {
+  const drip = () =>
+    serve((_request, response) => {
+      response.write('a,b\n');
+      const timer = setInterval(() => response.write('c,d\n'), 10);
+      response.once('close', () => clearInterval(timer));
+    });
+
+  test('is given up after its time, for good', async () => {
+    const port = await drip();
+    const url = `http://127.0.0.1:${port}/`;
+    const { message, mayPass } = await fault(read(url, true, undefined, { timeoutMs: 200 }));
+    expect(message).toBe('the file had not come whole within 0.2 s');
+    expect(mayPass).toBe(false);
+  });
+
+  test('does not keep a worker from stopping, which leaves it to the next', async () => {
+    const port = await drip();
+    const stopping = new AbortController();
+    const pieces = fetchFile(
+      createVettedConnector({ allowPrivate: true }),
+      `http://127.0.0.1:${port}/`,
+      {
+        signal: stopping.signal,
+      },
+    );
+    await pieces.next();
+    stopping.abort();
+    const { mayPass } = await fault(
+      pieces.next().then(async () => {
+        for await (const _ of pieces);
+        return '';
+      }),
+    );
+    expect(mayPass).toBe(true);
+  });
 });

@@ -35,6 +35,20 @@ describe('a file behind a URL', () => {
     });
   });
 
+  test('that a stopping worker fetches is given back at once', async () => {
+    const key = await fromUrl();
+    const stopping = new AbortController();
+    async function* fetchFile() {
+      yield Buffer.from(TEXT.slice(0, 20));
+      stopping.abort();
+      throw new FetchFault('the file broke off: aborted', true);
+    }
+    await world.run({ fetchFile, stopping: stopping.signal });
+    world.nowMs += 1;
+    await world.run({ fetchFile: () => Readable.from([Buffer.from(TEXT)]) });
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', sizeBytes: TEXT.length });
+  });
+
   test('that is not there, or too large, fails and says why', async () => {
     const missing = await fromUrl();
     // oxlint-disable-next-line require-yield
@@ -56,15 +70,40 @@ describe('a file behind a URL', () => {
   });
 });
 
+test('a file that comes slowly keeps no other workspace waiting, and other files of its own', async () => {
+  const dataFileUrl = 'https://files.example/events.csv';
+  const text = '_svc_name,_svc_customer_id\n';
+  const [slow, next, other] = [
+    await world.insert({ dataFileUrl }),
+    await world.upload(text),
+    await world.upload(text, { environmentId: 2 }),
+  ];
+  const { promise: rest, resolve: sendRest } = Promise.withResolvers<undefined>();
+  const { promise: begun, resolve: begin } = Promise.withResolvers<undefined>();
+  async function* fetchFile() {
+    begin(undefined);
+    await rest;
+    yield Buffer.from(text);
+  }
+  const slowRun = world.run({ fetchFile });
+  await begun;
+  expect(await world.run()).toBe(true);
+  expect(await world.shown(other)).toMatchObject({ state: 'imported' });
+  expect(await world.run()).toBe(false);
+  sendRest(undefined);
+  await slowRun;
+  expect(await world.shown(slow)).toMatchObject({ state: 'imported' });
+  expect(await world.run()).toBe(true);
+  expect(await world.shown(next)).toMatchObject({ state: 'imported' });
+});
+
 // All workspaces share one Postgres: what waits to be imported must not fill it.
 test('a file behind a URL that finds no room beside the others of its workspace fails, says what to do, and leaves nothing', async () => {
-  const waiting = await world.upload('x'.repeat(90));
-  world.nowMs += 1;
+  const beingSent = await world.insert();
+  expect(await world.keep(beingSent, Buffer.alloc(90))).toBe('kept');
   const key = await world.insert({ dataFileUrl: 'https://files.example/events.csv' });
-  const others = await world.upload('x'.repeat(90), { environmentId: 2 });
-  await sql`
-    update imports set lease_until = ${new Date(world.nowMs + 60_000)}
-     where import_id in (${waiting.importId}, ${others.importId})`.execute(world.database);
+  world.nowMs += 1;
+  await world.upload('x'.repeat(90), { environmentId: 2 });
   const fetchFile = () => Readable.from([Buffer.alloc(11)]);
   expect(await world.run({ unfinishedSizeBytesMax: 100, fetchFile })).toBe(true);
   expect(await world.shown(key)).toMatchObject({

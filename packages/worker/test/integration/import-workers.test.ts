@@ -1,5 +1,4 @@
-/** A worker at an import { BY_TEST } from '@sluice/database/testing';
-import dies, is slow, is told to stop or finds it cancelled: every row once, none after. */
+/** A worker at an import dies, is slow, is told to stop or finds it cancelled: every row once, none after. */
 import { cancelImport } from '@sluice/database/import-changes';
 import { BY_TEST } from '@sluice/database/testing';
 import { claimImport } from '@sluice/database/imports';

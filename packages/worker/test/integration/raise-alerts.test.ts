@@ -2,9 +2,11 @@
 import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/delivery-reads';
 import { appendTest, skipHead } from '@sluice/database/lane-actions';
+import { listUntoldEnvironments } from '@sluice/database/lane-alerts';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { insertWebhook, updateWebhook } from '@sluice/database/webhooks';
 import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { raiseAlerts } from '../../src/raise-alerts.ts';
@@ -50,6 +52,7 @@ const raise = () =>
     alertAfterMs: HOUR_MS,
     newId: () => `alert-${++idCount}`,
     now: () => world.nowMs,
+    logger: createLogger('test', 'silent'),
   });
 
 /** Bodies, oldest first. */
@@ -102,6 +105,22 @@ test('a webhook that has failed for an hour is told of, once, to the others and 
   await failUntil(startedAtMs + DAY_MS);
   expect(await raise()).toBe(0);
   expect(await alertsTo(watcherId)).toHaveLength(1);
+});
+
+test('a workspace that cannot be told does not keep the others from being told, and is told later', async () => {
+  const other = await createLaneWorld(database, { events: ['customer_subscribed'] });
+  for (const each of [world, other]) {
+    each.behave = () => status(503);
+    await each.log(1);
+    await each.deliverAll();
+  }
+  world.nowMs += 2 * HOUR_MS;
+  const [first] = await listUntoldEnvironments(database, world.nowMs, 1);
+  await sql`alter table lanes add constraint broken
+    check (environment_id <> ${sql.lit(first)} or not is_failure_told)`.execute(database);
+  expect(await raise()).toBe(1);
+  await sql`alter table lanes drop constraint broken`.execute(database);
+  expect(await raise()).toBe(1);
 });
 
 test('an episode ends with the first success: the next one is told of again, after its own hour', async () => {

@@ -1,11 +1,13 @@
 import { listBalances } from '@sluice/database/credit-reads';
 import { grantCredits } from '@sluice/database/credits';
 import { lockWaiterCount } from '@sluice/database/testing';
+import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 import { renewCredits } from '../../src/renew-credits.ts';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
+const logger = createLogger('test', 'silent');
 const at = (text: string) => ({ now: () => Date.parse(text) });
 
 test('I9: a month brings its allowance once, ends what is left of it, and touches nothing else', async () => {
@@ -21,7 +23,8 @@ test('I9: a month brings its allowance once, ends what is left of it, and touche
         Date.parse('2026-02-01T00:00:00Z'),
       );
   });
-  const renew = (text: string) => renewCredits({ database, catalogue: CATALOGUE, ...at(text) });
+  const renew = (text: string) =>
+    renewCredits({ database, catalogue: CATALOGUE, logger, ...at(text) });
   const pools = async () => {
     const grants = (await listBalances(database, accountId, ['llm'])).get('llm')!;
     return grants.map((grant) => [grant.pool, grant.available, grant.expired]);
@@ -43,6 +46,33 @@ test('I9: a month brings its allowance once, ends what is left of it, and touche
   ]);
 });
 
+test('an account whose allowance cannot be written does not keep the others from theirs, and has it later', async () => {
+  const world = await startPurchases();
+  const { database } = world;
+  const accountIds = [await world.addAccount(null), await world.addAccount(null)];
+  const grantCounts = () =>
+    Promise.all(
+      accountIds.map(async (accountId) => {
+        const balances = await listBalances(database, accountId, ['llm']);
+        return balances.get('llm')!.length;
+      }),
+    );
+  // Each of them once, whichever comes first.
+  for (const [month, brokenId] of accountIds.entries()) {
+    const renew = () =>
+      renewCredits({ database, catalogue: CATALOGUE, logger, ...at(`2026-0${month + 2}-10`) });
+    await sql`alter table credit_grants add constraint broken check (account_id <> ${sql.lit(brokenId)})
+      not valid`.execute(database);
+    await renew();
+    expect(await grantCounts()).toEqual(
+      accountIds.map((accountId) => (accountId === brokenId ? month : month + 1)),
+    );
+    await sql`alter table credit_grants drop constraint broken`.execute(database);
+    await renew();
+    expect(await grantCounts()).toEqual([month + 1, month + 1]);
+  }
+});
+
 test('after an upgrade the difference comes; a paused or Builder plan brings nothing', async () => {
   const world = await startPurchases();
   const { database } = world;
@@ -51,7 +81,7 @@ test('after an upgrade the difference comes; a paused or Builder plan brings not
     sql`update accounts set plan_id = ${plan}, plan_status = ${status}
          where account_id = ${accountId}`.execute(database);
   const renew = () =>
-    renewCredits({ database, catalogue: CATALOGUE, ...at('2026-02-10T00:00:00Z') });
+    renewCredits({ database, catalogue: CATALOGUE, logger, ...at('2026-02-10T00:00:00Z') });
   const granted = async () => {
     const grants = (await listBalances(database, accountId, ['llm'])).get('llm')!;
     return grants.map((grant) => grant.granted);
@@ -78,7 +108,7 @@ test('two workers before and after an upgrade give together what the better plan
   const put = (plan: string) =>
     sql`update accounts set plan_id = ${plan} where account_id = ${accountId}`.execute(database);
   const renew = () =>
-    renewCredits({ database, catalogue: CATALOGUE, ...at('2026-02-10T00:00:00Z') });
+    renewCredits({ database, catalogue: CATALOGUE, logger, ...at('2026-02-10T00:00:00Z') });
   const expectWaiting = (count: number) =>
     vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(count));
   await put('essentials_month');

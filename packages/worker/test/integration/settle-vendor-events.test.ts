@@ -1,5 +1,10 @@
 /** The vendor's events, in whatever order, as often and as late as they come. */
-import { clearVendorEvents, insertVendorEvent } from '@sluice/database/vendor-events';
+import {
+  claimVendorEvents,
+  clearVendorEvents,
+  insertVendorEvent,
+  type VendorEvent,
+} from '@sluice/database/vendor-events';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
@@ -10,7 +15,7 @@ const takeEvents = (world: Purchases) =>
   world.takeEvents().filter(({ type }) => type.startsWith('invoice.'));
 
 test('I21: events in any order, repeated, and before or after the worker looks, end in the same state', async () => {
-  const world = await startPurchases();
+  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
   const order = fc.record({
     isPaid: fc.boolean(),
     /** Sorts the events, each of which is there twice. */
@@ -53,7 +58,7 @@ test('I21: events in any order, repeated, and before or after the worker looks, 
 }, 60_000);
 
 test('I22: events of objects that are not ours, or not there, are worked off and change nothing', async () => {
-  const world = await startPurchases();
+  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
   const accountId = await world.addAccount('pm_card_visa');
   const run = await world.finish(await world.buyPack(accountId));
   const invoice = world.simulator.state.get('invoice', run.invoiceId)!;
@@ -79,7 +84,7 @@ test('I22: events of objects that are not ours, or not there, are worked off and
 });
 
 test('I3: events that come again after they were forgotten grant nothing again, nor set a run aside', async () => {
-  const world = await startPurchases();
+  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
   const accountId = await world.addAccount(null, 'card');
   takeEvents(world);
   const run = await world.buyPack(accountId, 'card');
@@ -97,4 +102,41 @@ test('I3: events that come again after they were forgotten grant nothing again, 
   );
   expect(rows).toEqual([{ status: 'success', review: null }]);
   expect(await world.balance(accountId)).toBe(100);
+});
+
+test('an event that cannot be read does not keep those behind it from being worked off, and is looked at ever less often', async () => {
+  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
+  const accountId = await world.addAccount(null, 'card');
+  takeEvents(world);
+  const run = await world.buyPack(accountId, 'card');
+  expect(await world.advance(run)).toBe('waiting');
+  await world.confirm(run);
+  const events = takeEvents(world);
+  const [{ objectId }] = events as [VendorEvent];
+  const invoice = world.simulator.state.get('invoice', objectId)!;
+  // Postgres takes no such text.
+  const metadata = { run_id: 'run\0', account_id: String(accountId) };
+  world.simulator.state.save('invoice', { ...invoice, id: 'in_unreadable', metadata });
+  await insertVendorEvent(
+    world.database,
+    { eventId: 'evt_0', type: 'invoice.paid', objectId: 'in_unreadable' },
+    Date.now() - 60_000,
+  );
+  for (const event of events) await insertVendorEvent(world.database, event, Date.now() - 1_000);
+  expect(await world.settleEvents()).toBe(events.length);
+  expect(await world.balance(accountId)).toBe(100);
+  const waitsMs: number[] = [];
+  for (let count = 0; count < 8; count++) {
+    const nowMs = Date.now();
+    await sql`update vendor_events set next_at = ${new Date(nowMs)} where settled_at is null`.execute(
+      world.database,
+    );
+    await claimVendorEvents(world.database, nowMs, { firstMs: 5_000, mostMs: 300_000 }, 10);
+    const { rows: waiting } = await sql<{ nextAt: Date }>`
+      select next_at as "nextAt" from vendor_events where settled_at is null`.execute(
+      world.database,
+    );
+    waitsMs.push(waiting[0]!.nextAt.getTime() - nowMs);
+  }
+  expect(waitsMs).toEqual([10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000, 300_000]);
 });
