@@ -48,7 +48,8 @@ const criteria = z.object({
 export const newReplay = criteria
   .extend({
     rate_per_second: z.int().min(1).max(RATE_PER_SECOND_MAX).default(RATE_PER_SECOND_DEFAULT).meta({
-      description: 'Requests a second; the rate limit of the webhook, where lower, counts.',
+      description:
+        'Requests a second, beside those of what happens meanwhile; the rate limit of the webhook, where lower, counts for each of the two.',
     }),
     dry_run: z.boolean().default(false).meta({ description: 'Only counts what would be sent.' }),
   })

@@ -4,6 +4,7 @@
  */
 import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } from 'kysely';
 import pg from 'pg';
+import { ConnectionWatch, type WatchedConnection } from './connection-watch.ts';
 
 /** Kysely knows no tables: every statement is SQL and says itself what its rows are (docs/design.md). */
 export type Database = Kysely<unknown>;
@@ -33,12 +34,22 @@ const WITHIN_TEXT = /^\/\* within (\d+) ms \*\//;
 export const answeredWithin = (durationMs: number) => sql.raw(`/* within ${durationMs} ms */`);
 
 /** Gives the statements that ask for it a name, which is how `pg` prepares, and those that have one their deadline. */
-class PreparingClient extends pg.Client {
+class PreparingClient extends pg.Client implements WatchedConnection {
+  /** `pg` sets it; its types leave it out. */
+  declare readonly processID: number | null;
+  busySinceMs: number | undefined = undefined;
   /** Of every statement that does not name its own. */
   readonly answerMsMax: number | undefined = undefined;
 
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    this.on('drain', () => (this.busySinceMs = undefined));
+  }
+
   override query(...given: unknown[]): never {
     const [text, values] = given;
+    // Until it says 'drain', which is that nothing is under way any more.
+    this.busySinceMs ??= performance.now();
     const query = super.query.bind(this) as (...all: unknown[]) => never;
     if (typeof text !== 'string') return query(...given);
     const answer = text.startsWith(PREPARED_TEXT)
@@ -87,9 +98,12 @@ const CONNECT_TIMEOUT_MS = 10_000;
  * A connection on which nothing has come for so long is asked for a sign of life by the system, and is ended where
  * ten questions, a second apart, stay without one. That is for statements of any length, which wait for as long as
  * the other end is there; the system's own is two hours. It says nothing while bytes of ours are unconfirmed:
- * then TCP has its own patience, `net.ipv4.tcp_retries2`, which Node has no way to shorten (TCP_USER_TIMEOUT).
+ * then TCP has its own patience, `net.ipv4.tcp_retries2`, which Node has no way to shorten (TCP_USER_TIMEOUT), and
+ * `connection-watch.ts` ends the connection.
  */
 const KEEP_ALIVE_AFTER_MS = 30_000;
+/** Longer than nearly all statements take, so that next to never is one asked about. */
+const LATE_AFTER_MS = 10_000;
 /** Of the time for an answer: Postgres gives up first, and says so. */
 const SHARE_OF_POSTGRES = 0.8;
 
@@ -107,9 +121,11 @@ export interface DatabaseOptions {
   /**
    * For processes whose statements are all short: none is waited for longer, and no connection. Postgres ends a
    * statement a little earlier; where not even that is heard the connection is ended, and the next statement opens
-   * another one. Absent: a statement takes as long as it takes.
+   * another one. Absent: a statement takes as long as Postgres is at work on it.
    */
   readonly statementMsMax?: number;
+  /** A statement that takes longer is asked about (`connection-watch.ts`). Absent: ten seconds. */
+  readonly lateAfterMs?: number;
   /** A connection of the pool that is idle broke; it is replaced on next use. */
   readonly onError: (error: Error) => void;
 }
@@ -143,5 +159,11 @@ export function createDatabase(options: DatabaseOptions): Database {
   // A connection that breaks between two statements of a transaction is in nobody's hands: without a
   // listener its 'error' ends the process. The next statement on it fails and says why.
   pool.on('connect', (client) => void client.on('error', () => {}));
+  const { url, applicationName, lateAfterMs = LATE_AFTER_MS } = options;
+  const watch = new ConnectionWatch({ url, applicationName, lateAfterMs });
+  pool.on('connect', (client) => {
+    watch.add(client as unknown as PreparingClient);
+  });
+  pool.on('remove', (client) => watch.remove(client as unknown as PreparingClient));
   return new Kysely({ dialect: new PostgresDialect({ pool }) });
 }

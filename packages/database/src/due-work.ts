@@ -12,6 +12,7 @@
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { IS_IMPORT_UNFINISHED } from './imports.ts';
+import { PROBE_WAIT_MS_MAX, unbelievedProbeAt } from './lanes.ts';
 
 /** What is swept: lanes to wake, runs to advance, events of the vendor, imports, replays, exports of the audit log. */
 export type DueKind = 'lanes' | 'runs' | 'vendor-events' | 'imports' | 'replays' | 'exports';
@@ -20,10 +21,16 @@ export type DueKind = 'lanes' | 'runs' | 'vendor-events' | 'imports' | 'replays'
 export async function findDueWork(
   database: DatabaseOrTransaction,
   nowMs: number,
+  probeWaitMsMax = PROBE_WAIT_MS_MAX,
 ): Promise<ReadonlySet<DueKind>> {
   const now = new Date(nowMs);
   const { rows } = await sql<{ kind: DueKind }>`${PREPARED}
     (select 'lanes' as kind from lanes where wake_at <= ${now} order by wake_at limit 1)
+    union all
+    (select 'lanes' from lanes
+      where wake_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)}
+        and (lease_until is null or lease_until <= clock_timestamp())
+      order by wake_at limit 1)
     union all
     (select 'runs' from runs
       where status = 'pending' and review_reason is null and next_at <= ${now}

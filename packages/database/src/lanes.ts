@@ -51,6 +51,19 @@ export interface LaneClaim {
  */
 export const NEXT_START_AHEAD_MS_MAX = 60_000;
 
+/** As long as a probe may be put off, by the widest settings. */
+export const PROBE_WAIT_MS_MAX = 7 * 86_400_000;
+/** Clocks that differ by less are believed: the hour after a listed failure must not be cut short by them. */
+const CLOCK_AHEAD_MS_MAX = 600_000;
+
+/**
+ * A probe after it was put off by a clock that was far ahead, and is due now.
+ *
+ * @param probeWaitMsMax - as long as a probe is put off by the policy.
+ */
+export const unbelievedProbeAt = (nowMs: number, probeWaitMsMax: number): Date =>
+  new Date(nowMs + probeWaitMsMax + CLOCK_AHEAD_MS_MAX);
+
 /**
  * Takes the leases of those lanes that have something to send now: not paused, not held by another,
  * and not waiting for a later probe. In the place of the others undefined; `findLane` says why. A
@@ -60,6 +73,7 @@ export async function claimLanes(
   database: DatabaseOrTransaction,
   claims: readonly LaneClaim[],
   nowMs: number,
+  probeWaitMsMax = PROBE_WAIT_MS_MAX,
 ): Promise<(ClaimedLane | undefined)[]> {
   const { rows } = await sql<
     LaneRow & LaneTarget & LaneKey & Pick<ClaimedLane, 'accountId' | 'readFromDay'>
@@ -74,14 +88,16 @@ export async function claimLanes(
         from lanes join asked using (environment_id, webhook_id)
        where not is_paused and last_sequence > cursor_sequence
          and (lease_until is null or lease_until <= clock_timestamp())
-         and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)})
+         and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)}
+              or next_probe_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)})
          and (next_start_at is null or next_start_at <= ${new Date(nowMs)}
               or next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})
        order by environment_id, webhook_id
          for no key update of lanes
     )
     update lanes
-       set fencing = fencing + 1, lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond'
+       set fencing = fencing + 1, lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond',
+           next_probe_at = case when next_probe_at > ${new Date(nowMs)} then ${new Date(nowMs)} else next_probe_at end
       from free join webhooks using (environment_id, webhook_id) join environments using (environment_id)
      where lanes.environment_id = free.environment_id and lanes.webhook_id = free.webhook_id
     returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId",
@@ -157,17 +173,25 @@ export interface UnclaimedLane extends LaneKey {
 
 /**
  * Lanes that should be running and that nobody may have been told of: work without a lease, a lease
- * that has run out, a probe that is due. Longest due first, at most `limit`.
+ * that has run out, a probe that is due, or one so far away that the clock that put it off was wrong. Longest due
+ * first, at most `limit` of each.
  */
 export async function listLanesToWake(
   database: DatabaseOrTransaction,
   nowMs: number,
   limit: number,
+  probeWaitMsMax = PROBE_WAIT_MS_MAX,
 ): Promise<UnclaimedLane[]> {
+  const columns = sql`environment_id as "environmentId", webhook_id as "webhookId", fencing::float8 as fencing`;
   const { rows } = await sql<UnclaimedLane>`${PREPARED}
-    select environment_id as "environmentId", webhook_id as "webhookId", fencing::float8 as fencing from lanes
-     where wake_at <= ${new Date(nowMs)}
-     order by wake_at limit ${limit}`.execute(database);
+    (select ${columns} from lanes
+      where wake_at <= ${new Date(nowMs)}
+      order by wake_at limit ${limit})
+    union all
+    (select ${columns} from lanes
+      where wake_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)}
+        and (lease_until is null or lease_until <= clock_timestamp())
+      order by wake_at limit ${limit})`.execute(database);
   return rows;
 }
 

@@ -37,6 +37,7 @@ import { finishedRecords } from './migrations/0029_finished_records.ts';
 import { credentialsInForce } from './migrations/0030_credentials_in_force.ts';
 import { cardChanges } from './migrations/0031_card_changes.ts';
 import { mergeGate } from './migrations/0032_merge_gate.ts';
+import { setAsideRuns } from './migrations/0033_set_aside_runs.ts';
 import {
   assertUsable,
   judgeSchema,
@@ -84,6 +85,7 @@ export const MIGRATIONS: SchemaSteps = {
   '0030_credentials_in_force': credentialsInForce,
   '0031_card_changes': cardChanges,
   '0032_merge_gate': mergeGate,
+  '0033_set_aside_runs': setAsideRuns,
 };
 
 /**

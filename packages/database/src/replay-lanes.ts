@@ -11,7 +11,7 @@ import type { LaneSnapshot } from '@sluice/domain/lane';
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
-import { NEXT_START_AHEAD_MS_MAX } from './lanes.ts';
+import { NEXT_START_AHEAD_MS_MAX, PROBE_WAIT_MS_MAX, unbelievedProbeAt } from './lanes.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { ReplayCriteria, ReplayKey } from './replay-log.ts';
 
@@ -32,6 +32,7 @@ export async function claimReplay(
   database: DatabaseOrTransaction,
   leaseMs: number,
   nowMs: number,
+  probeWaitMsMax = PROBE_WAIT_MS_MAX,
 ): Promise<ClaimedReplay | undefined> {
   const now = new Date(nowMs);
   const { rows } = await sql<
@@ -58,7 +59,8 @@ export async function claimReplay(
         join lanes on lanes.environment_id = r.environment_id and lanes.webhook_id = r.webhook_id and not lanes.is_paused
         join webhooks on webhooks.environment_id = r.environment_id and webhooks.webhook_id = r.webhook_id
        where r.state = 'running' and (r.lease_until is null or r.lease_until <= clock_timestamp())
-         and (r.next_probe_at is null or r.next_probe_at <= ${now} or r.endpoint <> webhooks.endpoint)
+         and (r.next_probe_at is null or r.next_probe_at <= ${now} or r.endpoint <> webhooks.endpoint
+              or r.next_probe_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)})
          and (r.next_start_at is null or r.next_start_at <= ${now}
               or r.next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})
        order by r.next_start_at nulls first limit 1
@@ -66,7 +68,7 @@ export async function claimReplay(
     )
     update webhook_replays r
        set fencing = r.fencing + 1, lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond',
-           -- A changed endpoint is probed now.
+           -- A changed endpoint is probed now, and what a clock that was far ahead put off.
            next_probe_at = case when r.next_probe_at is null then null else least(r.next_probe_at, ${now}) end, endpoint = webhooks.endpoint
       from due join webhooks using (environment_id, webhook_id) join environments using (environment_id)
      where r.environment_id = due.environment_id and r.webhook_id = due.webhook_id and r.replay_id = due.replay_id

@@ -1,8 +1,8 @@
 /**
  * Runs that were set aside for a person (`parkRun` of `runs.ts`): listed, and let go on once somebody has
- * looked at the vendor's side. For operators, so of all accounts and by statements that read every run.
+ * looked at the vendor's side. For operators, so of all accounts, by the partial index `runs_set_aside`.
  *
- * Used by `sluice purchases` (`scripts/purchases.ts`).
+ * Used by `sluice purchases` (`scripts/purchases.ts`); counted for the metrics of workers.
  */
 import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from './audit-logs.ts';
@@ -29,6 +29,19 @@ export async function listSetAsideRuns(
     select ${SET_ASIDE} from runs
      where review_reason is not null order by created_at limit ${limit}`.execute(database);
   return rows;
+}
+
+/** Stops counting at `countMax`. */
+export async function countSetAsideRuns(
+  database: DatabaseOrTransaction,
+  countMax: number,
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count
+      from (select from runs where review_reason is not null limit ${countMax}) as counted`.execute(
+    database,
+  );
+  return rows[0]?.count ?? 0;
 }
 
 /**

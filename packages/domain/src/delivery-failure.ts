@@ -4,6 +4,12 @@
  * The field's words for the listed failures (`ingestion-webhooks.md` §7) are those of a client that
  * says "EOF", "misbehaving server", "connection refused", "connection reset by peer". Ours for the
  * same things are the keys below. Whatever is not listed goes straight to exponential backoff.
+ *
+ * "A misbehaving server" stands among what the receiver does, so it is read as a receiver that does not speak HTTP. Go's
+ * "server misbehaving" is another thing: a name server that failed (SERVFAIL). It is not listed here on purpose: the
+ * system's resolver tells that, one that is silent and one that is out of reach by one code (EAI_AGAIN), and the name
+ * server is as a rule ours. An hour for every endpoint after each failure of our own resolver is not what a receiver's
+ * hour of rest is for; backoff asks again within seconds, and after some failures within the hour just as well.
  */
 
 /** Failure class → what it means, for those who read the attempts. */

@@ -103,6 +103,10 @@ export function judgeFailure(
   return { outcome: 'retrying', retry, nextAttemptAtMs, isListedWait };
 }
 
+/** No attempt is put off for longer. */
+export const longestWaitMs = (policy: DeliveryPolicy): number =>
+  Math.min(Math.max(policy.listedFailureWaitMs, policy.backoffCapMs), policy.giveUpAfterMs);
+
 /** The wait of the `step`-th exponential step, counted from 1, in whole milliseconds. */
 export function backoffMs(step: number, policy: DeliveryPolicy, chance: number): number {
   const fullMs = Math.min(policy.backoffBaseMs * 2 ** (step - 1), policy.backoffCapMs);

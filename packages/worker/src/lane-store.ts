@@ -47,8 +47,15 @@ const FAILING_LANES_A_STATEMENT_MAX = 32;
 /** Two, so that the next is on its way to Postgres while the answer of the last is read. */
 const STATEMENTS_AT_A_TIME = 2;
 
-/** @param now - Unix milliseconds. */
-export function createLaneStore(database: Database, now: () => number): LaneStore {
+/**
+ * @param now - Unix milliseconds.
+ * @param probeWaitMsMax - as long as a probe is put off by the policy.
+ */
+export function createLaneStore(
+  database: Database,
+  now: () => number,
+  probeWaitMsMax?: number,
+): LaneStore {
   const options = {
     groupMax: LANES_A_STATEMENT_MAX,
     flightsMax: STATEMENTS_AT_A_TIME,
@@ -56,7 +63,7 @@ export function createLaneStore(database: Database, now: () => number): LaneStor
   };
   const claims = new GroupedCalls({
     ...options,
-    run: (group: readonly LaneClaim[]) => claimLanes(database, group, now()),
+    run: (group: readonly LaneClaim[]) => claimLanes(database, group, now(), probeWaitMsMax),
   });
   const loads = new GroupedCalls({
     ...options,

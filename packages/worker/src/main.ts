@@ -8,6 +8,8 @@ import { joinInstallation } from '@sluice/database/installation';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { countParkedOperations } from '@sluice/database/parked-operations';
+import { countSetAsideRuns } from '@sluice/database/set-aside-runs';
+import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import { AppError } from '@sluice/domain/errors';
 import { beginProcess } from '@sluice/platform/begin-process';
 import { createMetrics } from '@sluice/platform/metrics';
@@ -55,6 +57,7 @@ const PARTITIONS_INTERVAL_MS = 6 * 3_600_000;
 const { settings, logger, lifecycle, fail } = beginProcess(process, 'worker', workerSettings);
 const now = Date.now;
 const webhooks = webhookOptions(settings);
+const probeWaitMsMax = longestWaitMs(webhooks.lanes);
 const isDebugging = logger.isLevelEnabled('debug');
 
 const database = createDatabase({
@@ -96,7 +99,7 @@ lifecycle.defer('http client', () => http.close());
 const tracer = await openTracer(settings, 'sluice-worker', logger);
 if (tracer) lifecycle.defer('tracer', () => tracer.close());
 const tracing = createWorkerTracing({ tracer, database, logger });
-const store = tracing.loading(createLaneStore(database, now));
+const store = tracing.loading(createLaneStore(database, now, probeWaitMsMax));
 const monotonicNow = () => performance.now();
 const spare = new SpareTime({
   idleMs: () => performance.eventLoopUtilization().idle,
@@ -253,7 +256,7 @@ await startUsageTasks({
 });
 
 const sweeps = startSweeps({
-  findDueWork: () => findDueWork(database, now()),
+  findDueWork: () => findDueWork(database, now(), probeWaitMsMax),
   sweeps: [
     ...webhookSweeps,
     ...purchases.sweeps,
@@ -288,6 +291,7 @@ registerProcessMetrics({
   metrics,
   counts: () => ({ appliedCount, operationCount, parkedCount, deliveredSliceCount }),
   countParked: () => countParkedOperations(database, PARKED_COUNT_MAX),
+  countSetAsidePurchases: () => countSetAsideRuns(database, PARKED_COUNT_MAX),
   report: () => consumers.report(),
   attempts,
   vendorCalls: purchases.vendorCalls,

@@ -14,6 +14,7 @@ export interface ProcessMetricsDependencies {
   };
   /** In the database, of all processes. */
   readonly countParked: () => Promise<number>;
+  readonly countSetAsidePurchases: () => Promise<number>;
   readonly report: Consumers['report'];
   /** Posts to endpoints so far, by outcome. */
   readonly attempts: ReadonlyMap<string, number>;
@@ -27,6 +28,7 @@ export function registerProcessMetrics({
   metrics,
   counts,
   countParked,
+  countSetAsidePurchases,
   report,
   attempts,
   vendorCalls,
@@ -56,6 +58,11 @@ export function registerProcessMetrics({
     'sluice_parked_operations',
     'Operations set aside, at most 1,000 counted',
     countParked,
+  );
+  metrics.gauge(
+    'sluice_set_aside_purchases',
+    'Purchases set aside for a person, at most 1,000 counted',
+    countSetAsidePurchases,
   );
   metrics.counter(
     'sluice_worker_recovered_jobs_total',

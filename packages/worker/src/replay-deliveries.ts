@@ -18,6 +18,7 @@ import {
   recordReplayProgress,
   type ClaimedReplay,
 } from '@sluice/database/replay-lanes';
+import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import { LaneDrain } from './lane-drain.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';
@@ -42,7 +43,12 @@ const SCANS_MAX = 20;
  */
 export async function replayDeliveries(deps: ReplayDeps): Promise<boolean> {
   const claimedAtMs = deps.monotonicNow();
-  const claimed = await claimReplay(deps.database, deps.leases.leaseMs, deps.now());
+  const claimed = await claimReplay(
+    deps.database,
+    deps.leases.leaseMs,
+    deps.now(),
+    longestWaitMs(deps.policy),
+  );
   if (!claimed) return false;
   const store = new ReplayStore(deps.database, claimed, deps.now);
   const lane = {

@@ -16,6 +16,8 @@ export interface SweepLanesDeps {
   readonly database: Database;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly now: () => number;
+  /** As long as a probe is put off by the policy. */
+  readonly probeWaitMsMax: number;
 }
 
 /** Found at a time; what is over waits for the next sweep, which begins with the longest due. */
@@ -26,7 +28,7 @@ export function createLaneSweep(deps: SweepLanesDeps): () => Promise<number> {
   /** By name: the last claim that each had had. */
   let found = new Map<string, number>();
   return async () => {
-    const lanes = await listLanesToWake(deps.database, deps.now(), LANES_MAX);
+    const lanes = await listLanesToWake(deps.database, deps.now(), LANES_MAX, deps.probeWaitMsMax);
     const foundBefore = found;
     found = new Map();
     const wakeUps: Promise<void>[] = [];

@@ -9,6 +9,7 @@ import type { Database } from '@sluice/database/connection';
 import { dropOldDeliveries, makeDeliveryPartitions } from '@sluice/database/delivery-retention';
 import type { LaneKey } from '@sluice/database/lanes';
 import { clearReplays } from '@sluice/database/replays';
+import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import { repeat } from '@sluice/platform/repeat';
 import type { SealedText } from '@sluice/platform/sealed-text';
@@ -88,7 +89,7 @@ export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
       name: 'sweep lanes',
       kind: 'lanes',
       intervalMs: deps.sweepIntervalMs,
-      run: createLaneSweep({ ...deps, now }),
+      run: createLaneSweep({ ...deps, now, probeWaitMsMax: longestWaitMs(draining.policy) }),
     },
     ...Array.from({ length: REPLAY_DRAINS }, (_, drain): Sweep => ({
       name: `replay deliveries ${drain + 1}`,

@@ -121,6 +121,20 @@ test.each(CASES)(
   },
 );
 
+test('lanes: one whose probe is further away than any wait is due, one that only waits is not', async () => {
+  const { database } = await createWorld();
+  const waitMsMax = 3_600_000;
+  const isDueAt = async (probeAtMs: number): Promise<boolean> => {
+    await sql`
+      update lanes set last_sequence = 1, state = 'failing', next_probe_at = ${new Date(probeAtMs)}`.execute(
+      database,
+    );
+    return (await findDueWork(database, NOW_MS, waitMsMax)).has('lanes');
+  };
+  expect(await isDueAt(NOW_MS + waitMsMax + 60_000)).toBe(false);
+  expect(await isDueAt(NOW_MS + 86_400_000)).toBe(true);
+});
+
 test('an export that has expired is due, so that its file is cleared away', async () => {
   const { database, due } = await createWorld();
   await sql`

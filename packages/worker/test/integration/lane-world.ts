@@ -8,6 +8,7 @@ import { listAttempts } from '@sluice/database/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
 import { insertWebhook, type WebhookSettings } from '@sluice/database/webhooks';
+import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/lane';
 import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
@@ -156,7 +157,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
   return {
     slots: createSlots(),
     inHand: new LanesInHand(),
-    store: createLaneStore(world.database, () => world.nowMs),
+    store: createLaneStore(world.database, () => world.nowMs, longestWaitMs(POLICY)),
     policy: POLICY,
     leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 1_000 },
     async post(request) {

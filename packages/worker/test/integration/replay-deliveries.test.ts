@@ -56,6 +56,21 @@ async function start(world: LaneWorld, criteria = ALL, ratePerSecond = 1_000) {
   };
 }
 
+test('a probe that a clock days ahead put off does not hold a replay up for as long', async () => {
+  const world = await createDelivered(1);
+  const { find } = await start(world);
+  world.nowMs += 5 * 24 * HOUR_MS;
+  world.behave = () => status(500);
+  expect(await world.replay()).toBe(true);
+  world.nowMs -= 5 * 24 * HOUR_MS;
+  world.behave = () => OK;
+  expect(await world.replay()).toBe(true);
+  // At its rate, of which that clock knew as well.
+  world.nowMs += 200;
+  await world.replay();
+  expect(await find()).toMatchObject({ state: 'done', delivered: 1 });
+});
+
 /** By a clock that runs on, as long as the replay has something to send. */
 async function replayAll(world: LaneWorld, find: () => Promise<{ state: string }>) {
   while ((await find()).state === 'running') {

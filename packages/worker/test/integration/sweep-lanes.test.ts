@@ -2,9 +2,10 @@ import type { Database } from '@sluice/database/connection';
 import { nameOf } from '@sluice/database/lanes';
 import { createTestDatabase } from '@sluice/database/testing';
 import { updateWebhook } from '@sluice/database/webhooks';
+import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createLaneSweep } from '../../src/sweep-lanes.ts';
-import { createGate, createLaneWorld, DAY_MS, OK, status, until } from './lane-world.ts';
+import { createGate, createLaneWorld, DAY_MS, OK, POLICY, status, until } from './lane-world.ts';
 
 let database: Database;
 
@@ -20,6 +21,7 @@ describe('the sweep', () => {
     const sweepLanes = createLaneSweep({
       database,
       now: () => nowMs,
+      probeWaitMsMax: longestWaitMs(POLICY),
       async wakeLane(lane) {
         if (failing.has(nameOf(lane))) throw new Error('the broker is away');
         woken.push(nameOf(lane));
@@ -104,6 +106,34 @@ describe('the sweep', () => {
     if (outcome.outcome !== 'waiting') throw new Error(outcome.outcome);
     expect(await sweep(outcome.untilMs - 1)).not.toContain(nameOf(world));
     expect(await sweep(outcome.untilMs)).toContain(nameOf(world));
+  });
+
+  // A worker whose clock was wrong for a while: its lanes would stand for as long.
+  test('finds a failing lane whose probe is further away than any wait, and it is probed at once', async () => {
+    const world = await createLaneWorld(database);
+    const rightMs = Date.now();
+    world.nowMs = rightMs + 5 * DAY_MS;
+    await world.log(2);
+    world.behave = () => status(500);
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    world.nowMs = rightMs;
+    world.behave = () => OK;
+    expect(await sweep(rightMs)).toContain(nameOf(world));
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+  });
+
+  test('leaves a probe alone that clocks a few minutes apart put off: an hour is not cut short by it', async () => {
+    const world = await createLaneWorld(database);
+    const rightMs = Date.now();
+    world.nowMs = rightMs + 300_000;
+    await world.log(1);
+    world.behave = () => status(500);
+    await world.deliver();
+    world.nowMs = rightMs;
+    expect(await sweep(rightMs)).not.toContain(nameOf(world));
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    expect(world.sent).toEqual(['e1']);
   });
 
   test('finds a lane whose worker died, once its lease has ended', async () => {

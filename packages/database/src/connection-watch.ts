@@ -1,0 +1,129 @@
+/**
+ * Ends connections whose answer will never come. Where packets are dropped nobody tells this end: TCP sends what was
+ * not confirmed again for a quarter of an hour, and Node has no way to shorten that.
+ *
+ * A deadline would have to be longer than the longest statement that is meant (a day of usage is summed up, an old day
+ * is dropped, somebody waits for a lock), so it is Postgres that is asked, on a connection of its own, whether it is
+ * still at work on what has taken long:
+ *
+ *   a statement is late ─▶ ask ─┬─ its backend is active: wait on, however long ──┐
+ *                          ▲    ├─ nobody can tell (a pooler is between us) ──────┤ ask again
+ *                          └────┼──────────────────────────────────────────────────┘
+ *                               └─ Postgres does not answer, or the backend is gone or idle:
+ *                                  twice in a row ─▶ the connection is ended, the statement fails as "away"
+ *
+ * Twice, because an answer may be on its way while Postgres already says that it is idle.
+ *
+ * Costs a look at a few numbers every few seconds, and a connection only while something is late.
+ */
+import pg from 'pg';
+
+export interface WatchedConnection {
+  /** Of the statement under way, by the monotonic clock; undefined: none is. */
+  readonly busySinceMs: number | undefined;
+  /** As it was told at the start: behind a pooler not that of a backend. */
+  readonly processID: number | null;
+  /** Closes the socket of one whose statement is under way. */
+  end(): Promise<void>;
+}
+
+export interface ConnectionWatchOptions {
+  readonly url: string;
+  readonly applicationName: string;
+  /** A statement that takes longer is asked about, again and again. */
+  readonly lateAfterMs: number;
+}
+
+/** For Postgres to be reached and to answer; one that takes longer counts as away. */
+const ANSWER_MS_MAX = 5_000;
+
+export class ConnectionWatch {
+  readonly #options: ConnectionWatchOptions;
+  readonly #connections = new Set<WatchedConnection>();
+  /** Found dead the last time → the statement that it was about. */
+  #suspects = new Map<WatchedConnection, number>();
+  #timer: NodeJS.Timeout | undefined;
+  #isLooking = false;
+
+  constructor(options: ConnectionWatchOptions) {
+    this.#options = options;
+  }
+
+  add(connection: WatchedConnection): void {
+    this.#connections.add(connection);
+    this.#timer ??= setInterval(() => void this.#look(), this.#options.lateAfterMs / 2).unref();
+  }
+
+  remove(connection: WatchedConnection): void {
+    this.#connections.delete(connection);
+    if (this.#connections.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking) return;
+    const lateSinceMs = performance.now() - this.#options.lateAfterMs;
+    const late = new Map<WatchedConnection, number>();
+    for (const connection of this.#connections) {
+      const { busySinceMs } = connection;
+      if (busySinceMs !== undefined && busySinceMs < lateSinceMs) late.set(connection, busySinceMs);
+    }
+    if (late.size === 0) {
+      this.#suspects.clear();
+      return;
+    }
+    this.#isLooking = true;
+    const isAtWork = await askPostgres(this.#options, [...late.keys()]);
+    this.#isLooking = false;
+    const suspects = new Map<WatchedConnection, number>();
+    for (const [connection, sinceMs] of late) {
+      if (isAtWork(connection) || connection.busySinceMs !== sinceMs) continue;
+      if (this.#suspects.get(connection) === sinceMs) void connection.end();
+      else suspects.set(connection, sinceMs);
+    }
+    this.#suspects = suspects;
+  }
+}
+
+type Verdict = (connection: WatchedConnection) => boolean;
+
+/** @returns of each of them whether it is worth waiting for; never throws. */
+async function askPostgres(
+  { url, applicationName }: ConnectionWatchOptions,
+  connections: readonly WatchedConnection[],
+): Promise<Verdict> {
+  const client = new pg.Client({
+    connectionString: url,
+    application_name: applicationName,
+    connectionTimeoutMillis: ANSWER_MS_MAX,
+  });
+  client.on('error', () => undefined);
+  const timer = setTimeout(() => void client.end(), ANSWER_MS_MAX);
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ pid: number; state: string | null; own: number }>(
+      `select pid, state, pg_backend_pid() as own from pg_stat_activity
+        where pid = any($1::int[]) or pid = pg_backend_pid()`,
+      [connections.map(({ processID }) => processID)],
+    );
+    const states = new Map(rows.map(({ pid, state }) => [pid, state]));
+    const isDirect = rows[0]?.own === processOf(client);
+    return ({ processID }) => !isDirect || (processID !== null && isWorking(states.get(processID)));
+  } catch (error) {
+    // What says why it refuses is there: no connection is left, say.
+    const isAnswer = error instanceof pg.DatabaseError;
+    return () => isAnswer;
+  } finally {
+    clearTimeout(timer);
+    void client.end().catch(() => undefined);
+  }
+}
+
+/** Undefined: gone. A Postgres that does not track what its backends do (`track_activities`) cannot tell. */
+const isWorking = (state: string | null | undefined): boolean =>
+  state !== undefined && (state === null || !state.startsWith('idle'));
+
+/** `pg` keeps it, for cancelling; its types leave it out. */
+const processOf = (client: pg.Client): number | null =>
+  (client as unknown as WatchedConnection).processID;
