@@ -3,6 +3,7 @@
  * wrong is told in one line and ends with 1.
  */
 import { createDatabase, type Database } from '@sluice/database/connection';
+import { requireDatabase } from '@sluice/database/database-away';
 import { reasonOf } from '@sluice/domain/errors';
 import { parseSettings, platformSettings } from '@sluice/platform/config';
 import type { z } from 'zod';
@@ -25,6 +26,7 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
       onError: (error) => console.error(error.message),
     });
     try {
+      await requireDatabase(database);
       await act(database, settings);
     } finally {
       await database.destroy();

@@ -1,12 +1,13 @@
 /** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
-import { requireDatabase } from '@sluice/database/database-away';
+import { parseArgs } from 'node:util';
 import { migrate } from '@sluice/database/migrate';
 import { migrateQueues } from '@sluice/platform/queue';
 import { actOnDatabase, databaseSettings } from './act-on-database.ts';
 
+const { values } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
 await actOnDatabase('migrate', databaseSettings, async (database, settings) => {
-  await requireDatabase(database);
   const names = await migrate(database);
   await migrateQueues(settings.DATABASE_URL);
+  if (values.json) return console.log(JSON.stringify({ migrated: names }));
   console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);
 });

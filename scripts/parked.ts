@@ -1,6 +1,7 @@
 /** `npm run parked -- list|retry`: operations that a fault of ours kept from being applied. */
 import type { Database } from '@sluice/database/connection';
 import { listParkedOperations } from '@sluice/database/parked-operations';
+import { printableJson } from '@sluice/domain/printable';
 import { platformSettings } from '@sluice/platform/config';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer } from '@sluice/platform/queue';
@@ -19,7 +20,7 @@ await actOnDatabase('parked', platformSettings, action === 'list' ? list : retry
 
 async function list(database: Database): Promise<void> {
   for (const parked of await listParkedOperations(database, SHOWN_MAX))
-    console.log(JSON.stringify(parked));
+    console.log(printableJson(parked));
 }
 
 async function retry(

@@ -5,6 +5,7 @@
 import { parseArgs } from 'node:util';
 import type { Database } from '@sluice/database/connection';
 import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/set-aside-runs';
+import { printable, printableJson } from '@sluice/domain/printable';
 import { actOnDatabase, databaseSettings } from './act-on-database.ts';
 
 const LISTED_MAX = 1_000;
@@ -25,11 +26,11 @@ await actOnDatabase('purchases', databaseSettings, (database) =>
 
 async function list(database: Database): Promise<void> {
   const runs = await listSetAsideRuns(database, LISTED_MAX);
-  if (values.json) return console.log(JSON.stringify(runs));
+  if (values.json) return console.log(printableJson(runs));
   if (runs.length === 0) console.log('nothing');
   for (const { accountId, runId: id, kind, status, createdAt, reviewReason } of runs)
     console.log(
-      `${id}  account ${accountId}  ${kind}  ${status}  ${createdAt.toISOString()}  ${reviewReason}`,
+      `${id}  account ${accountId}  ${kind}  ${status}  ${createdAt.toISOString()}  ${printable(reviewReason)}`,
     );
 }
 
@@ -37,7 +38,7 @@ async function release(database: Database, id: string): Promise<void> {
   const origin = { actor: { type: 'system' } } as const;
   const released = await releaseSetAsideRun(database, id, origin, Date.now());
   if (!released) throw new Error(`no purchase ${id} is set aside: sluice purchases list`);
-  if (values.json) return console.log(JSON.stringify(released));
+  if (values.json) return console.log(printableJson(released));
   console.log(
     released.status === 'pending'
       ? `${id} goes on: a worker takes it up within a second`

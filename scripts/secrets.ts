@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { parseArgs } from 'node:util';
 import type { Database } from '@sluice/database/connection';
+import { printable, printableJson } from '@sluice/domain/printable';
 import { sealingSettings } from '@sluice/platform/config';
 import { createSealedText, type SealedText } from '@sluice/platform/sealed-text';
 import {
@@ -38,7 +39,7 @@ await actOnDatabase('secrets', settingsSchema, async (database, settings) => {
   if (values.replace !== undefined) await replace(database, sealedText, values.replace);
   const { lost, count } = await findLostSecrets(database, sealedText);
   if (values.replace === undefined) {
-    if (values.json) console.log(JSON.stringify(lost.map(shown)));
+    if (values.json) console.log(printableJson(lost.map(shown)));
     else for (const each of lost) console.log(`${nameOf(each)}  sealed with "${each.keyId}"`);
   }
   if (lost.length > 0) tellWhatToDo(lost, count);
@@ -54,7 +55,7 @@ async function replace(database: Database, sealedText: SealedText, keyId: string
   process.stdout.on('error', () => undefined);
   const newSecret = () => randomBytes(SECRET_SIZE_BYTES).toString('hex');
   const tell = (replaced: ReplacedSecret) =>
-    print(values.json ? JSON.stringify(shown(replaced)) : becameOf(replaced));
+    print(values.json ? printableJson(shown(replaced)) : becameOf(replaced));
   const deps = { database, sealedText, newSecret, tell, now: Date.now };
   if ((await replaceLostSecrets(deps, keyId)) === 0)
     throw new Error(`nothing that does not open was sealed with "${keyId}"`);
@@ -80,7 +81,7 @@ function tellWhatToDo(lost: readonly LostSecret[], count: number): void {
 
 function nameOf({ place, environmentId, webhookId, name }: LostSecret): string {
   const whose = place === 'environment' ? '' : `webhook ${webhookId} `;
-  return `workspace ${environmentId}  ${whose}(${name})  ${WHAT[place]}`;
+  return `workspace ${environmentId}  ${whose}(${printable(name)})  ${WHAT[place]}`;
 }
 
 function becameOf(replaced: ReplacedSecret): string {

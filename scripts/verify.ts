@@ -3,8 +3,11 @@
  * vendor's books say (`STRIPE_SECRET_KEY`, or the simulator at `SIMULATOR_URL`); prints what differs
  * and ends with 1 where anything does. Reads only, and may run while everything is in use.
  *
+ * With `--json` each check is a line of JSON, what differs within it.
+ *
  * A further check is a line in `CHECKS`.
  */
+import { parseArgs } from 'node:util';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import type { VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
@@ -23,6 +26,7 @@ import {
   listUsageDayDifferences,
 } from '@sluice/database/verify-usage';
 import { comparePurchases, compareSubscriptions } from '@sluice/domain/compare-purchases';
+import { printable, printableJson } from '@sluice/domain/printable';
 import { parseSettings } from '@sluice/platform/config';
 import { actOnDatabase, databaseSettings } from './act-on-database.ts';
 
@@ -44,14 +48,22 @@ const CHECKS: readonly Check[] = [
 const PRINTED_MAX = 100;
 const PROGRESS_INTERVAL_MS = 2_000;
 
+const { values } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
 await actOnDatabase('verify', databaseSettings, async (database) => {
   for (const { name, run } of CHECKS) {
     let count = 0;
+    const differences: string[] = [];
     const summary = await run(database, (message) => {
-      if (++count <= PRINTED_MAX) console.error(`${name}: ${message}`);
+      if (++count > PRINTED_MAX) return;
+      if (values.json) differences.push(message);
+      else console.error(printable(`${name}: ${message}`));
     });
-    if (count > PRINTED_MAX) console.error(`${name}: ${count - PRINTED_MAX} more`);
     if (count > 0) process.exitCode = 1;
+    if (values.json) {
+      console.log(printableJson({ check: name, ok: count === 0, summary, count, differences }));
+      continue;
+    }
+    if (count > PRINTED_MAX) console.error(`${name}: ${count - PRINTED_MAX} more`);
     console.log(`${count === 0 ? 'ok    ' : 'FAILED'} ${name}: ${summary}`);
   }
 });

@@ -18,31 +18,41 @@ export interface ApiClientOptions {
   readonly key: string;
   /** What to do where the API does not know the key. */
   readonly keyAdvice: string;
+  /** Aborted by Ctrl-C: nothing is waited for any more. */
+  readonly signal: AbortSignal;
 }
 
 const TIMEOUT_MS = 30_000;
 
-export function createApiClient({ url, key, keyAdvice }: ApiClientOptions): ApiClient {
+/** What a header can carry; `fetch` would call it unreachable otherwise. */
+const KEY = /^[\x21-\x7E]*$/;
+
+export function createApiClient(options: ApiClientOptions): ApiClient {
+  const { url, key, keyAdvice, signal: stopping } = options;
   const send = async (path: string, init: RequestInit): Promise<Response> => {
+    if (!KEY.test(key)) throw new AppError('COMMAND_FAILED', `no key looks so; ${keyAdvice}`);
     const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
     let answer: Response;
     try {
-      answer = await fetch(new URL(path, url), { ...init, headers });
+      answer = await fetch(`${url}${path}`, { ...init, headers });
     } catch (cause) {
-      throw new AppError(
-        'COMMAND_FAILED',
-        `the API at ${url} cannot be reached; is it running, and is --api-url (SLUICE_API_URL) right?`,
-        { cause },
-      );
+      throw new AppError('COMMAND_FAILED', whyNoAnswer(cause, init.method), { cause });
     }
     if (answer.ok) return answer;
     throw new AppError('COMMAND_FAILED', await refusalOf(answer, keyAdvice));
+  };
+  const whyNoAnswer = (cause: unknown, method: string | undefined): string => {
+    const mayBeDone = method === 'GET' ? '' : '; look whether it was done before you ask again';
+    if (stopping.aborted) return `stopped before the API had answered${mayBeDone}`;
+    if (cause instanceof Error && cause.name === 'TimeoutError')
+      return `the API at ${url} has not answered within ${TIMEOUT_MS / 1_000} s${mayBeDone}`;
+    return `the API at ${url} cannot be reached; is it running, and is --api-url (SLUICE_API_URL) right?`;
   };
   return {
     async request(method, path, body) {
       const answer = await send(path, {
         method,
-        signal: AbortSignal.timeout(TIMEOUT_MS),
+        signal: AbortSignal.any([stopping, AbortSignal.timeout(TIMEOUT_MS)]),
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       });
       try {
@@ -52,7 +62,9 @@ export function createApiClient({ url, key, keyAdvice }: ApiClientOptions): ApiC
           'COMMAND_FAILED',
           cause instanceof SyntaxError
             ? `what answers at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`
-            : `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)}); look whether it runs, then try again`,
+            : stopping.aborted
+              ? whyNoAnswer(cause, method)
+              : `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)}); look whether it runs, then try again`,
           { cause },
         );
       }
@@ -66,8 +78,8 @@ async function refusalOf(answer: Response, keyAdvice: string): Promise<string> {
   const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
   if (problem?.message === undefined) return `the API answered ${answer.status}`;
   const details = (problem.errors ?? [])
-    .filter(({ field }) => field != null)
-    .map(({ field, message }) => `\n  ${field}: ${message}`);
+    .filter(({ field, message }) => field != null && message !== problem.message)
+    .map(({ message }) => `\n  ${message}`);
   return `${problem.message}${details.join('')}`;
 }
 

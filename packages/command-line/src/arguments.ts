@@ -1,8 +1,11 @@
 /** Words of the command line → values; what cannot be one is told with an example. */
 import { InvalidArgumentError } from 'commander';
 
+/** Digits only: `1e3`, `0x10` and ` 5` are slips of the hand. */
+const numberOf = (text: string): number => (/^\d+$/.test(text) ? Number(text) : Number.NaN);
+
 export const positiveInteger = (text: string): number => {
-  const number = Number(text);
+  const number = numberOf(text);
   if (!Number.isSafeInteger(number) || number < 1)
     throw new InvalidArgumentError('It must be an integer from 1.');
   return number;
@@ -11,8 +14,8 @@ export const wholeNumber = (text: string): number => (text === '0' ? 0 : positiv
 const within =
   (min: number, max: number) =>
   (text: string): number => {
-    const number = Number(text);
-    if (text === '' || !Number.isInteger(number) || number < min || number > max)
+    const number = numberOf(text);
+    if (!Number.isInteger(number) || number < min || number > max)
       throw new InvalidArgumentError(`It must be an integer from ${min} to ${max}.`);
     return number;
   };
@@ -20,20 +23,43 @@ const within =
 export const port = within(0, 65_535);
 /** Of an answer; those below are none yet. */
 export const httpStatus = within(200, 599);
-export const address = (text: string): string => {
-  if (!URL.canParse(text))
-    throw new InvalidArgumentError('It must be a URL, like http://127.0.0.1:8090.');
+/** Each is a socket. */
+export const connectionCount = within(1, 1_000);
+export const notEmpty = (text: string): string => {
+  if (text === '') throw new InvalidArgumentError('It must not be empty.');
   return text;
+};
+/** Without its last slash: paths are put behind it, so that a proxy in front may give it one. */
+export const address = (text: string): string => {
+  const url = URL.parse(text);
+  if (url === null || !['http:', 'https:'].includes(url.protocol))
+    throw new InvalidArgumentError('It must be a URL, like http://127.0.0.1:8090.');
+  if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
+    throw new InvalidArgumentError('It must have no user, query or fragment.');
+  return text.replace(/\/+$/, '');
 };
 export const gather = (text: string, earlier: string[] = []): string[] => [
   ...earlier,
   address(text),
 ];
 
-/** ISO 8601 → Unix seconds. */
+const INSTANT = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
+
+/**
+ * ISO 8601 → Unix seconds; a day is that of UTC. `Date.parse` alone takes `1` for a time in 2001, from which a
+ * replay would send everything, the 30th of February for the 2nd of March, and a time without a zone for
+ * that of the machine it runs on.
+ */
 export const instantSeconds = (text: string): number => {
+  const [, day] = INSTANT.exec(text) ?? [];
   const ms = Date.parse(text);
-  if (Number.isNaN(ms))
-    throw new InvalidArgumentError('It must be a time, like 2026-11-20T10:00:00Z.');
+  if (day === undefined || Number.isNaN(ms) || !isDay(day))
+    throw new InvalidArgumentError(
+      'It must be a time with its zone, like 2026-11-20T10:00:00Z or 2026-11-20T10:00+01:00, or a day of UTC.',
+    );
   return Math.floor(ms / 1_000);
+};
+const isDay = (day: string): boolean => {
+  const date = new Date(`${day}T00:00:00Z`);
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day);
 };

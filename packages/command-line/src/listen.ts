@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AppError } from '@sluice/domain/errors';
+import { printable, printableJson } from '@sluice/domain/printable';
 import { whyRefused } from '@sluice/verify';
 import { colored, type Terminal } from './terminal.ts';
 
@@ -62,12 +63,12 @@ export async function listen(terminal: Terminal, options: ListenOptions): Promis
 
 function write(terminal: Terminal, body: string, signature: string, status: number): void {
   if (terminal.isJson) {
-    terminal.line(JSON.stringify({ signature, status, body: parsed(body) }));
+    terminal.line(printableJson({ signature, status, body: parsed(body) }));
     return;
   }
   const color = signature === 'genuine' ? 'green' : signature === 'not checked' ? 'yellow' : 'red';
   terminal.line(
-    `${colored(terminal, 'gray', new Date().toISOString().slice(11, 23))} ${status} ${colored(terminal, color, signature)} ${body}`,
+    `${colored(terminal, 'gray', new Date().toISOString().slice(11, 23))} ${status} ${colored(terminal, color, signature)} ${printable(body)}`,
   );
 }
 

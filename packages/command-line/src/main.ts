@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '@sluice/domain/errors';
+import { printable } from '@sluice/domain/printable';
 import { createProgram } from './program.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -12,10 +13,12 @@ const SAME_WISH_MS = 500;
 
 const stopping = new AbortController();
 let stoppingSinceMs: number | undefined;
+let stoppedBy: NodeJS.Signals | undefined;
 /** The script that is under way; who ends us ends it, and we follow it. */
 let script: ChildProcess | undefined;
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
+    stoppedBy ??= signal;
     stopping.abort();
     script?.kill(signal);
     stoppingSinceMs ??= performance.now();
@@ -56,12 +59,14 @@ const program = createProgram({
         .once('exit', (code, signal) => resolve(code ?? (signal ? endedBy(signal) : 1)));
     }),
   setExitCode: (code) => void (process.exitCode = code),
+  setInterrupted: () => void (process.exitCode = stoppedBy === undefined ? 1 : endedBy(stoppedBy)),
 });
 
 try {
   await program.parseAsync();
 } catch (error) {
   if (!(error instanceof AppError)) throw error;
-  process.stderr.write(`sluice: ${error.message}\n`);
-  process.exitCode = 1;
+  // The API's message may say what somebody else wrote; its lines are ours.
+  process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);
+  process.exitCode = stoppedBy === undefined ? 1 : endedBy(stoppedBy);
 }

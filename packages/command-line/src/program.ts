@@ -5,7 +5,16 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Option } from 'commander';
 import { createApiClient, type ApiClient } from './api-client.ts';
-import { address, gather, httpStatus, port, positiveInteger, wholeNumber } from './arguments.ts';
+import {
+  address,
+  connectionCount,
+  gather,
+  httpStatus,
+  notEmpty,
+  port,
+  positiveInteger,
+  wholeNumber,
+} from './arguments.ts';
 import { addKeyCommands } from './key-commands.ts';
 import { listen } from './listen.ts';
 import { sampleCalls } from './sample-calls.ts';
@@ -19,17 +28,18 @@ const APP_KEY_ADVICE = 'set --key (SLUICE_KEY) to an app API key of the workspac
 const ACCOUNT_TOKEN_ADVICE =
   'set --token (SLUICE_ACCOUNT_TOKEN) to a token of a service account that is an account admin';
 
+type ScriptName = 'migrate' | 'verify' | 'purchases' | 'secrets';
+
 export interface ProgramDependencies {
   readonly terminal: (isJson: boolean) => Terminal;
   /** Aborted by Ctrl-C, and by SIGTERM. */
   readonly signal: AbortSignal;
   readonly runId: () => string;
   /** Runs a script of the checkout with the pinned Node and this environment; resolves with its exit code. */
-  readonly runScript: (
-    name: 'migrate' | 'verify' | 'purchases' | 'secrets',
-    words?: readonly string[],
-  ) => Promise<number>;
+  readonly runScript: (name: ScriptName, words?: readonly string[]) => Promise<number>;
   readonly setExitCode: (code: number) => void;
+  /** Ends with the code of what a signal ended: nothing after `&&` goes on. */
+  readonly setInterrupted: () => void;
 }
 
 export function createProgram(deps: ProgramDependencies): Command {
@@ -68,7 +78,7 @@ Examples, beside a running npm start:
   const terminal = (): Terminal => deps.terminal(program.opts<{ json: boolean }>().json);
   const api = (): ApiClient => {
     const { apiUrl, key } = program.opts<{ apiUrl: string; key: string }>();
-    return createApiClient({ url: apiUrl, key, keyAdvice: APP_KEY_ADVICE });
+    return createApiClient({ url: apiUrl, key, keyAdvice: APP_KEY_ADVICE, signal: deps.signal });
   };
 
   const time = {
@@ -95,7 +105,12 @@ Examples, beside a running npm start:
   addWebhookCommands(program, api, terminal);
   addKeyCommands(program, terminal, (key) => {
     const { apiUrl } = program.opts<{ apiUrl: string }>();
-    return createApiClient({ url: apiUrl, key, keyAdvice: ACCOUNT_TOKEN_ADVICE });
+    return createApiClient({
+      url: apiUrl,
+      key,
+      keyAdvice: ACCOUNT_TOKEN_ADVICE,
+      signal: deps.signal,
+    });
   });
 
   program
@@ -157,7 +172,7 @@ Examples, beside a running npm start:
     .option('--count <calls>', 'how many', positiveInteger, 1_000)
     .option('--rate <calls>', 'a second; 0: as fast as they are taken', wholeNumber, 0)
     .option('--batch <calls>', 'in one request', positiveInteger, 1)
-    .option('--connections <count>', 'at the same time', positiveInteger, 16)
+    .option('--connections <count>', 'at the same time', connectionCount, 16)
     .option('--people <count>', 'whom they are about', positiveInteger, 1_000)
     .option('--seed <number>', 'the same seed gives the same calls', positiveInteger, 1)
     .addOption(
@@ -186,7 +201,8 @@ Examples, beside a running npm start:
           { ...options, url: intakeUrl, batchSize: options.batch },
         );
         writeFields(terminal(), result);
-        if (result.accepted < result.sent) deps.setExitCode(1);
+        if (result.sent < options.count) deps.setInterrupted();
+        else if (result.accepted < result.sent) deps.setExitCode(1);
       },
     );
 
@@ -195,7 +211,9 @@ Examples, beside a running npm start:
     .description('receives deliveries on this machine, checks their signatures and prints them')
     .option('--port <port>', 'on 127.0.0.1; 0: any free one', port, 9000)
     .addOption(
-      new Option('--secret <secret>', "the webhook's signing secret").env('SLUICE_WEBHOOK_SECRET'),
+      new Option('--secret <secret>', "the webhook's signing secret")
+        .env('SLUICE_WEBHOOK_SECRET')
+        .argParser(notEmpty),
     )
     .option('--status <status>', 'answer every genuine delivery with it', httpStatus, 200)
     .action(async (options: { port: number; secret?: string; status: number }) => {
@@ -212,7 +230,7 @@ Examples, beside a running npm start:
   const purchases = program
     .command('purchases')
     .description('purchases that were set aside for a person, in the database of DATABASE_URL');
-  const runScript = async (name: 'purchases' | 'secrets', ...words: string[]): Promise<void> => {
+  const runScript = async (name: ScriptName, ...words: string[]): Promise<void> => {
     const { json } = program.opts<{ json: boolean }>();
     deps.setExitCode(await deps.runScript(name, json ? [...words, '--json'] : words));
   };
@@ -251,7 +269,7 @@ Examples, beside a running npm start:
     program
       .command(name)
       .description(description)
-      .action(async () => deps.setExitCode(await deps.runScript(name)));
+      .action(() => runScript(name));
   }
   return program;
 }

@@ -34,8 +34,15 @@ export interface SendResult {
 
 const PROGRESS_INTERVAL_MS = 500;
 
+/** How long intake may take, and how long still for what is under way once `signal` says to stop. */
+const PATIENCE = { answerMs: 30_000, lastAnswersMs: 2_000 } as const;
+
 /** Sends until `count` calls are sent or `signal` says to stop. A failed request is counted, not sent again. */
-export async function send(deps: SendDependencies, options: SendOptions): Promise<SendResult> {
+export async function send(
+  deps: SendDependencies,
+  options: SendOptions,
+  patience: { readonly answerMs: number; readonly lastAnswersMs: number } = PATIENCE,
+): Promise<SendResult> {
   const { calls, terminal, now, pause, signal } = deps;
   const startedAtMs = now();
   const failures: Record<string, number> = {};
@@ -43,6 +50,23 @@ export async function send(deps: SendDependencies, options: SendOptions): Promis
   let sent = 0;
   let accepted = 0;
   let shownAtMs = startedAtMs;
+  const underWay = new Set<AbortController>();
+  const cut = (): void => {
+    for (const request of underWay) request.abort();
+  };
+  const lastAnswers = (): void => void setTimeout(cut, patience.lastAnswersMs).unref();
+  signal.addEventListener('abort', lastAnswers, { once: true });
+  const ask = async (batch: readonly SampleCall[]): Promise<string> => {
+    const request = new AbortController();
+    const timer = setTimeout(() => request.abort(), patience.answerMs);
+    underWay.add(request);
+    try {
+      return await post(options, batch, request.signal);
+    } finally {
+      clearTimeout(timer);
+      underWay.delete(request);
+    }
+  };
 
   const show = (): void => {
     const seconds = Math.max(0.001, (now() - startedAtMs) / 1_000);
@@ -68,7 +92,7 @@ export async function send(deps: SendDependencies, options: SendOptions): Promis
         return;
       }
       const requestedAtMs = now();
-      const outcome = await post(options, batch);
+      const outcome = await ask(batch);
       latenciesMs.push(now() - requestedAtMs);
       if (outcome === 'accepted') accepted += batch.length;
       else failures[outcome] = (failures[outcome] ?? 0) + batch.length;
@@ -110,14 +134,18 @@ export async function send(deps: SendDependencies, options: SendOptions): Promis
 }
 
 /** Strict, so that what is wrong is told. */
-async function post(options: SendOptions, calls: readonly SampleCall[]): Promise<string> {
+async function post(
+  options: SendOptions,
+  calls: readonly SampleCall[],
+  signal: AbortSignal,
+): Promise<string> {
   const [first] = calls;
   const isBatch = calls.length > 1 || first === undefined;
   const body = isBatch
     ? { batch: calls.map((call) => ({ type: call.type, ...call.body })) }
     : first.body;
   try {
-    const answer = await fetch(new URL(`/v1/${isBatch ? 'batch' : first.type}`, options.url), {
+    const answer = await fetch(`${options.url}/v1/${isBatch ? 'batch' : first.type}`, {
       method: 'POST',
       headers: {
         Authorization: `Basic ${Buffer.from(`${options.writeKey}:`).toString('base64')}`,
@@ -125,10 +153,11 @@ async function post(options: SendOptions, calls: readonly SampleCall[]): Promise
         'X-Strict-Mode': '1',
       },
       body: JSON.stringify(body),
+      signal,
     });
     await answer.arrayBuffer();
     return answer.ok ? 'accepted' : `status ${answer.status}`;
   } catch {
-    return 'not reached';
+    return signal.aborted ? 'not answered' : 'not reached';
   }
 }

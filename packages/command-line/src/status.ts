@@ -2,6 +2,7 @@
  * `sluice status`: who runs, whether each is ready and why not, and how far behind the fleet is. Read from
  * `/readyz` and `/metrics` of each process, so it needs no key and shows what a probe and a scrape see.
  */
+import { printableJson } from '@sluice/domain/printable';
 import { writeRows, colored, type Terminal } from './terminal.ts';
 
 export interface ProcessStatus {
@@ -25,8 +26,8 @@ async function readProcess(url: string): Promise<ProcessStatus> {
   const signal = AbortSignal.timeout(TIMEOUT_MS);
   try {
     const [readiness, metrics] = await Promise.all([
-      fetch(new URL('/readyz', url), { signal }),
-      fetch(new URL('/metrics', url), { signal }),
+      fetch(`${url}/readyz`, { signal }),
+      fetch(`${url}/metrics`, { signal }),
     ]);
     return {
       url,
@@ -65,16 +66,14 @@ const BACKLOG = [
 export function writeStatus(terminal: Terminal, processes: readonly ProcessStatus[]): boolean {
   const areReady = processes.every(({ isReady }) => isReady);
   if (terminal.isJson) {
-    terminal.line(JSON.stringify({ ready: areReady, processes }));
+    terminal.line(printableJson({ ready: areReady, processes }));
     return areReady;
   }
   for (const { url, isReached, isReady, readiness } of processes) {
     const word = isReady
       ? colored(terminal, 'green', 'ready')
       : colored(terminal, 'red', isReached ? 'not ready' : 'does not answer');
-    terminal.line(
-      `${url}  ${word}${isReached && !isReady ? `  ${JSON.stringify(readiness)}` : ''}`,
-    );
+    terminal.line(`${url}  ${word}${isReached && !isReady ? `  ${printableJson(readiness)}` : ''}`);
   }
   terminal.line('');
   const rows = BACKLOG.flatMap(([what, name, meaning]) => {

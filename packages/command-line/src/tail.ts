@@ -1,5 +1,6 @@
 /** `sluice tail`: what comes in and what is reported, as it happens, from every process. */
 import { AppError, reasonOf } from '@sluice/domain/errors';
+import { printable, printableJson } from '@sluice/domain/printable';
 import type { ApiClient } from './api-client.ts';
 import { colored, type Color, type Terminal } from './terminal.ts';
 
@@ -29,6 +30,8 @@ const COLORS: Readonly<Record<string, Color>> = {
 };
 
 const AGAIN_AFTER_MS = 500;
+/** An API that is started anew is there again by then; until then who watches goes on watching. */
+const THERE_AGAIN_WITHIN_MS = 60_000;
 
 /**
  * Until `signal`. A tail that the API ends is begun again at once, so that little is missed; one that
@@ -41,19 +44,29 @@ export async function tail(
   options: TailOptions,
 ): Promise<void> {
   const query = new URLSearchParams(Object.entries(options).filter(([, value]) => value));
+  let openUntilMs: number | undefined;
+  let isSaid = false;
   while (!signal.aborted) {
     const openedAtMs = now();
     try {
       const answer = await api.open(`/v1/stream?${query.toString()}`, signal);
+      isSaid = false;
       terminal.progress('listening; Ctrl-C ends it');
       terminal.progressDone();
       await readEvents(answer, (event, data) => writeLine(terminal, event, data));
-      if (now() - openedAtMs >= AGAIN_AFTER_MS) continue;
+      openUntilMs = now();
+      if (openUntilMs - openedAtMs >= AGAIN_AFTER_MS) continue;
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof AppError) throw error;
-      terminal.progress(`the stream broke off (${reasonOf(error)}); it is opened again`);
-      terminal.progressDone();
+      if (!(error instanceof AppError)) openUntilMs = now();
+      // A refusal has no cause.
+      else if (error.cause === undefined || openUntilMs === undefined) throw error;
+      else if (now() - openUntilMs >= THERE_AGAIN_WITHIN_MS) throw error;
+      if (!isSaid) {
+        terminal.progress(`the stream broke off (${reasonOf(error)}); it is opened again`);
+        terminal.progressDone();
+      }
+      isSaid = true;
     }
     await pause(AGAIN_AFTER_MS);
   }
@@ -93,7 +106,7 @@ interface TailLine {
 
 function writeLine(terminal: Terminal, event: string, data: string): void {
   if (terminal.isJson) {
-    terminal.line(JSON.stringify({ event, ...(JSON.parse(data) as object) }));
+    terminal.line(printableJson({ event, ...(JSON.parse(data) as object) }));
     return;
   }
   if (event === 'dropped') {
@@ -105,19 +118,19 @@ function writeLine(terminal: Terminal, event: string, data: string): void {
   const time = new Date(line.at_ms).toISOString().slice(11, 23);
   const people = line.people.map((person) =>
     Object.entries(person)
-      .map(([kind, value]) => `${kind}=${value}`)
+      .map(([kind, value]) => printable(`${kind}=${value}`))
       .join(' '),
   );
   const { type, source, ...details } = line.details;
   const rest = Object.entries(details)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name}=${String(value)}`);
+    .map(([name, value]) => printable(`${name}=${String(value)}`));
   terminal.line(
     [
       colored(terminal, 'gray', time),
       event.padEnd(8),
       colored(terminal, COLORS[line.outcome] ?? 'cyan', line.outcome.padEnd(9)),
-      line.name ?? `${type ?? source ?? ''}`,
+      printable(line.name ?? `${type ?? source ?? ''}`),
       ...people,
       colored(terminal, 'gray', rest.join(' ')),
     ].join(' '),

@@ -1,8 +1,12 @@
-/** What the commands write: JSON where it is asked for, else aligned columns for people. */
+/**
+ * What the commands write: JSON where it is asked for, else aligned columns for people. What others wrote is
+ * printed so that it cannot drive the terminal.
+ */
 import { styleText } from 'node:util';
+import { printable, printableJson } from '@sluice/domain/printable';
 
 export interface Terminal {
-  /** A line of the result. */
+  /** A line of the result; texts of others in it are `printable`. */
   line(text: string): void;
   /** Progress and notes, beside the result. Rewritten in place on a terminal, else one line each. */
   progress(text: string): void;
@@ -25,7 +29,7 @@ export function writeRows(
   columns: readonly string[],
 ): void {
   if (terminal.isJson) {
-    terminal.line(JSON.stringify(rows));
+    terminal.line(printableJson(rows));
     return;
   }
   if (rows.length === 0) {
@@ -49,16 +53,16 @@ export function writeRows(
 /** One JSON document, or a `name: value` line each, nested ones indented. */
 export function writeFields(terminal: Terminal, value: object, indent = ''): void {
   if (terminal.isJson) {
-    terminal.line(JSON.stringify(value));
+    terminal.line(printableJson(value));
     return;
   }
   for (const [name, field] of Object.entries(value)) {
     if (typeof field !== 'object' || field === null) {
-      terminal.line(`${indent}${name}: ${textOf(field)}`);
+      terminal.line(`${indent}${printable(name)}: ${textOf(field)}`);
     } else if (Array.isArray(field) && field.every((item) => typeof item !== 'object')) {
-      terminal.line(`${indent}${name}: ${field.map(textOf).join(', ')}`);
+      terminal.line(`${indent}${printable(name)}: ${field.map(textOf).join(', ')}`);
     } else {
-      terminal.line(`${indent}${name}:`);
+      terminal.line(`${indent}${printable(name)}:`);
       writeFields(terminal, field as object, `${indent}  `);
     }
   }
@@ -67,5 +71,5 @@ export function writeFields(terminal: Terminal, value: object, indent = ''): voi
 /** Times (`…_at` in Unix seconds, `…_at_ms`) stay numbers here: scripts read them, and `--json` is exact. */
 function textOf(value: unknown): string {
   if (value === null || value === undefined) return '-';
-  return typeof value === 'string' ? value : JSON.stringify(value);
+  return printable(typeof value === 'string' ? value : JSON.stringify(value));
 }

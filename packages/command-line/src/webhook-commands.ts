@@ -88,7 +88,9 @@ export function addWebhookCommands(
     .option('--state <state...>', 'only delivered or abandoned')
     .option('--rate <deliveries>', 'a second', positiveInteger)
     .option('--dry-run', 'only count')
-    .description('sends again what matches, beside the live deliveries, which are not delayed')
+    .description(
+      'sends again what matches, beside the live deliveries, which are not delayed; it goes on without this command',
+    )
     .action(async (id: number, options: ReplayOptions) => {
       const body = {
         since: options.since,
@@ -99,6 +101,31 @@ export function addWebhookCommands(
         ...(options.dryRun === true ? { dry_run: true } : {}),
       };
       writeFields(terminal(), await api().request('POST', path(id, '/replays'), body));
+    });
+  webhooks
+    .command('replays')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .description('its replays, newest first, and how far each is')
+    .action(async (id: number) => {
+      const { replays } = await api().request('GET', path(id, '/replays'));
+      writeRows(terminal(), replays as Record<string, unknown>[], [
+        'id',
+        'state',
+        'failing',
+        'total',
+        'delivered',
+        'abandoned',
+        'rate_per_second',
+        'created_by',
+      ]);
+    });
+  webhooks
+    .command('cancel-replay')
+    .argument('<id>', 'of the webhook', positiveInteger)
+    .argument('<replay-id>', 'of the replay', positiveInteger)
+    .description('starts nothing more of a replay; what is on its way ends')
+    .action(async (id: number, replayId: number) => {
+      writeFields(terminal(), await api().request('POST', path(id, `/replays/${replayId}/cancel`)));
     });
 }
 

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createApiClient } from '../src/api-client.ts';
@@ -17,9 +18,73 @@ test.each([
   onTestFinished(() => void server.close());
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const api = createApiClient({ url, key: 'key', keyAdvice: '' });
+  const api = createApiClient({
+    url,
+    key: 'key',
+    keyAdvice: '',
+    signal: new AbortController().signal,
+  });
   await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
     code: 'COMMAND_FAILED',
     message: expect.stringMatching(message),
   });
+});
+
+/** @returns where it is. */
+async function serve(answer: RequestListener): Promise<string> {
+  const server = createHttpServer(answer).listen(0, '127.0.0.1');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+test.each(['head', 'body'])(
+  'Ctrl-C ends what waits for the %s of an answer, and says that a change may be done',
+  async (missing) => {
+    const stopping = new AbortController();
+    const url = await serve((_, response) => {
+      if (missing === 'body') response.write('{');
+      setImmediate(() => stopping.abort());
+    });
+    const { signal } = stopping;
+    const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
+    await expect(api.request('POST', '/v1/anything')).rejects.toMatchObject({
+      code: 'COMMAND_FAILED',
+      message: expect.stringMatching(/^stopped before .*; look whether it was done/),
+    });
+  },
+);
+
+test('a key that no header carries is told as the key', async () => {
+  const { signal } = new AbortController();
+  const api = createApiClient({
+    url: 'http://127.0.0.1:1',
+    key: 'a\nb',
+    keyAdvice: 'set it',
+    signal,
+  });
+  await expect(api.request('GET', '/')).rejects.toMatchObject({
+    message: 'no key looks so; set it',
+  });
+});
+
+test('a path that a proxy gives the API is kept, and what is wrong is told once', async () => {
+  const paths: (string | undefined)[] = [];
+  const origin = await serve(({ url: path }, response) => {
+    paths.push(path);
+    const message = 'limit must be at most 1000';
+    const more = { field: 'code', message: 'code must be text' };
+    response
+      .writeHead(400)
+      .end(JSON.stringify({ message, errors: [{ field: 'limit', message }, more] }));
+  });
+  const { signal } = new AbortController();
+  const api = createApiClient({ url: `${origin}/sluice`, key: 'key', keyAdvice: '', signal });
+  await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
+    message: 'limit must be at most 1000\n  code must be text',
+  });
+  expect(paths).toEqual(['/sluice/v1/anything']);
 });

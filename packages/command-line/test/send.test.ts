@@ -34,3 +34,28 @@ test('what waits for its turn is not sent once Ctrl-C is pressed, nor counted as
   expect(result).toMatchObject({ sent: 1, accepted: 1, failures: {} });
   expect(requests).toBe(1);
 });
+
+test('an intake that does not answer holds up neither the end after Ctrl-C nor the others', async () => {
+  const stopping = new AbortController();
+  const intake = createServer(() => setImmediate(() => stopping.abort())).listen(0, '127.0.0.1');
+  onTestFinished(() => void intake.close());
+  await once(intake, 'listening');
+  const url = `http://127.0.0.1:${(intake.address() as AddressInfo).port}`;
+  const options = { url, writeKey: 'key', count: 100, rate: 0, batchSize: 1, connections: 1 };
+  const deps = {
+    calls: sampleCalls(1, 10, 'run'),
+    terminal: collectingTerminal(),
+    now: () => performance.now(),
+    pause: () => Promise.resolve(),
+  };
+  expect(
+    await send({ ...deps, signal: stopping.signal }, options, {
+      answerMs: 60_000,
+      lastAnswersMs: 5,
+    }),
+  ).toMatchObject({ sent: 1, accepted: 0, failures: { 'not answered': 1 } });
+  const { signal } = new AbortController();
+  expect(
+    await send({ ...deps, signal }, { ...options, count: 2 }, { answerMs: 50, lastAnswersMs: 0 }),
+  ).toMatchObject({ sent: 2, accepted: 0, failures: { 'not answered': 2 } });
+});

@@ -59,10 +59,18 @@ test('a tail that ends is opened again at once, one that broke off or was short 
   const pausedAfter: number[] = [];
   const ending = tail(
     {
-      api: createApiClient({ url, key: 'key', keyAdvice: '' }),
+      api: createApiClient({
+        url,
+        key: 'key',
+        keyAdvice: '',
+        signal: new AbortController().signal,
+      }),
       terminal,
       now: () => nowMs,
-      pause: async () => void pausedAfter.push(opened),
+      pause: async (durationMs) => {
+        nowMs += durationMs;
+        pausedAfter.push(opened);
+      },
       signal: new AbortController().signal,
     },
     {},
@@ -74,5 +82,8 @@ test('a tail that ends is opened again at once, one that broke off or was short 
   expect(terminal.lines.map((line) => JSON.parse(line) as unknown)).toEqual(
     streams.map((_, index) => ({ event: 'received', n: index + 1 })),
   );
-  expect(pausedAfter).toEqual([2, 3]);
+  expect(pausedAfter.slice(0, 2)).toEqual([2, 3]);
+  // One that is started anew may take a minute; every half second it is asked.
+  expect(pausedAfter.slice(2)).toEqual(Array.from({ length: 120 }, () => streams.length));
+  expect(terminal.notes.filter((note) => note.includes('cannot be reached'))).toHaveLength(1);
 });

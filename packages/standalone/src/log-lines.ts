@@ -1,4 +1,8 @@
-/** The services' log on stderr: their own JSON for machines, a line with the service's name for people. */
+/**
+ * The services' log on stderr: their own JSON for machines, a line with the service's name for people, in which
+ * nothing that a caller sent drives the terminal.
+ */
+import { printable } from '@sluice/domain/printable';
 
 export type LogFormat = 'pretty' | 'json';
 export type LogEntry = Readonly<Record<string, unknown>>;
@@ -7,7 +11,7 @@ export type LogEntry = Readonly<Record<string, unknown>>;
 export function renderLogLine(format: LogFormat, service: string, line: string): string {
   const entry = parseLogLine(line);
   if (format === 'json') return entry ? line : JSON.stringify({ level: 50, service, msg: line });
-  if (!entry) return `${' '.repeat(8)} ${service.padEnd(7)} ${line}`;
+  if (!entry) return `${' '.repeat(8)} ${service.padEnd(7)} ${printable(line)}`;
   const {
     level,
     time,
@@ -19,7 +23,9 @@ export function renderLogLine(format: LogFormat, service: string, line: string):
     ...rest
   } = entry;
   const clock = typeof time === 'string' ? time.slice(11, 19) : ' '.repeat(8);
-  const detail = Object.entries(rest).map(([name, value]) => ` ${name}=${renderValue(value)}`);
+  const detail = Object.entries(rest).map(
+    ([name, value]) => ` ${printable(name)}=${renderValue(value)}`,
+  );
   return `${clock} ${service.padEnd(7)} ${levelName(level)}${renderValue(msg ?? '')}${detail.join('')}${renderError(error)}`;
 }
 
@@ -42,12 +48,14 @@ function levelName(level: unknown): string {
 }
 
 const renderValue = (value: unknown): string =>
-  typeof value === 'string' ? value : JSON.stringify(value);
+  printable(typeof value === 'string' ? value : JSON.stringify(value));
 
 /** The stack only: pino puts the causes into it. */
 function renderError(error: unknown): string {
   if (error === undefined) return '';
   if (typeof error !== 'object' || error === null) return ` error=${renderValue(error)}`;
   const { stack, message } = error as { stack?: unknown; message?: unknown };
-  return `\n    ${renderValue(stack ?? message ?? error).replaceAll('\n', '\n    ')}`;
+  const text = stack ?? message;
+  const lines = typeof text === 'string' ? text.split('\n') : [error];
+  return lines.map((line) => `\n    ${renderValue(line)}`).join('');
 }

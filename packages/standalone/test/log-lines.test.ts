@@ -38,3 +38,13 @@ test("an error's stack is shown below its line", () => {
     '         api     ERROR failed\n    Error: x\n        at y',
   );
 });
+
+test('what a caller sent is shown in the log of people, and does not drive their terminal', () => {
+  const hostile = 'x\u001B[2J\u009B31m\ny';
+  const shown = String.raw`x\u001b[2J\u009b31m\u000ay`;
+  const entry = JSON.stringify({ msg: hostile, path: hostile, error: hostile });
+  expect(renderLogLine('pretty', 'api', entry)).toBe(
+    `         api     ${shown} path=${shown} error=${shown}`,
+  );
+  expect(renderLogLine('pretty', 'api', hostile)).toBe(`         api     ${shown}`);
+});

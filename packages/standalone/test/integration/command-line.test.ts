@@ -1,11 +1,14 @@
 /** `sluice …` as operators type it, against running services. */
 import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
-import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
+import { runProgram, SLUICE } from './program-under-test.ts';
 
 const PROGRAM = fileURLToPath(new URL('../../../command-line/bin/sluice.mjs', import.meta.url));
 
@@ -237,6 +240,67 @@ test('a replay counts before it sends', async () => {
   expect(JSON.parse(counted.output)).toMatchObject({ dry_run: true, count: 0 });
 });
 
+test('a replay that was not meant is seen and cancelled, and a slip of the hand starts none', async () => {
+  const endpoint = 'http://127.0.0.1:9/nowhere';
+  const id = String(await makeWebhook(endpoint));
+  const slip = await sluice('webhooks', 'replay', id, '--since', '1');
+  expect(slip).toMatchObject({ exitCode: 1, output: '' });
+  expect(slip.errors).toContain('It must be a time with its zone');
+  expect((await sluice('webhooks', 'replays', id)).output).toBe('nothing\n');
+
+  // One that waits for its endpoint, which is the same still: no worker ends it meanwhile.
+  await sql`
+    insert into webhook_replays (environment_id, webhook_id, replay_id, criteria, rate_per_second, total, created_by,
+                                 created_at, through_sequence, cursor_sequence, endpoint, lane_state, next_probe_at)
+    values (${DEMO.environmentId}, ${id}, 7, '{}', 1, 1000, 'somebody', now(), 1000, 0, ${endpoint}, 'failing',
+            now() + interval '1 day')`.execute(fleet.database);
+  expect((await sluice('webhooks', 'replays', id)).output).toMatch(/7 +running .* somebody/);
+  const cancelled = await sluice('--json', 'webhooks', 'cancel-replay', id, '7');
+  expect(JSON.parse(cancelled.output)).toMatchObject({ id: 7, state: 'cancelled' });
+  expect(await sluice('webhooks', 'cancel-replay', id, '8')).toMatchObject({
+    exitCode: 1,
+    errors: 'sluice: the replay was not found\n',
+  });
+});
+
+test('migrate and verify write JSON and nothing else, line by line, and verify names what is damaged', async () => {
+  expect(JSON.parse((await sluice('--json', 'migrate')).output)).toEqual({ migrated: [] });
+  const verify = async () => {
+    const { output, exitCode } = await sluice('--json', 'verify');
+    const lines = output.trimEnd().split('\n');
+    return {
+      exitCode,
+      checks: lines.map((line) => JSON.parse(line) as { check: string; ok: boolean }),
+    };
+  };
+  const planted = async (people: number) => {
+    await sql`insert into people_counts (environment_id, people)
+              values (${DEMO.environmentId}, ${people})`.execute(fleet.database);
+  };
+  await planted(7);
+  const { exitCode, checks } = await verify();
+  expect(exitCode).toBe(1);
+  expect(checks.filter(({ ok }) => !ok)).toMatchObject([
+    { check: 'number of people', count: 1, differences: [expect.stringContaining('counted')] },
+  ]);
+  await planted(-7);
+  expect(await verify()).toMatchObject({ exitCode: 0 });
+});
+
+test('Ctrl-C ends what waits for an API that hangs, with the exit code that says so', async () => {
+  const hanging = createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void hanging.close());
+  await once(hanging, 'listening');
+  const asked = once(hanging, 'connection') as Promise<[Socket]>;
+  const url = `http://127.0.0.1:${(hanging.address() as AddressInfo).port}`;
+  const program = runProgram(SLUICE, ['webhooks', 'list'], { SLUICE_API_URL: url });
+  const [socket] = await asked;
+  socket.on('error', () => {});
+  program.child.kill('SIGINT');
+  expect(await program.ended).toBe(130);
+  expect(program.errors).toBe('sluice: stopped before the API had answered\n');
+});
+
 test('what cannot be done is one line that says what to do', async () => {
   const unknown = await sluice('webhooks', 'show', '999999');
   expect(unknown).toMatchObject({ exitCode: 1, output: '' });
@@ -246,3 +310,19 @@ test('what cannot be done is one line that says what to do', async () => {
   const nobody = await sluice('--api-url', 'http://127.0.0.1:1', 'webhooks', 'list');
   expect(nobody.errors).toContain('--api-url (SLUICE_API_URL)');
 });
+
+test.each(['migrate', 'verify', 'purchases list', 'secrets lost'])(
+  '%s says where it looked for Postgres, and not with which password',
+  async (words) => {
+    const program = runProgram(SLUICE, words.split(' '), {
+      DATABASE_URL: 'postgres://sluice:hunter2@127.0.0.1:1/sluice',
+      SEALING_KEYS: `1:${Buffer.alloc(32).toString('base64')}`,
+    });
+    expect(await program.ended).toBe(1);
+    expect(program.errors).toMatch(
+      /^Postgres does not answer where DATABASE_URL says: .*127\.0\.0\.1:1; look.*\n$/,
+    );
+    expect(program.errors).not.toContain('hunter2');
+    expect(program.output).toBe('');
+  },
+);

@@ -1,0 +1,78 @@
+/** Security: what an attacker sends as an event, or to `listen`, is printed and does not drive the terminal. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
+import { createApiClient } from '../src/api-client.ts';
+import { listen } from '../src/listen.ts';
+import { tail } from '../src/tail.ts';
+import { writeFields, writeRows } from '../src/terminal.ts';
+import { collectingTerminal } from './collecting-terminal.ts';
+
+const HOSTILE = 'x\u001B[2J\u001B]0;t\u0007\u009B31m\r\ny\u202E';
+const SHOWN = String.raw`x\u001b[2J\u001b]0;t\u0007\u009b31m\u000d\u000ay\u202e`;
+
+/** As text, and as JSON. */
+const terminals = () => [false, true].map((isJson) => ({ ...collectingTerminal(), isJson }));
+const hasControls = (line: string): boolean => /[\p{Cc}\u202E]/u.test(line);
+
+test.each([
+  [
+    'rows',
+    (terminal) => writeRows(terminal, [{ name: HOSTILE, more: [HOSTILE] }], ['name', 'more']),
+  ],
+  ['fields', (terminal) => writeFields(terminal, { [HOSTILE]: HOSTILE, in: { a: [HOSTILE] } })],
+] satisfies [string, (terminal: ReturnType<typeof collectingTerminal>) => void][])(
+  '%s: a name or a value is text',
+  (_, write) => {
+    for (const terminal of terminals()) {
+      write(terminal);
+      if (terminal.isJson)
+        expect(() => JSON.parse(terminal.lines.join('')) as unknown).not.toThrow();
+      else expect(terminal.lines.join('')).toContain(SHOWN);
+      for (const line of terminal.lines) expect(hasControls(line), line).toBe(false);
+    }
+  },
+);
+
+test('tail: one event is one line, whatever its name', async () => {
+  const line = {
+    at_ms: 0,
+    outcome: 'accepted',
+    name: HOSTILE,
+    people: [{ id: HOSTILE }],
+    details: { event_id: HOSTILE },
+  };
+  const server = createServer((_, response) => {
+    response.end(`event: received\ndata: ${JSON.stringify(line)}\n\n`);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  for (const terminal of terminals()) {
+    const stopping = new AbortController();
+    await tail(
+      {
+        api: createApiClient({ url, key: 'key', keyAdvice: '', signal: stopping.signal }),
+        terminal,
+        now: () => 0,
+        pause: async () => stopping.abort(),
+        signal: stopping.signal,
+      },
+      {},
+    );
+    expect(terminal.lines).toHaveLength(1);
+    expect(hasControls(terminal.lines[0] ?? '')).toBe(false);
+    if (!terminal.isJson) expect(terminal.lines[0]?.split(SHOWN)).toHaveLength(4);
+  }
+});
+
+test('listen: anybody may post, and nobody writes to the terminal', async () => {
+  for (const terminal of terminals()) {
+    const listener = await listen(terminal, { port: 0, status: 200 });
+    onTestFinished(() => listener.close());
+    await fetch(listener.url, { method: 'POST', body: HOSTILE });
+    expect(terminal.lines).toHaveLength(1);
+    expect(hasControls(terminal.lines[0] ?? '')).toBe(false);
+  }
+});
