@@ -33,7 +33,7 @@ export default defineConfig({
     pool: 'forks',
     // The files of a package follow one another in four processes: with one for each file, a seventh of their time went
     // into loading libraries, now a 25th (67 files: 207 s of CPU and 184). Modules of ours are each file's own by
-    // `fresh-modules.ts`. A process has no limit of memory then: the API's 76 files came to 173 MB of heap in it.
+    // `fresh-modules.ts`. A process has no limit of memory then: the most seen was 273 MB of heap.
     isolate: false,
     setupFiles: [fileURLToPath(new URL('scripts/fresh-modules.ts', import.meta.url))],
     maxWorkers: 4,

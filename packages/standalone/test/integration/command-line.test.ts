@@ -253,7 +253,7 @@ test('a replay that was not meant is seen and cancelled, and a slip of the hand 
     insert into webhook_replays (environment_id, webhook_id, replay_id, criteria, rate_per_second, total, created_by,
                                  created_at, through_sequence, cursor_sequence, endpoint, lane_state, next_probe_at)
     values (${DEMO.environmentId}, ${id}, 7, '{}', 1, 1000, 'somebody', now(), 1000, 0, ${endpoint}, 'failing',
-            now() + interval '1 day')`.execute(fleet.database);
+            now() + interval '5 minutes')`.execute(fleet.database);
   expect((await sluice('webhooks', 'replays', id)).output).toMatch(/7 +running .* somebody/);
   const cancelled = await sluice('--json', 'webhooks', 'cancel-replay', id, '7');
   expect(JSON.parse(cancelled.output)).toMatchObject({ id: 7, state: 'cancelled' });
