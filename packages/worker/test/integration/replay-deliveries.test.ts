@@ -1,86 +1,26 @@
-/** A replay over a real log: what matches is sent again, in order, beside the webhook's own lane. */
+/** A replay over a real log: it is sent again, in order, beside the webhook's own lane. */
 import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/delivery-reads';
-import { skipHead } from '@sluice/database/lane-actions';
-import type { ReplayCriteria } from '@sluice/database/replay-log';
 import {
   cancelReplay,
   clearReplays,
   findReplay,
   listAttemptsOfReplay,
-  planReplay,
   startReplay,
 } from '@sluice/database/replays';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { updateWebhook } from '@sluice/database/webhooks';
-import { sql } from 'kysely';
-import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  createGate,
-  createLaneWorld,
-  eventIds,
-  HOUR_MS,
-  OK,
-  status,
-  until,
-  type LaneWorld,
-} from './lane-world.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { createGate, eventIds, HOUR_MS, OK, status, until } from './lane-world.ts';
+import { ALL, createDelivered, replayAll, start } from './replay-world.ts';
 
-const ALL: ReplayCriteria = { states: ['delivered', 'abandoned'] };
 let database: Database;
 beforeEach(async () => {
   ({ database } = await createTestDatabase());
 });
 
-/** So many delivered, and nothing remembered of how. */
-async function createDelivered(count: number): Promise<LaneWorld> {
-  const world = await createLaneWorld(database);
-  await world.log(count);
-  expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
-  world.sent.length = 0;
-  return world;
-}
-
-async function start(world: LaneWorld, criteria = ALL, ratePerSecond = 1_000) {
-  const request = { criteria, ratePerSecond, createdBy: 'a test' };
-  const started = await startReplay(database, world.key, request, BY_TEST, world.nowMs);
-  if (started.outcome !== 'started') throw new Error(started.outcome);
-  const key = { ...world.key, replayId: started.replay.replayId };
-  return {
-    key,
-    find: async () => {
-      const found = await findReplay(database, key);
-      if (!found) throw new Error('the replay is gone');
-      return found;
-    },
-  };
-}
-
-test('a probe that a clock days ahead put off does not hold a replay up for as long', async () => {
-  const world = await createDelivered(1);
-  const { find } = await start(world);
-  world.nowMs += 5 * 24 * HOUR_MS;
-  world.behave = () => status(500);
-  expect(await world.replay()).toBe(true);
-  world.nowMs -= 5 * 24 * HOUR_MS;
-  world.behave = () => OK;
-  expect(await world.replay()).toBe(true);
-  // At its rate, of which that clock knew as well.
-  world.nowMs += 200;
-  await world.replay();
-  expect(await find()).toMatchObject({ state: 'done', delivered: 1 });
-});
-
-/** By a clock that runs on, as long as the replay has something to send. */
-async function replayAll(world: LaneWorld, find: () => Promise<{ state: string }>) {
-  while ((await find()).state === 'running') {
-    await world.replay();
-    world.nowMs += 100;
-  }
-}
-
 test('sends what matches in order, the same bytes, and leaves the log and its lane as they are', async () => {
-  const world = await createDelivered(300);
+  const world = await createDelivered(database, 300);
   const [lane, log] = [await world.lane(), await listDeliveries(database, world.key, 300)];
   const { key, find } = await start(world);
   expect(await find()).toMatchObject({ state: 'running', total: 300, delivered: 0 });
@@ -97,93 +37,8 @@ test('sends what matches in order, the same bytes, and leaves the log and its la
   expect(await world.replay()).toBe(false);
 });
 
-describe('matches', () => {
-  /** Three types, two people, two times; the third delivery was abandoned. */
-  async function createMixed(): Promise<LaneWorld> {
-    const world = await createLaneWorld(database);
-    await world.log(2);
-    await world.deliverAll();
-    await world.log(1);
-    world.behave = () => status(500);
-    await world.deliverAll();
-    await skipHead(database, world.key, { sequence: 3, note: 'by a test' }, BY_TEST, world.nowMs);
-    world.behave = () => OK;
-    await world.log(3);
-    await world.deliverAll();
-    // Held back, so that it is sent anyway.
-    world.behave = () => status(500);
-    await world.log(1);
-    await world.deliverAll();
-    world.behave = () => OK;
-    const who = (id: string) =>
-      JSON.stringify({ data: { identifiers: { id, email: `${id}@Example.com` }, note: 'ada' } });
-    await sql`
-      update delivery_log set appended_at = to_timestamp(1000 + sequence * 3600),
-             event_type = case when sequence % 2 = 0 then 'email_sent' else event_type end,
-             body = case when sequence in (2, 5) then ${who('ada')} else ${who('"bob"')} end
-       where webhook_id = ${world.webhookId}`.execute(database);
-    world.sent.length = 0;
-    return world;
-  }
-
-  test.each<[string, ReplayCriteria, number[]]>([
-    ['everything that has ended', ALL, [1, 2, 3, 4, 5, 6]],
-    ['what was abandoned', { states: ['abandoned'] }, [3]],
-    ['what was delivered', { states: ['delivered'] }, [1, 2, 4, 5, 6]],
-    ['since a time, that included', { since: 1000 + 3 * 3600 }, [3, 4, 5, 6]],
-    ['until a time, that excluded', { until: 1000 + 3 * 3600 }, [1, 2]],
-    ['event types', { eventTypes: ['email_sent'] }, [2, 4, 6]],
-    ['a person by id', { person: { kind: 'id', value: 'ada' } }, [2, 5]],
-    ['an id with quotes', { person: { kind: 'id', value: '"bob"' } }, [1, 3, 4, 6]],
-    [
-      'an email, whatever its letter case',
-      { person: { kind: 'email', value: 'ADA@example.COM' } },
-      [2, 5],
-    ],
-    ['an id only as it is written', { person: { kind: 'id', value: 'Ada' } }, []],
-    [
-      'all that is given together',
-      {
-        since: 1000,
-        until: 20_000,
-        eventTypes: ['email_sent'],
-        person: { kind: 'id', value: 'ada' },
-      },
-      [2],
-    ],
-    ['nothing', { since: 2_000_000_000 }, []],
-  ])('%s, counted and sent alike', async (_, criteria, sequences) => {
-    const world = await createMixed();
-    const plan = { outcome: 'counted', count: sequences.length, isComplete: true };
-    expect(await planReplay(database, world.key, criteria)).toMatchObject(plan);
-    const { key, find } = await start(world, criteria);
-    const sent: string[] = [];
-    while ((await find()).state === 'running') {
-      await world.replay({
-        post: async (request) => {
-          sent.push(request.body);
-          return OK;
-        },
-      });
-      world.nowMs += 100;
-    }
-    const attempts = await listAttemptsOfReplay(database, key, { sequence: 0, attempt: 0 }, 100);
-    expect(attempts.map((attempt) => attempt.sequence)).toEqual(sequences);
-    expect(sent).toHaveLength(sequences.length);
-  });
-
-  test('no tests and no resends', async () => {
-    const world = await createDelivered(3);
-    await sql`
-      update delivery_log set origin = 'test' where webhook_id = ${world.webhookId} and sequence = 2`.execute(
-      database,
-    );
-    expect(await planReplay(database, world.key, ALL)).toMatchObject({ count: 2 });
-  });
-});
-
 test('live deliveries are not delayed by a replay that waits, nor by one that hangs', async () => {
-  const world = await createDelivered(20);
+  const world = await createDelivered(database, 20);
   const { key } = await start(world);
   const gate = createGate();
   const hanging = world.replay({
@@ -205,7 +60,7 @@ test('its rate is kept, and the rate limit of the webhook where that is lower', 
     [10, null],
     [500, 10],
   ] as const) {
-    const world = await createDelivered(30);
+    const world = await createDelivered(database, 30);
     const changes = { rateLimitPerSecond: limit };
     await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
     const { find } = await start(world, ALL, rate);
@@ -221,7 +76,7 @@ test('its rate is kept, and the rate limit of the webhook where that is lower', 
 });
 
 test('a failure is waited out by the schedule, nothing overtakes it, and the lane stays healthy', async () => {
-  const world = await createDelivered(4);
+  const world = await createDelivered(database, 4);
   const changes = { windowMax: 1 };
   await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
   const { key, find } = await start(world);
@@ -247,7 +102,7 @@ test('a failure is waited out by the schedule, nothing overtakes it, and the lan
 });
 
 test('a changed endpoint is probed at once', async () => {
-  const world = await createDelivered(2);
+  const world = await createDelivered(database, 2);
   const { find } = await start(world);
   world.behave = ({ endpoint }) => (endpoint.includes('elsewhere') ? OK : status(404));
   await world.replay();
@@ -259,7 +114,7 @@ test('a changed endpoint is probed at once', async () => {
 });
 
 test('a worker that dies loses nothing: another goes on, and only what was not kept is sent again', async () => {
-  const world = await createDelivered(40);
+  const world = await createDelivered(database, 40);
   const { find } = await start(world);
   const leases = { timeoutMs: 20, leaseMs: 200, sliceMs: 100 };
   const gate = createGate();
@@ -284,7 +139,7 @@ test('a worker that dies loses nothing: another goes on, and only what was not k
 });
 
 test('cancelled, it starts nothing more and keeps what was on its way', async () => {
-  const world = await createDelivered(200);
+  const world = await createDelivered(database, 200);
   const { key, find } = await start(world);
   world.behave = async (_, eventId) => {
     if (eventId === 'e3') await cancelReplay(database, key, BY_TEST, world.nowMs);
@@ -304,7 +159,7 @@ test('cancelled, it starts nothing more and keeps what was on its way', async ()
 });
 
 test('of a disabled webhook waits until it is enabled', async () => {
-  const world = await createDelivered(3);
+  const world = await createDelivered(database, 3);
   const { find } = await start(world);
   const change = (disabled: boolean) =>
     updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
@@ -316,7 +171,7 @@ test('of a disabled webhook waits until it is enabled', async () => {
 });
 
 test('one at a time for a webhook, and only so long as it is kept', async () => {
-  const world = await createDelivered(1);
+  const world = await createDelivered(database, 1);
   const { key, find } = await start(world);
   const request = { criteria: ALL, ratePerSecond: 1, createdBy: 'a test' };
   expect(await startReplay(database, world.key, request, BY_TEST, world.nowMs)).toEqual({
@@ -331,24 +186,17 @@ test('one at a time for a webhook, and only so long as it is kept', async () => 
   expect(await listAttemptsOfReplay(database, key, { sequence: 0, attempt: 0 }, 10)).toEqual([]);
 });
 
-test('rows that do not match are passed by, page after page, until the end', async () => {
-  const world = await createLaneWorld(database);
-  await sql`
-    insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, appended_at, body)
-    select ${world.environmentId}, ${world.webhookId}, n, 'x' || n, case when n % 10000 = 7 then 'email_sent' else 'email_opened' end,
-           now(), to_timestamp(n), '{"event_id": "x' || n || '"}' from generate_series(1, 35000) n`.execute(
-    database,
-  );
-  await sql`
-    update lanes set last_sequence = 35000, cursor_sequence = 35000, attempted_sequence = 35000
-     where webhook_id = ${world.webhookId}`.execute(database);
-  const criteria = { since: 5_000, eventTypes: ['email_sent'] };
-  expect(await planReplay(database, world.key, criteria)).toMatchObject({
-    count: 3,
-    afterSequence: 5_000 - 601,
-  });
-  const { find } = await start(world, criteria);
-  await replayAll(world, find);
-  expect(world.sent).toEqual(['x10007', 'x20007', 'x30007']);
-  expect(await find()).toMatchObject({ state: 'done', total: 3, delivered: 3 });
+test('a probe that a clock days ahead put off does not hold a replay up for as long', async () => {
+  const world = await createDelivered(database, 1);
+  const { find } = await start(world);
+  world.nowMs += 5 * 24 * HOUR_MS;
+  world.behave = () => status(500);
+  expect(await world.replay()).toBe(true);
+  world.nowMs -= 5 * 24 * HOUR_MS;
+  world.behave = () => OK;
+  expect(await world.replay()).toBe(true);
+  // At its rate, of which that clock knew as well.
+  world.nowMs += 200;
+  await world.replay();
+  expect(await find()).toMatchObject({ state: 'done', delivered: 1 });
 });

@@ -14,6 +14,18 @@ import { startPurchases, type Purchases } from './purchase-world.ts';
 const takeEvents = (world: Purchases) =>
   world.takeEvents().filter(({ type }) => type.startsWith('invoice.'));
 
+/** A pack whose invoice the customer has paid, of which the worker has not been told. */
+async function startPaid() {
+  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
+  const accountId = await world.addAccount(null, 'card');
+  takeEvents(world);
+  const run = await world.buyPack(accountId, 'card');
+  expect(await world.advance(run)).toBe('waiting');
+  await world.confirm(run);
+  const events = takeEvents(world);
+  return { world, accountId, run, events };
+}
+
 test('I21: events in any order, repeated, and before or after the worker looks, end in the same state', async () => {
   const world = await startPurchases({ vendorTimeoutMs: 10_000 });
   const order = fc.record({
@@ -84,13 +96,7 @@ test('I22: events of objects that are not ours, or not there, are worked off and
 });
 
 test('I3: events that come again after they were forgotten grant nothing again, nor set a run aside', async () => {
-  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
-  const accountId = await world.addAccount(null, 'card');
-  takeEvents(world);
-  const run = await world.buyPack(accountId, 'card');
-  expect(await world.advance(run)).toBe('waiting');
-  await world.confirm(run);
-  const events = takeEvents(world);
+  const { world, accountId, run, events } = await startPaid();
   for (let time = 0; time < 2; time++) {
     for (const event of events) await insertVendorEvent(world.database, event, Date.now() - 1_000);
     expect(await world.settleEvents()).toBe(events.length);
@@ -105,13 +111,7 @@ test('I3: events that come again after they were forgotten grant nothing again, 
 });
 
 test('an event that cannot be read does not keep those behind it from being worked off, and is looked at ever less often', async () => {
-  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
-  const accountId = await world.addAccount(null, 'card');
-  takeEvents(world);
-  const run = await world.buyPack(accountId, 'card');
-  expect(await world.advance(run)).toBe('waiting');
-  await world.confirm(run);
-  const events = takeEvents(world);
+  const { world, accountId, events } = await startPaid();
   const [{ objectId }] = events as [VendorEvent];
   const invoice = world.simulator.state.get('invoice', objectId)!;
   // Postgres takes no such text.
