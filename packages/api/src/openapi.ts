@@ -1,7 +1,7 @@
 /**
  * The API's description, made from the schemas that check it: OpenAPI 3.1 at `/openapi.json` and a
- * reference page at `/docs`. Both are rendered once, for the first who asks: at the start of every process they took
- * 0.4 s of its CPU, a seventh, which few processes are ever asked for.
+ * reference page at `/docs`. Both are rendered once, for the first who asks: few processes
+ * ever are.
  */
 import swagger from '@fastify/swagger';
 import {
