@@ -31,7 +31,8 @@ export async function readVendorEvent(
   secret: string,
   nowMs: number,
 ): Promise<ReceivedEvent | undefined> {
-  const signatures = await loadSignatures();
+  loading ??= loadSignatures();
+  const signatures = await loading;
   try {
     // Not the SDK's own reading: it refuses events of the newer form, and a vendor that is refused
     // gives the endpoint up.
@@ -46,8 +47,9 @@ export async function readVendorEvent(
   }
 }
 
-/** Only for its webhook functions, which use no key; loaded with the first event, as in `open-vendor.ts`. */
+/** Only for its webhook functions, which use no key; loaded once, with the first event, as in `open-vendor.ts`. */
 const loadSignatures = async () => {
   const { Stripe } = await import('stripe');
   return new Stripe('sk_unused').webhooks.signature;
 };
+let loading: ReturnType<typeof loadSignatures> | undefined;
