@@ -9,7 +9,7 @@
  */
 import type { Queue } from 'bullmq';
 import { connectionWarnings } from './connection-warnings.ts';
-import { takeFromPostgres, takeFromRedis } from './queue-taking.ts';
+import { openTakingSide } from './queue-taking.ts';
 import { QueueWatch, type WatchReport } from './queue-watch.ts';
 import {
   LANE_QUEUE_NAME,
@@ -101,13 +101,13 @@ export async function startConsumers(
 ): Promise<Consumers> {
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const warnOfConnection = connectionWarnings(logger);
-  const side = options.redisUrl
-    ? takeFromRedis(options.redisUrl, options.prefix, warnOfConnection)
-    : // A statement that a broken network swallowed must end before the stall time does.
-      takeFromPostgres(
-        options,
-        Math.max(STATEMENT_DEADLINE_MS_MIN, Math.round(stalledAfterMs / 2)),
-      );
+  const side = openTakingSide(
+    options,
+    options.shardCount + 2,
+    warnOfConnection,
+    // A statement that a broken network swallowed must end before the stall time does.
+    Math.max(STATEMENT_DEADLINE_MS_MIN, Math.round(stalledAfterMs / 2)),
+  );
   const isRedis = side.kind === 'redis';
   const closing = new AbortController();
   let roundsToRetry = 0;

@@ -1,7 +1,7 @@
 /**
- * Where jobs are taken from: all that differs between Redis and Postgres for `queue-consumers.ts`, once each.
+ * Where jobs are taken from: all that differs between Redis and Postgres for those who take, once each.
  *
- * Before and after: `queue-consumers.ts`. Beside `queue-adding.ts`, which adds.
+ * Used by `queue-consumers.ts` and `queue-tasks.ts`. Beside `queue-adding.ts`, which adds.
  */
 import {
   createPostgresBackend,
@@ -44,7 +44,19 @@ export interface TakingSide {
   close(): Promise<void>;
 }
 
-export function takeFromRedis(
+/** @param listenerCount - how many workers there will be, of which each keeps a connection to Postgres. */
+export function openTakingSide(
+  options: BrokerOptions,
+  listenerCount: number,
+  warnOfConnection: (error: Error) => void,
+  postgresTimeoutMs?: number,
+): TakingSide {
+  return options.redisUrl
+    ? takeFromRedis(options.redisUrl, options.prefix, warnOfConnection)
+    : takeFromPostgres(options, listenerCount, postgresTimeoutMs);
+}
+
+function takeFromRedis(
   url: string,
   prefix: string,
   warnOfConnection: (error: Error) => void,
@@ -74,9 +86,12 @@ export function takeFromRedis(
   };
 }
 
-/** @param timeoutMs - of a statement. */
-export function takeFromPostgres(options: BrokerOptions, timeoutMs: number): TakingSide {
-  const pool = openQueuePool(options, options.shardCount + 2, timeoutMs);
+function takeFromPostgres(
+  options: BrokerOptions,
+  listenerCount: number,
+  timeoutMs: number | undefined,
+): TakingSide {
+  const pool = openQueuePool(options, listenerCount, timeoutMs);
   const connection = { connection: pool };
   const plain = withBackend(createPostgresBackend);
   const ofShards = withBackend(createShardBackend);
