@@ -1,10 +1,10 @@
 /** What a worker keeps for many lanes at a time, where some of them have to wait for Postgres. */
 import type { Database } from '@sluice/database/connection';
 import type { LaneAfterProgress } from '@sluice/database/lane-progress';
-import { createTestDatabase, lockWaiterCount } from '@sluice/database/testing';
+import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
-import { createLaneWorld, HOUR_MS, storeOf, until, type LaneWorld } from './lane-world.ts';
+import { createLaneWorld, HOUR_MS, storeOf, type LaneWorld } from './lane-world.ts';
 
 const LEASE_MS = 15_000;
 
@@ -51,7 +51,7 @@ test('what lanes that fail have to keep holds up nothing that a healthy lane kee
         transaction,
       );
     failures.push(keep(firstFailing, healthy.nowMs + HOUR_MS));
-    await until(async () => (await lockWaiterCount(database)) === 1);
+    await untilLockWaiters(database, 1);
     failures.push(keep(secondFailing, healthy.nowMs + HOUR_MS));
     // So that it is no part of the group of the healthy one.
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
