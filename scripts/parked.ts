@@ -19,8 +19,9 @@ if (action !== 'list' && action !== 'retry') {
 await actOnDatabase('parked', platformSettings, action === 'list' ? list : retry);
 
 async function list(database: Database): Promise<void> {
-  for (const parked of await listParkedOperations(database, SHOWN_MAX))
-    console.log(printableJson(parked));
+  const parked = await listParkedOperations(database, SHOWN_MAX);
+  for (const each of parked) console.log(printableJson(each));
+  if (parked.length === 0) console.error('nothing is parked');
 }
 
 async function retry(

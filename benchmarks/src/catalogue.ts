@@ -25,7 +25,7 @@ import { benchTail } from './tail.ts';
 export interface Benchmark {
   readonly about: string;
   readonly bars: Bars;
-  /** So that all of them together take about ten minutes on two cores. */
+  /** So that all of them together take about a quarter of an hour on two cores. */
   readonly short: readonly string[];
   /** Takes too long for the whole suite, even in its short form. */
   readonly isApart?: boolean;

@@ -3,7 +3,12 @@ import type { Database } from '@sluice/database/connection';
 import { appendDeliveries, listDeliveriesAfter } from '@sluice/database/deliveries';
 import { findLaneState } from '@sluice/database/lane-states';
 import { recordProgress } from '@sluice/database/lane-progress';
-import { claimLane, listLanesToWake, type LaneKey } from '@sluice/database/lanes';
+import {
+  claimLane,
+  listLanesToWake,
+  PROBE_WAIT_MS_MAX,
+  type LaneKey,
+} from '@sluice/database/lanes';
 import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
 import { replaceWebhooks } from './delivery-world.ts';
@@ -49,7 +54,7 @@ export async function exerciseLane(
   meter: Meter,
 ): Promise<void> {
   const nowMs = Date.now() + 60_000;
-  await meter('sweep', () => listLanesToWake(database, nowMs, 100));
+  await meter('sweep', () => listLanesToWake(database, nowMs, 100, PROBE_WAIT_MS_MAX));
   const claimed = await meter('claim', () => claimLane(database, lane, LEASE_MS, nowMs));
   if (!claimed) throw new Error('the lane could not be claimed');
   const read = (limit: number, after: number) =>

@@ -61,7 +61,7 @@ function help(): string {
   const names = Object.entries(CATALOGUE).map(
     ([known, { about }]) => `  ${known.padEnd(10)} ${about}`,
   );
-  return `npm run bench                   all of them in their short forms, about ten minutes, a table at the end
+  return `npm run bench                   all of them in their short forms, a quarter of an hour, a table at the end
 npm run bench -- <name>         one of them in its full form, with options of its own
 npm run bench -- <name> --short as the whole suite runs it
 npm run bench -- <name> --help  its short form and what it is wanted to reach

@@ -12,7 +12,7 @@ import type {
   PersonRelationshipRow,
 } from '@sluice/database/customer-reads';
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/limits';
-import { storedValue } from '@sluice/domain/slice-needs';
+import { storedValue } from '@sluice/domain/slice-keys';
 import { personIdOf } from '@sluice/domain/svc-id';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';

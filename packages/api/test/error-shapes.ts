@@ -8,6 +8,10 @@ interface Answer {
   readonly statusCode: number;
   readonly headers: Record<string, unknown>;
   readonly body: string;
+  /** Of an answer to `inject`: what was asked. */
+  readonly raw?: {
+    readonly req: { readonly method?: string | undefined; readonly url?: string | undefined };
+  };
   json(): unknown;
 }
 
@@ -43,7 +47,8 @@ function readCodeAndMessage(body: Record<string, unknown>): string {
 
 /** Expects a failure that every known client can read, all of them the same text; returns its body. */
 export function expectProblem(answer: Answer, status: number, code: string) {
-  expect({ status: answer.statusCode, body: answer.body }).toMatchObject({ status });
+  const { method, url } = answer.raw?.req ?? {};
+  expect(answer.statusCode, `${method} ${url}: ${answer.body}`).toBe(status);
   expect(answer.headers['content-type']).toBe('application/problem+json; charset=utf-8');
   const body = answer.json() as Record<string, unknown>;
   expect(body).toMatchObject({ status, code, detail: body['message'] });

@@ -12,7 +12,7 @@
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { IS_IMPORT_UNFINISHED } from './imports.ts';
-import { PROBE_WAIT_MS_MAX, unbelievedProbeAt } from './lanes.ts';
+import { unbelievedProbeAt } from './lanes.ts';
 
 /** What is swept: lanes to wake, runs to advance, events of the vendor, imports, replays, exports of the audit log. */
 export type DueKind = 'lanes' | 'runs' | 'vendor-events' | 'imports' | 'replays' | 'exports';
@@ -21,7 +21,7 @@ export type DueKind = 'lanes' | 'runs' | 'vendor-events' | 'imports' | 'replays'
 export async function findDueWork(
   database: DatabaseOrTransaction,
   nowMs: number,
-  probeWaitMsMax = PROBE_WAIT_MS_MAX,
+  probeWaitMsMax: number,
 ): Promise<ReadonlySet<DueKind>> {
   const now = new Date(nowMs);
   const { rows } = await sql<{ kind: DueKind }>`${PREPARED}

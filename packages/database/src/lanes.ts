@@ -76,7 +76,7 @@ export async function claimLanes(
   database: DatabaseOrTransaction,
   claims: readonly LaneClaim[],
   nowMs: number,
-  probeWaitMsMax = PROBE_WAIT_MS_MAX,
+  probeWaitMsMax: number,
 ): Promise<(ClaimedLane | undefined)[]> {
   const { rows } = await sql<
     LaneRow & LaneTarget & LaneKey & Pick<ClaimedLane, 'accountId' | 'readFromDay'>
@@ -118,14 +118,14 @@ export async function claimLanes(
   });
 }
 
-/** `claimLanes` of one. */
+/** `claimLanes` of one, under the widest settings. */
 export async function claimLane(
   database: DatabaseOrTransaction,
   lane: LaneKey,
   leaseMs: number,
   nowMs: number,
 ): Promise<ClaimedLane | undefined> {
-  const [claimed] = await claimLanes(database, [{ lane, leaseMs }], nowMs);
+  const [claimed] = await claimLanes(database, [{ lane, leaseMs }], nowMs, PROBE_WAIT_MS_MAX);
   return claimed;
 }
 
@@ -187,7 +187,7 @@ export async function listLanesToWake(
   database: DatabaseOrTransaction,
   nowMs: number,
   limit: number,
-  probeWaitMsMax = PROBE_WAIT_MS_MAX,
+  probeWaitMsMax: number,
 ): Promise<UnclaimedLane[]> {
   const columns = sql`environment_id as "environmentId", webhook_id as "webhookId", fencing::float8 as fencing`;
   const { rows } = await sql<UnclaimedLane>`${PREPARED}

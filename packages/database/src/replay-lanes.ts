@@ -11,7 +11,7 @@ import type { LaneSnapshot } from '@sluice/domain/lane';
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
-import { IS_OPEN, NEXT_START_AHEAD_MS_MAX, PROBE_WAIT_MS_MAX, unbelievedProbeAt } from './lanes.ts';
+import { IS_OPEN, NEXT_START_AHEAD_MS_MAX, unbelievedProbeAt } from './lanes.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { ReplayCriteria, ReplayKey } from './replay-log.ts';
 
@@ -32,7 +32,7 @@ export async function claimReplay(
   database: DatabaseOrTransaction,
   leaseMs: number,
   nowMs: number,
-  probeWaitMsMax = PROBE_WAIT_MS_MAX,
+  probeWaitMsMax: number,
 ): Promise<ClaimedReplay | undefined> {
   const now = new Date(nowMs);
   const { rows } = await sql<

@@ -9,7 +9,7 @@ import { isRemoval, noteChange } from './merge-attributes.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Operation } from './operation.ts';
 import { describePerson, type LoadedPerson, type PersonState } from './person-directory.ts';
-import { identifierIn, storedValue } from './slice-needs.ts';
+import { identifierIn, storedValue } from './slice-keys.ts';
 import { svcId } from './svc-id.ts';
 import type { WorkingSet } from './working-set.ts';
 

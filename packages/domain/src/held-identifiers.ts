@@ -13,7 +13,8 @@
  */
 import type { Operation } from './operation.ts';
 import type { IdentifierRow } from './slice.ts';
-import { identifierText, type NeededIdentifier, type SliceNeeds } from './slice-needs.ts';
+import { identifierText } from './slice-keys.ts';
+import type { NeededIdentifier, SliceNeeds } from './slice-needs.ts';
 
 /**
  * What an envelope is to merges of people: it merges, it reads who people are and keeps merges off

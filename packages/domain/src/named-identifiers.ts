@@ -1,6 +1,6 @@
 /** Whom an identify names: the call itself first, then its attributes. Pure. */
 import type { IdentifyPerson, PersonIdentifier } from './operation.ts';
-import { identifierIn } from './slice-needs.ts';
+import { identifierIn } from './slice-keys.ts';
 
 /** The identifiers of the call and of its body, as far as they are any. */
 export function namedIdentifiers({

@@ -4,7 +4,7 @@
  */
 import { followMerges, type PersonState } from './person-directory.ts';
 import type { AnonymousAttachment, EventRow } from './slice.ts';
-import { eventText } from './slice-needs.ts';
+import { eventText } from './slice-keys.ts';
 
 /** Events of so long ago still become the person's (`ingestion-conventions.md` §1.4, §1.6). */
 export const ATTACHED_AGE_MS_MAX = 30 * 24 * 60 * 60 * 1000;

@@ -22,7 +22,7 @@ import type {
   RowChanges,
   StoredIdentifierKind,
 } from './slice.ts';
-import { identifierText, storedValue } from './slice-needs.ts';
+import { identifierText, storedValue } from './slice-keys.ts';
 import { personIdOf, svcId } from './svc-id.ts';
 
 export interface PersonState extends PersonKey {

@@ -12,7 +12,7 @@ import { loaded, type LoadedPerson } from './person-directory.ts';
 import { identifiersOf } from './person-report.ts';
 import { isMessageChannel, isReportingEventType, type MessageChannel } from './reporting-event.ts';
 import type { MessageDeliveryRow } from './slice.ts';
-import { eventText } from './slice-needs.ts';
+import { eventText } from './slice-keys.ts';
 import { takeEventOnce } from './track-event.ts';
 import type { WorkingSet } from './working-set.ts';
 

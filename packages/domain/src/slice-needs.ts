@@ -6,7 +6,6 @@
  * fold finds nobody who is not named here, so naming too many costs a look-up and too few a person.
  */
 import { unknownOperation } from './errors.ts';
-import { personIdOf, objectNumberOf } from './svc-id.ts';
 import type { Json } from './json.ts';
 import type {
   ObjectIdentifier,
@@ -23,6 +22,8 @@ import type {
   PersonKey,
   StoredIdentifierKind,
 } from './slice.ts';
+import { eventText, identifierIn, identifierText, objectText, storedValue } from './slice-keys.ts';
+import { objectNumberOf, personIdOf } from './svc-id.ts';
 
 export interface NeededIdentifier extends IdentifierKey {
   /** False where only events name it: they need to know who it is, not how they are. */
@@ -64,36 +65,6 @@ export interface SliceNeeds {
   readonly releasesIdentifiers: boolean;
   /** So many people and objects can be new, at most. */
   readonly newNumbersMax: number;
-}
-
-/** The one text for an identifier, for maps. */
-export function identifierText(
-  environmentId: number,
-  kind: StoredIdentifierKind,
-  value: string,
-): string {
-  return `${environmentId} ${kind} ${value}`;
-}
-
-/** The one text for an object's name, for maps. */
-export function objectText(environmentId: number, objectTypeId: number, objectId: string): string {
-  return `${environmentId} ${objectTypeId} ${objectId}`;
-}
-
-/** The one text for an event's id, for maps. */
-export function eventText(environmentId: number, eventId: string): string {
-  return `${environmentId} ${eventId}`;
-}
-
-/** How an identifier is stored and compared. */
-export function storedValue(kind: StoredIdentifierKind, value: string): string {
-  return kind === 'email' ? value.toLowerCase() : value;
-}
-
-/** An identifier inside attributes: text, or a number as its digits; undefined for anything else and for ''. */
-export function identifierIn(value: Json | undefined): string | undefined {
-  if (typeof value === 'string') return value === '' ? undefined : value;
-  return typeof value === 'number' ? String(value) : undefined;
 }
 
 /** Collects what the operations name, in one pass. */

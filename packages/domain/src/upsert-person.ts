@@ -23,7 +23,7 @@ import { namedIdentifiers } from './named-identifiers.ts';
 import type { IdentifyPerson, Operation } from './operation.ts';
 import { createPerson, recordNotFound, recordSuppressed } from './find-person.ts';
 import { loaded, type LoadedPerson } from './person-directory.ts';
-import { identifierIn } from './slice-needs.ts';
+import { identifierIn } from './slice-keys.ts';
 import type { WorkingSet } from './working-set.ts';
 
 /** What of an identify says whom and what, for calls that identify among other things. */

@@ -24,7 +24,7 @@ import type {
   Slice,
   SliceChanges,
 } from './slice.ts';
-import { eventText, objectText } from './slice-needs.ts';
+import { eventText, objectText } from './slice-keys.ts';
 import { objectNumberOf } from './svc-id.ts';
 import { TrackedRows } from './tracked-rows.ts';
 

@@ -19,7 +19,8 @@ import type {
   SliceChanges,
 } from '../src/slice.ts';
 import { NOW_MS } from '../src/testing.ts';
-import { eventText, findSliceNeeds, identifierText, type SliceNeeds } from '../src/slice-needs.ts';
+import { eventText, identifierText } from '../src/slice-keys.ts';
+import { findSliceNeeds, type SliceNeeds } from '../src/slice-needs.ts';
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -19,13 +19,13 @@ import { isError, type Issue } from '@sluice/domain/issue';
 import type { ParseContext } from '@sluice/domain/parse';
 import {
   acceptCall,
-  bodyIssue,
   commit,
   type AcceptDependencies,
   type AnswerCall,
   type Outcome,
   type Submission,
 } from './accept.ts';
+import { bodyIssue, sizeBytesMaxOf } from './call-issues.ts';
 import { tellingToo, WatchedCall } from './tell-call.ts';
 
 export interface DeliveryLookup {
@@ -114,8 +114,10 @@ function settle(
 }
 
 function parse(deps: AcceptDependencies, submission: Submission, environmentId: number) {
-  const { body, call, parameters } = submission;
-  if (body.outcome !== 'read') return { operations: [], issues: [bodyIssue(submission)] };
+  const { body, call, isStrict, parameters } = submission;
+  if (body.outcome !== 'read') {
+    return { operations: [], issues: [bodyIssue(body, sizeBytesMaxOf(call, isStrict))] };
+  }
   const context: ParseContext = {
     environmentId,
     receivedAtMs: deps.now(),

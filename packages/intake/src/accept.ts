@@ -12,11 +12,12 @@
  * Before: `exchange.ts`, with a body that has been read. After: `batcher.ts`, then `answer.ts`.
  */
 import { isError, type Issue } from '@sluice/domain/issue';
-import type { Operation, RecordIssue } from '@sluice/domain/operation';
+import type { Operation } from '@sluice/domain/operation';
 import type { TailTeller } from '@sluice/domain/tail';
 import type { TestKey } from '@sluice/database/workspace-keys';
 import type { Workspace, Authentication, KeyRing } from './authenticate.ts';
 import type { Batcher } from './batcher.ts';
+import { bodyIssue, recordIssues, sizeBytesMaxOf, withinSize } from './call-issues.ts';
 import type { Call } from './calls.ts';
 import type { RateLimiter, RateStanding } from './rate-limit.ts';
 import type { Body } from './read-body.ts';
@@ -76,17 +77,9 @@ export function acceptCall(
   submission: Submission,
   answerCall: AnswerCall,
 ): void {
-  const { call, body } = submission;
-  const isPermissive = call.api === 'pipelines' && !submission.isStrict;
-
   const authentication = authenticate(deps.keys, submission);
   if (authentication.outcome === 'unknown') {
-    if (call.api === 'pipelines' && submission.isStrict && hasUnreadableKey(submission)) {
-      answerCall({ outcome: 'rejected', issues: [bodyIssue(submission)] });
-      return;
-    }
-    deps.recordUnauthorized(call.name, authentication.siteEnvironmentId);
-    answerCall(isPermissive ? ACCEPTED : UNAUTHORIZED);
+    refuseUnknown(deps, submission, authentication.siteEnvironmentId, answerCall);
     return;
   }
   const { workspace } = authentication;
@@ -95,7 +88,7 @@ export function acceptCall(
   let answer: (outcome: Outcome) => void = answerCall;
   let watched: WatchedCall | undefined;
   if (deps.tail?.isWatched(workspace.environmentId)) {
-    watched = new WatchedCall(call.name, receivedAtMs);
+    watched = new WatchedCall(submission.call.name, receivedAtMs);
     answerCall = tellingToo(deps.tail, workspace.environmentId, watched, answerCall);
     answer = answerCall;
   }
@@ -108,14 +101,11 @@ export function acceptCall(
     }
   }
 
+  const { call, isStrict } = submission;
+  const sizeBytesMax = sizeBytesMaxOf(call, isStrict);
+  const body = withinSize(submission.body, sizeBytesMax);
   if (body.outcome !== 'read') {
-    const issues = [bodyIssue(submission)];
-    watched?.found([], issues);
-    refuse(deps, submission, workspace, receivedAtMs, issues, answer);
-    return;
-  }
-  if (submission.isStrict && body.sizeBytes > call.strictSizeBytesMax) {
-    const issues = [sizeIssue(call.strictSizeBytesMax)];
+    const issues = [bodyIssue(body, sizeBytesMax)];
     watched?.found([], issues);
     refuse(deps, submission, workspace, receivedAtMs, issues, answer);
     return;
@@ -141,6 +131,7 @@ export function acceptCall(
     commit(deps, operations, body.sizeBytes, ACCEPTED, answer);
     return;
   }
+  const isPermissive = call.api === 'pipelines' && !isStrict;
   const hasErrors = issues.some(isError);
   if (hasErrors && !isPermissive && !(call.hasItems && operations.length > 0)) {
     refuse(deps, submission, workspace, receivedAtMs, issues, answer);
@@ -193,9 +184,20 @@ function findCredentials(keys: KeyRing, { call, authorization, body }: Submissio
   return keys.authenticateWriteKey(typeof writeKey === 'string' ? writeKey : '');
 }
 
-/** The key is in the body, and the body cannot be read: what is wrong with it is the better answer than 401. */
-function hasUnreadableKey({ authorization, body }: Submission): boolean {
-  return authorization === '' && body.outcome !== 'read';
+function refuseUnknown(
+  deps: AcceptDependencies,
+  { call, authorization, body, isStrict }: Submission,
+  siteEnvironmentId: number | undefined,
+  answer: AnswerCall,
+): void {
+  // The key may be in a body that cannot be read: what is wrong with it is the better answer than 401.
+  if (call.api === 'pipelines' && isStrict && authorization === '' && body.outcome !== 'read') {
+    const issue = bodyIssue(body, sizeBytesMaxOf(call, isStrict));
+    answer({ outcome: 'rejected', issues: [issue] });
+    return;
+  }
+  deps.recordUnauthorized(call.name, siteEnvironmentId);
+  answer(call.api === 'pipelines' && !isStrict ? ACCEPTED : UNAUTHORIZED);
 }
 
 /** Strict, and the Track API: nothing is taken and the caller is told. Permissive: it is recorded and the caller hears "accepted". */
@@ -251,52 +253,4 @@ export function commitSkimmed(
 const overloaded = (deps: AcceptDependencies): Outcome => ({
   outcome: 'overloaded',
   retryAfterSeconds: deps.retryAfterSeconds(),
-});
-
-/** One operation a kind of issue, with the count: a batch of 2,500 bad items is one row to write, not 2,500. */
-export function recordIssues(
-  call: Call,
-  workspace: Workspace,
-  receivedAtMs: number,
-  issues: readonly Issue[],
-): RecordIssue[] {
-  const counted = new Map<string, { issue: Issue; count: number }>();
-  for (const issue of issues) {
-    const key = `${issue.code} ${issue.field ?? ''}`;
-    const same = counted.get(key);
-    if (same) same.count++;
-    else counted.set(key, { issue, count: 1 });
-  }
-  return [...counted.values()].map(({ issue, count }) => ({
-    type: 'issue.record',
-    environmentId: workspace.environmentId,
-    receivedAtMs,
-    issue,
-    source: call.name,
-    count,
-  }));
-}
-
-/** What is wrong with a body that could not be read. */
-export function bodyIssue({
-  call,
-  body,
-  isStrict,
-}: Pick<Submission, 'call' | 'body' | 'isStrict'>): Issue {
-  switch (body.outcome) {
-    case 'too-large':
-      return sizeIssue(isStrict ? call.strictSizeBytesMax : call.sizeBytesMax);
-    case 'invalid-encoding':
-      return { code: 'invalid_encoding', field: null, message: body.message };
-    case 'invalid-json':
-      return { code: 'invalid_json', field: null, message: body.message };
-    case 'read':
-      throw new TypeError('a body that was read is no issue');
-  }
-}
-
-export const sizeIssue = (sizeBytesMax: number, subject = 'request body'): Issue => ({
-  code: 'too_large',
-  field: null,
-  message: `the ${subject} is larger than ${sizeBytesMax / 1024} KB`,
 });

@@ -34,22 +34,23 @@ export class KeyRing {
   #pipelinesHeaders = new Map<string, Authentication>();
   #trackHeaders = new Map<string, Authentication>();
   #fingerprint = '';
+  /** Test keys that passed in this process and that Postgres did not call saved when it was read. */
+  readonly #passed = new Set<string>();
 
   /** Puts new keys in force. Cheap when nothing changed. */
   replace(keys: readonly WorkspaceKey[]): void {
     const fingerprint = createHash('sha256');
     const byKey = new Map<string, Authentication>();
     const sites = new Map<string, number>();
+    const unsaved = new Set<string>();
     for (const key of keys) {
       const { environmentId, phoneIdentifies, testCredentialId } = key;
-      const workspace: Workspace =
-        testCredentialId == null
-          ? { environmentId, phoneIdentifies }
-          : {
-              environmentId,
-              phoneIdentifies,
-              testKey: { environmentId, credentialId: testCredentialId },
-            };
+      let workspace: Workspace = { environmentId, phoneIdentifies };
+      if (testCredentialId != null) {
+        const testKey = { environmentId, credentialId: testCredentialId };
+        unsaved.add(testName(testKey));
+        if (!this.#passed.has(testName(testKey))) workspace = { ...workspace, testKey };
+      }
       const name = keyName(key.kind, key.siteId ?? '', key.secretHash.toString('base64'));
       byKey.set(name, { outcome: 'known', workspace });
       if (key.siteId !== null) sites.set(key.siteId, environmentId);
@@ -62,6 +63,22 @@ export class KeyRing {
     this.#sites = sites;
     this.#pipelinesHeaders = new Map();
     this.#trackHeaders = new Map();
+    for (const passed of this.#passed) if (!unsaved.has(passed)) this.#passed.delete(passed);
+  }
+
+  /**
+   * An identify was taken with a test key: it opens everything from now on, before the sender's next call. Other
+   * processes hear of it once it is saved.
+   */
+  pass(key: TestKey): void {
+    this.#passed.add(testName(key));
+    for (const [name, found] of this.#byKey) {
+      if (found.outcome === 'unknown' || found.workspace.testKey === undefined) continue;
+      const { testKey, ...workspace } = found.workspace;
+      if (testName(testKey) === testName(key))
+        this.#byKey.set(name, { outcome: 'known', workspace });
+    }
+    this.#pipelinesHeaders = new Map();
   }
 
   /** `Authorization: Basic <key>:`, the password blank. */
@@ -104,6 +121,9 @@ function remember(
 }
 
 const hash = (secret: string): string => createHash('sha256').update(secret).digest('base64');
+
+const testName = ({ environmentId, credentialId }: TestKey): string =>
+  `${environmentId} ${credentialId}`;
 
 const keyName = (kind: string, siteId: string, secretHash: string): string =>
   `${kind}:${secretHash}:${siteId}`;

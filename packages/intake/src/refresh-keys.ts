@@ -15,7 +15,7 @@ import { repeat } from '@sluice/platform/repeat';
 import type { KeyRing } from './authenticate.ts';
 
 export interface KeyRefreshDependencies {
-  readonly keys: Pick<KeyRing, 'replace'>;
+  readonly keys: Pick<KeyRing, 'replace' | 'pass'>;
   readonly listWorkspaceKeys: () => Promise<readonly WorkspaceKey[]>;
   readonly saveTestedKeys: (keys: readonly TestKey[]) => Promise<void>;
   /** From the end of one read to the next. */
@@ -25,7 +25,7 @@ export interface KeyRefreshDependencies {
 }
 
 export interface KeyRefresh {
-  /** Kept until it is saved, with the next read. One that is lost with the process is tested again. */
+  /** In force here at once; saved with the next read. One that is lost with the process before that is tested again. */
   saveTestedKey(key: TestKey): void;
   /** Of what is known: since the last read that succeeded was begun. */
   ageSeconds(): number;
@@ -68,7 +68,10 @@ export async function startKeyRefresh(deps: KeyRefreshDependencies): Promise<Key
     );
   });
   return {
-    saveTestedKey: (key) => void testedKeys.set(`${key.environmentId} ${key.credentialId}`, key),
+    saveTestedKey(key) {
+      keys.pass(key);
+      testedKeys.set(`${key.environmentId} ${key.credentialId}`, key);
+    },
     ageSeconds,
     stop: () => repetition.stop(),
   };

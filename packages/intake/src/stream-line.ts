@@ -6,10 +6,9 @@
  *
  * Before: `split-lines.ts`. After: `take-stream.ts`.
  */
-import type { Issue } from '@sluice/domain/issue';
 import type { Parsed } from '@sluice/domain/parse';
-import { bodyIssue, sizeIssue } from './accept.ts';
 import type { Workspace } from './authenticate.ts';
+import { bodyIssue, sizeBytesMaxOf } from './call-issues.ts';
 import type { Call } from './calls.ts';
 import { readBody, type Body } from './read-body.ts';
 import type { Line } from './split-lines.ts';
@@ -30,9 +29,12 @@ export function readLine(
   receivedAtMs: number,
   newId: () => string,
 ): Parsed {
-  const { call, workspace, id } = origin;
+  const { call, workspace, isStrict, id } = origin;
   const body: Body = line.isTooLarge ? { outcome: 'too-large' } : readBody(line.bytes);
-  if (body.outcome !== 'read') return { operations: [], issues: [lineIssue(origin, body)] };
+  if (body.outcome !== 'read') {
+    const issue = bodyIssue(body, sizeBytesMaxOf(call, isStrict), 'line');
+    return { operations: [], issues: [issue] };
+  }
   const context = {
     environmentId: workspace.environmentId,
     receivedAtMs,
@@ -51,14 +53,6 @@ export function isBlank(bytes: Uint8Array): boolean {
     if (byte !== 0x20 && byte !== 0x0d && byte !== 0x09) return false;
   }
   return true;
-}
-
-function lineIssue(
-  { call, isStrict }: LineOrigin,
-  body: Exclude<Body, { outcome: 'read' }>,
-): Issue {
-  if (body.outcome !== 'too-large') return bodyIssue({ call, body, isStrict });
-  return sizeIssue(isStrict ? call.strictSizeBytesMax : call.sizeBytesMax, 'line');
 }
 
 /** Ids of the events of one line, the same whenever it is sent. */

@@ -20,7 +20,8 @@
  */
 import { isError, type Issue } from '@sluice/domain/issue';
 import type { Operation } from '@sluice/domain/operation';
-import { recordIssues, type AcceptDependencies } from './accept.ts';
+import type { AcceptDependencies } from './accept.ts';
+import { recordIssues } from './call-issues.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
 import { isBlank, readLine, type LineOrigin } from './stream-line.ts';
 import { WatchedCall } from './tell-call.ts';

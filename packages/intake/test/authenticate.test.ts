@@ -45,6 +45,24 @@ describe('credentials', () => {
     }
   });
 
+  test('a key that has passed its test here opens everything, also after reads that know nothing of it', () => {
+    const tested = { ...pipelinesKey('new', 2), testCredentialId: '7' };
+    const keys = ring(pipelinesKey('one', 1), tested);
+    const workspaceOf = () => keys.authenticatePipelines(basic('new:'));
+    expect(workspaceOf()).toMatchObject({ workspace: { testKey: { credentialId: '7' } } });
+    keys.pass({ environmentId: 2, credentialId: '7' });
+    const open = { outcome: 'known', workspace: { environmentId: 2, phoneIdentifies: false } };
+    expect(workspaceOf()).toEqual(open);
+    keys.replace([tested]);
+    expect(workspaceOf()).toEqual(open);
+    // Revoked, it opens nothing; another key's test is its own.
+    keys.replace([{ ...tested, secretHash: hashed('other'), testCredentialId: '8' }]);
+    expect(workspaceOf().outcome).toBe('unknown');
+    expect(keys.authenticateWriteKey('other')).toMatchObject({
+      workspace: { testKey: { credentialId: '8' } },
+    });
+  });
+
   test('a Track key does not open the Pipelines API, nor the other way round', () => {
     const keys = ring(pipelinesKey('one', 1), trackKey('site', 'secret', 3));
     expect(keys.authenticatePipelines(basic('secret:')).outcome).toBe('unknown');

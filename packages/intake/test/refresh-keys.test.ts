@@ -21,7 +21,7 @@ async function start(failures: { read: number; save: number }) {
   const inForce: (readonly WorkspaceKey[])[] = [];
   const saved: (readonly TestKey[])[] = [];
   const refresh = await startKeyRefresh({
-    keys: { replace: (keys) => void inForce.push(keys) },
+    keys: { replace: (keys) => void inForce.push(keys), pass: () => {} },
     listWorkspaceKeys() {
       if (reads++ > 0 && failures.read-- > 0) return Promise.reject(new Error('away'));
       return Promise.resolve(reads === 1 ? [KEY] : []);

@@ -7,27 +7,21 @@
  *
  * Before: `queue.ts`. After: `worker/src/process-envelope.ts`, `worker/src/deliver-webhook.ts`.
  */
-import { createPostgresBackend, Queue, withBackend, Worker } from 'bullmq';
-import type pg from 'pg';
+import type { Queue } from 'bullmq';
 import { connectionWarnings } from './connection-warnings.ts';
-import { postgresHeads, redisHeads } from './queue-heads.ts';
+import { openTakingSide } from './queue-taking.ts';
 import { QueueWatch, type WatchReport } from './queue-watch.ts';
 import {
   LANE_QUEUE_NAME,
-  openQueuePool,
   PURCHASE_QUEUE_NAME,
-  redisPrefix,
   shardQueueName,
   type BrokerOptions,
   type LaneKey,
   type RunKey,
   VENDOR_EVENTS_JOB,
 } from './queue.ts';
-import { blockingMsMax, connectWorker, reconnect } from './redis.ts';
 import { repeat } from './repeat.ts';
-import { createShardBackend } from './queue-shard-backend.ts';
 import { ShardBehind } from './queue-behind.ts';
-import { postgresWaiting, redisWaiting } from './queue-waiting.ts';
 import {
   retryFailed,
   runShardJob,
@@ -106,29 +100,20 @@ export async function startConsumers(
   processors: Processors,
 ): Promise<Consumers> {
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
-  const redis = options.redisUrl ? connectWorker(options.redisUrl) : undefined;
   const warnOfConnection = connectionWarnings(logger);
-  redis?.on('error', (error) => warnOfConnection(error));
-  // A statement that a broken network swallowed must end before the stall time does.
-  const pool = redis
-    ? undefined
-    : openQueuePool(
-        options,
-        options.shardCount + 2,
-        Math.max(STATEMENT_DEADLINE_MS_MIN, Math.round(stalledAfterMs / 2)),
-      );
+  const side = openTakingSide(
+    options,
+    options.shardCount + 2,
+    warnOfConnection,
+    // A statement that a broken network swallowed must end before the stall time does.
+    Math.max(STATEMENT_DEADLINE_MS_MIN, Math.round(stalledAfterMs / 2)),
+  );
+  const isRedis = side.kind === 'redis';
   const closing = new AbortController();
   let roundsToRetry = 0;
 
-  const connectionOf = (name: string) =>
-    redis
-      ? { connection: redis, prefix: redisPrefix(options.prefix, name) }
-      : { connection: pool as pg.Pool };
-  const classes = redis ? { Queue, Worker } : withBackend(createPostgresBackend);
-  const shardWorkerClass = redis ? Worker : withBackend(createShardBackend).Worker;
-
   const openQueue = async (name: string): Promise<Queue> => {
-    const queue = new (classes.Queue as typeof Queue)(name, connectionOf(name));
+    const queue = side.openQueue(name);
     queue.on('error', (error) => warnOfConnection(error, name));
     await queue.setGlobalConcurrency(1);
     return queue;
@@ -138,7 +123,7 @@ export async function startConsumers(
     name: string,
     concurrency: number,
     process: ProcessJob,
-    workerClass: unknown = classes.Worker,
+    openWorker = side.openWorker,
   ): WatchedQueue =>
     new WatchedQueue({
       name,
@@ -146,11 +131,9 @@ export async function startConsumers(
       process,
       now: processors.now,
       logger,
-      // Redis' waits end by closing their connection, which is a replacement of the worker but for its name.
-      endWait: redis ? undefined : endWait,
+      endWait: side.endWait,
       openWorker(processor) {
-        const worker = new (workerClass as typeof Worker)(name, processor, {
-          ...connectionOf(name),
+        const worker = openWorker(name, processor, {
           concurrency,
           autorun: false,
           // Of the stall time: two thirds until the lock of a dead process ends, a sixth until a look finds it.
@@ -162,7 +145,7 @@ export async function startConsumers(
           runRetryDelay: Math.round(stalledAfterMs / 15),
           // How long an idle worker waits for the sign of a new job before it looks for itself: nine commands.
           // Where the sign got lost, the watch nudges or replaces the worker long before.
-          drainDelay: Math.min(stalledAfterMs * 16, blockingMsMax(redis)) / 1_000,
+          drainDelay: Math.min(stalledAfterMs * 16, side.waitMsMax) / 1_000,
         });
         worker.on('error', (error) => warnOfConnection(error, name));
         worker.on('failed', (job, error) => {
@@ -173,14 +156,9 @@ export async function startConsumers(
       },
     });
 
-  const keyOf = (name: string, part: string): string =>
-    `${redisPrefix(options.prefix, name)}:${name}:${part}`;
-
   const { processEnvelope } = processors;
   const shardProcessor = (name: string): ProcessJob => {
-    const waiting = redis
-      ? redisWaiting(redis, (part) => keyOf(name, part))
-      : postgresWaiting(pool as pg.Pool, name);
+    const waiting = side.waitingIn(name);
     const behind = new ShardBehind({ waiting, now: processors.now, logger });
     const shard = { behind, processEnvelope, closing: closing.signal, logger };
     return (job, token, trying) =>
@@ -214,30 +192,30 @@ export async function startConsumers(
   const names = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
   const shardQueues = await Promise.all(names.map(openQueue));
   const { laneConcurrency } = processors;
-  const takerCount = Math.min(redis ? LANE_TAKERS : 1, laneConcurrency);
+  const takerCount = Math.min(isRedis ? LANE_TAKERS : 1, laneConcurrency);
   const laneQueues = Array.from({ length: takerCount }, (_, taker) =>
     openWatched(LANE_QUEUE_NAME, Math.ceil((laneConcurrency - taker) / takerCount), wakeLane),
   );
   const queues = [
-    ...names.map((name) => openWatched(name, 1, shardProcessor(name), shardWorkerClass)),
+    ...names.map((name) => openWatched(name, 1, shardProcessor(name), side.openShardWorker)),
     ...laneQueues,
     ...(buying ? [openWatched(PURCHASE_QUEUE_NAME, buying.concurrency, buyOrSettle)] : []),
   ];
 
   const watch = new QueueWatch({
     queues,
-    readHeads: redis ? redisHeads(redis, keyOf) : postgresHeads(pool as pg.Pool),
+    readHeads: side.readHeads,
     stalledAfterMs,
     // As long as a lock: whoever died in the meantime is found no later than by looks each period. One
     // statement asks for all heads on Postgres, and each worker that waits would have to ask for its own.
-    seldomAfterMs: redis ? (stalledAfterMs * 2) / 3 : stalledAfterMs / 3,
+    seldomAfterMs: isRedis ? (stalledAfterMs * 2) / 3 : stalledAfterMs / 3,
     hungAfterMs,
     now: processors.now,
-    reconnect: () => redis && reconnect(redis),
+    reconnect: () => side.reconnect(),
     onHung: (queue, jobId) => processors.onHung?.(queue, jobId),
     logger,
   });
-  redis?.on('close', () => watch.rouse());
+  side.onClosed(() => watch.rouse());
   const looks = repeat(
     'look at the queues',
     Math.min(LOOK_INTERVAL_MS_MAX, stalledAfterMs / 15),
@@ -274,21 +252,13 @@ export async function startConsumers(
         'the broker does not hear that its workers leave; it finds out by their locks',
       );
     });
-    redis?.disconnect();
+    side.leave();
     await within(LEAVE_DEADLINE_MS, closes).catch((error: unknown) => {
       logger.warn({ error }, 'a worker did not end');
     });
     await Promise.all(shardQueues.map((queue) => queue.close()));
     // A connection that a broken worker took along is not given back; it ends with the process.
-    if (pool) await within(LEAVE_DEADLINE_MS, pool.end()).catch(() => undefined);
+    await within(LEAVE_DEADLINE_MS, side.close()).catch(() => undefined);
   };
   return { report: () => watch.report(), close: () => (closed ??= close()) };
-}
-
-/** On Postgres: the wait of an idle worker is over at once, and it asks for a job. */
-function endWait(worker: Worker): void {
-  const backend = worker.getBackend();
-  // In one go: a close that comes between would be undone by the second.
-  void backend.disconnectBlocking();
-  void backend.reconnectBlocking();
 }

@@ -8,12 +8,13 @@
  * Beside `queue.ts`, whose broker, prefix and pool it uses.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createPostgresBackend, withBackend, Worker } from 'bullmq';
+import type { Worker } from 'bullmq';
 import { connectionWarnings } from './connection-warnings.ts';
 import { AddingQueues } from './queue-adding.ts';
+import { openTakingSide } from './queue-taking.ts';
 import { createWakeUps } from './queue-wake-ups.ts';
 import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
-import { blockingMsMax, connectProducer, connectWorker } from './redis.ts';
+import { connectProducer } from './redis.ts';
 
 /** One kind of task: its queue, and what of it waits at most once. */
 export interface TaskKind<Task> {
@@ -101,22 +102,16 @@ export function startTaskWorker<Task>(
   run: (task: Task) => Promise<void>,
 ): { close(): Promise<void> } {
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
-  const redis = options.redisUrl ? connectWorker(options.redisUrl) : undefined;
   const warnOfConnection = connectionWarnings(logger);
-  redis?.on('error', (error) => warnOfConnection(error));
-  const pool = redis ? undefined : openQueuePool({ ...options, ...SHARDLESS }, 1);
-  const WorkerClass = redis ? Worker : (withBackend(createPostgresBackend).Worker as typeof Worker);
+  const side = openTakingSide({ ...options, ...SHARDLESS }, 1, warnOfConnection);
   const open = (): Worker => {
-    const worker = new WorkerClass(name, async (job) => run(job.data as Task), {
+    const worker = side.openWorker(name, async (job) => run(job.data as Task), {
       concurrency,
       lockDuration: stalledAfterMs,
       stalledInterval: Math.round(stalledAfterMs / 3),
       // Its sweep finds what nobody was woken for.
-      drainDelay: Math.min(stalledAfterMs * 4, blockingMsMax(redis)) / 1_000,
+      drainDelay: Math.min(stalledAfterMs * 4, side.waitMsMax) / 1_000,
       autorun: false,
-      ...(redis
-        ? { connection: redis, prefix: redisPrefix(options.prefix, name) }
-        : { connection: pool as never }),
     });
     worker.on('error', (error) => warnOfConnection(error, name));
     worker.on('failed', (job, error) =>
@@ -152,8 +147,8 @@ export function startTaskWorker<Task>(
   const close = async (): Promise<void> => {
     isClosing = true;
     await worker.close();
-    redis?.disconnect();
-    await pool?.end();
+    side.leave();
+    await side.close();
   };
   return { close: () => (closed ??= close()) };
 }

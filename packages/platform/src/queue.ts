@@ -10,8 +10,10 @@
  * BullMQ is at least once: a stalled job runs again on another worker. Effects are made once by the
  * envelope's claim (`database/src/envelopes.ts`) and by the lane's lease.
  *
- * This file adds, by `queue-adding.ts` and `queue-wake-ups.ts`; `queue-consumers.ts` takes. Only files of the
- * queue import `bullmq`.
+ * Tasks by the clock (exports, days of usage) have queues of their own: `queue-tasks.ts`.
+ *
+ * This file adds, by `queue-adding.ts` and `queue-wake-ups.ts`; `queue-consumers.ts` takes, by `queue-taking.ts`. Only
+ * files of the queue import `bullmq`.
  *
  * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
  */

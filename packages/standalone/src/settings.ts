@@ -60,7 +60,7 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   DATABASE_URL                a Postgres of yours, 15 or later, instead of the embedded one
   REDIS_URL                   a Redis for the queues, which are in Postgres otherwise
   SEALING_KEYS                what secrets are encrypted with (made once, kept with the data)
-  SHARD_COUNT                 lanes that events are processed in; fixed once there is data (4)
+  SHARD_COUNT                 queues that events are spread over; fixed once there is data (4)
   LOG_LEVEL                   trace, debug, info, warn, error, fatal, silent (info)
   LOG_FORMAT                  pretty or json (pretty on a terminal)
   NODE_ENV=production         no demo workspace

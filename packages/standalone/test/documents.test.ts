@@ -1,4 +1,4 @@
-/** What the pages of this checkout point at is there: files, headings, npm scripts. */
+/** What the pages of this checkout point at is there: files, headings, npm scripts, paths of source files. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -45,4 +45,14 @@ test.each(pages)('%s names npm scripts that there are', (page) => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
   const named = [...read(page).matchAll(/\bnpm run (?:--silent )?([a-z][\w:]*)/g)];
   for (const [, name = ''] of named) expect(Object.keys(scripts), page).toContain(name);
+});
+
+test.each(pages)('%s names source files that there are', (page) => {
+  // From the root, below packages/, or of the page's own package.
+  const folders = ['', 'packages', dirname(page), join(dirname(page), 'src')];
+  for (const [, path = ''] of read(page).matchAll(/`((?:[\w.-]+\/)+[\w.-]+\.\w+)`/g)) {
+    if (!/\.(ts|sql|md|conf|yaml|mjs|js|wasm)$/.test(path) || path.includes('NNNN')) continue;
+    const isThere = folders.some((folder) => existsSync(join(ROOT, folder, path)));
+    expect(isThere, `${page}: ${path}`).toBe(true);
+  }
 });

@@ -7,6 +7,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection';
 import type { LoggedLane } from '@sluice/database/deliveries';
+import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import type { TailTeller } from '@sluice/domain/tail';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import type { Logger } from '@sluice/platform/logger';
@@ -31,8 +32,6 @@ export interface DeliveriesDeps {
   readonly producer: Pick<Producer, 'wakeLane' | 'wakeLaneAt'>;
   readonly settings: z.infer<typeof workerSettings>;
   readonly webhooks: ReturnType<typeof webhookOptions>;
-  /** The longest that the schedule lets a failing lane wait. */
-  readonly probeWaitMsMax: number;
   readonly openSecret: LaneDrainDeps['openSecret'];
   readonly tracing: Pick<WorkerTracing, 'loading' | 'posting'>;
   readonly tail: TailTeller;
@@ -62,7 +61,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   const { database, producer, settings, webhooks, openSecret, tracing, tail, now, logger } = deps;
   const http = createHttpClient(webhooks);
   deps.lifecycle.defer('http client', () => http.close());
-  const store = tracing.loading(createLaneStore(database, now, deps.probeWaitMsMax));
+  const store = tracing.loading(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
   const monotonicNow = () => performance.now();
   const spare = new SpareTime({
     idleMs: () => performance.eventLoopUtilization().idle,

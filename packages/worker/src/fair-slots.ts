@@ -9,7 +9,7 @@
  *
  * Start-time fair queueing, twice: each account and each webhook has a tag, the slot-time that it
  * has had; the lowest waits least. Who comes back after a rest starts at the present tag, so that
- * rest cannot be saved up; who is far ahead is called back to `aheadMsMax`, so that nobody starves.
+ * rest cannot be saved up; who is far ahead is called back, so that nobody starves (`slot-shares.ts`).
  * Where nobody waits this costs two additions a request and holds nobody up.
  *
  * A request that still waits after the process has had `slowAfterMs` with nothing to do costs memory
@@ -24,6 +24,14 @@
  * Used by `lane-drain.ts`, which asks before each request.
  */
 import { MinHeap } from './min-heap.ts';
+import {
+  accountShare,
+  charge,
+  laneOf,
+  settle,
+  type AccountShare,
+  type Waiter,
+} from './slot-shares.ts';
 
 export interface FairSlotsOptions {
   /** Requests under way at the same time, those that are slow not counted. */
@@ -36,44 +44,11 @@ export interface FairSlotsOptions {
   readonly spareMs: () => number;
 }
 
-/** What a first request is expected to hold; later ones as long as the last. What it held in truth is charged when it ends. */
-const FIRST_EXPECTED_MS = 5;
-const AHEAD_MS_MAX = 2_000;
 /** In a row, while others wait. */
 const TURNS_MAX = 16;
 const TURNS_MS_MAX = 250;
 /** How often those who wait have somebody look for slow ones. */
 const LOOK_INTERVAL_MS = 20;
-
-interface Share {
-  /** Slot-time, by which the next one is chosen. */
-  tagMs: number;
-  /** Slots held, slow ones too, and waits: nobody needs the tag of one that has none, once it is overtaken. */
-  uses: number;
-}
-
-interface LaneShare extends Share {
-  expectedMs: number;
-}
-
-interface AccountShare extends Share {
-  readonly accountId: number;
-  /** Of the webhook chosen last. */
-  presentMs: number;
-  readonly lanes: Map<string, LaneShare>;
-  readonly waiting: MinHeap<Waiter>;
-  isQueued: boolean;
-  /** Its place among the accounts that wait. */
-  waitsFromMs: number;
-}
-
-interface Waiter {
-  readonly asker: SlotAsker;
-  readonly onFree: () => void;
-  /** Its place among those of its account. */
-  waitsFromMs: number;
-  isCancelled: boolean;
-}
 
 /** Whose request it is. */
 export interface SlotAsker {
@@ -147,7 +122,7 @@ export class FairSlots {
     lane.uses++;
     this.#waitingCount++;
     const waitsFromMs = Math.max(lane.tagMs, account.presentMs);
-    const waiter: Waiter = { asker, onFree, waitsFromMs, isCancelled: false };
+    const waiter: Waiter = { lane: asker.lane, onFree, waitsFromMs, isCancelled: false };
     account.waiting.push(waiter, waitsFromMs);
     this.#queue(account);
     this.#serve();
@@ -185,8 +160,8 @@ export class FairSlots {
       else this.#held.delete(slot);
       lane.expectedMs = nowMs - startedAtMs;
       const unexpectedMs = lane.expectedMs - expectedMs;
-      account.tagMs = Math.min(account.tagMs + unexpectedMs, this.#presentMs + AHEAD_MS_MAX);
-      lane.tagMs = Math.min(lane.tagMs + unexpectedMs, account.presentMs + AHEAD_MS_MAX);
+      settle(account, this.#presentMs, unexpectedMs);
+      settle(lane, account.presentMs, unexpectedMs);
     };
     const slot: HeldSlot = {
       startedAtSpareMs: spareMs(),
@@ -219,8 +194,12 @@ export class FairSlots {
     // Whoever is served may ask again within the call: the loop below sees it.
     if (this.#isServing) return;
     this.#isServing = true;
-    this.#serveAll();
-    this.#isServing = false;
+    try {
+      this.#serveAll();
+    } finally {
+      // One that breaks on its turn must not keep all others from theirs.
+      this.#isServing = false;
+    }
   }
 
   #serveAll(): void {
@@ -236,20 +215,24 @@ export class FairSlots {
       const waiter = account.waiting.pop();
       if (!waiter) continue;
       if (this.#hasFallenBehind(account, waiter)) continue;
-      if (!waiter.isCancelled) {
-        waiter.isCancelled = true;
-        waiter.onFree();
-        this.#leave(account, waiter.asker.lane);
+      const hasLeft = waiter.isCancelled;
+      waiter.isCancelled = true;
+      try {
+        if (!hasLeft) waiter.onFree();
+      } finally {
+        if (!hasLeft) this.#leave(account, waiter.lane);
+        this.#queue(account);
       }
-      this.#queue(account);
     }
   }
 
   /** What ended since they began to wait was charged since: then they queue again with what they have now. */
   #hasFallenBehind(account: AccountShare, waiter: Waiter): boolean {
-    const lane = laneOf(account, waiter.asker.lane);
+    // Whose share may be forgotten.
+    if (waiter.isCancelled) return false;
+    const lane = laneOf(account, waiter.lane);
     const isAccountBehind = account.tagMs > account.waitsFromMs;
-    if (waiter.isCancelled || (!isAccountBehind && lane.tagMs <= waiter.waitsFromMs)) return false;
+    if (!isAccountBehind && lane.tagMs <= waiter.waitsFromMs) return false;
     waiter.waitsFromMs = Math.max(lane.tagMs, account.presentMs);
     account.waiting.push(waiter, waiter.waitsFromMs);
     this.#queue(account);
@@ -290,16 +273,7 @@ export class FairSlots {
   #accountOf(accountId: number): AccountShare {
     let account = this.#accounts.get(accountId);
     if (!account) {
-      account = {
-        accountId,
-        tagMs: 0,
-        uses: 0,
-        presentMs: 0,
-        lanes: new Map(),
-        waiting: new MinHeap(),
-        isQueued: false,
-        waitsFromMs: 0,
-      };
+      account = accountShare(accountId);
       this.#accounts.set(accountId, account);
     }
     return account;
@@ -315,20 +289,4 @@ export class FairSlots {
     if (account.uses === 0 && account.tagMs <= this.#presentMs)
       this.#accounts.delete(account.accountId);
   }
-}
-
-function laneOf(account: AccountShare, name: string): LaneShare {
-  let lane = account.lanes.get(name);
-  if (!lane) {
-    lane = { tagMs: 0, uses: 0, expectedMs: FIRST_EXPECTED_MS };
-    account.lanes.set(name, lane);
-  }
-  return lane;
-}
-
-/** Charges a use to a share and returns where it begins: that is the present now. */
-function charge(share: Share, presentMs: number, expectedMs: number): number {
-  const startMs = Math.max(share.tagMs, presentMs);
-  share.tagMs = startMs + expectedMs;
-  return startMs;
 }

@@ -57,7 +57,7 @@ const STATEMENTS_AT_A_TIME = 2;
 export function createLaneStore(
   database: Database,
   now: () => number,
-  probeWaitMsMax?: number,
+  probeWaitMsMax: number,
 ): LaneStore {
   const options = {
     groupMax: LANES_A_STATEMENT_MAX,

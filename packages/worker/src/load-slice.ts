@@ -32,7 +32,8 @@ import type {
   PersonKey,
   Slice,
 } from '@sluice/domain/slice';
-import { identifierText, type SliceNeeds } from '@sluice/domain/slice-needs';
+import { identifierText } from '@sluice/domain/slice-keys';
+import type { SliceNeeds } from '@sluice/domain/slice-needs';
 
 /**
  * Claims the event ids and loads the rest. What is not found does not exist, and is not locked.

@@ -39,7 +39,6 @@ import { webhookOptions } from './webhook-settings.ts';
 const { settings, logger, lifecycle, fail } = beginProcess(process, 'worker', workerSettings);
 const now = Date.now;
 const webhooks = webhookOptions(settings);
-const probeWaitMsMax = longestWaitMs(webhooks.lanes);
 
 const database = createDatabase({
   url: settings.DATABASE_URL,
@@ -83,7 +82,6 @@ const deliveries = createDeliveries({
   producer,
   settings,
   webhooks,
-  probeWaitMsMax,
   openSecret,
   tracing,
   tail,
@@ -159,7 +157,7 @@ await startUsageTasks({
 });
 
 const sweeps = startSweeps({
-  findDueWork: () => findDueWork(database, now(), probeWaitMsMax),
+  findDueWork: () => findDueWork(database, now(), longestWaitMs(webhooks.lanes)),
   sweeps: [
     ...webhookSweeps,
     ...purchases.sweeps,

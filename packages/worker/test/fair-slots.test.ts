@@ -161,6 +161,22 @@ describe('slots', () => {
     expect(slots.heldCount).toBe(1);
   });
 
+  test('come to the others where one breaks on its turn', () => {
+    const { slots } = createWorld({ slotsMax: 1 });
+    const held = slots.tryTake({ accountId: 1, lane: 'a' });
+    slots.wait({ accountId: 1, lane: 'b' }, () => {
+      throw new Error('broken');
+    });
+    expect(() => held?.giveBack()).toThrow('broken');
+    const asker = { accountId: 2, lane: 'c' };
+    const next = slots.tryTake(asker);
+    expect(next).toBeDefined();
+    let hasCome = false;
+    slots.wait(asker, () => (hasCome = true));
+    next?.giveBack();
+    expect(hasCome).toBe(true);
+  });
+
   test('are not given to who has left', () => {
     const { slots } = createWorld({ slotsMax: 1 });
     const slot = slots.tryTake({ accountId: 1, lane: 'a' });

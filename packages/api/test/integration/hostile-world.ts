@@ -109,21 +109,11 @@ export function expectDocumented(
   answer: Awaited<ReturnType<ApiUnderTest['call']>>,
   sent: unknown,
 ): void {
-  const context = {
-    method: operation.method,
-    path: operation.path,
-    sent,
-    body: answer.body.slice(0, 300),
-  };
-  expect({
-    ...context,
-    isDocumented: operation.statuses.includes(answer.statusCode),
-  }).toMatchObject({ isDocumented: true });
+  const { method, path, statuses } = operation;
+  const shown = JSON.stringify({ method, path, sent, body: answer.body.slice(0, 300) });
+  expect(statuses, shown).toContain(answer.statusCode);
   if (answer.statusCode >= 400) expectProblem(answer, answer.statusCode, answer.json().code);
-  else
-    expect({ ...context, isDone: [200, 204].includes(answer.statusCode) }).toMatchObject({
-      isDone: true,
-    });
+  else expect([200, 204], shown).toContain(answer.statusCode);
 }
 
 export type HostileWorld = Awaited<ReturnType<typeof startHostileWorld>>;

@@ -5,7 +5,7 @@
  * first at a time that is written down: whoever reads the row after it reads the next as the one.
  * Keys are sealed text (`platform/src/sealed-text.ts`); what stands here as plain text, from
  * before or because a workspace was made by hand, the worker seals at its start
- * (`worker/src/seal-signing-keys.ts`).
+ * (`worker/src/keep-secrets.ts`).
  */
 import { sql, type Kysely } from 'kysely';
 import type { Migration } from 'kysely/migration';

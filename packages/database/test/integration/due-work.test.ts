@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { claimExport, listExportsToRun } from '../../src/audit-log-exports.ts';
 import { findDueWork, type DueKind } from '../../src/due-work.ts';
 import { claimImport } from '../../src/imports.ts';
-import { listLanesToWake } from '../../src/lanes.ts';
+import { listLanesToWake, PROBE_WAIT_MS_MAX } from '../../src/lanes.ts';
 import { claimReplay } from '../../src/replay-lanes.ts';
 import { listDueRuns } from '../../src/runs.ts';
 import { statementsSentBy } from '../../src/statements-sent.ts';
@@ -29,7 +29,9 @@ async function createWorld() {
     database,
   );
   await sql`insert into audit_chains (account_id) values (1)`.execute(database);
-  const due = async (nowMs = NOW_MS) => [...(await findDueWork(database, nowMs))];
+  const due = async (nowMs = NOW_MS) => [
+    ...(await findDueWork(database, nowMs, PROBE_WAIT_MS_MAX)),
+  ];
   return { database, due };
 }
 
@@ -48,7 +50,8 @@ const CASES: readonly Case[] = [
   {
     kind: 'lanes',
     put: (at) => sql`update lanes set last_sequence = 1, lease_until = ${at}`,
-    isFound: async (database) => (await listLanesToWake(database, NOW_MS, 10)).length > 0,
+    isFound: async (database) =>
+      (await listLanesToWake(database, NOW_MS, 10, PROBE_WAIT_MS_MAX)).length > 0,
     hasTime: true,
   },
   {
@@ -82,7 +85,8 @@ const CASES: readonly Case[] = [
       insert into webhook_replays (environment_id, webhook_id, criteria, rate_per_second, through_sequence, cursor_sequence, endpoint,
                                    send_window, created_by, created_at)
       values (1, 1, '{}', 1, 1, 0, 'http://127.0.0.1:1/', 1, 'a test', ${SOONER})`,
-    isFound: async (database) => (await claimReplay(database, LEASE_MS, NOW_MS)) !== undefined,
+    isFound: async (database) =>
+      (await claimReplay(database, LEASE_MS, NOW_MS, PROBE_WAIT_MS_MAX)) !== undefined,
     hasTime: false,
   },
   {
@@ -167,7 +171,9 @@ test('what is ended or idle is not read through: every part is found by its part
     database,
   );
   await sql`vacuum analyze`.execute(database);
-  const [statement] = await statementsSentBy(() => findDueWork(database, NOW_MS));
+  const [statement] = await statementsSentBy(() =>
+    findDueWork(database, NOW_MS, PROBE_WAIT_MS_MAX),
+  );
   const text = String(statement?.text).replaceAll(
     /\$\d+/g,
     `timestamptz '${SOONER.toISOString()}'`,

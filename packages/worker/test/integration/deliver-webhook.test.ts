@@ -5,7 +5,6 @@ import { createTestDatabase } from '@sluice/database/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createHttpClient } from '../../src/http-client.ts';
 import type { HttpOutcome } from '../../src/http-outcome.ts';
-import { createLaneStore } from '../../src/lane-store.ts';
 import { answer, startReceiver } from '../receiver.ts';
 import {
   createGate,
@@ -17,6 +16,7 @@ import {
   POLICY,
   SIGNING_KEY,
   status,
+  storeOf,
   TIMEOUT,
   until,
 } from './lane-world.ts';
@@ -162,7 +162,7 @@ describe('a failing lane', () => {
     const world = await createLaneWorld(database);
     await world.log(2);
     world.behave = () => status(500);
-    const store = createLaneStore(database, () => world.nowMs);
+    const store = storeOf(world);
     const kept: boolean[] = [];
     await world.deliver({
       store: {

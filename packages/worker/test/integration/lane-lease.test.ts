@@ -3,8 +3,16 @@ import { createDatabase, type Database } from '@sluice/database/connection';
 import { createTestDatabase, type TestDatabase } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createLaneStore } from '../../src/lane-store.ts';
-import { createGate, createLaneWorld, eventIds, HOUR_MS, OK, status, until } from './lane-world.ts';
+import {
+  createGate,
+  createLaneWorld,
+  eventIds,
+  HOUR_MS,
+  OK,
+  status,
+  storeOf,
+  until,
+} from './lane-world.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -128,7 +136,7 @@ test('progress that could not be written is written when the database is back, a
   const leases = { timeoutMs: 1_000, leaseMs: 15_000, sliceMs: 10_000 };
   await until(async () => {
     const outcome = await world
-      .deliver({ store: createLaneStore(separate, () => world.nowMs), leases })
+      .deliver({ store: storeOf(world, separate), leases })
       .catch(() => ({ outcome: 'failed' }));
     return outcome.outcome === 'idle';
   });

@@ -4,8 +4,7 @@ import type { LaneAfterProgress } from '@sluice/database/lane-progress';
 import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
-import { createLaneStore } from '../../src/lane-store.ts';
-import { createLaneWorld, HOUR_MS, type LaneWorld } from './lane-world.ts';
+import { createLaneWorld, HOUR_MS, storeOf, type LaneWorld } from './lane-world.ts';
 
 const LEASE_MS = 15_000;
 
@@ -21,7 +20,7 @@ test('what lanes that fail have to keep holds up nothing that a healthy lane kee
     await createLaneWorld(database),
   ] as const;
   const [firstFailing, secondFailing, healthy] = worlds;
-  const store = createLaneStore(database, () => healthy.nowMs);
+  const store = storeOf(healthy);
   for (const world of worlds) await world.log(1);
   const fencings = await Promise.all(
     worlds.map(async ({ key }) => (await store.claim({ lane: key, leaseMs: LEASE_MS }))?.fencing),

@@ -18,7 +18,7 @@ import type { HttpOutcome, HttpPost } from '../../src/http-outcome.ts';
 import { SpareTime } from '../../src/spare-time.ts';
 import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.ts';
 import type { LaneSlots } from '../../src/lane-slots.ts';
-import { createLaneStore } from '../../src/lane-store.ts';
+import { createLaneStore, type LaneStore } from '../../src/lane-store.ts';
 import { LanesInHand } from '../../src/lanes-in-hand.ts';
 
 export const HOUR_MS = 3_600_000;
@@ -153,11 +153,16 @@ function createSlots(): LaneSlots {
   return { deliveries: new FairSlots(options), probes: new FairSlots(options) };
 }
 
+/** Statements by the world's clock and schedule. */
+export function storeOf(world: LaneWorld, database: Database = world.database): LaneStore {
+  return createLaneStore(database, () => world.nowMs, longestWaitMs(POLICY));
+}
+
 function depsOf(world: LaneWorld): DeliverLaneDeps {
   return {
     slots: createSlots(),
     inHand: new LanesInHand(),
-    store: createLaneStore(world.database, () => world.nowMs, longestWaitMs(POLICY)),
+    store: storeOf(world),
     policy: POLICY,
     leases: { timeoutMs: 4_000, leaseMs: 15_000, sliceMs: 1_000 },
     async post(request) {

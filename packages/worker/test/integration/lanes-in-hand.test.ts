@@ -2,9 +2,9 @@
 import type { Database } from '@sluice/database/connection';
 import { createTestDatabase } from '@sluice/database/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createLaneStore, type LaneStore } from '../../src/lane-store.ts';
+import type { LaneStore } from '../../src/lane-store.ts';
 import { LanesInHand } from '../../src/lanes-in-hand.ts';
-import { createGate, createLaneWorld, eventIds, OK, until } from './lane-world.ts';
+import { createGate, createLaneWorld, eventIds, OK, storeOf, until } from './lane-world.ts';
 
 let database: Database;
 beforeAll(async () => {
@@ -21,7 +21,7 @@ describe('a drain', () => {
       return OK;
     };
     const inHand = new LanesInHand();
-    const store = createLaneStore(database, () => world.nowMs);
+    const store = storeOf(world);
     const delivering = world.deliver({
       inHand,
       // Nothing is kept until then, so Postgres' own word on the end of the log comes too late.
@@ -49,7 +49,7 @@ describe('a drain', () => {
     await until(() => world.sent.length === 1);
     await world.log(2);
     const store: LaneStore = {
-      ...createLaneStore(database, () => world.nowMs),
+      ...storeOf(world),
       claim: () => Promise.reject(new Error('nobody should ask')),
       find: () => Promise.reject(new Error('nobody should ask')),
     };
@@ -66,7 +66,7 @@ describe('a drain', () => {
     const world = await createLaneWorld(database);
     await world.log(1);
     const inHand = new LanesInHand();
-    const store = createLaneStore(database, () => world.nowMs);
+    const store = storeOf(world);
     const told: boolean[] = [];
     const log = async (): Promise<void> => {
       for (const lane of await world.log(1)) told.push(inHand.tell(lane));

@@ -1,0 +1,62 @@
+/**
+ * What is wrong with a body before any parser sees it, and issues as the operations that record them.
+ *
+ * Beside `accept.ts` (step 5), for all use cases that take calls.
+ */
+import type { Issue } from '@sluice/domain/issue';
+import type { RecordIssue } from '@sluice/domain/operation';
+import type { Workspace } from './authenticate.ts';
+import type { Call } from './calls.ts';
+import type { Body } from './read-body.ts';
+
+const TOO_LARGE: Body = { outcome: 'too-large' };
+
+/** Of the inflated body. */
+export const sizeBytesMaxOf = (call: Call, isStrict: boolean): number =>
+  isStrict ? call.strictSizeBytesMax : call.sizeBytesMax;
+
+/** The body, unless it is larger than the limit: strict mode has a lower one than bodies are read under. */
+export const withinSize = (body: Body, sizeBytesMax: number): Body =>
+  body.outcome === 'read' && body.sizeBytes > sizeBytesMax ? TOO_LARGE : body;
+
+/** What is wrong with a body that could not be read. `subject` is what the caller knows it as. */
+export function bodyIssue(
+  body: Exclude<Body, { outcome: 'read' }>,
+  sizeBytesMax: number,
+  subject = 'request body',
+): Issue {
+  switch (body.outcome) {
+    case 'too-large': {
+      const message = `the ${subject} is larger than ${sizeBytesMax / 1024} KB`;
+      return { code: 'too_large', field: null, message };
+    }
+    case 'invalid-encoding':
+      return { code: 'invalid_encoding', field: null, message: body.message };
+    case 'invalid-json':
+      return { code: 'invalid_json', field: null, message: body.message };
+  }
+}
+
+/** One operation a kind of issue, with the count: a batch of 2,500 bad items is one row to write, not 2,500. */
+export function recordIssues(
+  call: Call,
+  workspace: Workspace,
+  receivedAtMs: number,
+  issues: readonly Issue[],
+): RecordIssue[] {
+  const counted = new Map<string, { issue: Issue; count: number }>();
+  for (const issue of issues) {
+    const key = `${issue.code} ${issue.field ?? ''}`;
+    const same = counted.get(key);
+    if (same) same.count++;
+    else counted.set(key, { issue, count: 1 });
+  }
+  return [...counted.values()].map(({ issue, count }) => ({
+    type: 'issue.record',
+    environmentId: workspace.environmentId,
+    receivedAtMs,
+    issue,
+    source: call.name,
+    count,
+  }));
+}

@@ -1,0 +1,122 @@
+/**
+ * Where jobs are taken from: all that differs between Redis and Postgres for those who take, once each.
+ *
+ * Used by `queue-consumers.ts` and `queue-tasks.ts`. Beside `queue-adding.ts`, which adds.
+ */
+import {
+  createPostgresBackend,
+  Queue,
+  withBackend,
+  Worker,
+  type Processor,
+  type WorkerOptions,
+} from 'bullmq';
+import { postgresHeads, redisHeads, type ReadHeads } from './queue-heads.ts';
+import { createShardBackend } from './queue-shard-backend.ts';
+import { postgresWaiting, redisWaiting, type WaitingEnvelopes } from './queue-waiting.ts';
+import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
+import { blockingMsMax, connectWorker, reconnect } from './redis.ts';
+
+type OpenWorker = (
+  name: string,
+  process: Processor,
+  options: Omit<WorkerOptions, 'connection' | 'prefix'>,
+) => Worker;
+
+export interface TakingSide {
+  readonly kind: 'redis' | 'postgres';
+  openQueue(name: string): Queue;
+  readonly openWorker: OpenWorker;
+  readonly openShardWorker: OpenWorker;
+  waitingIn(shardQueue: string): WaitingEnvelopes;
+  readonly readHeads: ReadHeads;
+  /** How long a worker may wait for the sign of a job without being taken for a connection that says nothing. */
+  readonly waitMsMax: number;
+  /** The wait of an idle worker is over at once, and it asks for a job; absent where that cannot be done. */
+  readonly endWait?: (worker: Worker) => void;
+  /** Opens a connection anew that is open and says nothing. */
+  reconnect(): void;
+  /** Calls `listener` when a connection has closed, where that is known. */
+  onClosed(listener: () => void): void;
+  /** Lets go of a broker that does not answer: what waits for it ends. */
+  leave(): void;
+  /** Call last. */
+  close(): Promise<void>;
+}
+
+/** @param listenerCount - how many workers there will be, of which each keeps a connection to Postgres. */
+export function openTakingSide(
+  options: BrokerOptions,
+  listenerCount: number,
+  warnOfConnection: (error: Error) => void,
+  postgresTimeoutMs?: number,
+): TakingSide {
+  return options.redisUrl
+    ? takeFromRedis(options.redisUrl, options.prefix, warnOfConnection)
+    : takeFromPostgres(options, listenerCount, postgresTimeoutMs);
+}
+
+function takeFromRedis(
+  url: string,
+  prefix: string,
+  warnOfConnection: (error: Error) => void,
+): TakingSide {
+  const redis = connectWorker(url);
+  redis.on('error', (error) => warnOfConnection(error));
+  const connectionOf = (name: string) => ({
+    connection: redis,
+    prefix: redisPrefix(prefix, name),
+  });
+  const keyOf = (name: string, part: string) => `${redisPrefix(prefix, name)}:${name}:${part}`;
+  const openWorker: OpenWorker = (name, process, options) =>
+    new Worker(name, process, { ...options, ...connectionOf(name) });
+  return {
+    kind: 'redis',
+    openQueue: (name) => new Queue(name, connectionOf(name)),
+    openWorker,
+    openShardWorker: openWorker,
+    waitingIn: (name) => redisWaiting(redis, (part) => keyOf(name, part)),
+    readHeads: redisHeads(redis, keyOf),
+    waitMsMax: blockingMsMax(redis),
+    // No `endWait`: waits here end by closing their connection, which is a replacement of the worker but for its name.
+    reconnect: () => reconnect(redis),
+    onClosed: (listener) => void redis.on('close', listener),
+    leave: () => redis.disconnect(),
+    close: () => Promise.resolve(),
+  };
+}
+
+function takeFromPostgres(
+  options: BrokerOptions,
+  listenerCount: number,
+  timeoutMs: number | undefined,
+): TakingSide {
+  const pool = openQueuePool(options, listenerCount, timeoutMs);
+  const connection = { connection: pool };
+  const plain = withBackend(createPostgresBackend);
+  const ofShards = withBackend(createShardBackend);
+  // As if they were Redis': that is what BullMQ calls the type of any.
+  const openWith =
+    (workerClass: unknown): OpenWorker =>
+    (name, process, workerOptions) =>
+      new (workerClass as typeof Worker)(name, process, { ...workerOptions, ...connection });
+  return {
+    kind: 'postgres',
+    openQueue: (name) => new (plain.Queue as unknown as typeof Queue)(name, connection),
+    openWorker: openWith(plain.Worker),
+    openShardWorker: openWith(ofShards.Worker),
+    waitingIn: (name) => postgresWaiting(pool, name),
+    readHeads: postgresHeads(pool),
+    waitMsMax: blockingMsMax(undefined),
+    endWait(worker) {
+      const backend = worker.getBackend();
+      // In one go: a close that comes between would be undone by the second.
+      void backend.disconnectBlocking();
+      void backend.reconnectBlocking();
+    },
+    reconnect: () => {},
+    onClosed: () => {},
+    leave: () => {},
+    close: () => pool.end(),
+  };
+}

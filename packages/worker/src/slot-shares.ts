@@ -1,0 +1,76 @@
+/**
+ * The books of `fair-slots.ts`: how much slot-time each account has had, and each of its webhooks, and who of
+ * them waits. Tags and presents are amounts of slot-time, not times of day.
+ */
+import { MinHeap } from './min-heap.ts';
+
+/** What a first request is expected to hold; later ones as long as the last. What it held in truth is charged when it ends. */
+const FIRST_EXPECTED_MS = 5;
+/** No share is charged further ahead of the present: who is far ahead waits for so long, and no longer. */
+const AHEAD_MS_MAX = 2_000;
+
+interface Share {
+  /** Slot-time, by which the next one is chosen. */
+  tagMs: number;
+  /** Slots held, slow ones too, and waits: nobody needs the tag of one that has none, once it is overtaken. */
+  uses: number;
+}
+
+interface LaneShare extends Share {
+  expectedMs: number;
+}
+
+export interface AccountShare extends Share {
+  readonly accountId: number;
+  /** Of the webhook chosen last. */
+  presentMs: number;
+  readonly lanes: Map<string, LaneShare>;
+  readonly waiting: MinHeap<Waiter>;
+  isQueued: boolean;
+  /** Its place among the accounts that wait. */
+  waitsFromMs: number;
+}
+
+export interface Waiter {
+  readonly lane: string;
+  readonly onFree: () => void;
+  /** Its place among those of its account. */
+  waitsFromMs: number;
+  isCancelled: boolean;
+}
+
+/** Of an account that has had nothing yet. */
+export function accountShare(accountId: number): AccountShare {
+  return {
+    accountId,
+    tagMs: 0,
+    uses: 0,
+    presentMs: 0,
+    lanes: new Map(),
+    waiting: new MinHeap(),
+    isQueued: false,
+    waitsFromMs: 0,
+  };
+}
+
+/** The share of one webhook, a new one where it has none. */
+export function laneOf(account: AccountShare, name: string): LaneShare {
+  let lane = account.lanes.get(name);
+  if (!lane) {
+    lane = { tagMs: 0, uses: 0, expectedMs: FIRST_EXPECTED_MS };
+    account.lanes.set(name, lane);
+  }
+  return lane;
+}
+
+/** Charges a use to a share and returns where it begins: that is the present now. */
+export function charge(share: Share, presentMs: number, expectedMs: number): number {
+  const startMs = Math.max(share.tagMs, presentMs);
+  share.tagMs = startMs + expectedMs;
+  return startMs;
+}
+
+/** Charges what a use took beyond what was expected of it, or gives back what it did not take. */
+export function settle(share: Share, presentMs: number, unexpectedMs: number): void {
+  share.tagMs = Math.min(share.tagMs + unexpectedMs, presentMs + AHEAD_MS_MAX);
+}
