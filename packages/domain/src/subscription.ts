@@ -30,7 +30,7 @@ export function namesPreferences(attribute: string): boolean {
 }
 
 /** Values a person can have in all groups together, as many as attributes. */
-export const PREFERENCE_COUNT_MAX = STORED_ATTRIBUTE_COUNT_MAX;
+const PREFERENCE_COUNT_MAX = STORED_ATTRIBUTE_COUNT_MAX;
 
 /** One attribute of a call that {@link namesPreferences}, and its value. */
 export type PreferenceChange = readonly [attribute: string, value: Json];

@@ -241,10 +241,7 @@ function isRefusedForFraming(res: HttpResponse, req: HttpRequest): boolean {
   return true;
 }
 
-/**
- * Those of the path, then those of the query. Undefined where a part of the path is not valid percent-encoding,
- * or holds bare bytes that are no UTF-8: each of them comes as U+FFFD, which would make one person of two.
- */
+/** Those of the path, then those of the query. Undefined where the path is not valid percent-encoding of UTF-8. */
 function readParameters(
   req: HttpRequest,
   count: number,
@@ -252,6 +249,7 @@ function readParameters(
 ): readonly string[] | undefined {
   try {
     const encoded = Array.from({ length: count }, (_, index) => req.getParameter(index) ?? '');
+    // A bare byte that is no UTF-8 comes as this: two people would be one.
     if (encoded.some((text) => text.includes('\ufffd'))) return undefined;
     const parameters = encoded.map(decodeURIComponent);
     for (const name of query) parameters.push(req.getQuery(name) ?? '');
