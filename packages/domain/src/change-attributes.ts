@@ -17,6 +17,7 @@ import {
   mergePreferences,
   namesPreferences,
   PREFERENCES_ATTRIBUTE,
+  type PreferenceChange,
 } from './subscription.ts';
 import type { MessageChannel } from './reporting-event.ts';
 import type { WorkingSet } from './working-set.ts';
@@ -42,21 +43,28 @@ export function changeAttributes(
   const patch: JsonObject = {};
   let unsubscribed = person.row.unsubscribed;
   const preferencesBefore = preferencesOf(person);
-  let preferences = preferencesBefore;
+  const preferenceChanges: PreferenceChange[] = [];
   let noted = changes;
   for (const name in attributes) {
     const value = attributes[name] as Json;
     if (isIdentifierOf(person, name))
       noted = changeIdentifier(set, operation, person, name, value, mayReplaceIdentifiers, noted);
     else if (name === 'unsubscribed') unsubscribed = isRemoval(value) ? null : isTruthy(value);
-    else if (namesPreferences(name)) preferences = mergePreferences(preferences, name, value);
+    else if (namesPreferences(name)) preferenceChanges.push([name, value]);
     else if (!IGNORED.has(name)) setKey(patch, name, value);
+  }
+  let preferences = preferencesBefore;
+  if (preferenceChanges.length > 0) {
+    const merged = mergePreferences(preferencesBefore, preferenceChanges);
+    preferences = merged.preferences;
+    if (merged.refused.length > 0)
+      refuseExcess(set, operation, person, 'subscription preferences', merged.refused);
   }
   const hasNewPreferences = !isSameJson(preferencesBefore ?? null, preferences ?? null);
   if (hasNewPreferences) patch[PREFERENCES_ATTRIBUTE] = preferences ?? null;
 
   const merge = mergeAttributes(person.row.attributes, patch);
-  if (merge.refused.length > 0) refuseExcess(set, operation, person, merge.refused);
+  if (merge.refused.length > 0) refuseExcess(set, operation, person, 'attributes', merge.refused);
   if (merge.changes) noted = { ...noted, ...merge.changes };
   const unsubscribedBefore = person.row.unsubscribed;
   if (unsubscribed !== unsubscribedBefore)
@@ -102,13 +110,14 @@ function refuseExcess(
   set: WorkingSet,
   operation: Operation,
   person: LoadedPerson,
+  what: string,
   refused: readonly string[],
 ): void {
   const [first = ''] = refused;
   set.addIssue(operation, {
     code: 'too_large',
     field: 'attributes',
-    message: `The person has 300 attributes, the most there can be: ${refused.length} new ones were left out, the first is "${first}".`,
+    message: `The person has 300 ${what}, the most there can be: ${refused.length} new ones were left out, the first is "${first}".`,
     sample: first,
   });
   set.addActivity(person, operation, 'failed_attribute_change', first, {

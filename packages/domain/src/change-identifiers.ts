@@ -5,6 +5,7 @@
  * removed only by a call under the person's svc_id, and one that is somebody else's is never taken:
  * both are refused and recorded with the people they concern. Nothing is guessed.
  */
+import { isPhone } from './identifiers.ts';
 import { isRemoval, noteChange } from './merge-attributes.ts';
 import type { Json, JsonObject } from './json.ts';
 import type { Operation } from './operation.ts';
@@ -42,7 +43,7 @@ export function changeIdentifier(
   const current = person.row[kind];
   const value = identifierIn(given);
   if (value === undefined) {
-    if (!isRemoval(given)) refuseShape(set, operation, kind);
+    if (!isRemoval(given)) refuseShape(set, operation, kind, 'neither text nor a number');
     else if (current !== null && !mayReplace) refuseReplacement(set, operation, person, kind, '');
     else if (current !== null) return giveIdentifier(set, operation, person, kind, null, changes);
     return changes;
@@ -53,8 +54,17 @@ export function changeIdentifier(
     refuseOwned(set, operation, person, kind, value, owner.person);
     return changes;
   }
+  // Only a phone comes so far: an id or email that is suppressed has the whole call ignored.
+  if (owner.outcome === 'suppressed') {
+    refuseSuppressed(set, operation, kind, value);
+    return changes;
+  }
   if (current !== null && !mayReplace) {
     refuseReplacement(set, operation, person, kind, value);
+    return changes;
+  }
+  if (kind === 'phone' && !isPhone(value)) {
+    refuseShape(set, operation, kind, 'no number in E.164 form, like +4915112345678');
     return changes;
   }
   return giveIdentifier(set, operation, person, kind, value, changes);
@@ -76,11 +86,25 @@ export function giveIdentifier(
   return noteChange(changes, kind, current, value);
 }
 
-function refuseShape(set: WorkingSet, operation: Operation, kind: NamedKind): void {
+function refuseShape(set: WorkingSet, operation: Operation, kind: NamedKind, what: string): void {
   set.addIssue(operation, {
     code: 'invalid',
     field: kind,
-    message: `The ${kind} is neither text nor a number; it was left out.`,
+    message: `The ${kind} is ${what}; it was left out.`,
+  });
+}
+
+function refuseSuppressed(
+  set: WorkingSet,
+  operation: Operation,
+  kind: NamedKind,
+  value: string,
+): void {
+  set.addIssue(operation, {
+    code: 'suppressed',
+    field: kind,
+    message: `The ${kind} "${value}" is suppressed; it was left out.`,
+    sample: value,
   });
 }
 

@@ -23,6 +23,9 @@ const EMAIL = /^[^\s\p{Cc}"(),:;<>@[\\\]]+@(?:[\p{L}\p{N}\p{M}-]+\.)+[\p{L}\p{N}
 
 const E164 = /^\+[1-9]\d{6,14}$/;
 
+/** True for a number in E.164 form: no other can identify anybody. */
+export const isPhone = (text: string): boolean => E164.test(text);
+
 /**
  * True for what the service takes for an email address when nothing else says so. Deliberately
  * plainer than RFC 5322: quoted local parts and literal addresses are ids here.
@@ -227,7 +230,7 @@ function readPhone(draft: CallDraft, value: unknown, field: string): string | un
       `${field} does not identify people in this workspace`,
       phone,
     );
-  } else if (!E164.test(phone)) {
+  } else if (!isPhone(phone)) {
     draft.refuse(
       'invalid',
       field,

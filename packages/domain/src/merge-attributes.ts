@@ -24,7 +24,7 @@ const NONE_REFUSED: readonly string[] = [];
 export function mergeAttributes(current: JsonObject, patch: JsonObject): AttributeMerge {
   let merged = current;
   let changes: JsonObject | undefined;
-  let refused = NONE_REFUSED;
+  let refused: string[] | undefined;
   let count = -1;
   for (const name in patch) {
     const value = patch[name] as Json;
@@ -39,7 +39,7 @@ export function mergeAttributes(current: JsonObject, patch: JsonObject): Attribu
       if (from === undefined) {
         if (count < 0) count = Object.keys(merged).length;
         if (count >= STORED_ATTRIBUTE_COUNT_MAX) {
-          refused = [...refused, name];
+          (refused ??= []).push(name);
           continue;
         }
         count++;
@@ -49,7 +49,7 @@ export function mergeAttributes(current: JsonObject, patch: JsonObject): Attribu
       changes = noteChange(changes, name, from ?? null, value);
     }
   }
-  return { attributes: merged, changes, refused };
+  return { attributes: merged, changes, refused: refused ?? NONE_REFUSED };
 }
 
 /** Adds one name's change to those of the same call. */

@@ -72,13 +72,15 @@ export class PersonDirectory {
     }
   }
 
-  /** Whom an identifier means by now. */
+  /** Whom an identifier means by now. A svc_id means its own person: of whoever was merged it means nobody, as it will once they are stored. */
   resolve(environmentId: number, identifier: PersonIdentifier): Resolution {
     if (identifier.kind !== 'svc_id')
       return this.resolveStored(environmentId, identifier.kind, identifier.value);
     const personId = personIdOf(identifier.value);
     const person = personId === undefined ? undefined : this.#people.get(personId);
-    return person?.environmentId === environmentId ? resolutionOf(person) : UNKNOWN;
+    return person?.environmentId === environmentId && person.fate !== 'merged'
+      ? resolutionOf(person)
+      : UNKNOWN;
   }
 
   resolveStored(environmentId: number, kind: StoredIdentifierKind, value: string): Resolution {

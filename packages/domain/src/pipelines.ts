@@ -28,7 +28,7 @@ import {
 import { readGroup, readIdentify } from './pipelines-traits.ts';
 import { COMMANDS, LIFECYCLE_EVENTS, readContentEvent } from './semantic-events.ts';
 import { isLongerThan } from './storable-text.ts';
-import { readInstantMs } from './timestamps.ts';
+import { isInstantMs, readInstantMs } from './timestamps.ts';
 
 export type PipelinesCall = 'identify' | 'track' | 'page' | 'screen' | 'group' | 'alias' | 'batch';
 
@@ -221,7 +221,7 @@ function readOccurredAtMs(
       );
       if (sentAtMs !== undefined && originalMs !== undefined) {
         const occurredAtMs = receivedAtMs - (sentAtMs - originalMs);
-        if (occurredAtMs >= 0) return occurredAtMs;
+        if (isInstantMs(occurredAtMs)) return occurredAtMs;
       }
     }
   }

@@ -16,6 +16,9 @@ const MILLISECONDS_FROM = 1e12;
 /** The last millisecond of the year 9999, the last that ISO 8601 and Postgres write with four digits. */
 const INSTANT_MS_MAX = 253_402_300_799_999;
 
+/** True from 1970 to 9999. */
+export const isInstantMs = (ms: number): boolean => ms >= 0 && ms <= INSTANT_MS_MAX;
+
 /** What a reader says instead of the time that it could not use. */
 export type Otherwise = 'the time of receipt is used' | 'it is left out';
 
@@ -29,7 +32,7 @@ export function readInstantMs(
   if (value === undefined || value === null || value === '') return undefined;
   const instantMs =
     typeof value === 'string' ? readText(draft, value, field) : readNumber(draft, value, field);
-  if (instantMs !== undefined && instantMs >= 0 && instantMs <= INSTANT_MS_MAX) return instantMs;
+  if (instantMs !== undefined && isInstantMs(instantMs)) return instantMs;
   draft.warn(
     'timestamp_invalid',
     field,

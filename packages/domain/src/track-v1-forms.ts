@@ -2,10 +2,10 @@
  * Track v1 form submissions (`ingestion-conventions.md` §1.1). Step 4 of the walk, like `track-v1.ts`.
  *
  * Fields are strings, as a browser's form has no other; numbers and booleans are taken as their text,
- * an empty field as not filled in.
+ * an empty field as not filled in. An anonymous id is an identifier here too: kept exactly, or refused.
  */
 import { cleanObject } from './clean-json.ts';
-import { readRequiredText, readPersonIdentifiers } from './identifiers.ts';
+import { readExactText, readPersonIdentifiers, readRequiredText } from './identifiers.ts';
 import { isJsonObject, setKey, type JsonObject } from './json.ts';
 import { ID_SIZE_BYTES_MAX } from './limits.ts';
 import { type CallDraft, fieldIn, isBodyObject, type ParseContext, type Parsed } from './parse.ts';
@@ -54,7 +54,13 @@ function readFields(draft: CallDraft, data: JsonObject): JsonObject {
   for (const key in data) {
     const value = data[key];
     if (CONTROL_KEYS.has(key) || value === undefined || value === null || value === '') continue;
-    if (typeof value === 'object' || (typeof value === 'number' && !Number.isFinite(value))) {
+    if (key === 'anonymous_id') {
+      const anonymousId = readExactText(draft, value, 'data.anonymous_id', ID_SIZE_BYTES_MAX);
+      if (anonymousId !== undefined) fields[key] = anonymousId;
+    } else if (
+      typeof value === 'object' ||
+      (typeof value === 'number' && !Number.isFinite(value))
+    ) {
       const field = fieldIn('data', key);
       draft.refuse('invalid', field, `${field} must be a string`, value);
     } else {

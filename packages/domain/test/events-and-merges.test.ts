@@ -1,6 +1,7 @@
 /** Events, anonymous ids, merges: ingestion-conventions.md §1.4 to §1.6. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { SliceChanges } from '../src/slice.ts';
+import { svcId } from '../src/svc-id.ts';
 import { DAY_MS, MemoryStore, WAYS } from './memory-store.ts';
 import {
   addDevice,
@@ -207,6 +208,23 @@ describe('merging', () => {
     store.apply(merge('id:2', 'id:3'), merge('id:1', 'id:2'), merge('id:1', 'id:1'));
     expect(store.people).toMatchObject([{ id: '1' }]);
     expect(named('seen')?.personId).toBe(1);
+  });
+
+  it.each(WAYS)('leaves the svc_id of whoever was merged to nobody, %s', (_, isTogether) => {
+    const svcIds = [1, 2].map((personId) => `svc_id:${svcId(personId)}`);
+    store.applyEach(
+      isTogether,
+      identify('id:1'),
+      identify('id:2'),
+      merge('id:1', 'id:2'),
+      ...svcIds.map((who) => track(who, `of ${who}`)),
+      ...svcIds.map((who) => identify(who, { [who]: true })),
+    );
+    expect(store.events.flatMap(({ kind, name }) => (kind === 'event' ? [name] : []))).toEqual([
+      `of ${svcIds[0]}`,
+    ]);
+    expect(store.people).toMatchObject([{ attributes: { [String(svcIds[0])]: true } }]);
+    expect(store.people[0]?.attributes).not.toHaveProperty(String(svcIds[1]));
   });
 
   it('does nothing where either is not there', () => {

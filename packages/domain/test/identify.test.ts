@@ -1,8 +1,10 @@
 /** The rules of ingestion-conventions.md §1.2 and §1.3. */
+import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { JsonObject } from '../src/json.ts';
 import type { SliceChanges } from '../src/slice.ts';
 import { identify, NOW_MS, remove, suppress, track, unsuppress } from '../src/testing.ts';
+import { svcId } from '../src/svc-id.ts';
 import { MemoryStore } from './memory-store.ts';
 
 let store: MemoryStore;
@@ -158,6 +160,18 @@ describe('whom a call means', () => {
     ]);
     expect(codes(store.apply(identify('id:1', { phone: '+3' })))).toEqual([]);
   });
+
+  it('under the svc_id takes no phone that is suppressed, nor one that could identify nobody', () => {
+    store.apply(identify('phone:+4915112345678'), suppress('phone:+4915112345678'));
+    store.apply(identify('phone:+4915100000000'));
+    const who = `svc_id:${svcId(store.people[0]?.personId ?? 0)}`;
+    expect(codes(store.apply(identify(who, { phone: '+4915112345678' })))).toEqual(['suppressed']);
+    // Longer than what an index takes: it would keep the whole call from being stored.
+    for (const phone of ['0151 12345678', '9'.repeat(10_000)])
+      expect(codes(store.apply(identify(who, { phone, plan: 'pro' })))).toEqual(['invalid']);
+    expect(store.people).toMatchObject([{ phone: '+4915100000000', attributes: { plan: 'pro' } }]);
+    expect(codes(store.apply(identify('phone:+4915112345678')))).toEqual(['suppressed']);
+  });
 });
 
 describe('what a call changes', () => {
@@ -241,6 +255,12 @@ describe('what a call changes', () => {
 });
 
 describe('the subscription', () => {
+  const preferenceCount = (): number =>
+    Object.values(store.people[0]?.attributes['svc_subscription_preferences'] ?? {}).reduce(
+      (count: number, group: object) => count + Object.keys(group).length,
+      0,
+    );
+
   const reported = (changes: SliceChanges): string[] =>
     changes.reports.map((report) => report.eventType);
 
@@ -290,6 +310,75 @@ describe('the subscription', () => {
         identifiers: { id: '1', email: 'A@x', svc_id: 'a3000001' },
       },
     });
+  });
+
+  it('holds 300 preferences a person: more are refused by name, those there can change', () => {
+    const topics = (from: number, to: number, value: boolean): JsonObject =>
+      Object.fromEntries(
+        Array.from({ length: to - from }, (_, index) => [
+          `svc_subscription_preferences.topics.t${from + index}`,
+          value,
+        ]),
+      );
+    store.apply(identify('id:1', topics(0, 299, true)));
+    const changes = store.apply(identify('id:1', topics(298, 310, false)));
+    expect(changes.issues).toMatchObject([
+      {
+        issue: {
+          code: 'too_large',
+          message: expect.stringMatching(
+            /300 subscription preferences.* 10 new ones.*topics\.t300/,
+          ),
+        },
+      },
+    ]);
+    expect(preferenceCount()).toBe(300);
+    expect(store.people[0]?.attributes).toMatchObject({
+      svc_subscription_preferences: { topics: { t0: true, t298: false, t299: false } },
+    });
+    store.apply(identify('id:1', { 'svc_subscription_preferences.topics.t0': null }));
+    expect(store.apply(identify('id:1', topics(300, 301, true))).issues).toEqual([]);
+    store.apply(
+      identify('id:1', {
+        svc_subscription_preferences: null,
+        'svc_subscription_preferences.channels.sms': false,
+      }),
+    );
+    expect(store.people[0]?.attributes).toEqual({
+      svc_subscription_preferences: { channels: { sms: false } },
+    });
+  });
+
+  it('merges preferences of one call as it does those of several', () => {
+    const name = fc.constantFrom(
+      '',
+      '.topics',
+      '.topics.a',
+      '.topics.b',
+      '.topics.a.b',
+      '.x',
+      '.x.__proto__',
+    );
+    const yesOrNo = fc.constantFrom(true, 'false', null, '');
+    const group = fc.oneof(yesOrNo, fc.dictionary(fc.constantFrom('a', 'b', '__proto__'), yesOrNo));
+    const value = fc.oneof(
+      group,
+      fc.dictionary(fc.constantFrom('topics', 'x', '__proto__'), group),
+    );
+    const change = fc
+      .tuple(name, value)
+      .map(([end, given]) => [`svc_subscription_preferences${end}`, given] as const);
+    fc.assert(
+      fc.property(fc.uniqueArray(change, { selector: ([attribute]) => attribute }), (changes) => {
+        for (const who of ['id:1', 'id:2']) store.apply(remove(who), identify(who));
+        store.apply(identify('id:1', Object.fromEntries(changes)));
+        for (const one of changes) store.apply(identify('id:2', Object.fromEntries([one])));
+        const [together, apart] = ['1', '2'].map(
+          (id) => store.people.find((person) => person.id === id)?.attributes,
+        );
+        expect(together).toEqual(apart);
+      }),
+    );
   });
 
   it('merges preferences, whole or one at a time, and reports real changes only', () => {

@@ -161,6 +161,16 @@ describe('the time of an event', () => {
     );
   });
 
+  test('is the timestamp where the correction comes out before 1970 or after 9999', () => {
+    const timestamp = '2020-01-01T00:00:00.000Z';
+    const [first, last] = ['1970-01-01T00:00:00Z', '9999-12-31T23:59:59Z'];
+    for (const [originalTimestamp, sentAt] of [
+      [first, last],
+      [last, first],
+    ])
+      expect(occurredAt({ timestamp, originalTimestamp, sentAt })).toBe(Date.parse(timestamp));
+  });
+
   test('is the time of receipt where nothing else is said', () => {
     expect(occurredAt({})).toBe(RECEIVED_AT_MS);
     expect(occurredAt({ timestamp: null })).toBe(RECEIVED_AT_MS);

@@ -31,6 +31,18 @@ describe('forms', () => {
     expect(refusals(submit({ first_name: 'Ada' }))).toEqual(['required data']);
   });
 
+  test('name an anonymous id as exactly as other calls do', () => {
+    expect(onlyOperation(submit({ id: 'u1', anonymous_id: 'a1' }))).toMatchObject({
+      fields: { anonymous_id: 'a1' },
+    });
+    expect(refusals(submit({ id: 'u1', anonymous_id: 'a'.repeat(151) }))).toEqual([
+      'too_long data.anonymous_id',
+    ]);
+    expect(refusals(submit({ id: 'u1', anonymous_id: 'a\0' }))).toEqual([
+      'invalid data.anonymous_id',
+    ]);
+  });
+
   test('hold no structures', () => {
     expect(refusals(submit({ id: 'u1', tags: ['a'] }))).toEqual(['invalid data.tags']);
     expect(refusals(submit(null))).toEqual(['required data']);

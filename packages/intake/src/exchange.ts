@@ -229,11 +229,16 @@ function countRefused(counts: Map<string, number>, status: string): void {
   counts.set(code, (counts.get(code) ?? 0) + 1);
 }
 
-/** Browsers are told that any origin may read the answer; others are spared the header. */
+/** What scripts of other origins may read besides: when to come again. */
+const EXPOSED_HEADERS = 'Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset';
+
+/** Browsers are told that any origin may read the answer; others are spared the headers. */
 export function writeHead(res: ResponseWriter, status: string, isCrossOrigin: boolean): void {
   if (status !== '200 OK') res.writeStatus(status);
   res.writeHeader('Content-Type', 'application/json; charset=utf-8');
-  if (isCrossOrigin) res.writeHeader('Access-Control-Allow-Origin', '*');
+  if (!isCrossOrigin) return;
+  res.writeHeader('Access-Control-Allow-Origin', '*');
+  res.writeHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
 }
 
 /**

@@ -10,6 +10,13 @@
  * Before: `server.ts`. After: `exchange.ts`.
  */
 
+/**
+ * What browsers may add to a call from another origin: all that is read of it, and what published clients say of one
+ * that they send again.
+ */
+export const CORS_HEADERS =
+  'Authorization, Content-Type, Content-Encoding, X-Strict-Mode, X-Retry-Count, X-Request-Id, Traceparent, Tracestate';
+
 /** What is read of a request's head. One object for all: it is filled and used before the handler returns. */
 class Head {
   authorization = '';

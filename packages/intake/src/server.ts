@@ -23,7 +23,7 @@ import {
   type Accept,
   type ServerState,
 } from './exchange.ts';
-import { framingProblem, head, readHeader } from './request-head.ts';
+import { CORS_HEADERS, framingProblem, head, readHeader } from './request-head.ts';
 import type { SkimCall } from './skim-call.ts';
 import { StreamExchange, type StreamOptions } from './stream-exchange.ts';
 
@@ -73,7 +73,6 @@ export interface Server {
 }
 
 const CORS_METHODS = 'GET, POST, PUT, DELETE, OPTIONS';
-const CORS_HEADERS = 'Authorization, Content-Type, Content-Encoding, X-Strict-Mode';
 
 /** @throws AppError PORT_TAKEN */
 export function startServer(options: ServerOptions): Promise<Server> {
@@ -242,16 +241,17 @@ function isRefusedForFraming(res: HttpResponse, req: HttpRequest): boolean {
   return true;
 }
 
-/** Those of the path, then those of the query. Undefined where a part of the path is not valid percent-encoding. */
+/** Those of the path, then those of the query. Undefined where the path is not valid percent-encoding of UTF-8. */
 function readParameters(
   req: HttpRequest,
   count: number,
   query: readonly string[],
 ): readonly string[] | undefined {
   try {
-    const parameters = Array.from({ length: count }, (_, index) =>
-      decodeURIComponent(req.getParameter(index) ?? ''),
-    );
+    const encoded = Array.from({ length: count }, (_, index) => req.getParameter(index) ?? '');
+    // A bare byte that is no UTF-8 comes as this: two people would be one.
+    if (encoded.some((text) => text.includes('\ufffd'))) return undefined;
+    const parameters = encoded.map(decodeURIComponent);
     for (const name of query) parameters.push(req.getQuery(name) ?? '');
     return parameters;
   } catch {

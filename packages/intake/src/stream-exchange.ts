@@ -104,12 +104,18 @@ export class StreamExchange {
       this.#wakeLinger?.();
     });
     if (framing !== undefined) {
-      this.#refuse({
-        status: '400 Bad Request',
-        body: problem(400, 'invalid_framing', framing),
-      });
+      const body = problem(400, 'invalid_framing', framing);
+      // There is no end to wait for.
+      this.#isReceived = true;
+      void this.#refuse({ status: '400 Bad Request', body });
       return;
     }
+    this.#res.onData((chunk, isLast) => {
+      this.#bytes.push(new Uint8Array(chunk), isLast);
+      if (!isLast) return;
+      this.#isReceived = true;
+      this.#wakeLinger?.();
+    });
     const read = readStreamRequest(this.#options, {
       authorization: this.#authorization,
       query: this.#query,
@@ -117,7 +123,7 @@ export class StreamExchange {
       trace: this.#trace,
     });
     if (read.outcome === 'refused') {
-      this.#refuse(read);
+      void this.#refuse(read);
       return;
     }
     const { request } = read;
@@ -126,24 +132,18 @@ export class StreamExchange {
     const encoding = readContentEncoding(this.#contentEncoding);
     if (encoding === 'unsupported') {
       const message = 'use gzip, deflate or no content encoding';
-      this.#refuse({
+      void this.#refuse({
         status: '400 Bad Request',
         body: problem(400, 'invalid_encoding', message),
       });
     } else if (this.#state.streams.size >= this.#options.countMax || this.#state.isStopping) {
       const message = 'too many streams are open; come again after the time in Retry-After';
-      this.#refuse({
+      void this.#refuse({
         status: '503 Service Unavailable',
         body: problem(503, 'overloaded', message),
         header: ['Retry-After', String(TOO_MANY_RETRY_SECONDS)],
       });
     } else {
-      this.#res.onData((chunk, isLast) => {
-        this.#bytes.push(new Uint8Array(chunk), isLast);
-        if (!isLast) return;
-        this.#isReceived = true;
-        this.#wakeLinger?.();
-      });
       this.#res.onWritable(() => {
         this.#isWritable = true;
         this.#wakeWriter?.();
@@ -224,12 +224,14 @@ export class StreamExchange {
     const end = describeEnd(outcome, this.#bytes.end);
     this.#write(`${JSON.stringify({ line: this.#line, refused: this.#refusedCount, ...end })}\n`);
     if (end.end !== 'complete') await this.#linger();
-    if (this.#isAborted) return end;
-    this.#isAborted = true;
-    this.#res.cork(() => {
-      this.#res.end('', end.end !== 'complete' || this.#state.isStopping);
-    });
+    this.#finish(end.end !== 'complete' || this.#state.isStopping);
     return end;
+  }
+
+  #finish(closesConnection: boolean): void {
+    if (this.#isAborted) return;
+    this.#isAborted = true;
+    this.#res.cork(() => this.#res.end('', closesConnection));
   }
 
   /**
@@ -252,13 +254,16 @@ export class StreamExchange {
     if (this.#isCrossOrigin) this.#res.writeHeader('Access-Control-Allow-Origin', '*');
   }
 
-  #refuse({ status, body, header }: Refusal): void {
+  /** Told at once, for the sender may have lines for hours; ended as a stream is in the middle of its lines. */
+  async #refuse({ status, body, header }: Refusal): Promise<void> {
+    this.#trace?.end(Number.parseInt(status, 10), {});
     this.#res.cork(() => {
       writeHead(this.#res, status, this.#isCrossOrigin);
       if (header !== undefined) this.#res.writeHeader(...header);
-      this.#res.end(body, true);
+      this.#res.writeHeader('Connection', 'close');
+      this.#res.write(body);
     });
-    this.#isAborted = true;
-    this.#trace?.end(Number.parseInt(status, 10), {});
+    await this.#linger();
+    this.#finish(true);
   }
 }

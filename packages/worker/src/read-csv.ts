@@ -21,6 +21,16 @@ export class CsvFault extends Error {}
 /** Characters of one record. An event's data may have 64 KB; what is longer is a quote that was never closed. */
 const RECORD_LENGTH_MAX = 1_048_576;
 
+/** What ends a row; undefined: as the first one that is read ends. */
+export type RowEnds = readonly string[] | undefined;
+
+/**
+ * How the rows of a file end, by the last byte of its first line. It must not be looked for where reading begins
+ * again: a carriage return inside a cell there would be taken for it, and the rest of the file read otherwise.
+ */
+export const rowEndsAfter = (lastByte: number | undefined): RowEnds =>
+  lastByte === 0x0d ? ['\r'] : ['\r\n', '\n'];
+
 /**
  * @param fromByte - where in the file the bytes begin: 0, or the `endByte` of a record.
  * @throws CsvFault
@@ -28,11 +38,13 @@ const RECORD_LENGTH_MAX = 1_048_576;
 export async function* readCsv(
   bytes: AsyncIterable<Buffer>,
   fromByte: number,
+  rowEnds: RowEnds,
 ): AsyncGenerator<CsvRecord, void, undefined> {
   const parser = parse({
     bom: fromByte === 0,
     info: true,
     max_record_size: RECORD_LENGTH_MAX,
+    record_delimiter: rowEnds === undefined ? [] : [...rowEnds],
     relax_column_count: true,
     skip_empty_lines: true,
   });

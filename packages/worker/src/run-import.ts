@@ -33,7 +33,7 @@ import {
   type ImportInHand,
   type ImportRowsDeps,
 } from './import-rows.ts';
-import { CsvFault, readCsv, type CsvRecord } from './read-csv.ts';
+import { CsvFault, readCsv, rowEndsAfter, type CsvRecord, type RowEnds } from './read-csv.ts';
 
 export interface RunImportDeps extends ImportRowsDeps {
   readonly fetchFile: (address: string) => AsyncIterable<Buffer>;
@@ -203,14 +203,22 @@ class ImportRun {
   }
 
   async #firstRecord(): Promise<CsvRecord | undefined> {
-    for await (const record of readCsv(this.#bytesFrom(0), 0)) return record;
+    for await (const record of readCsv(this.#bytesFrom(0), 0, undefined)) return record;
     return undefined;
+  }
+
+  async #rowEnds(): Promise<RowEnds> {
+    const first = await this.#firstRecord();
+    const end = first && (await readImportChunk(this.#deps.database, this.#row, first.endByte - 1));
+    return rowEndsAfter(end?.[0]);
   }
 
   async #import(held: ImportInHand): Promise<void> {
     const { stopping } = this.#deps;
     let batch: CsvRecord[] = [];
-    for await (const record of readCsv(this.#bytesFrom(held.nextByte), held.nextByte)) {
+    const { nextByte } = held;
+    const rowEnds = await this.#rowEnds();
+    for await (const record of readCsv(this.#bytesFrom(nextByte), nextByte, rowEnds)) {
       batch.push(record);
       const isFull =
         batch.length >= BATCH_ROWS_MAX || record.endByte - held.nextByte >= BATCH_SIZE_BYTES_MAX;

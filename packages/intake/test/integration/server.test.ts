@@ -13,6 +13,7 @@ import {
   TRACK_AUTHORIZATION,
   type IntakeUnderTest,
 } from './intake-under-test.ts';
+import { openRaw } from './raw-http.ts';
 import { eventsNamed, expectUnharmed } from './unharmed.ts';
 
 let intake: IntakeUnderTest;
@@ -210,6 +211,20 @@ describe('paths and methods', () => {
     expect((await send('/api/v1/customers/%E0%A4%A', '{}', {}, 'PUT')).status).toBe(400);
   });
 
+  // Each bare byte that is no UTF-8 is read as U+FFFD: two people would be one.
+  test.each([
+    ['UTF-8', 'Jos\u00c3\u00a9', 200],
+    ['no UTF-8', 'Jos\u00e9', 400],
+    ['no UTF-8 among what is', '%C3%A9\u00e9', 400],
+    ['an encoded U+FFFD', 'Jos%EF%BF%BD', 200],
+  ])('a path of %s is taken as it is, or not at all', async (_, identifier, status) => {
+    const raw = openRaw(intake.port);
+    const head = `PUT /api/v1/customers/${identifier} HTTP/1.1\r\nHost: x\r\nAuthorization: ${TRACK_AUTHORIZATION}\r\nContent-Length: 2\r\n\r\n{}`;
+    raw.write(Buffer.from(head, 'latin1'));
+    expect((await raw.answer()).status).toBe(status);
+    raw.destroy();
+  });
+
   test('browsers may call from any origin', async () => {
     const preflight = await fetch(`${intake.url}/v1/track`, {
       method: 'OPTIONS',
@@ -217,6 +232,14 @@ describe('paths and methods', () => {
     });
     expect(preflight.status).toBe(204);
     expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
+    // What `@segment/analytics-next` 1.84 adds to a call that it sends again, and the instruments of traces.
+    const allowed = preflight.headers
+      .get('access-control-allow-headers')
+      ?.toLowerCase()
+      .split(', ');
+    expect(allowed).toEqual(
+      expect.arrayContaining(['authorization', 'content-type', 'x-retry-count', 'traceparent']),
+    );
     const call = await send(
       '/v1/t',
       JSON.stringify({ userId: null, anonymousId: 'b', event: 'x', writeKey: 'write-key' }),
@@ -228,6 +251,7 @@ describe('paths and methods', () => {
     );
     expect(call.status).toBe(200);
     expect(call.headers.get('access-control-allow-origin')).toBe('*');
+    expect(call.headers.get('access-control-expose-headers')).toContain('Retry-After');
   });
 
   test('each call type answers with the documented success', async () => {

@@ -226,7 +226,7 @@ describe('a stream', () => {
 describe('before the first line', () => {
   const refused = async (headers: Record<string, string>, query = '') => {
     const stream = openStream(intake.url, headers, query);
-    await stream.ended;
+    await stream.end();
     return { status: stream.status(), answer: stream.answers[0] };
   };
 
@@ -241,6 +241,22 @@ describe('before the first line', () => {
     expect(await refused({ 'Content-Encoding': 'br' })).toMatchObject({ status: 400 });
     expect(await refused({}, '?id=a%20b')).toMatchObject({ status: 400 });
     expect(await refused({}, '?line=0')).toMatchObject({ status: 400 });
+  });
+
+  test('a sender in the middle of its lines hears why it is refused, and is not reset', async () => {
+    const raw = openRaw(intake.port);
+    const errors: unknown[] = [];
+    raw.socket.on('error', (error) => errors.push(error));
+    const lines = '\n'.repeat(1_000_000);
+    const head =
+      'POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDo=\r\nContent-Length: 3000000\r\n\r\n';
+    raw.write(head + lines);
+    expect((await raw.answer()).status).toBe(401);
+    raw.write(lines);
+    raw.write(lines);
+    await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
+    expect(errors).toEqual([]);
+    expect(raw.text()).toContain('"code":"unauthorized"');
   });
 
   test('one stream more than there may be is 503, and there is room again when one ends', async () => {

@@ -84,6 +84,27 @@ describe('a worker', () => {
     expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
   });
 
+  test.each([
+    ['a newline', '\n', 'a\rb'],
+    ['both', '\r\n', 'a\rb'],
+    ['a carriage return', '\r', '"a\nb"'],
+  ])(
+    'that goes on finds the rows that the one before would have, where each ends with %s',
+    async (_, end, cell) => {
+      await world.people(...PEOPLE);
+      const row = (n: number) => `e-${n},p-${n % 7},${n === 1_000 ? cell : 'x'}${end}`;
+      const rows = Array.from({ length: 1_500 }, (__, n) => row(n));
+      const key = await world.upload(`_svc_name,_svc_customer_id,note${end}${rows.join('')}`);
+      await world.run({ stopping: AbortSignal.abort() });
+      expect(await world.shown(key)).toMatchObject({ state: 'importing', rowsRead: 1_000 });
+      world.nowMs += 1;
+      await world.run();
+      expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: 1_500 });
+      const notes = (await world.events()).map(({ data }) => (data as { note: string }).note);
+      expect(notes.filter((note) => note !== 'x')).toEqual([cell.replaceAll('"', '')]);
+    },
+  );
+
   test('stops at a cancelled import, whose rows until then stay', async () => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());
