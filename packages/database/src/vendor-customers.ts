@@ -45,15 +45,21 @@ export async function findAccountOfCustomer(
   return rows[0]?.accountId;
 }
 
-/** The first one stays: an account has one customer. What it does not know yet it is told. In a transaction. */
+/**
+ * The first one stays: an account has one customer. What it does not know yet it is told. In a transaction.
+ *
+ * @returns the one that the account has, which may be another.
+ */
 export async function insertVendorCustomer(
   database: DatabaseOrTransaction,
   accountId: number,
   customerId: string,
   nowMs: number,
-): Promise<void> {
+): Promise<string> {
   const { rows } = await sql`
     insert into vendor_customers (account_id, customer_id) values (${accountId}, ${customerId})
     on conflict (account_id) do nothing returning 1`.execute(database);
-  if (rows.length > 0) await tellVendor(database, accountId, `account ${accountId}`, nowMs);
+  if (rows.length === 0) return (await findVendorCustomer(database, accountId)) ?? customerId;
+  await tellVendor(database, accountId, `account ${accountId}`, nowMs);
+  return customerId;
 }

@@ -199,10 +199,12 @@ async function recordStep(
       await recordCard(transaction, run, result.cardOnFile, nowMs);
       return 'advanced';
     }
-    const output = result.value;
+    const { customerId: made } = result.value;
+    const output =
+      step.step === 'customer' && made !== undefined
+        ? { customerId: await insertVendorCustomer(transaction, run.accountId, made, nowMs) }
+        : result.value;
     await updateStep(transaction, run, step, 'intent', { state: 'done', output }, nowMs);
-    if (step.step === 'customer' && output.customerId !== undefined)
-      await insertVendorCustomer(transaction, run.accountId, output.customerId, nowMs);
     if (step.step === 'invoice' && output.invoiceId !== undefined)
       await updateRunInvoice(transaction, run, output.invoiceId);
     // What the vendor owes the customer may pay the invoice as it is finalized.
