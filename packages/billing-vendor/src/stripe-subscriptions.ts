@@ -9,6 +9,7 @@ type Subscriptions = Pick<
   Vendor,
   | 'createSubscription'
   | 'changeSubscription'
+  | 'cancelSubscription'
   | 'previewChange'
   | 'findSubscription'
   | 'findSubscriptionOfRun'
@@ -60,6 +61,17 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
           { idempotencyKey: key },
         );
         return withInvoiceOf(change.runId, changed, changed.latest_invoice);
+      }),
+
+    cancelSubscription: (subscriptionId, key) =>
+      callStripe(async () => {
+        try {
+          await stripe.subscriptions.cancel(subscriptionId, {}, { idempotencyKey: key });
+        } catch (error) {
+          // To be ended, one that has ended is not there.
+          if (!isMissing(error)) throw error;
+        }
+        return null;
       }),
 
     previewChange: (subscriptionId, change) =>

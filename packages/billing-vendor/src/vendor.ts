@@ -205,6 +205,8 @@ export interface Vendor {
     change: SubscriptionChange,
     key: string,
   ): Promise<VendorResult<VendorSubscription>>;
+  /** Ends it at once: nothing is charged for it any more, nothing is paid back. One that has ended stays so. */
+  cancelSubscription(subscriptionId: string, key: string): Promise<VendorResult<null>>;
   /** What `changeSubscription` would take. */
   previewChange(subscriptionId: string, change: SubscriptionChange): Promise<VendorResult<Money>>;
   /** The one that is in force; null where there is none. */

@@ -6,7 +6,7 @@
  * Index: the primary key, unless a statement says otherwise.
  */
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';
 
 export const CUSTOMER_TOPIC = 'vendor.customer';
@@ -20,6 +20,18 @@ export async function tellVendor(
 ): Promise<void> {
   const payload = { account_id: accountId };
   await appendToOutbox(database, { topic: CUSTOMER_TOPIC, dedupeKey: fact, payload }, nowMs);
+}
+
+/** Whoever tells it ends what the account has subscribed to at the vendor, unless it has bought a plan since. */
+export const TRIAL_ENDED_TOPIC = 'vendor.trial_ended';
+
+export async function tellVendorTrialEnded(
+  transaction: Transaction,
+  accountId: number,
+  nowMs: number,
+): Promise<void> {
+  const fact = { topic: TRIAL_ENDED_TOPIC, dedupeKey: `account ${accountId} ${nowMs}` };
+  await appendToOutbox(transaction, { ...fact, payload: { account_id: accountId } }, nowMs);
 }
 
 export async function findVendorCustomer(
