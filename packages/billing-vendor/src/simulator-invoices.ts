@@ -4,6 +4,7 @@
  * bank's payment is `processing` it stays open, and can neither be paid again nor be void. What its customer
  * has in credit pays for it as it is finalized, wholly or in part.
  */
+import { discountedAmount } from '@sluice/domain/money';
 import { emit } from './simulator-events.ts';
 import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator-payments.ts';
 import { invalid, VendorRefusal } from './simulator-request.ts';
@@ -22,6 +23,8 @@ export interface NewInvoice {
   readonly metadata: Readonly<Record<string, string>>;
   readonly collectionMethod: string;
   readonly autoAdvance: boolean;
+  /** Taken off its lines. Absent: none. */
+  readonly couponId?: string | undefined;
   /** Null: it is for one purchase. */
   readonly subscription: {
     readonly id: string;
@@ -58,6 +61,7 @@ export function createInvoice(state: SimulatorState, request: NewInvoice): Vendo
       },
     },
     simulated_cause: request.subscription?.cause ?? request.metadata,
+    simulated_coupon: request.couponId ?? null,
     status_transitions: { finalized_at: null, paid_at: null, voided_at: null },
     simulated_payment_intent: null,
   });
@@ -76,7 +80,11 @@ export function addLine(
     });
   const made = { id: state.newId('il'), ...line };
   const lines = [...linesOf(invoice), made];
-  const total = lines.reduce((sum, each) => sum + each.amount, 0);
+  const coupon = state.get('coupon', invoice['simulated_coupon']) ?? null;
+  const total = reduced(
+    lines.reduce((sum, each) => sum + each.amount, 0),
+    coupon,
+  );
   state.save('invoice', {
     ...invoice,
     lines: { object: 'list', data: lines, has_more: false },
@@ -86,6 +94,16 @@ export function addLine(
   });
   return made;
 }
+
+/** What is left of an amount under a coupon. */
+export const reduced = (amount: number, coupon: VendorObject | null): number =>
+  discountedAmount(
+    amount,
+    coupon && {
+      percentOff: coupon['percent_off'] as number | null,
+      amountOff: coupon['amount_off'] as number | null,
+    },
+  );
 
 const linesOf = (invoice: VendorObject): InvoiceLine[] =>
   (invoice['lines'] as { data: InvoiceLine[] }).data;

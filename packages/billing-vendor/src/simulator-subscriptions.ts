@@ -2,13 +2,13 @@
  * Subscriptions of the simulated vendor. A change is paid for at once or does not happen
  * (`error_if_incomplete`): the card is charged before anything is kept.
  */
-import { discountedAmount } from '@sluice/domain/money';
 import { emit } from './simulator-events.ts';
 import {
   addLine,
   createInvoice,
   finalizeInvoice,
   payInvoice,
+  reduced,
   returnBalance,
   type NewInvoice,
 } from './simulator-invoices.ts';
@@ -38,15 +38,6 @@ function couponOf(state: SimulatorState, discounts: FormValue | undefined) {
   if (!coupon) throw noSuch('coupon', id);
   return coupon;
 }
-
-const reduced = (amount: number, coupon: VendorObject | null): number =>
-  discountedAmount(
-    amount,
-    coupon && {
-      percentOff: coupon['percent_off'] as number | null,
-      amountOff: coupon['amount_off'] as number | null,
-    },
-  );
 
 export function createSubscription(state: SimulatorState, body: Form): VendorObject {
   const customer = required(body['customer'], 'customer');

@@ -95,7 +95,9 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
           limit: LOOKUP_COUNT_MAX,
           expand: ['data.latest_invoice'],
         });
-        const found = data.find((subscription) => subscription.status !== 'canceled');
+        const [found] = data
+          .filter(({ status }) => !ENDED.has(status))
+          .toSorted((one, other) => rankOf(one.status) - rankOf(other.status));
         return found ? toSubscription(found) : null;
       }),
 
@@ -134,6 +136,15 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
       }),
   };
 }
+
+const ENDED: ReadonlySet<string> = new Set(['canceled', 'incomplete_expired']);
+
+/** What is in force goes before what is not; we make one only, somebody may make another by hand. The newest of equals. */
+const IN_FORCE = ['active', 'trialing', 'past_due'];
+const rankOf = (status: string): number => {
+  const rank = IN_FORCE.indexOf(status);
+  return rank < 0 ? IN_FORCE.length : rank;
+};
 
 const itemsOf = (change: SubscriptionChange) =>
   change.items.map(({ priceId, itemId, quantity }) => ({

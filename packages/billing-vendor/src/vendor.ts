@@ -209,7 +209,7 @@ export interface Vendor {
   cancelSubscription(subscriptionId: string, key: string): Promise<VendorResult<null>>;
   /** What `changeSubscription` would take. */
   previewChange(subscriptionId: string, change: SubscriptionChange): Promise<VendorResult<Money>>;
-  /** The one that is in force; null where there is none. */
+  /** The one that is in force, or else one that may be again; null where all have ended. */
   findSubscription(customerId: string): Promise<VendorResult<VendorSubscription | null>>;
   /**
    * What a purchase made or changed, in whatever state it is by now, with the purchase's own invoice as its
