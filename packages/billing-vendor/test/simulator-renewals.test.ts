@@ -103,7 +103,7 @@ describe('a subscription', () => {
     const read = () => ok(world.vendor.readSubscription(id));
     const { status, items } = (await read())!;
     expect(status).toBe('trialing');
-    const [{ itemId = '' } = {}] = items;
+    const { itemId } = items[0]!;
     const change = {
       items: [{ itemId, priceId: 'price_premium_month', quantity: 1 }],
       couponCode: null,

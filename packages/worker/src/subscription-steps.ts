@@ -59,14 +59,23 @@ export const SUBSCRIPTION_STEPS = {
   },
 
   subscribe: {
-    async prepare({ vendor, catalogue, run, known, nowMs }) {
+    async prepare({ vendor, catalogue, run, known, boughtPlanPriceIds, nowMs }) {
       const found = await vendor.findSubscription(customerOf(known));
       if (found.outcome !== 'ok') return found;
-      const prices = new Set(catalogue.plans.map((plan) => plan.priceId));
-      const item = found.value?.items.find((each) => prices.has(each.priceId));
+      // The catalogue may have given a plan another price since: who pays the old one has that plan all the same.
+      const prices = new Set([
+        ...catalogue.plans.map((plan) => plan.priceId),
+        ...boughtPlanPriceIds,
+      ]);
+      const items = found.value?.items ?? [];
+      const item = items.find((each) => prices.has(each.priceId));
+      const addons = new Set(catalogue.addons.map((addon) => addon.sku));
+      // Perhaps a plan that somebody made at the vendor: both would be charged from now on.
+      if (!item && items.some((each) => !addons.has(each.priceId)))
+        return refuse('unknown_subscription_item');
       const { plan, paymentMethodId, expectedAmount } = checkoutOf(run.content);
       // The vendor takes one cycle a subscription; its own refusal would read as one of the card.
-      const hasAddons = found.value?.items.some((each) => !prices.has(each.priceId)) ?? false;
+      const hasAddons = items.some((each) => !prices.has(each.priceId));
       if (hasAddons && found.value?.interval !== plan.interval)
         return refuse('addons_of_other_cycle');
       const card =
