@@ -4,8 +4,8 @@
  * bank's payment is `processing` it stays open, and can neither be paid again nor be void. What its customer
  * has in credit pays for it as it is finalized, wholly or in part.
  */
-import { discountedAmount } from '@sluice/domain/money';
 import { emit } from './simulator-events.ts';
+import { reduced } from './simulator-items.ts';
 import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator-payments.ts';
 import { invalid, VendorRefusal } from './simulator-request.ts';
 import type { SimulatorState, VendorObject } from './simulator-state.ts';
@@ -95,16 +95,6 @@ export function addLine(
   return made;
 }
 
-/** What is left of an amount under a coupon. */
-export const reduced = (amount: number, coupon: VendorObject | null): number =>
-  discountedAmount(
-    amount,
-    coupon && {
-      percentOff: coupon['percent_off'] as number | null,
-      amountOff: coupon['amount_off'] as number | null,
-    },
-  );
-
 const linesOf = (invoice: VendorObject): InvoiceLine[] =>
   (invoice['lines'] as { data: InvoiceLine[] }).data;
 
@@ -113,7 +103,7 @@ export function finalizeInvoice(state: SimulatorState, invoice: VendorObject): V
     throw invalid('This invoice is already finalized.', { code: 'invoice_no_longer_draft' });
   const total = Number(invoice['total']);
   const applied = applyBalance(state, String(invoice['customer']), total);
-  const due = total - applied;
+  const due = Math.max(0, total - applied);
   // Nothing to pay, no payment: then there is no client secret either.
   const intent =
     due === 0
@@ -139,12 +129,16 @@ export function finalizeInvoice(state: SimulatorState, invoice: VendorObject): V
   return due === 0 ? markPaid(state, open, 0) : open;
 }
 
-/** What the customer has in credit, which is a balance below nothing, goes first. @returns how much of it. */
+/**
+ * What the customer has in credit, which is a balance below nothing, goes first. An invoice below nothing, of more
+ * unused time than new, is not paid back: it adds to the credit. @returns how much is taken of it.
+ */
 function applyBalance(state: SimulatorState, customerId: string, total: number): number {
   const customer = state.get('customer', customerId);
   const balance = Number(customer?.['balance'] ?? 0);
   const applied = Math.min(Math.max(0, -balance), total);
-  if (customer && applied > 0) state.save('customer', { ...customer, balance: balance + applied });
+  if (customer && applied !== 0)
+    state.save('customer', { ...customer, balance: balance + applied });
   return applied;
 }
 

@@ -1,5 +1,5 @@
 /** What a subscription of the simulated vendor is made of, and what a change of that would cost. */
-import { proratedAmount } from '@sluice/domain/money';
+import { discountedAmount, proratedAmount } from '@sluice/domain/money';
 import { periodEnd } from './simulator-periods.ts';
 import {
   flagOf,
@@ -99,3 +99,13 @@ export function changeItems(state: SimulatorState, subscription: VendorObject, b
   }
   return { items, lines, ...(anchor !== undefined && { anchor }) };
 }
+
+/** What is left of an amount under a coupon. */
+export const reduced = (amount: number, coupon: VendorObject | null): number =>
+  discountedAmount(
+    amount,
+    coupon && {
+      percentOff: coupon['percent_off'] as number | null,
+      amountOff: coupon['amount_off'] as number | null,
+    },
+  );

@@ -8,11 +8,17 @@ import {
   createInvoice,
   finalizeInvoice,
   payInvoice,
-  reduced,
   returnBalance,
   type NewInvoice,
 } from './simulator-invoices.ts';
-import { changeItems, currencyOf, intervalOf, priceOf, type Item } from './simulator-items.ts';
+import {
+  changeItems,
+  currencyOf,
+  intervalOf,
+  priceOf,
+  reduced,
+  type Item,
+} from './simulator-items.ts';
 import { periodEnd } from './simulator-periods.ts';
 import {
   flagOf,
@@ -197,16 +203,8 @@ function payAtOnce(state: SimulatorState, payment: ImmediatePayment): VendorObje
     autoAdvance: true,
     subscription: payment.subscription,
   });
-  const credit = payment.lines.reduce((sum, line) => sum + line.amount, 0);
   for (const line of payment.lines)
     addLine(state, state.get('invoice', draft.id) as VendorObject, line);
-  // More unused time than new: nothing is charged and nothing is paid back.
-  if (credit < 0)
-    addLine(state, state.get('invoice', draft.id) as VendorObject, {
-      amount: -credit,
-      description: 'Not paid back',
-      metadata: {},
-    });
   const open = finalizeInvoice(state, state.get('invoice', draft.id) as VendorObject);
   if (open['status'] === 'paid') return open;
   try {

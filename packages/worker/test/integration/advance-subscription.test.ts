@@ -345,3 +345,19 @@ describe('of a plan whose price the catalogue has exchanged', () => {
     expect(world.succeeded()).toHaveLength(1);
   });
 });
+
+test('a plan that costs less leaves a credit with the vendor, which pays for what is bought next', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  const less = await world.finish(await world.checkout(accountId, 'essentials_month'));
+  expect(less).toMatchObject({ status: 'success', result: { charged: { amount: 0 } } });
+  const included = await world.balance(accountId);
+  const pack = await world.finish(await world.buyPack(accountId));
+  expect(pack).toMatchObject({ status: 'success' });
+  expect((await world.balance(accountId)) - included).toBe(100);
+  // Of the card nothing was taken but for the first plan.
+  expect(world.succeeded()).toMatchObject([{ amount: 100_000 }]);
+  const customers = world.simulator.state.list('customer');
+  const spent = pack.result!.charged!.amount;
+  expect(customers.map((each) => each['balance'])).toEqual([-(100_000 - 10_000 - spent)]);
+});
