@@ -133,6 +133,7 @@ const deletedInvoice = (invoiceId: string): VendorInvoice => ({
   customerId: '',
   status: 'deleted',
   total: { amount: 0, currency: '' },
+  amountRemaining: 0,
   runId: null,
   accountId: null,
   lineCount: 0,

@@ -41,6 +41,8 @@ export interface VendorInvoice {
   readonly customerId: string;
   readonly status: InvoiceStatus;
   readonly total: Money;
+  /** What is still to be paid of it, in minor units of its currency: what the customer has in credit goes first. */
+  readonly amountRemaining: number;
   /** Of the purchase that made it, with its account. */
   readonly runId: string | null;
   readonly accountId: number | null;
