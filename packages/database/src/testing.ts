@@ -9,7 +9,7 @@
 import { randomBytes } from 'node:crypto';
 import { sql } from 'kysely';
 import pg from 'pg';
-import { afterAll, inject } from 'vitest';
+import { afterAll, expect, inject, vi } from 'vitest';
 import type { ChangeOrigin } from './audit-logs.ts';
 import { createDatabase, type Database } from './connection.ts';
 
@@ -137,4 +137,12 @@ export async function lockWaiterCount(database: Database): Promise<number> {
     select count(*)::int as count from pg_stat_activity
      where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
   return rows[0]?.count ?? 0;
+}
+
+/** Waits until exactly so many sessions of the database wait for a lock; fails after 20 s. */
+export function untilLockWaiters(database: Database, count: number): Promise<void> {
+  return vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(count), {
+    timeout: 20_000,
+    interval: 5,
+  });
 }

@@ -71,7 +71,8 @@ function start(sizeBytesMax = 1_000_000, deadlineMs = 20): EnvelopeCommitter {
 }
 
 const unique = (ids: readonly string[]): string[] => [...new Set(ids)];
-const untilEmpty = () => vi.waitFor(() => expect(spill.isEmpty).toBe(true), { interval: 1 });
+const WAIT = { timeout: 10_000, interval: 1 };
+const untilEmpty = () => vi.waitFor(() => expect(spill.isEmpty).toBe(true), WAIT);
 
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'sluice-test-commit-'));
@@ -173,7 +174,7 @@ describe('a flush', () => {
     for (const id of ['a', 'b', 'c']) await committer.commit(flush(id), false, time);
     await vi.waitFor(
       () => expect(broker.attempts.filter((ids) => ids === 'a').length).toBeGreaterThan(3),
-      { interval: 1 },
+      WAIT,
     );
     expect(broker.added).toEqual([]);
     const movedAtMs = committer.lastMovedAtMs;
@@ -248,7 +249,7 @@ describe('the drain', () => {
       throw new Error('cut');
     });
     broker.mode = 'up';
-    await vi.waitFor(() => expect(broker.added).toEqual(['a']), { interval: 1 });
+    await vi.waitFor(() => expect(broker.added).toEqual(['a']), WAIT);
     await committers.pop()?.stop();
 
     broker.mode = 'up';

@@ -129,7 +129,10 @@ async function sendPieces(stream: ReturnType<typeof openStream>): Promise<number
     stream.push(BAD_LINES);
     sentCount++;
     const line = lineBefore + sentCount * 99;
-    await vi.waitFor(() => expect(stream.answers().at(-1)?.line).toBe(line), { interval: 1 });
+    await vi.waitFor(() => expect(stream.answers().at(-1)?.line).toBe(line), {
+      timeout: 10_000,
+      interval: 1,
+    });
     for (let turns = 0; turns < 10 && stream.isPaused(); turns++) await turn();
     if (stream.isPaused()) return sentCount;
   }

@@ -1,5 +1,5 @@
 import { finishRun, lockRun } from '@sluice/database/runs';
-import { lockWaiterCount } from '@sluice/database/testing';
+import { untilLockWaiters } from '@sluice/database/testing';
 import type { RunResult } from '@sluice/domain/run-content';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -110,7 +110,7 @@ describe('a checkout', () => {
          where datname = current_database() and pid <> pg_backend_pid()
            and xact_start is not null`.execute(patient.database);
       expect(rows).toEqual([]);
-    });
+    }, 10_000);
     const { rows } = await sql<{ runId: string }>`select run_id as "runId" from runs`.execute(
       patient.database,
     );
@@ -160,7 +160,7 @@ describe('a checkout', () => {
       const { runs } = (await patient.call('GET', `${billing}/runs`, { key })).json();
       expect(runs).toHaveLength(1);
       return runs[0].run_id as string;
-    });
+    }, 10_000);
     await patient.database.transaction().execute(async (transaction) => {
       await lockRun(transaction, { accountId, runId });
       const result = { charged: null, invoiceId: null, refusal: 'addons_of_other_cycle' };
@@ -266,7 +266,7 @@ describe('the way to the Builder plan', () => {
     });
     await started.promise;
     const downgrading = downgrade();
-    await vi.waitFor(async () => expect(await lockWaiterCount(api.database)).toBe(1));
+    await untilLockWaiters(api.database, 1);
     committed.resolve();
     await starting;
     expectProblem(await downgrading, 409, 'plan_transition_not_allowed');

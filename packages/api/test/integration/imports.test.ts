@@ -3,9 +3,9 @@ import { appendImportChunk } from '@sluice/database/import-chunks';
 import { cancelImport, insertImport } from '@sluice/database/import-changes';
 import { advanceImport, claimImport, type ImportRow } from '@sluice/database/imports';
 import { insertImportProblems } from '@sluice/database/import-problems';
-import { BY_TEST, lockWaiterCount } from '@sluice/database/testing';
+import { BY_TEST, untilLockWaiters } from '@sluice/database/testing';
 import { sql } from 'kysely';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
 import { CSV, FIELDS, form, storedFile } from './import-forms.ts';
@@ -90,10 +90,7 @@ describe('an import', () => {
       unfinishedSizeBytesMax: 1_000,
     });
     const cancelled = cancelImport(database, key, BY_TEST, clock.nowMs);
-    await vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(1), {
-      timeout: 10_000,
-      interval: 10,
-    });
+    await untilLockWaiters(database, 1);
     await transaction.commit().execute();
     expect(await cancelled).toMatchObject({ state: 'canceled' });
     expect(await storedFile(database, key.importId)).toHaveLength(0);

@@ -1,11 +1,11 @@
 /** The month's allowance of inbox previews: there from its first moment, brought by whoever records a run. */
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { giveAllowance } from '@sluice/database/credits';
-import { lockWaiterCount } from '@sluice/database/testing';
+import { untilLockWaiters } from '@sluice/database/testing';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
 import { allowanceOf } from '@sluice/domain/allowance';
 import { sql } from 'kysely';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { startPreviewRuns } from './preview-run-world.ts';
 
@@ -63,8 +63,6 @@ test('an allowance comes once to debits at the same time as each other and as th
           api.clock.nowMs,
         ),
       );
-  const expectWaiting = (waiting: number) =>
-    vi.waitFor(async () => expect(await lockWaiterCount(api.database)).toBe(waiting));
   await sql`
     insert into credit_accounts (account_id, kind)
     values (${account.accountId}, 'inbox_previews')`.execute(api.database);
@@ -77,9 +75,9 @@ test('an allowance comes once to debits at the same time as each other and as th
       transaction,
     );
     debits.push(...['job-1', 'job-2', 'job-3'].map((job) => record({ preview_job_id: job })));
-    await expectWaiting(3);
+    await untilLockWaiters(api.database, 3);
     renewals.push(renew(), renew());
-    await expectWaiting(5);
+    await untilLockWaiters(api.database, 5);
   });
   const answers = await Promise.all(debits);
   await Promise.all(renewals);

@@ -139,7 +139,7 @@ test('a mail whose server takes its time is sent once, also where other processe
   world.delay.until = promise;
   const slow = world.relay();
   const ofEmail = () => world.mails.filter(({ to }) => to === email);
-  await vi.waitFor(() => expect(ofEmail()).toHaveLength(1));
+  await vi.waitFor(() => expect(ofEmail()).toHaveLength(1), 10_000);
   world.api.clock.nowMs += 30_000;
   expect(await world.relay()).toBe(0);
   resolve();

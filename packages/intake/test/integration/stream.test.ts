@@ -18,6 +18,9 @@ beforeAll(async () => {
 });
 afterAll(() => intake.close());
 
+/** Long enough for a machine that does other things too. */
+const WAIT = { timeout: 20_000 };
+
 const track = (person: string, event: string, more: object = {}) =>
   `${JSON.stringify({ type: 'track', userId: person, event, ...more })}\n`;
 
@@ -34,7 +37,7 @@ function eventsOf(person: string): TrackEvent[] {
 const issuesOf = (answers: readonly StreamLine[]) => answers.flatMap(({ issues = [] }) => issues);
 
 const untilAcknowledged = (stream: StreamClient, line: number) =>
-  vi.waitFor(() => expect(stream.answers.at(-1)?.line).toBeGreaterThanOrEqual(line), 5_000);
+  vi.waitFor(() => expect(stream.answers.at(-1)?.line).toBeGreaterThanOrEqual(line), WAIT);
 
 describe('a stream', () => {
   test('is acknowledged while it is open, line by line, and everything is taken in order', async () => {
@@ -45,7 +48,7 @@ describe('a stream', () => {
     await untilAcknowledged(stream, 3);
     expect(await stream.end()).toEqual({ line: 3, refused: 0, end: 'complete' });
     expect(stream.status()).toBe(200);
-    await vi.waitFor(() => expect(namesOf('ann')).toEqual(['a-1', 'a-2', 'a-3']));
+    await vi.waitFor(() => expect(namesOf('ann')).toEqual(['a-1', 'a-2', 'a-3']), WAIT);
   });
 
   test('of thousands of lines comes through whole, each group acknowledged', async () => {
@@ -63,7 +66,7 @@ describe('a stream', () => {
     expect(stream.answers.length).toBeGreaterThan(4);
     const lines = stream.answers.map(({ line }) => line);
     expect(lines).toEqual(lines.toSorted((a, b) => a - b));
-    await vi.waitFor(() => expect(namesOf('many')).toEqual(names), 10_000);
+    await vi.waitFor(() => expect(namesOf('many')).toEqual(names), WAIT);
   });
 
   test('tells its bad lines by number, records them, and takes their neighbours', async () => {
@@ -93,13 +96,13 @@ describe('a stream', () => {
       { line: 8, code: 'invalid', severity: 'error' },
       { line: 9, code: 'timestamp_invalid', field: 'timestamp', severity: 'warning' },
     ]);
-    await vi.waitFor(() => expect(namesOf('bea')).toEqual(['b-1', 'b-2', 'b-3']));
+    await vi.waitFor(() => expect(namesOf('bea')).toEqual(['b-1', 'b-2', 'b-3']), WAIT);
     await vi.waitFor(() => {
       const recorded = intake.operations.filter(
         (operation) => operation.type === 'issue.record' && operation.source === 'pipelines.stream',
       );
       expect(recorded.length).toBeGreaterThanOrEqual(6);
-    });
+    }, WAIT);
   });
 
   test('with Track credentials holds the operations of Track v2', async () => {
@@ -108,7 +111,7 @@ describe('a stream', () => {
     await stream.write(`${JSON.stringify(event)}\n${track('tom', 'not Track')}`);
     expect(await stream.end()).toMatchObject({ line: 2, refused: 1 });
     expect(issuesOf(stream.answers)).toMatchObject([{ line: 2, field: 'action' }]);
-    await vi.waitFor(() => expect(namesOf('tom')).toEqual(['t-1']));
+    await vi.waitFor(() => expect(namesOf('tom')).toEqual(['t-1']), WAIT);
   });
 
   test('in strict mode ends at the first refused line: what came before it is taken, what comes after is not', async () => {
@@ -120,7 +123,7 @@ describe('a stream', () => {
       end: 'rejected',
       issues: [{ line: 3, code: 'required', field: 'type' }],
     });
-    await vi.waitFor(() => expect(namesOf('sam')).toEqual(['s-1', 's-2']));
+    await vi.waitFor(() => expect(namesOf('sam')).toEqual(['s-1', 's-2']), WAIT);
   });
 
   test.each([
@@ -134,7 +137,7 @@ describe('a stream', () => {
     for (let from = 0; from < bytes.length; from += 1_000)
       await stream.write(bytes.subarray(from, from + 1_000));
     expect(await stream.end()).toEqual({ line: 3_000, refused: 0, end: 'complete' });
-    await vi.waitFor(() => expect(namesOf(person)).toEqual(names), 5_000);
+    await vi.waitFor(() => expect(namesOf(person)).toEqual(names), WAIT);
   });
 
   test('whose encoding breaks off says how far it came', async () => {
@@ -156,7 +159,7 @@ describe('a stream', () => {
     const second = openStream(intake.url, {}, '?id=nightly&line=2');
     await second.write(body.slice(body.indexOf('\n') + 1));
     expect(await second.end()).toMatchObject({ line: 3, end: 'complete' });
-    await vi.waitFor(() => expect(eventsOf('rex')).toHaveLength(5));
+    await vi.waitFor(() => expect(eventsOf('rex')).toHaveLength(5), WAIT);
     expect(eventsOf('rex').map(({ eventId }) => eventId)).toEqual([
       'stream:nightly:1',
       'stream:nightly:2',
@@ -175,7 +178,7 @@ describe('a stream', () => {
     const after = openStream(intake.url);
     await after.write(track('cut', 'c-3'));
     await after.end();
-    await vi.waitFor(() => expect(namesOf('cut')).toEqual(['c-1', 'c-3']));
+    await vi.waitFor(() => expect(namesOf('cut')).toEqual(['c-1', 'c-3']), WAIT);
   });
 
   test('whose sender says nothing for longer than sockets are kept goes on', async () => {
@@ -215,7 +218,7 @@ describe('a stream', () => {
     await vi.waitFor(async () => {
       // The socket's text grows until the last chunk of the answer.
       expect((await raw.answer()).text).toContain('"end":"complete"');
-    }, 20_000);
+    }, WAIT);
     raw.destroy();
   }, 40_000);
 });

@@ -2,13 +2,13 @@
 import { listBalances } from '@sluice/database/credit-reads';
 import { debitCredits, grantCredits } from '@sluice/database/credits';
 import { findBillingAccount } from '@sluice/database/account-plans';
-import { lockWaiterCount } from '@sluice/database/testing';
+import { untilLockWaiters } from '@sluice/database/testing';
 import type { Money } from '@sluice/domain/money';
 import { sql } from 'kysely';
 import { itemsOf } from '@sluice/billing-vendor/simulator-items';
 import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
 import { findRun } from '@sluice/database/runs';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { CATALOGUE } from './purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
@@ -106,7 +106,7 @@ describe('a plan', () => {
       const debit = { amount: 5, key: 'debit', hasAllowance: true };
       await debitCredits(transaction, account, debit, world.deps.now());
       const finishing = world.finish(run);
-      await vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(1), 10_000);
+      await untilLockWaiters(database, 1);
       // Refers to the account, as the audit log's chain and the first use of previews do.
       await sql`
         insert into usage_watermarks (account_id, closed_through)

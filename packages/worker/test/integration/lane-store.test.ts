@@ -1,11 +1,11 @@
 /** What a worker keeps for many lanes at a time, where some of them have to wait for Postgres. */
 import type { Database } from '@sluice/database/connection';
 import type { LaneAfterProgress } from '@sluice/database/lane-progress';
-import { createTestDatabase, lockWaiterCount } from '@sluice/database/testing';
+import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { createLaneStore } from '../../src/lane-store.ts';
-import { createLaneWorld, HOUR_MS, until, type LaneWorld } from './lane-world.ts';
+import { createLaneWorld, HOUR_MS, type LaneWorld } from './lane-world.ts';
 
 const LEASE_MS = 15_000;
 
@@ -52,7 +52,7 @@ test('what lanes that fail have to keep holds up nothing that a healthy lane kee
         transaction,
       );
     failures.push(keep(firstFailing, healthy.nowMs + HOUR_MS));
-    await until(async () => (await lockWaiterCount(database)) === 1);
+    await untilLockWaiters(database, 1);
     failures.push(keep(secondFailing, healthy.nowMs + HOUR_MS));
     // So that it is no part of the group of the healthy one.
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));

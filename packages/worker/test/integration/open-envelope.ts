@@ -1,9 +1,9 @@
 /** Envelopes whose transactions are kept open while others come. */
 import { recordIssues } from '@sluice/database/ingestion-issues';
-import { lockWaiterCount } from '@sluice/database/testing';
+import { lockWaiterCount, untilLockWaiters } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
 import { NOW_MS } from '@sluice/domain/testing';
-import { beforeEach, expect, vi } from 'vitest';
+import { beforeEach } from 'vitest';
 import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
 
 /** A workspace of each test's own, in a database of its own. Call it once a file. */
@@ -20,7 +20,7 @@ export function useWorkspace() {
     run: (...operations: Operation[]) => world.process(inEnvironment(environmentId, ...operations)),
     runAndKeepOpen: (...operations: Operation[]) =>
       runAndKeepOpen(world, environmentId, ...operations),
-    untilWaiting: (count: number) => untilWaiting(world, count),
+    untilWaiting: (count: number) => untilLockWaiters(world.database, count),
   };
 }
 
@@ -50,7 +50,7 @@ async function runAndKeepOpen(
   const done = world.process(
     inEnvironment(environmentId, ...operations, { ...record, environmentId }),
   );
-  await untilWaiting(world, before + 1);
+  await untilLockWaiters(world.database, before + 1);
   return {
     async end() {
       released.resolve();
@@ -59,8 +59,3 @@ async function runAndKeepOpen(
     },
   };
 }
-
-const untilWaiting = (world: EnvelopeWorld, count: number): Promise<void> =>
-  vi.waitFor(async () => expect(await lockWaiterCount(world.database)).toBe(count), {
-    interval: 5,
-  });

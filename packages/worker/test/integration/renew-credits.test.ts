@@ -1,9 +1,9 @@
 import { listBalances } from '@sluice/database/credit-reads';
 import { grantCredits } from '@sluice/database/credits';
-import { lockWaiterCount } from '@sluice/database/testing';
+import { untilLockWaiters } from '@sluice/database/testing';
 import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { renewCredits } from '../../src/renew-credits.ts';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
@@ -109,8 +109,6 @@ test('two workers before and after an upgrade give together what the better plan
     sql`update accounts set plan_id = ${plan} where account_id = ${accountId}`.execute(database);
   const renew = () =>
     renewCredits({ database, catalogue: CATALOGUE, logger, ...at('2026-02-10T00:00:00Z') });
-  const expectWaiting = (count: number) =>
-    vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(count));
   await put('essentials_month');
   await sql`insert into credit_accounts (account_id, kind) values (${accountId}, 'llm')`.execute(
     database,
@@ -121,10 +119,10 @@ test('two workers before and after an upgrade give together what the better plan
       transaction,
     );
     renewals.push(renew());
-    await expectWaiting(1);
+    await untilLockWaiters(database, 1);
     await put('premium_month');
     renewals.push(renew());
-    await expectWaiting(2);
+    await untilLockWaiters(database, 2);
   });
   await Promise.all(renewals);
   const grants = (await listBalances(database, accountId, ['llm'])).get('llm')!;
