@@ -97,7 +97,7 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
       const plan = deps.catalogue.plans.find((each) => each.id === account.planId);
       const due = open
         .filter((invoice) => invoice.subscriptionId !== null)
-        .reduce((sum, invoice) => sum + invoice.total.amount, 0);
+        .reduce((sum, invoice) => sum + invoice.amountRemaining, 0);
       return reply.send({
         billing: {
           rail: account.rail,

@@ -16,6 +16,7 @@ import { openProducer, type RunKey } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
 import { openTracer } from '@sluice/platform/tracing';
 import { clearOldRows } from './clear-old-rows.ts';
+import { endVendorTrial } from './end-vendor-trial.ts';
 import { keepRelaying } from './keep-relaying.ts';
 import { createMailer } from './mailer.ts';
 import { createRelay } from './outbox-relay.ts';
@@ -147,6 +148,8 @@ const outbox = keepRelaying(
         ? undefined
         : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
     tellVendorCustomer: (entry) => tellVendorCustomer({ ...statements, vendor }, entry),
+    endVendorTrial: (entry) =>
+      endVendorTrial({ ...statements, vendor, vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS }, entry),
     secret,
     now,
     onFailure: ({ topic, outboxId, attempt }, error) =>

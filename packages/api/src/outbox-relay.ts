@@ -1,6 +1,6 @@
 /**
  * Tells what the outbox holds: mails of signups, the analytics event of a startup application, and to
- * the payment vendor what stands on an account's invoices.
+ * the payment vendor what stands on an account's invoices and whose trial has ended.
  *
  * A code is drawn here, when its mail is written, so that it is in no queue and no row. The event is
  * a Pipelines `track` call whose `messageId` is the entry's key: intake takes it once, however often
@@ -8,7 +8,7 @@
  */
 import type { OutboxEntry } from '@sluice/database/outbox';
 import { STARTUP_TOPIC } from '@sluice/database/partners';
-import { CUSTOMER_TOPIC } from '@sluice/database/vendor-customers';
+import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/vendor-customers';
 import { SIGNUP_TOPIC, type StartedSignup } from '@sluice/database/signups';
 import type { Mailer } from './mailer.ts';
 import { CODE_LIFETIME_MS, hashCode, newCode } from './signup-code.ts';
@@ -41,6 +41,8 @@ export interface RelayDependencies {
   readonly analytics: AnalyticsTarget | undefined;
   /** Absent: there is no payment vendor, and what it would be told waits. */
   readonly tellVendorCustomer?: (entry: OutboxEntry) => Promise<void>;
+  /** Absent: as above. */
+  readonly endVendorTrial?: (entry: OutboxEntry) => Promise<void>;
   readonly secret: string;
   readonly now: () => number;
   /** An entry could not be told; never with a code or an address. */
@@ -59,11 +61,12 @@ const STARTUP_EVENT = 'startup_program.application_submitted';
 
 /** Makes the step that tells what is due and returns how many entries that were. */
 export function createRelay(dependencies: RelayDependencies): () => Promise<number> {
-  const { analytics, tellVendorCustomer } = dependencies;
+  const { analytics, tellVendorCustomer, endVendorTrial } = dependencies;
   const tellers: Record<string, (entry: OutboxEntry) => Promise<void>> = {
     [SIGNUP_TOPIC]: (entry) => mailSignup(dependencies, entry),
     ...(analytics && { [STARTUP_TOPIC]: (entry: OutboxEntry) => track(analytics, entry) }),
     ...(tellVendorCustomer && { [CUSTOMER_TOPIC]: tellVendorCustomer }),
+    ...(endVendorTrial && { [TRIAL_ENDED_TOPIC]: endVendorTrial }),
   };
   return async () => {
     const entries = await dependencies.claimOutbox(

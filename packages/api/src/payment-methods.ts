@@ -165,10 +165,9 @@ async function customerOf(deps: BillingDependencies, account: BillingAccount): P
   const created = answerOf(
     await deps.vendor.createCustomer({ accountId, ...contactOf(account) }, key),
   );
-  await deps.database
+  return deps.database
     .transaction()
     .execute((transaction) => insertVendorCustomer(transaction, accountId, created, deps.now()));
-  return (await findVendorCustomer(deps.database, accountId)) ?? created;
 }
 
 /** What is charged now. */

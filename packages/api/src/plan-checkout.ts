@@ -176,6 +176,7 @@ function judgeEnding(
 
 const PROBLEM_OF_REFUSAL = {
   amount_changed: 'amount_changed',
+  unknown_subscription_item: 'plan_transition_not_allowed',
   addons_of_other_cycle: 'plan_transition_not_allowed',
 } as const satisfies Record<CheckoutRefusal, ProblemCode>;
 

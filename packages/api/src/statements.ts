@@ -8,6 +8,7 @@ import {
   updateAccount,
   updateAddress,
 } from '@sluice/database/account-changes';
+import { isBuilderFromTrial } from '@sluice/database/account-plans';
 import {
   findAccountToken,
   findAccountTokenById,
@@ -28,6 +29,7 @@ import {
 import { findAuditLog, listAuditLogs } from '@sluice/database/audit-log-reads';
 import { listActivities } from '@sluice/database/activity-reads';
 import { takeCalls } from '@sluice/database/call-counts';
+import { beginCardChange, endCardChange } from '@sluice/database/card-changes';
 import type { Database } from '@sluice/database/connection';
 import { findAppKey } from '@sluice/database/credentials';
 import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
@@ -136,6 +138,9 @@ const STATEMENTS = {
   finishOutbox,
   postponeOutbox,
   findVendorCustomer,
+  isBuilderFromTrial,
+  beginCardChange,
+  endCardChange,
   listApprovedPartners,
   insertPartner,
   decidePartner,

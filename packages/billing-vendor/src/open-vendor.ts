@@ -68,6 +68,7 @@ const CALLS: Readonly<Record<keyof Vendor, true>> = {
   findInvoiceOfRun: true,
   createSubscription: true,
   changeSubscription: true,
+  cancelSubscription: true,
   previewChange: true,
   findSubscription: true,
   findSubscriptionOfRun: true,

@@ -24,7 +24,9 @@ export const billingSettings = z.object({
   BILLING_CATALOGUE_FILE: z
     .string()
     .optional()
-    .describe('JSON: plans, add-ons, packs, credits, coupons; absent: the one that comes along'),
+    .describe(
+      'JSON: plans, add-ons, packs, credits, coupons; absent: the one that comes along. An add-on that was ever sold stays in it, `retired`: who has it is told by its price',
+    ),
 });
 
 export const simulatorSettings = z.object({

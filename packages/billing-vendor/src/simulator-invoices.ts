@@ -5,6 +5,7 @@
  * has in credit pays for it as it is finalized, wholly or in part.
  */
 import { emit } from './simulator-events.ts';
+import { reduced } from './simulator-items.ts';
 import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator-payments.ts';
 import { invalid, VendorRefusal } from './simulator-request.ts';
 import type { SimulatorState, VendorObject } from './simulator-state.ts';
@@ -22,6 +23,8 @@ export interface NewInvoice {
   readonly metadata: Readonly<Record<string, string>>;
   readonly collectionMethod: string;
   readonly autoAdvance: boolean;
+  /** Taken off its lines. Absent: none. */
+  readonly couponId?: string | undefined;
   /** Null: it is for one purchase. */
   readonly subscription: {
     readonly id: string;
@@ -58,6 +61,7 @@ export function createInvoice(state: SimulatorState, request: NewInvoice): Vendo
       },
     },
     simulated_cause: request.subscription?.cause ?? request.metadata,
+    simulated_coupon: request.couponId ?? null,
     status_transitions: { finalized_at: null, paid_at: null, voided_at: null },
     simulated_payment_intent: null,
   });
@@ -76,7 +80,11 @@ export function addLine(
     });
   const made = { id: state.newId('il'), ...line };
   const lines = [...linesOf(invoice), made];
-  const total = lines.reduce((sum, each) => sum + each.amount, 0);
+  const coupon = state.get('coupon', invoice['simulated_coupon']) ?? null;
+  const total = reduced(
+    lines.reduce((sum, each) => sum + each.amount, 0),
+    coupon,
+  );
   state.save('invoice', {
     ...invoice,
     lines: { object: 'list', data: lines, has_more: false },
@@ -95,7 +103,7 @@ export function finalizeInvoice(state: SimulatorState, invoice: VendorObject): V
     throw invalid('This invoice is already finalized.', { code: 'invoice_no_longer_draft' });
   const total = Number(invoice['total']);
   const applied = applyBalance(state, String(invoice['customer']), total);
-  const due = total - applied;
+  const due = Math.max(0, total - applied);
   // Nothing to pay, no payment: then there is no client secret either.
   const intent =
     due === 0
@@ -121,12 +129,16 @@ export function finalizeInvoice(state: SimulatorState, invoice: VendorObject): V
   return due === 0 ? markPaid(state, open, 0) : open;
 }
 
-/** What the customer has in credit, which is a balance below nothing, goes first. @returns how much of it. */
+/**
+ * What the customer has in credit, which is a balance below nothing, goes first. An invoice below nothing, of more
+ * unused time than new, is not paid back: it adds to the credit. @returns how much is taken of it.
+ */
 function applyBalance(state: SimulatorState, customerId: string, total: number): number {
   const customer = state.get('customer', customerId);
   const balance = Number(customer?.['balance'] ?? 0);
   const applied = Math.min(Math.max(0, -balance), total);
-  if (customer && applied > 0) state.save('customer', { ...customer, balance: balance + applied });
+  if (customer && applied !== 0)
+    state.save('customer', { ...customer, balance: balance + applied });
   return applied;
 }
 

@@ -3,16 +3,18 @@
  * invoiced and charged to the card on file; a card that refuses makes it `past_due`, is tried again on the
  * days below, and then the subscription ends.
  *
+ *     trialing ──trial over──▶ as below
  *     active ──period over──▶ invoice ──paid──▶ active
  *                               └─refused──▶ past_due ──paid later──▶ active
  *                                               └─tries over──▶ canceled, its invoice uncollectible
  */
 import { emit } from './simulator-events.ts';
 import { addLine, createInvoice, finalizeInvoice, payInvoice } from './simulator-invoices.ts';
+import { currencyOf, intervalOf, itemsOf } from './simulator-items.ts';
 import { periodEnd } from './simulator-periods.ts';
 import { VendorRefusal } from './simulator-request.ts';
 import type { SimulatorState, VendorObject } from './simulator-state.ts';
-import { cancelSubscription, currencyOf, intervalOf, itemsOf } from './simulator-subscriptions.ts';
+import { cancelSubscription } from './simulator-subscriptions.ts';
 
 const DAY_SECONDS = 86_400;
 /** After the first one. */
@@ -29,7 +31,8 @@ export function renewSubscriptions(state: SimulatorState): void {
 function renewOnce(state: SimulatorState, subscription: VendorObject): boolean {
   if (subscription['status'] === 'past_due') return collectAgain(state, subscription);
   const [first] = itemsOf(subscription);
-  if (subscription['status'] !== 'active' || !first) return false;
+  const isRunning = subscription['status'] === 'active' || subscription['status'] === 'trialing';
+  if (!isRunning || !first) return false;
   if (first.current_period_end > state.nowSeconds()) return false;
   if (subscription['cancel_at_period_end'] === true) {
     cancelSubscription(state, subscription);

@@ -13,6 +13,7 @@ import {
   flagOf,
   type FormValue,
   formOf,
+  formsOf,
   integerOf,
   invalid,
   metadataOf,
@@ -138,6 +139,13 @@ function showSubscription(call: VendorCall, subscription: VendorObject): Record<
     : shown;
 }
 
+/** Where nothing is said, and only there, an invoice has the discount of its customer. */
+function couponOfNew({ state, body }: VendorCall, customerId: string): string | undefined {
+  if (body['discounts'] !== undefined) return textOf(formsOf(body['discounts'])[0]?.['coupon']);
+  const coupon = state.get('customer', customerId)?.['simulated_coupon'];
+  return typeof coupon === 'string' ? coupon : undefined;
+}
+
 /** `:id` stands for an id. */
 const ROUTES: Readonly<Record<string, Handler>> = {
   'POST /v1/customers': (call) => show(saveCustomer(call, undefined)),
@@ -185,6 +193,7 @@ const ROUTES: Readonly<Record<string, Handler>> = {
         metadata: metadataOf(call.body['metadata']),
         collectionMethod: textOf(call.body['collection_method']) ?? 'charge_automatically',
         autoAdvance: flagOf(call.body['auto_advance']),
+        couponId: couponOfNew(call, customer),
         subscription: null,
       }),
     );

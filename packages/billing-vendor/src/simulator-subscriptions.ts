@@ -2,7 +2,6 @@
  * Subscriptions of the simulated vendor. A change is paid for at once or does not happen
  * (`error_if_incomplete`): the card is charged before anything is kept.
  */
-import { discountedAmount, proratedAmount } from '@sluice/domain/money';
 import { emit } from './simulator-events.ts';
 import {
   addLine,
@@ -12,6 +11,14 @@ import {
   returnBalance,
   type NewInvoice,
 } from './simulator-invoices.ts';
+import {
+  changeItems,
+  currencyOf,
+  intervalOf,
+  priceOf,
+  reduced,
+  type Item,
+} from './simulator-items.ts';
 import { periodEnd } from './simulator-periods.ts';
 import {
   flagOf,
@@ -28,43 +35,7 @@ import {
 } from './simulator-request.ts';
 import type { SimulatorState, VendorObject } from './simulator-state.ts';
 
-export interface Item {
-  readonly id: string;
-  readonly price: VendorObject;
-  readonly quantity: number;
-  readonly metadata: Readonly<Record<string, string>>;
-  readonly current_period_start: number;
-  readonly current_period_end: number;
-}
-
-/** What a change of items would cost, and the items after it. */
-interface Change {
-  readonly items: readonly Item[];
-  readonly lines: readonly {
-    amount: number;
-    description: string;
-    metadata: Record<string, string>;
-  }[];
-  /** Where a new cycle begins with it. */
-  readonly anchor?: number;
-}
-
-export const itemsOf = (subscription: VendorObject): Item[] =>
-  (subscription['items'] as { data: Item[] }).data;
-
-function priceOf(state: SimulatorState, id: string): VendorObject {
-  const price = state.get('price', id);
-  if (!price) throw noSuch('price', id);
-  return price;
-}
-
-export const currencyOf = (items: readonly Item[]): string => {
-  const currency = items[0]?.price['currency'];
-  return typeof currency === 'string' ? currency : 'usd';
-};
-
-export const intervalOf = (price: VendorObject): string =>
-  (price['recurring'] as { interval: string }).interval;
+const DAY_SECONDS = 86_400;
 
 function couponOf(state: SimulatorState, discounts: FormValue | undefined) {
   const id = textOf(formsOf(discounts)[0]?.['coupon']);
@@ -74,19 +45,14 @@ function couponOf(state: SimulatorState, discounts: FormValue | undefined) {
   return coupon;
 }
 
-const reduced = (amount: number, coupon: VendorObject | null): number =>
-  discountedAmount(
-    amount,
-    coupon && {
-      percentOff: coupon['percent_off'] as number | null,
-      amountOff: coupon['amount_off'] as number | null,
-    },
-  );
-
 export function createSubscription(state: SimulatorState, body: Form): VendorObject {
   const customer = required(body['customer'], 'customer');
   if (!state.get('customer', customer)) throw noSuch('customer', customer);
   const start = state.nowSeconds();
+  const trialDays = integerOf(body['trial_period_days'], 'trial_period_days') ?? 0;
+  const isTrial = trialDays > 0;
+  // The first cycle begins where the trial ends.
+  const anchor = start + trialDays * DAY_SECONDS;
   const coupon = couponOf(state, body['discounts']);
   const items = formsOf(body['items']).map((each): Item => {
     const price = priceOf(state, required(each['price'], 'items[price]'));
@@ -96,15 +62,14 @@ export function createSubscription(state: SimulatorState, body: Form): VendorObj
       quantity: integerOf(each['quantity'], 'quantity') ?? 1,
       metadata: metadataOf(each['metadata']),
       current_period_start: start,
-      current_period_end: periodEnd(start, start, intervalOf(price)),
+      current_period_end: isTrial ? anchor : periodEnd(start, start, intervalOf(price)),
     };
   });
   const id = state.newId('sub');
   const metadata = metadataOf(body['metadata']);
-  const total = items.reduce(
-    (sum, item) => sum + Number(item.price['unit_amount']) * item.quantity,
-    0,
-  );
+  const total = isTrial
+    ? 0
+    : items.reduce((sum, item) => sum + Number(item.price['unit_amount']) * item.quantity, 0);
   const invoice = payAtOnce(state, {
     customer,
     subscription: { id, metadata, reason: 'subscription_create', cause: metadata },
@@ -116,12 +81,13 @@ export function createSubscription(state: SimulatorState, body: Form): VendorObj
     id,
     object: 'subscription',
     customer,
-    status: 'active',
+    status: isTrial ? 'trialing' : 'active',
+    trial_end: isTrial ? anchor : null,
     items: { object: 'list', data: items, has_more: false },
     metadata,
     currency: items[0]?.price['currency'] ?? 'usd',
     discounts: coupon ? [coupon.id] : [],
-    billing_cycle_anchor: start,
+    billing_cycle_anchor: anchor,
     default_payment_method: textOf(body['default_payment_method']) ?? null,
     cancel_at_period_end: false,
     latest_invoice: invoice.id,
@@ -180,10 +146,12 @@ export function updateSubscription(
   return updated;
 }
 
+/** @throws VendorRefusal 404 where it has ended: as with the vendor, there is nothing to end then. */
 export function cancelSubscription(
   state: SimulatorState,
   subscription: VendorObject,
 ): VendorObject {
+  if (subscription['status'] === 'canceled') throw noSuch('subscription', subscription.id);
   const canceled = state.save('subscription', { ...subscription, status: 'canceled' });
   emit(state, 'customer.subscription.deleted', canceled);
   return canceled;
@@ -213,53 +181,6 @@ export function previewInvoice(state: SimulatorState, body: Form): VendorObject 
   };
 }
 
-function changeItems(state: SimulatorState, subscription: VendorObject, body: Form): Change {
-  const existing = itemsOf(subscription);
-  const [first] = existing;
-  if (!first) throw invalid('The subscription has no items.');
-  const { current_period_start: start, current_period_end: end } = first;
-  const at = integerOf(body['proration_date'], 'proration_date') ?? state.nowSeconds();
-  const share = (price: VendorObject, quantity: number): number =>
-    proratedAmount(Number(price['unit_amount']) * quantity, end - at, end - start);
-
-  let items = [...existing];
-  let anchor: number | undefined;
-  const lines: { amount: number; description: string; metadata: Record<string, string> }[] = [];
-  for (const each of formsOf(body['items'])) {
-    const id = textOf(each['id']);
-    const old = items.find((item) => item.id === id);
-    if (id !== undefined && !old) throw noSuch('subscription item', id);
-    const metadata = metadataOf(each['metadata']);
-    if (old) {
-      items = items.filter((item) => item !== old);
-      lines.push({ amount: -share(old.price, old.quantity), description: 'Unused time', metadata });
-      if (flagOf(each['deleted'])) continue;
-    }
-    const price = priceOf(state, textOf(each['price']) ?? old?.price.id ?? '');
-    if (intervalOf(price) !== intervalOf(first.price) && items.length > 0)
-      throw invalid('All prices on a subscription must have the same `recurring.interval`.');
-    if (items.some((item) => item.price.id === price.id))
-      throw invalid(`A subscription item for price ${price.id} already exists.`);
-    const isNewCycle = intervalOf(price) !== intervalOf(first.price);
-    if (isNewCycle) anchor = at;
-    const quantity = integerOf(each['quantity'], 'quantity') ?? old?.quantity ?? 1;
-    items.push({
-      id: old?.id ?? state.newId('si'),
-      price,
-      quantity,
-      metadata,
-      current_period_start: isNewCycle ? at : start,
-      current_period_end: isNewCycle ? periodEnd(at, at, intervalOf(price)) : end,
-    });
-    lines.push({
-      amount: isNewCycle ? Number(price['unit_amount']) * quantity : share(price, quantity),
-      description: 'Remaining time',
-      metadata,
-    });
-  }
-  return { items, lines, ...(anchor !== undefined && { anchor }) };
-}
-
 interface ImmediatePayment {
   readonly customer: string;
   readonly subscription: NewInvoice['subscription'];
@@ -282,16 +203,8 @@ function payAtOnce(state: SimulatorState, payment: ImmediatePayment): VendorObje
     autoAdvance: true,
     subscription: payment.subscription,
   });
-  const credit = payment.lines.reduce((sum, line) => sum + line.amount, 0);
   for (const line of payment.lines)
     addLine(state, state.get('invoice', draft.id) as VendorObject, line);
-  // More unused time than new: nothing is charged and nothing is paid back.
-  if (credit < 0)
-    addLine(state, state.get('invoice', draft.id) as VendorObject, {
-      amount: -credit,
-      description: 'Not paid back',
-      metadata: {},
-    });
   const open = finalizeInvoice(state, state.get('invoice', draft.id) as VendorObject);
   if (open['status'] === 'paid') return open;
   try {

@@ -53,6 +53,8 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
               // The vendor must never collect by itself: a purchase that ended stays ended.
               auto_advance: false,
               pending_invoice_items_behavior: 'exclude',
+              // Left out, it would be that of the customer, and the purchase not charged what it costs.
+              discounts: '',
               metadata: { run_id: runId, account_id: String(accountId) },
             },
             { idempotencyKey: key },
@@ -131,6 +133,7 @@ const deletedInvoice = (invoiceId: string): VendorInvoice => ({
   customerId: '',
   status: 'deleted',
   total: { amount: 0, currency: '' },
+  amountRemaining: 0,
   runId: null,
   accountId: null,
   lineCount: 0,

@@ -15,6 +15,7 @@ export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
   customerId: idOf(invoice.customer) ?? '',
   status: (invoice.status ?? 'draft') as InvoiceStatus,
   total: { amount: invoice.total, currency: invoice.currency },
+  amountRemaining: invoice.amount_remaining,
   runId: invoice.metadata?.['run_id'] ?? runIdOfChange(invoice),
   accountId: accountIdOf(invoice.metadata?.['account_id']),
   lineCount: invoice.lines.data.length,

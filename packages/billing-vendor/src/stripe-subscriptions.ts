@@ -9,6 +9,7 @@ type Subscriptions = Pick<
   Vendor,
   | 'createSubscription'
   | 'changeSubscription'
+  | 'cancelSubscription'
   | 'previewChange'
   | 'findSubscription'
   | 'findSubscriptionOfRun'
@@ -62,6 +63,17 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
         return withInvoiceOf(change.runId, changed, changed.latest_invoice);
       }),
 
+    cancelSubscription: (subscriptionId, key) =>
+      callStripe(async () => {
+        try {
+          await stripe.subscriptions.cancel(subscriptionId, {}, { idempotencyKey: key });
+        } catch (error) {
+          // To be ended, one that has ended is not there.
+          if (!isMissing(error)) throw error;
+        }
+        return null;
+      }),
+
     previewChange: (subscriptionId, change) =>
       callStripe(async () => {
         const preview = await stripe.invoices.createPreview({
@@ -83,7 +95,9 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
           limit: LOOKUP_COUNT_MAX,
           expand: ['data.latest_invoice'],
         });
-        const found = data.find((subscription) => subscription.status !== 'canceled');
+        const [found] = data
+          .filter(({ status }) => !ENDED.has(status))
+          .toSorted((one, other) => rankOf(one.status) - rankOf(other.status));
         return found ? toSubscription(found) : null;
       }),
 
@@ -122,6 +136,15 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
       }),
   };
 }
+
+const ENDED: ReadonlySet<string> = new Set(['canceled', 'incomplete_expired']);
+
+/** What is in force goes before what is not; we make one only, somebody may make another by hand. The newest of equals. */
+const IN_FORCE = ['active', 'trialing', 'past_due'];
+const rankOf = (status: string): number => {
+  const rank = IN_FORCE.indexOf(status);
+  return rank < 0 ? IN_FORCE.length : rank;
+};
 
 const itemsOf = (change: SubscriptionChange) =>
   change.items.map(({ priceId, itemId, quantity }) => ({

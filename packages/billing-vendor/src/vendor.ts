@@ -41,6 +41,8 @@ export interface VendorInvoice {
   readonly customerId: string;
   readonly status: InvoiceStatus;
   readonly total: Money;
+  /** What is still to be paid of it, in minor units of its currency: what the customer has in credit goes first. */
+  readonly amountRemaining: number;
   /** Of the purchase that made it, with its account. */
   readonly runId: string | null;
   readonly accountId: number | null;
@@ -205,9 +207,11 @@ export interface Vendor {
     change: SubscriptionChange,
     key: string,
   ): Promise<VendorResult<VendorSubscription>>;
+  /** Ends it at once: nothing is charged for it any more, nothing is paid back. One that has ended stays so. */
+  cancelSubscription(subscriptionId: string, key: string): Promise<VendorResult<null>>;
   /** What `changeSubscription` would take. */
   previewChange(subscriptionId: string, change: SubscriptionChange): Promise<VendorResult<Money>>;
-  /** The one that is in force; null where there is none. */
+  /** The one that is in force, or else one that may be again; null where all have ended. */
   findSubscription(customerId: string): Promise<VendorResult<VendorSubscription | null>>;
   /**
    * What a purchase made or changed, in whatever state it is by now, with the purchase's own invoice as its

@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { listCharges } from '../src/simulator-controls.ts';
 import { periodEnd } from '../src/simulator-periods.ts';
+import { renewSubscriptions } from '../src/simulator-renewals.ts';
 import { newCustomer, ok, startVendor } from './vendor-under-test.ts';
 
 const seconds = (day: string) => Date.parse(`${day}T10:20:30Z`) / 1_000;
@@ -88,6 +90,43 @@ describe('a subscription', () => {
     const invoices = (await ok(world.vendor.listInvoices(undefined))).items;
     expect(invoices.map(({ status }) => status)).toEqual(['uncollectible', 'paid']);
     expect(world.eventTypes()).toContain('customer.subscription.deleted');
+  });
+
+  test('on trial costs nothing, whatever is changed of it, until the trial is over', async () => {
+    const world = await startVendor();
+    const customer = await newCustomer(world.vendor, 'pm_card_visa');
+    const { id } = await world.stripe.subscriptions.create({
+      customer,
+      items: [{ price: 'price_essentials_month' }],
+      trial_period_days: 14,
+    });
+    const read = () => ok(world.vendor.readSubscription(id));
+    const { status, items } = (await read())!;
+    expect(status).toBe('trialing');
+    const { itemId } = items[0]!;
+    const change = {
+      items: [{ itemId, priceId: 'price_premium_month', quantity: 1 }],
+      couponCode: null,
+      prorationAtMs: world.simulator.state.now(),
+      runId: 'run_1',
+    };
+    const changed = await ok(world.vendor.changeSubscription(id, change, 'change'));
+    expect(changed).toMatchObject({ status: 'trialing', latestInvoiceTotal: { amount: 0 } });
+    expect(listCharges(world.simulator.state)).toEqual([]);
+    world.simulator.state.advanceClock(15 * 86_400_000);
+    renewSubscriptions(world.simulator.state);
+    expect(await read()).toMatchObject({ status: 'active' });
+    expect(listCharges(world.simulator.state)).toMatchObject([{ amount: 100_000 }]);
+  });
+
+  test('that is ended is charged no more, and ended once', async () => {
+    const world = await start('pm_card_visa');
+    for (const key of ['end', 'end again'])
+      await ok(world.vendor.cancelSubscription(world.created.subscriptionId, key));
+    await world.later(95);
+    expect(await world.read()).toMatchObject({ status: 'canceled' });
+    expect(listCharges(world.simulator.state)).toHaveLength(1);
+    expect(world.eventTypes().filter((type) => type.endsWith('.deleted'))).toHaveLength(1);
   });
 
   test('lists come in parts', async () => {

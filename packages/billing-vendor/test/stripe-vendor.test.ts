@@ -326,3 +326,39 @@ test('what the simulator knows outlives its process', async () => {
   expect(await newCustomer(second.vendor)).toBe(customer);
   expect(await newCustomer(second.vendor, undefined, 8)).not.toBe(customer);
 });
+
+describe('what somebody does by hand at the vendor', () => {
+  test('a discount of the customer takes nothing off a purchase: it is charged what it costs', async () => {
+    const { vendor, simulator } = await startVendor();
+    const customerId = await newCustomer(vendor, 'pm_card_visa');
+    const customer = simulator.state.get('customer', customerId)!;
+    simulator.state.save('customer', { ...customer, simulated_coupon: 'FIFTY' });
+    const { invoiceId } = await openInvoice(vendor, customerId);
+    expect(await ok(vendor.payInvoice(invoiceId, 'pay'))).toMatchObject({
+      status: 'paid',
+      total: { amount: 2_000, currency: 'usd' },
+    });
+  });
+
+  test.each(['incomplete_expired', 'incomplete', 'unpaid', 'paused'])(
+    'a newer subscription that is %s does not hide the one in force',
+    async (status) => {
+      const { vendor, simulator, stripe } = await startVendor();
+      const customer = await newCustomer(vendor, 'pm_card_visa');
+      const items = [{ price: 'price_essentials_month' }];
+      const inForce = await stripe.subscriptions.create({ customer, items });
+      const other = await stripe.subscriptions.create({ customer, items });
+      simulator.state.save('subscription', {
+        ...simulator.state.get('subscription', other.id)!,
+        status,
+      });
+      expect(await ok(vendor.findSubscription(customer))).toMatchObject({
+        subscriptionId: inForce.id,
+      });
+      await ok(vendor.cancelSubscription(inForce.id, 'end'));
+      const left = status === 'incomplete_expired' ? null : { subscriptionId: other.id };
+      const found = await ok(vendor.findSubscription(customer));
+      expect(found && { subscriptionId: found.subscriptionId }).toEqual(left);
+    },
+  );
+});

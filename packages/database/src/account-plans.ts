@@ -6,6 +6,7 @@ import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import type { CreditAccount } from './credit-transactions.ts';
 import { findPendingRun } from './runs.ts';
+import { tellVendorTrialEnded } from './vendor-customers.ts';
 
 /** What every gate of billing asks of an account. */
 export interface BillingAccount {
@@ -73,8 +74,24 @@ export interface AccountStanding {
   readonly planStatus: string;
 }
 
+/** On the Builder plan from a trial, with no plan bought since: then no subscription is what the account is on. */
+const IS_BUILDER_FROM_TRIAL = sql`(plan_tier = 'builder' and trial_ends_at is not null)`;
+
+/** Index: the primary key. */
+export async function isBuilderFromTrial(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from accounts where account_id = ${accountId} and ${IS_BUILDER_FROM_TRIAL}`.execute(
+    database,
+  );
+  return rows.length > 0;
+}
+
 /**
- * What its subscription has become. A closed account stays closed.
+ * What its subscription has become. A closed account stays closed, and one that went from its trial to the Builder
+ * plan is on that, whatever becomes of the trial's subscription.
  *
  * @returns what it was; undefined where that is what it was.
  */
@@ -93,6 +110,7 @@ export async function updateAccountStanding(
            updated_at = ${new Date(nowMs)}
       from before
      where a.account_id = before.account_id and before.status <> 'closed'
+       and not ${IS_BUILDER_FROM_TRIAL}
        and (before.status, before.plan_status) <> (${standing.accountStatus}, ${standing.planStatus})
     returning before.status as "accountStatus", before.plan_status as "planStatus"`.execute(
     transaction,
@@ -163,5 +181,7 @@ export async function endEssentialsTrial(
     update accounts set trial_ends_at = ${new Date(nowMs)} where account_id = ${accountId}`.execute(
     transaction,
   );
+  // It would go on at the vendor, and be charged when the trial is over.
+  await tellVendorTrialEnded(transaction, accountId, nowMs);
   return 'downgraded';
 }

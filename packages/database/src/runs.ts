@@ -120,6 +120,19 @@ export async function listRuns(
   return rows;
 }
 
+/** The vendor's prices of the plans that the account has bought, as they were then. Index: `runs_by_time`. */
+export async function listBoughtPlanPrices(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<string[]> {
+  const { rows } = await sql<{ priceId: string }>`
+    select distinct content -> 'plan' ->> 'priceId' as "priceId" from runs
+     where account_id = ${accountId} and kind = 'checkout' and status = 'success'`.execute(
+    database,
+  );
+  return rows.map(({ priceId }) => priceId);
+}
+
 /** What is in flight: every lane that excludes others. Index: `runs_in_flight`. */
 export async function listPendingRuns(
   database: DatabaseOrTransaction,

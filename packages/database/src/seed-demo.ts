@@ -91,7 +91,7 @@ async function seedAccount(
   await sql`
     insert into accounts
       (account_id, name, is_sandbox, plan_id, plan_name, plan_tier, billing_rail, billing_email)
-    values (${accountId}, ${name}, true, 'premium', 'Premium', 'premium', ${rail}, 'demo@example.com')
+    values (${accountId}, ${name}, true, 'premium_month', 'Premium', 'premium', ${rail}, 'demo@example.com')
     on conflict (account_id) do nothing`.execute(transaction);
   await sql`
     insert into environments (account_id, environment_id, name, webhook_signing_key)

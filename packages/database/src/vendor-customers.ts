@@ -6,7 +6,7 @@
  * Index: the primary key, unless a statement says otherwise.
  */
 import { sql } from 'kysely';
-import type { DatabaseOrTransaction } from './connection.ts';
+import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import { appendToOutbox } from './outbox.ts';
 
 export const CUSTOMER_TOPIC = 'vendor.customer';
@@ -20,6 +20,18 @@ export async function tellVendor(
 ): Promise<void> {
   const payload = { account_id: accountId };
   await appendToOutbox(database, { topic: CUSTOMER_TOPIC, dedupeKey: fact, payload }, nowMs);
+}
+
+/** Whoever tells it ends what the account has subscribed to at the vendor, unless it has bought a plan since. */
+export const TRIAL_ENDED_TOPIC = 'vendor.trial_ended';
+
+export async function tellVendorTrialEnded(
+  transaction: Transaction,
+  accountId: number,
+  nowMs: number,
+): Promise<void> {
+  const fact = { topic: TRIAL_ENDED_TOPIC, dedupeKey: `account ${accountId} ${nowMs}` };
+  await appendToOutbox(transaction, { ...fact, payload: { account_id: accountId } }, nowMs);
 }
 
 export async function findVendorCustomer(
@@ -45,15 +57,21 @@ export async function findAccountOfCustomer(
   return rows[0]?.accountId;
 }
 
-/** The first one stays: an account has one customer. What it does not know yet it is told. In a transaction. */
+/**
+ * The first one stays: an account has one customer. What it does not know yet it is told. In a transaction.
+ *
+ * @returns the one that the account has, which may be another.
+ */
 export async function insertVendorCustomer(
   database: DatabaseOrTransaction,
   accountId: number,
   customerId: string,
   nowMs: number,
-): Promise<void> {
+): Promise<string> {
   const { rows } = await sql`
     insert into vendor_customers (account_id, customer_id) values (${accountId}, ${customerId})
     on conflict (account_id) do nothing returning 1`.execute(database);
-  if (rows.length > 0) await tellVendor(database, accountId, `account ${accountId}`, nowMs);
+  if (rows.length === 0) return (await findVendorCustomer(database, accountId)) ?? customerId;
+  await tellVendor(database, accountId, `account ${accountId}`, nowMs);
+  return customerId;
 }

@@ -63,6 +63,20 @@ export async function settleVendorEvent(
   );
 }
 
+/**
+ * When the oldest came that is not worked off yet; undefined where none waits. The installation's, for its metrics.
+ * Reads `vendor_events_due`, which holds those that wait and nothing else.
+ */
+export async function findOldestWaitingEvent(
+  database: DatabaseOrTransaction,
+): Promise<Date | undefined> {
+  const { rows } = await sql<{ receivedAt: Date | null }>`
+    select min(received_at) as "receivedAt" from vendor_events where settled_at is null`.execute(
+    database,
+  );
+  return rows[0]?.receivedAt ?? undefined;
+}
+
 /** Forgets events that were worked off so long ago, the first first. Index: `vendor_events_settled`. At most `limit` at a time. */
 export async function clearVendorEvents(
   database: DatabaseOrTransaction,

@@ -30,6 +30,8 @@ export const FAILURE_MESSAGES = {
 /** Why we refuse a checkout ourselves: our words, which a run keeps where others have the vendor's code. */
 const CHECKOUT_REFUSALS = {
   amount_changed: 'The amount is not the one that was shown; nothing was charged.',
+  unknown_subscription_item:
+    "The account's subscription has something that is not sold here, and would be charged beside this plan; nothing was charged.",
   addons_of_other_cycle:
     "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
 } as const;

@@ -9,11 +9,12 @@
  * Before: `api/src/start-run.ts` (through `platform/src/queue.ts`), `sweep-runs.ts`. After:
  * `settle-invoice.ts`, `billing-vendor/src/vendor.ts`.
  */
-import type { Vendor, VendorInvoice, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 import { recordCardOnFile } from '@sluice/database/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection';
 import {
   claimRun,
+  listBoughtPlanPrices,
   lockRun,
   parkRun,
   releaseRun,
@@ -27,7 +28,6 @@ import {
   listRunSteps,
   updateStep,
   type RunStep,
-  type StepEnd,
 } from '@sluice/database/run-steps';
 import type { Catalogue } from '@sluice/domain/catalogue';
 import {
@@ -41,6 +41,7 @@ import type { Logger } from '@sluice/platform/logger';
 import { endRun, endRunByStep } from './end-run.ts';
 import { STEPS } from './purchase-steps.ts';
 import type { Step, StepContext, StepInput, StepOutput, StepResult } from './run-step.ts';
+import { failureOf } from './invoice-steps.ts';
 import { settleInvoice } from './settle-invoice.ts';
 
 export interface AdvanceRunDeps {
@@ -128,6 +129,8 @@ async function doStep(
     known: knownOf(steps),
     key,
     nowMs,
+    boughtPlanPriceIds:
+      name === 'subscribe' ? await listBoughtPlanPrices(database, run.accountId) : [],
     existingCustomerId:
       name === 'customer' ? await findVendorCustomer(database, run.accountId) : undefined,
   };
@@ -199,10 +202,12 @@ async function recordStep(
       await recordCard(transaction, run, result.cardOnFile, nowMs);
       return 'advanced';
     }
-    const output = result.value;
+    const { customerId: made } = result.value;
+    const output =
+      step.step === 'customer' && made !== undefined
+        ? { customerId: await insertVendorCustomer(transaction, run.accountId, made, nowMs) }
+        : result.value;
     await updateStep(transaction, run, step, 'intent', { state: 'done', output }, nowMs);
-    if (step.step === 'customer' && output.customerId !== undefined)
-      await insertVendorCustomer(transaction, run.accountId, output.customerId, nowMs);
     if (step.step === 'invoice' && output.invoiceId !== undefined)
       await updateRunInvoice(transaction, run, output.invoiceId);
     // What the vendor owes the customer may pay the invoice as it is finalized.
@@ -264,16 +269,6 @@ async function waitForPayment(
   const atMs = Math.min(deps.now() + PAYMENT_CHECK_MS, run.expiresAt?.getTime() ?? Infinity);
   await releaseRun(deps.database, run, atMs, 0);
   return 'waiting';
-}
-
-/** Of a payment that the vendor had taken on; undefined while it may still succeed. */
-function failureOf({ status, payment }: VendorInvoice): StepEnd | undefined {
-  if (payment?.state === 'failed')
-    return { state: 'declined', output: { declineCode: payment.declineCode } };
-  // Given up at the vendor, by hand.
-  return status === 'void' || status === 'deleted' || status === 'uncollectible'
-    ? { state: 'refused', output: { code: `invoice_${status}` } }
-    : undefined;
 }
 
 async function waitLonger(

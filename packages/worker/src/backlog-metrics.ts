@@ -20,6 +20,8 @@ export interface BacklogDependencies {
     readonly healthy: LaneBacklog;
     readonly failing: LaneBacklog;
   }>;
+  /** When the oldest event of the payment vendor came that is not worked off. */
+  readonly findOldestVendorEvent: () => Promise<Date | undefined>;
   /** Unix milliseconds. */
   readonly now: () => number;
 }
@@ -29,6 +31,7 @@ export function registerBacklogMetrics({
   metrics,
   producer,
   findLaneBacklog,
+  findOldestVendorEvent,
   now,
 }: BacklogDependencies): void {
   const ageSeconds = (sinceMs: number | null | undefined): number =>
@@ -80,5 +83,10 @@ export function registerBacklogMetrics({
     'sluice_held_back_oldest_seconds',
     'Age of the oldest of them; at seven days it is abandoned',
     async () => ageSeconds((await lanes()).failing.oldestAtMs),
+  );
+  metrics.gauge(
+    'sluice_vendor_event_oldest_seconds',
+    'Age of the oldest event of the payment vendor that is taken and not worked off',
+    async () => ageSeconds((await findOldestVendorEvent())?.getTime()),
   );
 }

@@ -4,6 +4,7 @@ import { updateAccountPlan } from '@sluice/database/account-plans';
 import { giveAllowance } from '@sluice/database/credits';
 import { lockRun, type Run } from '@sluice/database/runs';
 import type { RunStep } from '@sluice/database/run-steps';
+import { insertVendorEvent } from '@sluice/database/vendor-events';
 import { explainRefusal } from '@sluice/domain/addon-decision';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
 import { declineMessage, FAILURE_MESSAGES, refusalMessage } from '@sluice/domain/decline-message';
@@ -94,6 +95,10 @@ export async function endRunByStep(
     // One that is looked up later may be unpaid by then, or have ended.
     const standing = standingOf(subscription.status);
     const before = await updateAccountPlan(transaction, run.accountId, plan, standing, nowMs);
+    // That standing is of when the vendor answered; what it told since may be worked off already, so it is read again.
+    const { runId } = run;
+    const event = { eventId: `checkout_${runId}`, type: 'customer.subscription.updated' };
+    await insertVendorEvent(transaction, { ...event, objectId: subscription.id }, nowMs);
     // Who is told of the plan may use what it includes.
     for (const kind of CREDIT_KINDS) {
       const allowance =

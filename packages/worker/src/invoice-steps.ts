@@ -1,5 +1,6 @@
 /** The steps of a purchase that is one invoice: made, priced, finalized, paid or void. */
 import { STILL_PROCESSING, type VendorInvoice } from '@sluice/billing-vendor/vendor';
+import type { StepEnd } from '@sluice/database/run-steps';
 import { describeCredits } from '@sluice/domain/catalogue';
 import {
   customerOf,
@@ -85,6 +86,16 @@ export const INVOICE_STEPS = {
     },
   },
 } satisfies Record<string, Step>;
+
+/** Of a payment that the vendor had taken on; undefined while it may still succeed. */
+export function failureOf({ status, payment }: VendorInvoice): StepEnd | undefined {
+  if (payment?.state === 'failed')
+    return { state: 'declined', output: { declineCode: payment.declineCode } };
+  // Given up at the vendor, by hand.
+  return status === 'void' || status === 'deleted' || status === 'uncollectible'
+    ? { state: 'refused', output: { code: `invoice_${status}` } }
+    : undefined;
+}
 
 function lookUpInvoice(isDone: (invoice: VendorInvoice) => boolean): Step['lookUp'] {
   return async ({ vendor, known }) => {

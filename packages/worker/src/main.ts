@@ -26,6 +26,7 @@ import { startHealthServer } from './health-server.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { createPurchases } from './purchases.ts';
 import { listSealedSamples } from '@sluice/database/sealed-secrets';
+import { findOldestWaitingEvent } from '@sluice/database/vendor-events';
 import { keepSecrets, secretOpener } from './keep-secrets.ts';
 import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
 import { workerSettings } from './settings.ts';
@@ -202,6 +203,7 @@ registerBacklogMetrics({
   metrics,
   producer,
   findLaneBacklog: () => findLaneBacklog(database, now()),
+  findOldestVendorEvent: () => findOldestWaitingEvent(database),
   now,
 });
 

@@ -46,6 +46,8 @@ export interface StepContext {
   readonly input: StepInput;
   /** Of this attempt. */
   readonly key: string;
+  /** Of a checkout: the vendor's prices of the plans that the account has bought, whatever the catalogue says by now. */
+  readonly boughtPlanPriceIds: readonly string[];
   /** The account's customer, where it has one. */
   readonly existingCustomerId: string | undefined;
   readonly nowMs: number;

@@ -7,6 +7,7 @@ import type { RunContent } from '@sluice/domain/run-content';
 import type { Run } from '@sluice/database/runs';
 import type {
   SubscriptionChange,
+  Vendor,
   VendorResult,
   VendorSubscription,
 } from '@sluice/billing-vendor/vendor';
@@ -58,14 +59,23 @@ export const SUBSCRIPTION_STEPS = {
   },
 
   subscribe: {
-    async prepare({ vendor, catalogue, run, known, nowMs }) {
+    async prepare({ vendor, catalogue, run, known, boughtPlanPriceIds, nowMs }) {
       const found = await vendor.findSubscription(customerOf(known));
       if (found.outcome !== 'ok') return found;
-      const prices = new Set(catalogue.plans.map((plan) => plan.priceId));
-      const item = found.value?.items.find((each) => prices.has(each.priceId));
+      // The catalogue may have given a plan another price since: who pays the old one has that plan all the same.
+      const prices = new Set([
+        ...catalogue.plans.map((plan) => plan.priceId),
+        ...boughtPlanPriceIds,
+      ]);
+      const items = found.value?.items ?? [];
+      const item = items.find((each) => prices.has(each.priceId));
+      const addons = new Set(catalogue.addons.map((addon) => addon.sku));
+      // Perhaps a plan that somebody made at the vendor: both would be charged from now on.
+      if (!item && items.some((each) => !addons.has(each.priceId)))
+        return refuse('unknown_subscription_item');
       const { plan, paymentMethodId, expectedAmount } = checkoutOf(run.content);
       // The vendor takes one cycle a subscription; its own refusal would read as one of the card.
-      const hasAddons = found.value?.items.some((each) => !prices.has(each.priceId)) ?? false;
+      const hasAddons = items.some((each) => !prices.has(each.priceId));
       if (hasAddons && found.value?.interval !== plan.interval)
         return refuse('addons_of_other_cycle');
       const card =
@@ -104,28 +114,53 @@ export const SUBSCRIPTION_STEPS = {
           : await vendor.changeSubscription(subscriptionId, planChange(run, input), key);
       const isOver = subscribed.outcome === 'declined' || subscribed.outcome === 'refused';
       if (isOver && paymentMethodId !== null && earlierPaymentMethodId !== null) {
-        // Otherwise the next renewal would charge the card that has just been refused.
-        const put = await vendor.setDefaultCard(customerId, earlierPaymentMethodId);
-        if (put.outcome === 'unknown') return put;
-        if (put.outcome === 'ok') return subscribed;
+        const put = await putBack(vendor, customerId, earlierPaymentMethodId);
+        if (put.outcome !== 'ok') return put;
+        if (put.value) return subscribed;
       }
       const result = mapResult(subscribed, (each) => describeCheckout(run.content, each));
       return withCard(result, paymentMethodId);
     },
-    async lookUp({ vendor, run, known }) {
-      const found = await vendor.findSubscriptionOfRun(customerOf(known), run.runId);
+    async lookUp({ vendor, run, known, input }) {
+      const customerId = customerOf(known);
+      const found = await vendor.findSubscriptionOfRun(customerId, run.runId);
       const result = mapResult(
         found,
         (subscription) => subscription && describeCheckout(run.content, subscription),
       );
-      // It is subscribed to after its card was set, never before.
       const { paymentMethodId } = checkoutOf(run.content);
-      return result.outcome === 'ok' && result.value ? withCard(result, paymentMethodId) : result;
+      if (result.outcome !== 'ok' || paymentMethodId === null) return result;
+      // It is subscribed to after its card was set, never before.
+      if (result.value) return withCard(result, paymentMethodId);
+      // Not subscribed, but the card may be set: the next attempt must find the one from before it.
+      const { earlierPaymentMethodId = null } = input;
+      if (earlierPaymentMethodId !== null) {
+        const put = await putBack(vendor, customerId, earlierPaymentMethodId);
+        if (put.outcome !== 'ok') return put;
+        return put.value ? result : withCard(result, paymentMethodId);
+      }
+      const card = await vendor.findDefaultCard(customerId);
+      if (card.outcome !== 'ok') return card;
+      return card.value ? withCard(result, paymentMethodId) : result;
     },
   },
 } satisfies Record<string, Step>;
 
 const refuse = (code: CheckoutRefusal) => ({ outcome: 'refused', code }) as const;
+
+/**
+ * Otherwise the next renewal would charge the card that was not taken.
+ *
+ * @returns false where the vendor does not take the earlier one any more.
+ */
+async function putBack(
+  vendor: Vendor,
+  customerId: string,
+  earlierPaymentMethodId: string,
+): Promise<VendorResult<boolean> & { readonly outcome: 'ok' | 'unknown' }> {
+  const put = await vendor.setDefaultCard(customerId, earlierPaymentMethodId);
+  return put.outcome === 'unknown' ? put : { outcome: 'ok', value: put.outcome === 'ok' };
+}
 
 const withCard = <Value>(
   result: VendorResult<Value>,

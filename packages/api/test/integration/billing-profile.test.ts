@@ -130,6 +130,19 @@ test('billing info tells the plan, the subscription, add-ons, card, and what com
   });
 });
 
+test('what is due is less what the customer has in credit, which has paid part of the invoice', async () => {
+  const { customerId } = await subscribe();
+  const customer = simulator.state.get('customer', customerId)!;
+  simulator.state.save('customer', { ...customer, balance: -30_000 });
+  await ok(vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail'));
+  await fetch(`http://127.0.0.1:${simulator.port}/simulator/clock`, {
+    method: 'POST',
+    body: JSON.stringify({ advance_ms: 32 * 86_400_000 }),
+  });
+  const { billing: info } = (await billing.call('GET', '/info')).json();
+  expect(info).toMatchObject({ balance_due: { amount: 82_000, currency: 'usd' } });
+});
+
 test('billing info asks the vendor for all that it needs at the same time', async () => {
   const { promise: areAllAsked, resolve } = Promise.withResolvers<void>();
   const asked = new Set<string>();

@@ -25,6 +25,24 @@ beforeAll(async () => {
 }, TEST_TIMEOUT_MS);
 afterAll(() => services.close());
 
+test.each([CARD, INVOICED])(
+  "the demo's account $accountId is on a plan that is sold, and may use what it includes",
+  async (account) => {
+    const { plans } = (await services.call(account, '/plans')).body as unknown as {
+      plans: { id: string; current: boolean }[];
+    };
+    expect(plans.filter(({ current }) => current).map(({ id }) => id)).toEqual(['premium_month']);
+    const { body } = await services.call(account, '/usage_profile');
+    expect(body).toMatchObject({
+      profile: {
+        meters: expect.arrayContaining([
+          expect.objectContaining({ meter: 'llm', included: 10_000 }),
+        ]),
+      },
+    });
+  },
+);
+
 test(
   'invoiced: 200 starts at once of two packs are one charge of the card on file',
   { timeout: TEST_TIMEOUT_MS },

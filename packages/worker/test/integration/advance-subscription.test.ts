@@ -5,8 +5,11 @@ import { findBillingAccount } from '@sluice/database/account-plans';
 import { untilLockWaiters } from '@sluice/database/testing';
 import type { Money } from '@sluice/domain/money';
 import { sql } from 'kysely';
+import { itemsOf } from '@sluice/billing-vendor/simulator-items';
 import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
+import { findRun } from '@sluice/database/runs';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { CATALOGUE } from './purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 let world: Subscriptions;
@@ -302,4 +305,59 @@ describe('a plan for which an amount was shown', () => {
     expect(amount.amount).toBeLessThan(50_000);
     expect(world.succeeded()).toHaveLength(1);
   });
+});
+
+describe('of a plan whose price the catalogue has exchanged', () => {
+  const NEW_PRICE = 'price_essentials_month_2027';
+  const exchanged = {
+    ...CATALOGUE,
+    plans: CATALOGUE.plans.map((plan) =>
+      plan.id === 'essentials_month' ? { ...plan, priceId: NEW_PRICE } : plan,
+    ),
+  };
+  const pricesOf = () =>
+    world.simulator.state
+      .list('subscription')
+      .map((each) => itemsOf(each).map((item) => item.price.id));
+
+  test('another plan takes the place, and is not charged beside it', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await world.finish(await world.checkout(accountId, 'essentials_month'));
+    const run = await world.checkout(accountId, 'premium_month');
+    await world.advance(run, { catalogue: exchanged });
+    expect(await findRun(world.database, accountId, run.runId)).toMatchObject({
+      status: 'success',
+    });
+    expect(pricesOf()).toEqual([['price_premium_month']]);
+  });
+
+  test('what is on the subscription and was sold by nobody here is not charged beside a plan either', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    await world.finish(await world.checkout(accountId, 'essentials_month'));
+    await sql`truncate runs cascade`.execute(world.database);
+    const run = await world.checkout(accountId, 'premium_month');
+    await world.advance(run, { catalogue: exchanged });
+    expect(await findRun(world.database, accountId, run.runId)).toMatchObject({
+      status: 'failed',
+      result: { charged: null, refusal: 'unknown_subscription_item' },
+    });
+    expect(pricesOf()).toEqual([['price_essentials_month']]);
+    expect(world.succeeded()).toHaveLength(1);
+  });
+});
+
+test('a plan that costs less leaves a credit with the vendor, which pays for what is bought next', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  const less = await world.finish(await world.checkout(accountId, 'essentials_month'));
+  expect(less).toMatchObject({ status: 'success', result: { charged: { amount: 0 } } });
+  const included = await world.balance(accountId);
+  const pack = await world.finish(await world.buyPack(accountId));
+  expect(pack).toMatchObject({ status: 'success' });
+  expect((await world.balance(accountId)) - included).toBe(100);
+  // Of the card nothing was taken but for the first plan.
+  expect(world.succeeded()).toMatchObject([{ amount: 100_000 }]);
+  const customers = world.simulator.state.list('customer');
+  const spent = pack.result!.charged!.amount;
+  expect(customers.map((each) => each['balance'])).toEqual([-(100_000 - 10_000 - spent)]);
 });

@@ -1,6 +1,12 @@
-/** What operators are woken by: the age of the oldest envelope and of the oldest delivery. */
+/** What operators are woken by: the age of the oldest envelope, delivery and event of the payment vendor. */
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
+import {
+  claimVendorEvents,
+  findOldestWaitingEvent,
+  insertVendorEvent,
+  settleVendorEvent,
+} from '@sluice/database/vendor-events';
 import { createTestDatabase } from '@sluice/database/testing';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
@@ -44,6 +50,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
       metrics,
       producer,
       findLaneBacklog: () => findLaneBacklog(database, nowMs),
+      findOldestVendorEvent: () => findOldestWaitingEvent(database),
       now: () => nowMs,
     });
     const page = await metrics.render();
@@ -56,7 +63,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
 
   test('an idle fleet has nothing that is old', async () => {
     const found = await scrape(Date.now() + MINUTE_MS);
-    expect(found.size).toBe(9);
+    expect(found.size).toBe(10);
     expect([...found.values()].every((value) => value === 0)).toBe(true);
   });
 
@@ -103,5 +110,29 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     expect(found.get('sluice_failing_lanes')).toBe(1);
     expect(found.get('sluice_held_back_deliveries')).toBe(5);
     expect(found.get('sluice_held_back_oldest_seconds')).toBeGreaterThanOrEqual(60);
+  });
+
+  test("a vendor's event is as old as since it came, however often it was put off, until it is worked off", async () => {
+    const nowMs = Date.now();
+    const event = (eventId: string, ageMs: number) =>
+      insertVendorEvent(
+        database,
+        { eventId, type: 'invoice.paid', objectId: 'in_1' },
+        nowMs - ageMs,
+      );
+    await event('evt_old', 10 * MINUTE_MS);
+    await event('evt_new', MINUTE_MS);
+    // Put off: it is due again in an hour only.
+    const retry = { firstMs: 60 * MINUTE_MS, mostMs: 60 * MINUTE_MS };
+    expect(await claimVendorEvents(database, nowMs, retry, 1)).toMatchObject([
+      { eventId: 'evt_old' },
+    ]);
+
+    const age = async () => (await scrape(nowMs)).get('sluice_vendor_event_oldest_seconds');
+    expect(await age()).toBe(600);
+    await settleVendorEvent(database, 'evt_old', nowMs);
+    expect(await age()).toBe(60);
+    await settleVendorEvent(database, 'evt_new', nowMs);
+    expect(await age()).toBe(0);
   });
 });

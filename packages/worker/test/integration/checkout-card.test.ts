@@ -56,3 +56,26 @@ test('a card that is declined is recorded only where it stays: where there was n
   const stays = await checkout(world, accountId, declined);
   expect(stays).toMatchObject({ status: 'failed', entries: [entryOf(accountId, declined)] });
 });
+
+test('a checkout that is declined at its second attempt puts back the card from before its first', async () => {
+  const world = await startSubscriptions();
+  const accountId = await world.addAccount('pm_card_visa');
+  const customers = () => world.simulator.state.list('customer');
+  const [before] = customers();
+  // The card is set, and the vendor fails for good without having subscribed: asked anew under another key.
+  world.simulator.faults.add({ kind: 'error', method: 'POST', path: '/subscriptions', count: 1 });
+  const ended = await checkout(world, accountId, 'pm_card_chargeCustomerFail');
+  expect(ended).toMatchObject({ status: 'failed', entries: [] });
+  const [after] = customers();
+  // The next renewal charges what it has charged before.
+  expect(after!['invoice_settings']).toEqual(before!['invoice_settings']);
+});
+
+test('of a card that is declined at the second attempt, where there was none before, one entry tells that it stays', async () => {
+  const world = await startSubscriptions();
+  const accountId = await world.addAccount(null);
+  world.simulator.faults.add({ kind: 'error', method: 'POST', path: '/subscriptions', count: 1 });
+  const declined = 'pm_card_chargeCustomerFail';
+  const ended = await checkout(world, accountId, declined);
+  expect(ended).toMatchObject({ status: 'failed', entries: [entryOf(accountId, declined)] });
+});

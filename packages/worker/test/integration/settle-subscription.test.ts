@@ -100,3 +100,20 @@ test('an event that comes again, late, or of a customer of somebody else changes
   await tell('evt_none', 'sub_none');
   expect(await standing()).toEqual({ status: 'paused', plan: 'paused' });
 });
+
+test('what becomes of a subscription before its purchase is written down is not lost', async () => {
+  await tellEvents();
+  const run = await world.checkout(accountId, 'essentials_month');
+  await world.advance(run, {
+    async onPoint(point) {
+      if (point !== 'after-vendor:subscribe') return;
+      // Changed, ended by hand at once, and the vendor's events are worked off before the worker goes on.
+      const [subscription] = world.simulator.state.list('subscription');
+      await world.vendor.cancelSubscription(subscription!.id, 'by hand');
+      await tellEvents();
+      expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
+    },
+  });
+  await world.settleEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
+});
