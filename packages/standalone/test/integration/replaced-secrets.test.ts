@@ -141,7 +141,7 @@ test.each([
 
     await sql`drop trigger held on webhooks`.execute(database);
     const again = replace();
-    expect(await again.ended, again.errors).toBe(lostPlaces.length === 0 ? 1 : 0);
+    expect(await again.ended, again.errors).toBe(lostPlaces.length === 0 ? 2 : 0);
     expect(await readOpen()).toEqual({ ...shown, ...shownIn(again.output) });
     expect(Object.keys(await readOpen())).toEqual(['environment', 'webhook']);
   },
@@ -151,7 +151,7 @@ test('where nobody reads what it shows nothing is replaced', async () => {
   const { replace, readOpen } = await startWorld();
   const program = replace();
   program.child.stdout.destroy();
-  expect(await program.ended).toBe(1);
+  expect(await program.ended).toBe(2);
   expect(program.errors).toContain('EPIPE');
   expect(await readOpen()).toEqual({});
 });
