@@ -3,6 +3,7 @@ import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import type { TrackEvent } from '@sluice/domain/operation';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
+  PIPELINES_AUTHORIZATION,
   startIntakeUnderTest,
   TRACK_AUTHORIZATION,
   type IntakeUnderTest,
@@ -251,13 +252,29 @@ describe('before the first line', () => {
     const head =
       'POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDo=\r\nContent-Length: 3000000\r\n\r\n';
     raw.write(head + lines);
-    expect((await raw.answer()).status).toBe(401);
     raw.write(lines);
     raw.write(lines);
+    expect(await raw.answer()).toMatchObject({ status: 401 });
     await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
     expect(errors).toEqual([]);
-    expect(raw.text()).toContain('"code":"unauthorized"');
   });
+
+  // What closes a connection must not be written between the chunks of an answer.
+  test.each([
+    ['is refused', { Authorization: 'Basic eDo=' }, '"code":"unauthorized"'],
+    ['ends at a bad line', { 'X-Strict-Mode': '1' }, '"end":"rejected"'],
+    ['is not what its encoding says', { 'Content-Encoding': 'gzip' }, '"end":"invalid_encoding"'],
+  ])(
+    'the answer to a stream that %s is whole',
+    async (_, headers: Record<string, string>, told) => {
+      const answer = await fetch(`${intake.url}/v1/stream`, {
+        method: 'POST',
+        body: 'bad\n',
+        headers: { Authorization: PIPELINES_AUTHORIZATION, ...headers },
+      });
+      expect(await answer.text()).toContain(told);
+    },
+  );
 
   test('one stream more than there may be is 503, and there is room again when one ends', async () => {
     const open = Array.from({ length: 4 }, () => openStream(intake.url));

@@ -67,7 +67,7 @@ test('what a visitor did becomes that of the person whose alias they turn out to
     analytics.track('nobody yet');
     analytics.alias('s-known');
   `);
-  await fleet.event('s-known', 'nobody yet');
+  expect(await fleet.event('s-known', 'nobody yet')).toMatchObject({ type: 'event' });
   page.window.close();
 });
 
