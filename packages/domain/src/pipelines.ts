@@ -157,13 +157,17 @@ function readViewName(
   );
 }
 
+/** Browsers that know no former id send the visitor's anonymous id for it, and beside it as what it is. */
 function readAlias(draft: CallDraft, call: JsonObject): void {
-  const primary =
-    readPerson(draft, call.userId, 'userId') ?? anonymousPerson(readAnonymousId(draft, call));
+  const person = readPerson(draft, call.userId, 'userId');
+  const anonymousId = readAnonymousId(draft, call);
+  const primary = person ?? anonymousPerson(anonymousId);
   requireSomebody(draft, primary, undefined);
   const previousId = readRequiredText(draft, call.previousId, 'previousId', EMAIL_SIZE_BYTES_MAX);
-  const secondary =
-    previousId === undefined ? undefined : readPerson(draft, previousId, 'previousId');
+  const isAnonymous = person !== undefined && previousId === anonymousId;
+  const secondary = isAnonymous
+    ? anonymousPerson(anonymousId)
+    : readPerson(draft, previousId, 'previousId');
   if (primary === undefined || secondary === undefined) return;
   const { environmentId, receivedAtMs } = draft.context;
   draft.take({ type: 'person.merge', environmentId, receivedAtMs, primary, secondary });

@@ -260,6 +260,17 @@ describe('alias', () => {
     });
   });
 
+  test('gives what the visitor did before to the present one, where the former id is their anonymous id', () => {
+    const call = { userId: 'u1', anonymousId: 'a1', previousId: 'a1' };
+    expect(onlyOperation(parse('alias', call))).toMatchObject({
+      primary: { kind: 'id', value: 'u1' },
+      secondary: { kind: 'anonymous_id', value: 'a1' },
+    });
+    expect(onlyOperation(parse('alias', { ...call, previousId: 'old' }))).toMatchObject({
+      secondary: { kind: 'id', value: 'old' },
+    });
+  });
+
   test('takes the anonymous id for the present one where there is no userId', () => {
     expect(onlyOperation(parse('alias', { anonymousId: 'a1', previousId: 'old' }))).toMatchObject({
       primary: { kind: 'anonymous_id', value: 'a1' },

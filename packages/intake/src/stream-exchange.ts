@@ -37,6 +37,7 @@ export interface StreamWriter extends ResponseWriter {
   onWritable(handler: () => boolean): unknown;
   pause(): void;
   resume(): void;
+  close(): unknown;
 }
 
 export interface StreamOptions extends StreamDependencies, StreamGate {
@@ -104,10 +105,12 @@ export class StreamExchange {
       this.#wakeLinger?.();
     });
     if (framing !== undefined) {
-      const body = problem(400, 'invalid_framing', framing);
-      // There is no end to wait for.
-      this.#isReceived = true;
-      void this.#refuse({ status: '400 Bad Request', body });
+      this.#trace?.end(400, {});
+      this.#isAborted = true;
+      this.#res.cork(() => {
+        writeHead(this.#res, '400 Bad Request', this.#isCrossOrigin);
+        this.#res.end(problem(400, 'invalid_framing', framing), true);
+      });
       return;
     }
     this.#res.onData((chunk, isLast) => {
@@ -224,14 +227,19 @@ export class StreamExchange {
     const end = describeEnd(outcome, this.#bytes.end);
     this.#write(`${JSON.stringify({ line: this.#line, refused: this.#refusedCount, ...end })}\n`);
     if (end.end !== 'complete') await this.#linger();
-    this.#finish(end.end !== 'complete' || this.#state.isStopping);
+    this.#finish();
     return end;
   }
 
-  #finish(closesConnection: boolean): void {
+  /**
+   * Not by an end that closes the connection: uWebSockets.js writes `Connection: close` between the chunks then, and
+   * readers take the whole answer for broken. Whoever is still sending is cut off.
+   */
+  #finish(): void {
     if (this.#isAborted) return;
     this.#isAborted = true;
-    this.#res.cork(() => this.#res.end('', closesConnection));
+    if (this.#isReceived) this.#res.cork(() => this.#res.end('', false));
+    else this.#res.close();
   }
 
   /**
@@ -240,9 +248,14 @@ export class StreamExchange {
    */
   async #linger(): Promise<void> {
     if (this.#isAborted || this.#isReceived) return;
-    const received = new Promise<void>((resolve) => (this.#wakeLinger = resolve));
     this.#bytes.discard();
     this.#res.resume();
+    await this.#untilReceived();
+  }
+
+  async #untilReceived(): Promise<void> {
+    if (this.#isAborted || this.#isReceived) return;
+    const received = new Promise<void>((resolve) => (this.#wakeLinger = resolve));
     await Promise.race([received, this.#options.pause(LINGER_MS)]);
   }
 
@@ -254,16 +267,20 @@ export class StreamExchange {
     if (this.#isCrossOrigin) this.#res.writeHeader('Access-Control-Allow-Origin', '*');
   }
 
-  /** Told at once, for the sender may have lines for hours; ended as a stream is in the middle of its lines. */
+  /**
+   * Answered once the body has come: closed on at once, a sender in the middle of its lines would be reset and never
+   * see why. One that goes on sending, or waits for our acknowledgements, is not waited for long.
+   */
   async #refuse({ status, body, header }: Refusal): Promise<void> {
     this.#trace?.end(Number.parseInt(status, 10), {});
+    this.#bytes.discard();
+    await this.#untilReceived();
+    if (this.#isAborted) return;
+    this.#isAborted = true;
     this.#res.cork(() => {
       writeHead(this.#res, status, this.#isCrossOrigin);
       if (header !== undefined) this.#res.writeHeader(...header);
-      this.#res.writeHeader('Connection', 'close');
-      this.#res.write(body);
+      this.#res.end(body, true);
     });
-    await this.#linger();
-    this.#finish(true);
   }
 }

@@ -72,6 +72,7 @@ function openStream(headers: { strictMode?: string } = {}) {
       return hasRoom;
     },
     end: () => (isEnded = true),
+    close: () => (isEnded = true),
     pause: () => void (isPaused = true),
     resume: () => void (isPaused = false),
   };

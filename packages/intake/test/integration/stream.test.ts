@@ -3,12 +3,14 @@ import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import type { TrackEvent } from '@sluice/domain/operation';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
+  PIPELINES_AUTHORIZATION,
   startIntakeUnderTest,
   TRACK_AUTHORIZATION,
   type IntakeUnderTest,
 } from './intake-under-test.ts';
 import { openRaw } from './raw-http.ts';
 import { openStream, type StreamClient, type StreamLine } from './stream-client.ts';
+import { expectUnharmed } from './unharmed.ts';
 
 const IDLE_TIMEOUT_MS = 30_000;
 
@@ -243,21 +245,35 @@ describe('before the first line', () => {
     expect(await refused({}, '?line=0')).toMatchObject({ status: 400 });
   });
 
-  test('a sender in the middle of its lines hears why it is refused, and is not reset', async () => {
+  test('a sender in the middle of its lines is refused once they have come, so that no reset can take the answer', async () => {
     const raw = openRaw(intake.port);
-    const errors: unknown[] = [];
-    raw.socket.on('error', (error) => errors.push(error));
     const lines = '\n'.repeat(1_000_000);
-    const head =
-      'POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDo=\r\nContent-Length: 3000000\r\n\r\n';
-    raw.write(head + lines);
-    expect((await raw.answer()).status).toBe(401);
+    raw.write(
+      `POST /v1/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Basic eDo=\r\nContent-Length: 2000000\r\n\r\n${lines}`,
+    );
+    await expectUnharmed(intake);
+    expect(raw.text()).toBe('');
     raw.write(lines);
-    raw.write(lines);
+    expect(await raw.answer()).toMatchObject({ status: 401 });
     await vi.waitFor(() => expect(raw.socket.closed).toBe(true), 5_000);
-    expect(errors).toEqual([]);
-    expect(raw.text()).toContain('"code":"unauthorized"');
   });
+
+  // What closes a connection must not be written between the chunks of an answer.
+  test.each([
+    ['is refused', { Authorization: 'Basic eDo=' }, '"code":"unauthorized"'],
+    ['ends at a bad line', { 'X-Strict-Mode': '1' }, '"end":"rejected"'],
+    ['is not what its encoding says', { 'Content-Encoding': 'gzip' }, '"end":"invalid_encoding"'],
+  ])(
+    'the answer to a stream that %s is whole',
+    async (_, headers: Record<string, string>, told) => {
+      const answer = await fetch(`${intake.url}/v1/stream`, {
+        method: 'POST',
+        body: 'bad\n',
+        headers: { Authorization: PIPELINES_AUTHORIZATION, ...headers },
+      });
+      expect(await answer.text()).toContain(told);
+    },
+  );
 
   test('one stream more than there may be is 503, and there is room again when one ends', async () => {
     const open = Array.from({ length: 4 }, () => openStream(intake.url));

@@ -56,6 +56,21 @@ test('calls made before the client has loaded are sent in order, and those after
   page.window.close();
 });
 
+test('what a visitor did becomes that of the person whose alias they turn out to be', async () => {
+  await fetch(`${fleet.intake.url}/v1/i`, {
+    method: 'POST',
+    body: JSON.stringify({ writeKey: DEMO.writeKey, userId: 's-known' }),
+  });
+  await vi.waitFor(() => fleet.customer('s-known'), WAIT);
+  const page = await openPage(`
+    analytics.load('${DEMO.writeKey}');
+    analytics.track('nobody yet');
+    analytics.alias('s-known');
+  `);
+  expect(await fleet.event('s-known', 'nobody yet')).toMatchObject({ type: 'event' });
+  page.window.close();
+});
+
 test('the visitor stays the same from page to page until reset', async () => {
   const page = await openPage(`analytics.load('${DEMO.writeKey}'); analytics.identify('s-2');`);
   await vi.waitFor(() => expect(analyticsOf(page).analytics.initialized).toBe(true), WAIT);
