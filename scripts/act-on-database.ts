@@ -1,12 +1,14 @@
 /**
  * How the operator's programs work with Postgres: settings from the environment, one connection, and what goes
- * wrong is told in one line and ends with 1.
+ * wrong is told in one line and ends with 2: 1 is for what a program has found (`verify`, `secrets lost`).
  */
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { requireDatabase } from '@sluice/database/database-away';
 import { reasonOf } from '@sluice/domain/errors';
 import { parseSettings, platformSettings } from '@sluice/platform/config';
 import type { z } from 'zod';
+
+const COULD_NOT = 2;
 
 /** Of a program that wants to know no more than where Postgres is. */
 export const databaseSettings = platformSettings.pick({ DATABASE_URL: true });
@@ -33,6 +35,6 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
     }
   } catch (error) {
     console.error(reasonOf(error));
-    process.exitCode = 1;
+    process.exitCode = COULD_NOT;
   }
 }

@@ -8,6 +8,7 @@ import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/set-aside
 import { printable, printableJson } from '@sluice/domain/printable';
 import { actOnDatabase, databaseSettings } from './act-on-database.ts';
 
+/** More wait for a person only where the cause is one and the same; what was let go makes room. */
 const LISTED_MAX = 1_000;
 const USAGE = 'usage: sluice purchases list, or sluice purchases release <run-id>';
 
@@ -32,6 +33,7 @@ async function list(database: Database): Promise<void> {
     console.log(
       `${id}  account ${accountId}  ${kind}  ${status}  ${createdAt.toISOString()}  ${printable(reviewReason)}`,
     );
+  if (runs.length === LISTED_MAX) console.error(`the oldest ${LISTED_MAX} are shown`);
 }
 
 async function release(database: Database, id: string): Promise<void> {

@@ -1,4 +1,5 @@
 /** `sluice keys …`: the credentials of an account, with a token of one of its service accounts. */
+import { AppError } from '@sluice/domain/errors';
 import { Option, type Command } from 'commander';
 import type { ApiClient } from './api-client.ts';
 import { positiveInteger } from './arguments.ts';
@@ -50,6 +51,11 @@ export function addKeyCommands(
     .description('makes one; its secret is shown once')
     .action(async (type: string, name: string, options: { workspace?: number; role?: string }) => {
       const { workspace, role } = options;
+      if (type !== 'service_account' && workspace === undefined)
+        throw new AppError(
+          'COMMAND_FAILED',
+          `a key of type ${type} is of a workspace: --workspace <id>`,
+        );
       const more = {
         ...(workspace !== undefined && { environment_id: workspace }),
         ...(role !== undefined && { role }),

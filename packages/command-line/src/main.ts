@@ -30,19 +30,27 @@ process.stdout.on('error', () => process.exit(0));
 /** The exit code that a shell gives to what a signal ended. */
 const endedBy = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
+const LOGGED_PROGRESS_INTERVAL_MS = 10_000;
+
 function createTerminal(isJson: boolean): Terminal {
-  let isInPlace = false;
+  const isInPlace = process.stderr.isTTY;
+  let hasProgress = false;
+  let loggedAtMs = performance.now();
   return {
     isJson,
     hasColor: !isJson && process.stdout.isTTY && process.stdout.hasColors(),
     line: (text) => void process.stdout.write(`${text}\n`),
+    note: (text) => void process.stderr.write(`${text}\n`),
     progress(text) {
-      isInPlace = process.stderr.isTTY;
-      process.stderr.write(isInPlace ? `\r\u001B[K${text}` : `${text}\n`);
+      hasProgress = true;
+      if (isInPlace) return void process.stderr.write(`\r\u001B[K${text}`);
+      if (performance.now() - loggedAtMs < LOGGED_PROGRESS_INTERVAL_MS) return;
+      loggedAtMs = performance.now();
+      process.stderr.write(`${text}\n`);
     },
     progressDone() {
-      if (isInPlace) process.stderr.write('\n');
-      isInPlace = false;
+      if (isInPlace && hasProgress) process.stderr.write('\n');
+      hasProgress = false;
     },
   };
 }

@@ -219,8 +219,7 @@ Examples, beside a running npm start:
     .action(async (options: { port: number; secret?: string; status: number }) => {
       const output = terminal();
       const listener = await listen(output, options);
-      output.progress(`listening on ${listener.url}; Ctrl-C ends it`);
-      output.progressDone();
+      output.note(`listening on ${listener.url}; Ctrl-C ends it`);
       await new Promise((resolve) =>
         deps.signal.addEventListener('abort', resolve, { once: true }),
       );
@@ -253,7 +252,7 @@ Examples, beside a running npm start:
       'give up what the key of this id sealed and none opens: new signing keys, shown once, and no headers',
     )
     .description(
-      'what the keys of SEALING_KEYS do not open, by webhook; only reads without --replace; exits 1 where something does not',
+      'what the keys of SEALING_KEYS do not open, by webhook; only reads without --replace; exits 1 where something does not, 2 where it could not look',
     )
     .action(({ replace }: { replace?: string }) =>
       runScript('secrets', 'lost', ...(replace === undefined ? [] : ['--replace', replace])),
@@ -263,7 +262,7 @@ Examples, beside a running npm start:
     ['migrate', 'brings the database of DATABASE_URL to this version'],
     [
       'verify',
-      'checks in the database of DATABASE_URL that nothing recorded was changed; exits 1 where something was',
+      'checks in the database of DATABASE_URL that nothing recorded was changed; exits 1 where something was, 2 where it could not look',
     ],
   ] as const) {
     program

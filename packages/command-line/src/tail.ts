@@ -51,8 +51,7 @@ export async function tail(
     try {
       const answer = await api.open(`/v1/stream?${query.toString()}`, signal);
       isSaid = false;
-      terminal.progress('listening; Ctrl-C ends it');
-      terminal.progressDone();
+      terminal.note('listening; Ctrl-C ends it');
       await readEvents(answer, (event, data) => writeLine(terminal, event, data));
       openUntilMs = now();
       if (openUntilMs - openedAtMs >= AGAIN_AFTER_MS) continue;
@@ -62,10 +61,7 @@ export async function tail(
       // A refusal has no cause.
       else if (error.cause === undefined || openUntilMs === undefined) throw error;
       else if (now() - openUntilMs >= THERE_AGAIN_WITHIN_MS) throw error;
-      if (!isSaid) {
-        terminal.progress(`the stream broke off (${reasonOf(error)}); it is opened again`);
-        terminal.progressDone();
-      }
+      if (!isSaid) terminal.note(`the stream broke off (${reasonOf(error)}); it is opened again`);
       isSaid = true;
     }
     await pause(AGAIN_AFTER_MS);

@@ -8,7 +8,9 @@ import { printable, printableJson } from '@sluice/domain/printable';
 export interface Terminal {
   /** A line of the result; texts of others in it are `printable`. */
   line(text: string): void;
-  /** Progress and notes, beside the result. Rewritten in place on a terminal, else one line each. */
+  /** A line beside the result. */
+  note(text: string): void;
+  /** Beside the result. Rewritten in place on a terminal, else a line now and then, so that a log stays short. */
   progress(text: string): void;
   /** Ends what `progress` wrote. */
   progressDone(): void;

@@ -10,6 +10,7 @@ export function collectingTerminal(): Terminal & { readonly lines: string[]; not
     isJson: true,
     hasColor: false,
     line: (text) => void lines.push(text),
+    note: (text) => void notes.push(text),
     progress: (text) => void notes.push(text),
     progressDone: () => {},
   };

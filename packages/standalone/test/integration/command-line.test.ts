@@ -165,6 +165,14 @@ test('keys are made, listed without their secret, and revoked', async () => {
   expect((await sluice('keys', 'revoke', String(credential.id))).exitCode).toBe(0);
 });
 
+test('a key of a workspace asks for its workspace in the words of the command', async () => {
+  expect(await sluice('keys', 'make', 'app', 'Shop')).toEqual({
+    exitCode: 1,
+    output: '',
+    errors: 'sluice: a key of type app is of a workspace: --workspace <id>\n',
+  });
+});
+
 test('a service account is made with a role', async () => {
   const make = (...more: string[]) =>
     sluice('--json', 'keys', 'make', 'service_account', 'Finance', ...more);
@@ -226,7 +234,7 @@ test('a purchase that was set aside is listed, released once, and taken up by a 
   ]);
 
   const again = await sluice('purchases', 'release', 'run_aside');
-  expect(again).toMatchObject({ exitCode: 1, output: '' });
+  expect(again).toMatchObject({ exitCode: 2, output: '' });
   expect(again.errors).toContain('no purchase run_aside is set aside');
   expect(JSON.parse((await sluice('--json', 'purchases', 'list')).output)).toEqual([]);
 });
@@ -318,7 +326,7 @@ test.each(['migrate', 'verify', 'purchases list', 'secrets lost'])(
       DATABASE_URL: 'postgres://sluice:hunter2@127.0.0.1:1/sluice',
       SEALING_KEYS: `1:${Buffer.alloc(32).toString('base64')}`,
     });
-    expect(await program.ended).toBe(1);
+    expect(await program.ended).toBe(2);
     expect(program.errors).toMatch(
       /^Postgres does not answer where DATABASE_URL says: .*127\.0\.0\.1:1; look.*\n$/,
     );

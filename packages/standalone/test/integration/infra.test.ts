@@ -172,12 +172,28 @@ describe('against running services', () => {
   });
 });
 
-test('every alert names a runbook that there is', async () => {
+async function alertRules() {
   const { groups } = parse(await read('observability/alerts.yaml')) as {
     groups: { rules: { alert: string; annotations: { runbook: string } }[] }[];
   };
   const rules = groups.flatMap((group) => group.rules);
   expect(rules.length).toBeGreaterThan(4);
+  return rules;
+}
+
+test('every alert has a case for `npm run alerts` in which it fires', async () => {
+  const { tests } = parse(await read('observability/alerts.test.yaml')) as {
+    tests: { alert_rule_test?: { alertname: string; exp_alerts: unknown[] }[] }[];
+  };
+  const fired = tests
+    .flatMap((each) => each.alert_rule_test ?? [])
+    .filter((each) => each.exp_alerts.length > 0);
+  const names = (await alertRules()).map(({ alert }) => alert);
+  expect(new Set(fired.map(({ alertname }) => alertname))).toEqual(new Set(names));
+});
+
+test('every alert names a runbook that there is', async () => {
+  const rules = await alertRules();
   expect(rules.filter(({ annotations }) => !existsSync(join(ROOT, annotations.runbook)))).toEqual(
     [],
   );

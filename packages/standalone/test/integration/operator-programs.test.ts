@@ -138,7 +138,7 @@ test('secrets lost names what does not open and changes it only when told to, an
   expect(listed.output).toBe('workspace 1  (Demo)  signing key  sealed with "lost"\n');
   expect(listed.errors).toMatch(/behind the others.*for good.*secrets lost --replace lost\n$/s);
   const wrong = lost('secrets', 'lost', '--replace', 'test');
-  expect(await wrong.ended).toBe(1);
+  expect(await wrong.ended).toBe(2);
   expect(wrong).toMatchObject({ output: '', errors: expect.stringContaining('"test"') });
   expect(await readStored()).toEqual(rows);
 
@@ -162,7 +162,7 @@ test('secrets lost names what does not open and changes it only when told to, an
   expect(over.output).toMatch(/^all \d+ secrets open with SEALING_KEYS\n$/);
 });
 
-test('parked ends with 1 and the reason where the broker is away, and forgets nothing', async () => {
+test('parked ends with 2 and the reason where the broker is away, and forgets nothing', async () => {
   await insertParkedOperation(database, {
     environmentId: DEMO.environmentId,
     parkedId: '01JZZZZZZZZZZZZZZZZZZZZZZY',
@@ -171,7 +171,7 @@ test('parked ends with 1 and the reason where the broker is away, and forgets no
     error: 'TypeError: of ours',
   });
   const program = run(PARKED, ['retry'], { REDIS_URL: 'redis://127.0.0.1:1' });
-  expect(await program.ended, program.errors).toBe(1);
+  expect(await program.ended, program.errors).toBe(2);
   expect(program.errors).not.toBe('');
   expect(await countParkedOperations(database, 10)).toBe(1);
 });

@@ -308,7 +308,7 @@ test(
         SIMULATOR_URL: 'http://127.0.0.1:9',
       }),
     ).toMatchObject({
-      code: 1,
+      code: 2,
       output: expect.stringContaining('the payment vendor does not answer'),
     });
   },
