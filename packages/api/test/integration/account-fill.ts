@@ -65,6 +65,10 @@ export async function fillAccounts(database: Database, count: number): Promise<v
     `insert into receipts (account_id, receipt_id, number, issued_at, billed_to, lines, total, currency)
      select n, 'receipt_' || n, 'R', now(), 'A', '[]', 0, 'usd'`,
   );
+  await fill(
+    `insert into runs (account_id, run_id, lane, kind, rail, fingerprint, status, content, result, origin, created_at, finished_at)
+     select n, 'run_' || n, 'checkout', 'checkout', 'card', 'a', 'success', '{}', '{}', '{}', now(), now()`,
+  );
   await fill(`insert into vendor_customers (account_id, customer_id) select n, 'cus_' || n`);
   for (const [table, column] of [
     ['accounts', 'account_id'],

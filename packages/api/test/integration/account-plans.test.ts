@@ -2,6 +2,7 @@
  * Which way Postgres takes for every statement of the account surface, in tables where each account is one
  * of five thousand: of each transaction all statements, as they are really sent.
  */
+import { isBuilderFromTrial } from '@sluice/database/account-plans';
 import {
   activateProduct,
   requireTwoFactor,
@@ -47,7 +48,16 @@ import {
 } from '@sluice/database/partners';
 import { findReceipt } from '@sluice/database/receipts';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
-import { clearVendorEvents } from '@sluice/database/vendor-events';
+import { clearVendorEvents, findOldestWaitingEvent } from '@sluice/database/vendor-events';
+import {
+  findPendingRun,
+  findRun,
+  findRunOfInvoice,
+  listBoughtPlanPrices,
+  listDueRuns,
+  listPendingRuns,
+  listRuns,
+} from '@sluice/database/runs';
 import {
   clearSignups,
   countSignupAttempt,
@@ -239,6 +249,15 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ['an entry of the outbox that is told', (db) => finishOutbox(db, '77')],
   ['told entries of the outbox to be cleared', (db) => clearOutbox(db, NOW_MS - 43_100_000, 10)],
   ['events of the vendor to be cleared', (db) => clearVendorEvents(db, NOW_MS - 43_100_000, 10)],
+  ['the oldest event of the vendor that waits', (db) => findOldestWaitingEvent(db)],
+  ['whether a trial was left for the Builder plan', (db) => isBuilderFromTrial(db, ACCOUNT)],
+  ['a purchase', (db) => findRun(db, ACCOUNT, `run_${ACCOUNT}`)],
+  ['a purchase by its invoice', (db) => findRunOfInvoice(db, ACCOUNT, 'in_77')],
+  ['the purchase in a lane', (db) => findPendingRun(db, ACCOUNT, 'checkout')],
+  ['purchases', (db) => listRuns(db, ACCOUNT, { createdAtMs: NOW_MS, runId: 'run_1' }, 10)],
+  ['purchases under way', (db) => listPendingRuns(db, ACCOUNT)],
+  ['purchases whose time has come', (db) => listDueRuns(db, NOW_MS, 10)],
+  ['the plans that were bought', (db) => listBoughtPlanPrices(db, ACCOUNT)],
   ['the customer at the vendor', (db) => findVendorCustomer(db, ACCOUNT)],
   [
     'a new customer at the vendor',
