@@ -83,8 +83,7 @@ function fill(kept: JsonObject, from: JsonObject): JsonObject {
 }
 
 function moveDevices(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPerson): void {
-  for (const device of [...set.devices.rows()]) {
-    if (device.personId !== secondary.personId) continue;
+  for (const device of set.devices.of(secondary)) {
     set.devices.delete(device);
     if (!set.devices.get(deviceText(primary, device.token)))
       set.devices.set({ ...device, personId: primary.personId });
@@ -93,8 +92,7 @@ function moveDevices(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPe
 
 function moveRelationships(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPerson): void {
   const { personId } = primary;
-  for (const relationship of [...set.relationships.rows()]) {
-    if (relationship.personId !== secondary.personId) continue;
+  for (const relationship of set.relationships.of(secondary)) {
     set.relationships.delete(relationship);
     const { objectNumber } = relationship;
     if (!set.relationships.get(relationshipText({ personId, objectNumber })))
@@ -103,8 +101,7 @@ function moveRelationships(set: WorkingSet, primary: LoadedPerson, secondary: Lo
 }
 
 function moveSegments(set: WorkingSet, primary: LoadedPerson, secondary: LoadedPerson): void {
-  for (const member of [...set.segmentMembers.rows()]) {
-    if (member.personId !== secondary.personId) continue;
+  for (const member of set.segmentMembers.of(secondary)) {
     set.segmentMembers.delete(member);
     const moved = { ...member, personId: primary.personId };
     set.segmentMembers.set(moved);

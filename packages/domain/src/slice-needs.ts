@@ -59,7 +59,8 @@ export interface SliceNeeds {
   /** Of the people whom halves are about (`split-operation.ts`): the other half must not be applied meanwhile. */
   readonly halves: readonly IdentifierKey[];
   readonly changesRelationships: boolean;
-  readonly changesDevices: boolean;
+  /** Of the devices that are added or deleted; some may be named twice. */
+  readonly deviceTokens: readonly string[];
   readonly mergesPeople: boolean;
   /** Identifiers that are not named may be given up: whoever else holds them must be waited for. */
   readonly releasesIdentifiers: boolean;
@@ -78,8 +79,8 @@ class NeedsDraft {
   readonly people: PersonKey[] = [];
   readonly objects: ObjectKey[] = [];
   readonly halves: IdentifierKey[] = [];
+  readonly deviceTokens: string[] = [];
   changesRelationships = false;
-  changesDevices = false;
   mergesPeople = false;
   releasesIdentifiers = false;
   #newNumbersMax = 0;
@@ -180,7 +181,7 @@ class NeedsDraft {
       links: this.#links,
       halves: this.halves,
       changesRelationships: this.changesRelationships,
-      changesDevices: this.changesDevices,
+      deviceTokens: this.deviceTokens,
       mergesPeople: this.mergesPeople,
       releasesIdentifiers: this.releasesIdentifiers,
       newNumbersMax: this.#newNumbersMax,
@@ -229,7 +230,7 @@ function collect(draft: NeedsDraft, operation: Operation): void {
     case 'device.add':
     case 'device.delete':
       draft.person(environmentId, operation.person, true);
-      draft.changesDevices = true;
+      draft.deviceTokens.push(operation.token);
       return;
     case 'object.identify':
       draft.object(environmentId, operation.object);

@@ -2,7 +2,7 @@
  * Rows of one table while an envelope is folded: what was loaded, what they are by now, and so what
  * must be written. However often a row changes, it is written once.
  */
-import type { RowChanges } from './slice.ts';
+import type { PersonKey, RowChanges } from './slice.ts';
 
 interface Entry<Row> {
   readonly loaded: Row | undefined;
@@ -61,5 +61,37 @@ export class TrackedRows<Row extends object> {
       else if (!isDropped(loaded)) deleted.push(loaded);
     }
     return { inserted, updated, deleted };
+  }
+}
+
+/** Those of people, of whom one's are found without a look at all others': an envelope may merge a thousand. */
+export class RowsOfPeople<Row extends PersonKey> extends TrackedRows<Row> {
+  readonly #keyOf: (row: Row) => string;
+  /** By person; also of rows that are gone. Made when it is first asked for, since only merges ask. */
+  #keys: Map<number, Set<string>> | undefined;
+
+  constructor(keyOf: (row: Row) => string, loaded: readonly Row[]) {
+    super(keyOf, loaded);
+    this.#keyOf = keyOf;
+  }
+
+  override set(row: Row): void {
+    super.set(row);
+    if (this.#keys) this.#note(this.#keys, row);
+  }
+
+  /** The person's rows as they are by now. */
+  of({ personId }: Pick<PersonKey, 'personId'>): Row[] {
+    if (!this.#keys) {
+      this.#keys = new Map();
+      for (const row of this.rows()) this.#note(this.#keys, row);
+    }
+    return [...(this.#keys.get(personId) ?? [])].flatMap((key) => this.get(key) ?? []);
+  }
+
+  #note(keys: Map<number, Set<string>>, row: Row): void {
+    const known = keys.get(row.personId);
+    if (known) known.add(this.#keyOf(row));
+    else keys.set(row.personId, new Set([this.#keyOf(row)]));
   }
 }

@@ -26,7 +26,7 @@ import type {
 } from './slice.ts';
 import { eventText, objectText } from './slice-keys.ts';
 import { objectNumberOf } from './svc-id.ts';
-import { TrackedRows } from './tracked-rows.ts';
+import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
 
 /** What the fold takes from the world. */
 export interface FoldEffects {
@@ -43,9 +43,9 @@ export interface FoldEffects {
 export class WorkingSet {
   readonly effects: FoldEffects;
   readonly directory: PersonDirectory;
-  readonly relationships: TrackedRows<RelationshipRow>;
-  readonly devices: TrackedRows<DeviceRow>;
-  readonly segmentMembers: TrackedRows<SegmentMemberRow>;
+  readonly relationships: RowsOfPeople<RelationshipRow>;
+  readonly devices: RowsOfPeople<DeviceRow>;
+  readonly segmentMembers: RowsOfPeople<SegmentMemberRow>;
   readonly messageDeliveries: TrackedRows<MessageDeliveryRow>;
   readonly #objects: TrackedRows<ObjectRow>;
   readonly #objectsByName = new Map<string, ObjectRow>();
@@ -59,9 +59,9 @@ export class WorkingSet {
   constructor(slice: Slice, effects: FoldEffects) {
     this.effects = effects;
     this.directory = new PersonDirectory(slice.identifiers, slice.people);
-    this.relationships = new TrackedRows(relationshipText, slice.relationships);
-    this.devices = new TrackedRows((row) => deviceText(row, row.token), slice.devices);
-    this.segmentMembers = new TrackedRows(
+    this.relationships = new RowsOfPeople(relationshipText, slice.relationships);
+    this.devices = new RowsOfPeople((row) => deviceText(row, row.token), slice.devices);
+    this.segmentMembers = new RowsOfPeople(
       (row) => `${row.segmentId} ${row.personId}`,
       slice.segmentMembers,
     );

@@ -109,7 +109,7 @@ export class MemoryStore {
       people.some((person) => person.personId === row.personId);
     const isOfObjects = (row: RelationshipRow): boolean =>
       objects.some((object) => object.objectNumber === row.objectNumber);
-    const { mergesPeople, changesRelationships, changesDevices } = needs;
+    const { mergesPeople, changesRelationships, deviceTokens } = needs;
     return {
       takenEvents,
       messageDeliveries,
@@ -119,7 +119,9 @@ export class MemoryStore {
       relationships: this.relationships.filter(
         (row) => isOfPeople(row) && (mergesPeople || (changesRelationships && isOfObjects(row))),
       ),
-      devices: mergesPeople || changesDevices ? this.devices.filter(isOfPeople) : [],
+      devices: this.devices.filter(
+        (row) => isOfPeople(row) && (mergesPeople || deviceTokens.includes(row.token)),
+      ),
       segmentMembers: mergesPeople ? this.segmentMembers.filter(isOfPeople) : [],
     };
   }

@@ -53,7 +53,7 @@ export async function loadSlice(
     : await lockWithReleased(transaction, needs, needs.identifiers);
   const { people, messageDeliveries } = await lockPeopleOf(transaction, needs, identifiers, read);
   const objects = await lockObjects(transaction, needs.objectNames, needs.objects);
-  const { mergesPeople, changesRelationships, changesDevices } = needs;
+  const { mergesPeople, changesRelationships, deviceTokens } = needs;
   return {
     takenEvents,
     messageDeliveries,
@@ -65,7 +65,7 @@ export async function loadSlice(
       mergesPeople || changesRelationships
         ? await listRelationshipsOf(transaction, people, mergesPeople ? 'all' : objects)
         : [],
-    devices: mergesPeople || changesDevices ? await listDevicesOf(transaction, people) : [],
+    devices: await listDevicesOf(transaction, people, mergesPeople ? 'all' : deviceTokens),
     segmentMembers: mergesPeople ? await listSegmentMembersOf(transaction, people) : [],
   };
 }
