@@ -1,9 +1,7 @@
 /** Who goes from a trial to the Builder plan is charged for nothing afterwards, by nobody. */
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
+import type { Simulator } from '@sluice/billing-vendor/simulator';
 import { listCharges } from '@sluice/billing-vendor/simulator-controls';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import { findBillingAccount, updateAccountStanding } from '@sluice/database/account-plans';
 import { insertVendorCustomer } from '@sluice/database/vendor-customers';
@@ -14,6 +12,7 @@ import { endVendorTrial } from '../../src/end-vendor-trial.ts';
 import { createRelay } from '../../src/outbox-relay.ts';
 import { statementsOn } from '../../src/statements.ts';
 import { SECRET, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { startVendorBeside } from './vendor-under-test.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -24,20 +23,8 @@ let failures: unknown[];
 let relay: () => Promise<number>;
 beforeEach(async () => {
   api = await startApi();
-  simulator = await startSimulator({
-    host: '127.0.0.1',
-    port: 0,
-    webhookSecret: 'whsec_test',
-    catalogue: readCatalogue(undefined),
-    now: () => api.clock.nowMs,
-    random: Math.random,
-  });
-  const stripe = openStripeClient({
-    secretKey: 'sk_test_simulator',
-    baseUrl: `http://127.0.0.1:${simulator.port}`,
-    timeoutMs: 5_000,
-  });
-  vendor = createStripeVendor(stripe);
+  const beside = await startVendorBeside(api);
+  ({ simulator, vendor } = beside);
   failures = [];
   const statements = statementsOn(api.database);
   relay = createRelay({
@@ -61,7 +48,7 @@ beforeEach(async () => {
     .execute((transaction) =>
       insertVendorCustomer(transaction, accountId, made.value, api.clock.nowMs),
     );
-  await stripe.subscriptions.create({
+  await beside.stripe.subscriptions.create({
     customer: made.value,
     items: [{ price: 'price_essentials_month' }],
     trial_period_days: 14,

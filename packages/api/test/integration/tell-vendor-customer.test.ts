@@ -1,6 +1,5 @@
 /** What stands on an account's invoices reaches the payment vendor, by the outbox, in the end as it is. */
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
+import type { Simulator } from '@sluice/billing-vendor/simulator';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import { insertVendorCustomer } from '@sluice/database/vendor-customers';
@@ -11,6 +10,7 @@ import { createRelay } from '../../src/outbox-relay.ts';
 import { statementsOn } from '../../src/statements.ts';
 import { tellVendorCustomer } from '../../src/tell-vendor-customer.ts';
 import { SECRET, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { startVendorBeside } from './vendor-under-test.ts';
 
 let api: ApiUnderTest;
 let simulator: Simulator;
@@ -19,20 +19,7 @@ let vendor: Vendor;
 let failures: unknown[];
 beforeEach(async () => {
   api = await startApi();
-  simulator = await startSimulator({
-    host: '127.0.0.1',
-    port: 0,
-    webhookSecret: 'whsec_test',
-    catalogue: readCatalogue(undefined),
-    now: () => api.clock.nowMs,
-    random: Math.random,
-  });
-  stripe = openStripeClient({
-    secretKey: 'sk_test_simulator',
-    baseUrl: `http://127.0.0.1:${simulator.port}`,
-    timeoutMs: 5_000,
-  });
-  vendor = createStripeVendor(stripe);
+  ({ simulator, stripe, vendor } = await startVendorBeside(api));
   failures = [];
 });
 afterEach(async () => {

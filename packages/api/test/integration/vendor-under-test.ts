@@ -1,0 +1,23 @@
+/** A simulated payment vendor by the clock of an API under test, and our way to it. */
+import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { startSimulator } from '@sluice/billing-vendor/simulator';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import type { ApiUnderTest } from './api-under-test.ts';
+
+/** Close `simulator` when done. */
+export async function startVendorBeside(api: ApiUnderTest) {
+  const simulator = await startSimulator({
+    host: '127.0.0.1',
+    port: 0,
+    webhookSecret: 'whsec_test',
+    catalogue: readCatalogue(undefined),
+    now: () => api.clock.nowMs,
+    random: Math.random,
+  });
+  const stripe = openStripeClient({
+    secretKey: 'sk_test_simulator',
+    baseUrl: `http://127.0.0.1:${simulator.port}`,
+    timeoutMs: 5_000,
+  });
+  return { simulator, stripe, vendor: createStripeVendor(stripe) };
+}
