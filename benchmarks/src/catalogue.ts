@@ -84,7 +84,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
       'ours/copy': { atLeast: 0.45 },
       'ours/copy, postgres backend': { atLeast: 0.25 },
     },
-    short: ['--rounds', '2', '--events', '30000'],
+    short: ['--rounds', '4', '--events', '30000'],
     run: benchProcess,
   },
   deliver: {
@@ -95,7 +95,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
       'ours/dispatch, 100 webhooks': { atLeast: 0.6 },
       'ours/dispatch, 1000 webhooks': { atLeast: 0.6 },
     },
-    short: ['--rounds', '1', '--deliveries', '15000'],
+    short: ['--rounds', '3', '--deliveries', '15000'],
     run: benchDeliver,
   },
   fairness: {
