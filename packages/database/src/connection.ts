@@ -2,6 +2,7 @@
  * The door to Postgres: one pool a process, and Kysely over it. Transactions are opened in use
  * cases only; every statement takes the database or the transaction as its first argument.
  */
+import type { EventEmitter } from 'node:events';
 import { Kysely, PostgresDialect, sql, type Transaction as KyselyTransaction } from 'kysely';
 import pg from 'pg';
 import { ConnectionWatch, type WatchedConnection } from './connection-watch.ts';
@@ -104,6 +105,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 const KEEP_ALIVE_AFTER_MS = 30_000;
 /** Longer than nearly all statements take, so that next to never is one asked about. */
 const LATE_AFTER_MS = 10_000;
+const READ_ONLY_SQLSTATE = '25006';
 /** Of the time for an answer: Postgres gives up first, and says so. */
 const SHARE_OF_POSTGRES = 0.8;
 
@@ -159,6 +161,7 @@ export function createDatabase(options: DatabaseOptions): Database {
   // A connection that breaks between two statements of a transaction is in nobody's hands: without a
   // listener its 'error' ends the process. The next statement on it fails and says why.
   pool.on('connect', (client) => void client.on('error', () => {}));
+  endWhereReadOnly(pool);
   const { url, applicationName, lateAfterMs = LATE_AFTER_MS } = options;
   const watch = new ConnectionWatch({ url, applicationName, lateAfterMs });
   pool.on('connect', (client) => {
@@ -166,4 +169,24 @@ export function createDatabase(options: DatabaseOptions): Database {
   });
   pool.on('remove', (client) => watch.remove(client as unknown as PreparingClient));
   return new Kysely({ dialect: new PostgresDialect({ pool }) });
+}
+
+/**
+ * A server that takes no writes is not the primary any more. After a failover by name or by a proxy its connections may
+ * stay open, and a busy pool would keep them for ever: they are ended, so that the next one is opened to whoever is
+ * primary by then. The queues' pool needs none of it: `pool.query` leaves every connection on which a statement failed.
+ */
+function endWhereReadOnly(pool: pg.Pool): void {
+  const readOnly = new WeakSet<pg.PoolClient>();
+  pool.on('connect', (client) => {
+    // `pg` has it; its types leave it out.
+    const { connection } = client as unknown as { connection: EventEmitter };
+    connection.on('errorMessage', ({ code }: { readonly code?: string }) => {
+      if (code === READ_ONLY_SQLSTATE) readOnly.add(client);
+    });
+  });
+  // Not in the middle of a transaction, which is still to be rolled back.
+  pool.on('release', (_error, client) => {
+    if (readOnly.has(client)) void client.end();
+  });
 }

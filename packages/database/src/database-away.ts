@@ -14,8 +14,11 @@ const NETWORK_CODES = new Set([
   'EHOSTUNREACH',
 ]);
 
-/** Connection exceptions, "too many connections" and the three shutdowns (PostgreSQL manual, appendix A). */
-const AWAY_SQLSTATE = /^(08|53300$|57P0[123]$)/;
+/**
+ * Connection exceptions, "too many connections", the three shutdowns, and a write on a server that is not the primary any
+ * more (PostgreSQL manual, appendix A).
+ */
+const AWAY_SQLSTATE = /^(08|53300$|57P0[123]$|25006$)/;
 
 /** `pg` gives a connection that ended in the middle of a statement no code. */
 const AWAY_MESSAGE =

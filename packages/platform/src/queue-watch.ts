@@ -56,6 +56,14 @@ export interface WatchReport {
   readonly recoveredJobs: number;
 }
 
+/** Before the first look. */
+export const NOT_LOOKED_YET: WatchReport = {
+  isBrokerAnswering: false,
+  stuckQueues: [],
+  replacedWorkers: 0,
+  recoveredJobs: 0,
+};
+
 interface Standing {
   readonly headId: string | undefined;
   readonly sinceMs: number;

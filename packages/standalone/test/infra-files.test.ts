@@ -181,6 +181,27 @@ describe('nginx', () => {
     expect(secondsOf(rest, 'keepalive_timeout')).toBeLessThan(INTAKE_IDLE_SECONDS);
   });
 
+  test('sends a call whose intake is gone to another one, and waits for none longer than intake takes', () => {
+    const { INTAKE_COMMIT_DEADLINE_MS: deadlineMs = 0 } = defaultsOf('intake');
+    expect(rest).toMatch(/^\s*proxy_next_upstream error timeout;/m);
+    expect(secondsOf(rest, 'proxy_connect_timeout')).toBeLessThanOrEqual(2);
+    expect(secondsOf(rest, 'proxy_read_timeout') * 1_000).toBeGreaterThan(2 * deadlineMs);
+    expect(secondsOf(rest, 'proxy_read_timeout')).toBeLessThan(60);
+  });
+
+  test('keeps what is for operators from everybody else', () => {
+    const [, pattern = '^$', answer] = /^\s*location ~ (\S+) \{ return (\d+); \}/m.exec(rest) ?? [];
+    expect(answer).toBe('404');
+    for (const path of ['/metrics', '/readyz']) expect(path).toMatch(new RegExp(pattern));
+    for (const path of ['/livez', '/v1/track', '/v1/metrics'])
+      expect(path).not.toMatch(new RegExp(pattern));
+  });
+
+  test('writes no path down, for people are named in it', () => {
+    expect(rest).toMatch(/^\s*access_log off;/m);
+    expect(rest).toMatch(/^\s*error_log stderr crit;/m);
+  });
+
   test('leaves it to intake to end a stream that is silent, which says why', () => {
     const { INTAKE_STREAM_IDLE_TIMEOUT_MS: idleMs = 0 } = defaultsOf('intake');
     expect(secondsOf(stream, 'client_body_timeout') * 1_000).toBeGreaterThan(idleMs);

@@ -12,7 +12,8 @@ import { beginProcess } from '@sluice/platform/begin-process';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
-import { startConsumers } from '@sluice/platform/queue-consumers';
+import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';
+import { NOT_LOOKED_YET, type WatchReport } from '@sluice/platform/queue-watch';
 import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
 import { openTracer } from '@sluice/platform/tracing';
@@ -102,7 +103,38 @@ const envelopes = createEnvelopes({
   logger,
 });
 const purchases = await createPurchases({ database, producer, settings, now, logger });
-const consumers = await startConsumers(broker, {
+
+// Before what waits for the broker: a worker that starts while it is away is alive, and says that it is not ready.
+let consumers: Consumers | undefined;
+const watchReport = (): WatchReport => consumers?.report() ?? NOT_LOOKED_YET;
+const metrics = createMetrics('worker');
+registerProcessMetrics({
+  metrics,
+  counts: () => ({ ...envelopes.counts, deliveredSliceCount: deliveries.sliceCount() }),
+  countParked: () => countParkedOperations(database, PARKED_COUNT_MAX),
+  countSetAsidePurchases: () => countSetAsideRuns(database, PARKED_COUNT_MAX),
+  report: watchReport,
+  attempts: deliveries.attempts,
+  vendorCalls: purchases.vendorCalls,
+  slots: deliveries.slots,
+});
+registerBacklogMetrics({
+  metrics,
+  producer,
+  findLaneBacklog: () => findLaneBacklog(database, now()),
+  findOldestVendorEvent: () => findOldestWaitingEvent(database),
+  now,
+});
+
+const health = await startHealthServer({
+  host: settings.WORKER_HOST,
+  port: settings.WORKER_PORT,
+  metrics,
+  readiness: () => readReadiness(database, producer, watchReport()),
+});
+lifecycle.defer('health server', () => health.close());
+
+const started = await startConsumers(broker, {
   purchases: purchases.processors,
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
   now,
@@ -120,7 +152,8 @@ const consumers = await startConsumers(broker, {
     process.exit(1);
   },
 });
-lifecycle.defer('consumers', () => consumers.close());
+lifecycle.defer('consumers', () => started.close());
+consumers = started;
 
 const renewals = purchases.startRenewals();
 lifecycle.defer('renewals', () => renewals.stop());
@@ -188,32 +221,6 @@ lifecycle.defer('sweeps', () => {
   return sweeps.stop();
 });
 
-const metrics = createMetrics('worker');
-registerProcessMetrics({
-  metrics,
-  counts: () => ({ ...envelopes.counts, deliveredSliceCount: deliveries.sliceCount() }),
-  countParked: () => countParkedOperations(database, PARKED_COUNT_MAX),
-  countSetAsidePurchases: () => countSetAsideRuns(database, PARKED_COUNT_MAX),
-  report: () => consumers.report(),
-  attempts: deliveries.attempts,
-  vendorCalls: purchases.vendorCalls,
-  slots: deliveries.slots,
-});
-registerBacklogMetrics({
-  metrics,
-  producer,
-  findLaneBacklog: () => findLaneBacklog(database, now()),
-  findOldestVendorEvent: () => findOldestWaitingEvent(database),
-  now,
-});
-
-const health = await startHealthServer({
-  host: settings.WORKER_HOST,
-  port: settings.WORKER_PORT,
-  metrics,
-  readiness: () => readReadiness(database, producer, consumers),
-});
-lifecycle.defer('health server', () => health.close());
 logger.info(
   { host: settings.WORKER_HOST, port: health.port, shards: settings.SHARD_COUNT },
   'worker is running',

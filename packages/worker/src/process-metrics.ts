@@ -1,6 +1,6 @@
 /** What one worker process has done and has in hand, for `/metrics`; what waits is in `backlog-metrics.ts`. */
 import type { Metrics } from '@sluice/platform/metrics';
-import type { Consumers } from '@sluice/platform/queue-consumers';
+import type { WatchReport } from '@sluice/platform/queue-watch';
 import { inFlightCount, type LaneSlots } from './lane-slots.ts';
 
 export interface ProcessMetricsDependencies {
@@ -15,7 +15,7 @@ export interface ProcessMetricsDependencies {
   /** In the database, of all processes. */
   readonly countParked: () => Promise<number>;
   readonly countSetAsidePurchases: () => Promise<number>;
-  readonly report: Consumers['report'];
+  readonly report: () => WatchReport;
   /** Posts to endpoints so far, by outcome. */
   readonly attempts: ReadonlyMap<string, number>;
   /** Calls of the payment vendor so far, by outcome. */

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection';
 import { countParkedOperations } from '@sluice/database/parked-operations';
 import type { Producer } from '@sluice/platform/queue';
-import type { Consumers } from '@sluice/platform/queue-consumers';
+import type { WatchReport } from '@sluice/platform/queue-watch';
 import type { Readiness } from './health-server.ts';
 
 const DEADLINE_MS = 2_000;
@@ -14,14 +14,13 @@ export const PARKED_COUNT_MAX = 1_000;
 export async function readReadiness(
   database: Database,
   producer: Pick<Producer, 'envelopeCounts'>,
-  consumers: Consumers,
+  { isBrokerAnswering, stuckQueues, replacedWorkers }: WatchReport,
 ): Promise<Readiness> {
   const late = sleep(DEADLINE_MS, undefined, { ref: false });
   const [counts, parked] = await Promise.all([
     Promise.race([producer.envelopeCounts().catch(() => undefined), late]),
     Promise.race([countParkedOperations(database, PARKED_COUNT_MAX).catch(() => undefined), late]),
   ]);
-  const { isBrokerAnswering, stuckQueues, replacedWorkers } = consumers.report();
   return {
     isReady: counts !== undefined && isBrokerAnswering && stuckQueues.length === 0,
     details: {

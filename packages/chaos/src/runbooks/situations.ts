@@ -254,6 +254,10 @@ export const situations: Readonly<Record<string, Situation>> = {
     },
     async end(world) {
       await refusesNothing(world);
+      for (const path of ['/metrics', '/readyz', '/%6detrics?x']) {
+        const { status } = await fetch(`${world.traffic.url}${path}`);
+        assert(`the proxy keeps ${path} from the public: ${status}`, status === 404);
+      }
       const port = Number(new URL(world.traffic.url).port);
       const problems = await tryHostileFraming(port, world.database);
       assert(`the proxy keeps broken framing away: ${problems.join('; ')}`, problems.length === 0);

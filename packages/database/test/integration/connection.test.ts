@@ -1,7 +1,13 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createDatabase, answeredWithin, type Database } from '../../src/connection.ts';
+import {
+  createDatabase,
+  answeredWithin,
+  type Database,
+  type DatabaseOrTransaction,
+} from '../../src/connection.ts';
+import { isDatabaseAway } from '../../src/database-away.ts';
 import { createTestDatabase, type TestDatabase } from '../../src/testing.ts';
 
 const WAIT = { timeout: 10_000, interval: 20 };
@@ -63,6 +69,23 @@ test('where all statements are short, Postgres itself ends one that waits for a 
     );
   });
   expect(await pidOf(database)).toBe(pid);
+});
+
+// As after a failover in which the old primary goes on as a replica and keeps its connections.
+test('a connection on which nothing may be written is left, also by a transaction, whose failure says what it is', async () => {
+  const database = openOneConnection(await createTestDatabase());
+  const write = (to: DatabaseOrTransaction) =>
+    sql`update installation set shard_count = shard_count`.execute(to);
+  for (const tryToWrite of [
+    () => write(database),
+    () => database.transaction().execute((transaction) => write(transaction)),
+  ]) {
+    await sql`set default_transaction_read_only = on`.execute(database);
+    const error: unknown = await tryToWrite().catch((reason: unknown) => reason);
+    expect(error).toMatchObject({ code: '25006' });
+    expect(isDatabaseAway(error)).toBe(true);
+    await tryToWrite();
+  }
 });
 
 test('without a deadline a statement takes as long as it takes', async () => {

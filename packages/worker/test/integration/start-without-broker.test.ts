@@ -1,0 +1,38 @@
+/** A worker that is started while Redis is away, as after a power cut: whoever looks after it must not end it meanwhile. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createTestDatabase } from '@sluice/database/testing';
+import { findFreePort } from '@sluice/platform/free-port';
+import { startRedisServer } from '@sluice/platform/redis-server';
+import { startServiceUnderTest } from '@sluice/platform/service-under-test';
+import { expect, onTestFinished, test, vi } from 'vitest';
+
+const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
+const WAIT = { timeout: 30_000, interval: 50 };
+
+test('is alive, tells its metrics and is not ready, and begins by itself once Redis is there', async () => {
+  const { url: databaseUrl } = await createTestDatabase();
+  const [port, redisPort] = [await findFreePort(), await findFreePort()];
+  const starting = startServiceUnderTest(MAIN, {
+    DATABASE_URL: databaseUrl,
+    REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    SHARD_COUNT: '1',
+    WORKER_PORT: String(port),
+  });
+  const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
+  await vi.waitFor(async () => expect((await ask('/livez')).status).toBe(200), WAIT);
+  expect((await ask('/readyz')).status).toBe(503);
+  expect(await (await ask('/metrics')).text()).toContain('sluice_undelivered_oldest_seconds{');
+
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-late-redis-'));
+  const redis = await startRedisServer({ directory, port: redisPort });
+  onTestFinished(async () => {
+    await redis.kill();
+    await rm(directory, { recursive: true, force: true });
+  });
+  const worker = await starting;
+  await vi.waitFor(async () => expect((await ask('/readyz')).status).toBe(200), WAIT);
+  expect(await worker.kill('SIGTERM')).toBe(0);
+}, 120_000);
