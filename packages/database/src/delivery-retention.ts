@@ -14,7 +14,7 @@
  * left. Taking a partition out locks its table for a moment;
  * where that is not to be had soon, it is tried again the next time.
  *
- * Run by `worker/src/main.ts` every few hours, on any number of workers.
+ * Run by `worker/src/keep-delivery-days.ts` every hour, on any number of workers.
  */
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
@@ -39,6 +39,12 @@ const NEEDED = {
 type PartitionedTable = keyof typeof NEEDED;
 
 const LOCK_TIMEOUT = '2s';
+
+/** By its clock, which the days of rows are by. */
+export async function findDatabaseTime(database: DatabaseOrTransaction): Promise<Date> {
+  const { rows } = await sql<{ at: Date }>`select clock_timestamp() as at`.execute(database);
+  return (rows[0] as (typeof rows)[number]).at;
+}
 
 /**
  * Makes the partitions of `today` and of the days after it that are not there yet. May be called by
@@ -65,7 +71,11 @@ export interface DroppedDays {
   readonly reduced: readonly string[];
 }
 
-/** Drops the days before the last `keptDays` ones, today included. May be called by several at once. */
+/**
+ * Drops the days before the last `keptDays` ones, today included. May be called by several at once.
+ *
+ * @param today - not after the day that rows are written to.
+ */
 export async function dropOldDeliveries(
   database: Database,
   today: Date,

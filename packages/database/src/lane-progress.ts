@@ -19,7 +19,7 @@ import {
 } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
-import { nameOf, type LaneKey } from './lanes.ts';
+import { IS_WEBHOOK_CURRENT, nameOf, type LaneKey } from './lanes.ts';
 
 /** One attempt, as it is kept. */
 export interface AttemptRecord {
@@ -120,7 +120,8 @@ export async function recordProgressOfLanes(
          set state = held.state, cursor_sequence = held.cursor_sequence,
              attempted_sequence = held.attempted_sequence, send_window = held.send_window,
              read_from_day = coalesce(held.read_from_day::date, lanes.read_from_day),
-             next_probe_at = case when held.next_probe_at is null or webhooks.endpoint = held.endpoint
+             next_probe_at = case when held.next_probe_at is null
+                                    or webhooks.endpoint = held.endpoint and ${IS_WEBHOOK_CURRENT}
                                   then held.next_probe_at
                                   else least(held.next_probe_at, ${new Date(nowMs)}) end,
              next_start_at = held.next_start_at,

@@ -42,6 +42,12 @@ export interface ClaimedLane extends LaneSnapshot, LaneTarget {
 /** Of a joined workspace and its account: it is there still. Of one that is not nothing is sent. */
 export const IS_OPEN = sql`(environments.deleted_at is null and accounts.status <> 'closed')`;
 
+/**
+ * Of a joined lane that this statement changes, and its webhook: false where the statement waited for whoever sent the
+ * webhook elsewhere, or enabled it. Then the lane is as it is now, and the webhook still as it was.
+ */
+export const IS_WEBHOOK_CURRENT = sql`(lanes.endpoint_version = webhooks.endpoint_version)`;
+
 /** A lane to be claimed. */
 export interface LaneClaim {
   readonly lane: LaneKey;
@@ -69,8 +75,9 @@ export const unbelievedProbeAt = (nowMs: number, probeWaitMsMax: number): Date =
 
 /**
  * Takes the leases of those lanes that have something to send now: not paused, not held by another, not
- * waiting for a later probe, and of a workspace that is open. In the place of the others undefined; `findLane` says why. A
- * lane that is asked for twice is given once.
+ * waiting for a later probe, and of a workspace that is open. In the place of the others undefined; `findLane` says why:
+ * nothing where its webhook was sent elsewhere at this moment, and it may be claimed again at once. A lane that is
+ * asked for twice is given once.
  */
 export async function claimLanes(
   database: DatabaseOrTransaction,
@@ -104,6 +111,7 @@ export async function claimLanes(
       from free join webhooks using (environment_id, webhook_id) join environments using (environment_id)
       join accounts using (account_id)
      where lanes.environment_id = free.environment_id and lanes.webhook_id = free.webhook_id and ${IS_OPEN}
+       and ${IS_WEBHOOK_CURRENT}
     returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId",
               environments.account_id::float8 as "accountId",
               lanes.read_from_day::text as "readFromDay", ${SNAPSHOT}, ${TARGET}`.execute(database);

@@ -13,12 +13,12 @@ import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
 import { IS_OPEN, NEXT_START_AHEAD_MS_MAX, unbelievedProbeAt } from './lanes.ts';
 import type { AttemptRecord } from './lane-progress.ts';
-import type { ReplayCriteria, ReplayKey } from './replay-log.ts';
+import type { ReplayKey, ReplaySearch } from './replay-log.ts';
 
 export interface ClaimedReplay extends ReplayKey, LaneSnapshot, LaneTarget {
   readonly accountId: number;
   readonly fencing: number;
-  readonly criteria: ReplayCriteria;
+  readonly criteria: ReplaySearch;
   readonly throughSequence: number;
   /** Of the log: everything that matches up to here is done with. */
   readonly cursorSequence: number;
@@ -40,7 +40,7 @@ export async function claimReplay(
       ReplayKey & {
         accountId: number;
         fencing: string;
-        criteria: ReplayCriteria;
+        criteria: ReplaySearch;
         throughSequence: string;
         cursorSequence: string;
         position: string;

@@ -27,6 +27,12 @@ export interface ReplayCriteria {
     | undefined;
 }
 
+/** What a replay looks for, and what its lane has still to send anyway. */
+export interface ReplaySearch extends ReplayCriteria {
+  /** Sequences that were neither delivered nor abandoned when it was asked for. */
+  readonly heldBack?: readonly number[];
+}
+
 /** No transaction that logs deliveries takes so long. */
 const OUT_OF_ORDER_SECONDS = 600;
 
@@ -69,7 +75,7 @@ export interface LogRange {
 export async function countMatching(
   database: DatabaseOrTransaction,
   lane: LaneKey,
-  criteria: ReplayCriteria,
+  criteria: ReplaySearch,
   range: LogRange,
   scanLimit: number,
 ): Promise<{ readonly count: number; readonly isComplete: boolean }> {
@@ -99,7 +105,7 @@ export interface ReplayPage {
 export async function listReplayed(
   database: DatabaseOrTransaction,
   replay: ReplayKey,
-  criteria: ReplayCriteria,
+  criteria: ReplaySearch,
   range: LogRange,
   limit: number,
   scanLimit: number,
@@ -199,9 +205,10 @@ const examinedRows = (lane: LaneKey, range: LogRange, scanLimit: number) => sql`
    order by sequence limit ${scanLimit}`;
 
 /** Of a row named `log`. */
-function matching(lane: LaneKey, criteria: ReplayCriteria): RawBuilder<unknown> {
-  const { since, until, eventTypes, states, person } = criteria;
+function matching(lane: LaneKey, criteria: ReplaySearch): RawBuilder<unknown> {
+  const { since, until, eventTypes, states, person, heldBack = [] } = criteria;
   const conditions = [sql`log.origin = 'event'`];
+  if (heldBack.length > 0) conditions.push(sql`log.sequence <> all (${heldBack}::bigint[])`);
   if (since !== undefined) conditions.push(sql`log.appended_at >= to_timestamp(${since})`);
   if (until !== undefined) conditions.push(sql`log.appended_at < to_timestamp(${until})`);
   if (eventTypes) conditions.push(sql`log.event_type = any (${eventTypes}::text[])`);

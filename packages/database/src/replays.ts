@@ -20,6 +20,7 @@ import {
   findSequenceBefore,
   type ReplayCriteria,
   type ReplayKey,
+  type ReplaySearch,
 } from './replay-log.ts';
 
 export interface Replay {
@@ -116,7 +117,7 @@ async function start(
       insert into webhook_replays
         (environment_id, webhook_id, created_at, created_by, criteria, rate_per_second, total, through_sequence,
          cursor_sequence, endpoint, traceparent)
-      select environment_id, webhook_id, ${new Date(nowMs)}, ${request.createdBy}, ${JSON.stringify(request.criteria)}::jsonb,
+      select environment_id, webhook_id, ${new Date(nowMs)}, ${request.createdBy}, ${JSON.stringify(plan.search)}::jsonb,
              ${request.ratePerSecond}::int, ${plan.isComplete ? plan.count : null}::bigint, ${plan.throughSequence}::bigint,
              ${plan.afterSequence}::bigint, endpoint, ${request.traceparent ?? null}
         from webhooks
@@ -130,17 +131,38 @@ async function start(
 }
 
 async function measure(database: DatabaseOrTransaction, lane: LaneKey, criteria: ReplayCriteria) {
-  const { rows } = await sql<{ through: string }>`
-    select cursor_sequence as through from lanes
+  const bounds = await findFinished(database, lane);
+  if (!bounds) return undefined;
+  const { throughSequence, heldBack } = bounds;
+  const search: ReplaySearch = { ...criteria, heldBack };
+  const afterSequence = await findSequenceBefore(database, lane, criteria.since, throughSequence);
+  const range = { afterSequence, throughSequence };
+  const counted = await countMatching(database, lane, search, range, COUNTED_ROWS_MAX);
+  return { ...range, ...counted, search };
+}
+
+/**
+ * Up to where deliveries were tried, and which of those are neither delivered nor abandoned: beyond the lane's cursor
+ * some have ended beside others that hold it. In one statement, for both move on; by the primary keys.
+ */
+async function findFinished(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+): Promise<{ throughSequence: number; heldBack: number[] } | undefined> {
+  const { rows } = await sql<{ through: string; heldBack: string[] }>`
+    select attempted_sequence as through, array(
+             select generate_series(cursor_sequence + 1, attempted_sequence)
+             except
+             select sequence from delivery_attempts a
+              where a.environment_id = lanes.environment_id and a.webhook_id = lanes.webhook_id
+                and a.sequence > cursor_sequence and a.sequence <= attempted_sequence and a.outcome <> 'retrying'
+             order by 1) as "heldBack"
+      from lanes
      where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}`.execute(
     database,
   );
   const [row] = rows;
-  if (!row) return undefined;
-  const throughSequence = Number(row.through);
-  const afterSequence = await findSequenceBefore(database, lane, criteria.since, throughSequence);
-  const range = { afterSequence, throughSequence };
-  return { ...range, ...(await countMatching(database, lane, criteria, range, COUNTED_ROWS_MAX)) };
+  return row && { throughSequence: Number(row.through), heldBack: row.heldBack.map(Number) };
 }
 
 /** Newest first. */

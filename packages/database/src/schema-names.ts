@@ -41,6 +41,7 @@ export const MIGRATION_NAMES = [
   '0031_card_changes',
   '0032_merge_gate',
   '0033_set_aside_runs',
+  '0034_endpoint_versions',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

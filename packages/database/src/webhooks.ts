@@ -138,7 +138,10 @@ export async function updateWebhook(
 ): Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined> {
   const { rows } = await sql<Webhook & { mustWake: boolean }>`
     with before as (
-      select endpoint, disabled from webhooks
+      select endpoint, disabled,
+             endpoint <> coalesce(${changes.endpoint ?? null}, endpoint)
+             or disabled and not coalesce(${changes.disabled ?? null}::boolean, disabled) as is_fresh
+        from webhooks
        where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint and deleted_at is null
          for no key update
     ), changed as (
@@ -154,13 +157,14 @@ export async function updateWebhook(
              window_max = case when ${changes.windowMax !== undefined} then ${changes.windowMax ?? null}::int else window_max end,
              custom_headers = case when ${changes.customHeaders !== undefined} then ${changes.customHeaders ?? null} else custom_headers end,
              attribute_filters = case when ${changes.attributeFilters !== undefined} then ${jsonOf(changes.attributeFilters)}::jsonb else attribute_filters end,
-             updated_at = ${new Date(nowMs)}
+             updated_at = ${new Date(nowMs)},
+             endpoint_version = endpoint_version + is_fresh::int
         from before
        where environment_id = ${environmentId} and webhook_id = ${webhookId}::bigint
-      returning webhooks.*, before.endpoint <> webhooks.endpoint or before.disabled and not webhooks.disabled as is_fresh
+      returning webhooks.*, is_fresh
     ), lane as (
       update lanes
-         set is_paused = changed.disabled,
+         set is_paused = changed.disabled, endpoint_version = changed.endpoint_version,
              next_probe_at = case when changed.is_fresh and next_probe_at is not null
                                   then least(next_probe_at, ${new Date(nowMs)}) else next_probe_at end
         from changed

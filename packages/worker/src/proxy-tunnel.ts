@@ -32,14 +32,48 @@ export function parseProxy(url: string): Proxy {
   };
 }
 
+/** An IP address, IPv6 without brackets. */
+interface TunnelTarget {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** A tunnel from the moment it is being opened. */
+interface OpenedTunnel {
+  /** While it is being opened: then nobody is called. */
+  destroy(): void;
+}
+
 /**
- * Opens a connection to the proxy, and through it to what `target` resolves to: an IP address, IPv6
- * without brackets. Calls `onOpened` once, and not before it has returned; destroy the socket and
- * nobody is called.
+ * Opens a tunnel to the first of what `targets` resolves to, at least one, that the proxy lets through. Calls
+ * `onOpened` once, and not before it has returned.
  */
 export function openTunnel(
   proxy: Proxy,
-  target: Promise<{ readonly address: string; readonly port: number }>,
+  targets: Promise<readonly TunnelTarget[]>,
+  onOpened: (error: Error | null, socket: Socket | null) => void,
+): OpenedTunnel {
+  let count = 0;
+  const tryAt = (place: number): Socket => {
+    const target = targets.then((all) => {
+      count = all.length;
+      return all[place] as TunnelTarget;
+    });
+    const socket = openTunnelTo(proxy, target, (error) => {
+      if (!error) onOpened(null, socket);
+      else if (place + 1 < count && isOfProxy(error)) current = tryAt(place + 1);
+      else onOpened(error, null);
+    });
+    return socket;
+  };
+  let current = tryAt(0);
+  return { destroy: () => void current.destroy() };
+}
+
+/** Destroy the socket and nobody is called. */
+function openTunnelTo(
+  proxy: Proxy,
+  target: Promise<TunnelTarget>,
   onOpened: (error: Error | null) => void,
 ): Socket {
   const socket = connect(proxy.port, proxy.hostname);
@@ -88,6 +122,8 @@ export function openTunnel(
   );
   return socket;
 }
+
+const isOfProxy = ({ code }: NodeJS.ErrnoException): boolean => code === PROXY_FAILED;
 
 function failure(what: string): NodeJS.ErrnoException {
   return Object.assign(new Error(`the egress proxy: ${what}`), { code: PROXY_FAILED });

@@ -156,17 +156,17 @@ export function createVettedConnector(
       const tls = { ...TLS_OPTIONS, servername: isLiteral ? '' : hostname };
       if (proxy) {
         const addresses = isLiteral
-          ? Promise.resolve([{ address: hostname }])
-          : resolveVetted(hostname);
-        const chosen = addresses.then(([first]) => ({ address: first?.address ?? '', port }));
+          ? Promise.resolve([hostname])
+          : resolveVetted(hostname).then(oneOfEachFamily);
+        const targets = addresses.then((all) => all.map((address) => ({ address, port })));
         let secured: TLSSocket | undefined;
-        const socket = openTunnel(proxy, chosen, (error) => {
-          if (error || !isTls) onOpened(error, error ? null : socket);
+        const tunnel = openTunnel(proxy, targets, (error, socket) => {
+          if (!socket || !isTls) onOpened(error, socket);
           else secured = onceOpen(connectTls({ ...tls, host: hostname, socket }), true, onOpened);
         });
         return {
           destroy: () => {
-            socket.destroy();
+            tunnel.destroy();
             secured?.destroy();
           },
           isCertificateBad: () => Boolean(secured?.authorizationError),
@@ -186,6 +186,13 @@ export function createVettedConnector(
     },
   };
 }
+
+/**
+ * For a proxy: the order in which the system gives addresses is that of our network, which need not be the proxy's.
+ * IPv4 first, for a proxy without a way to IPv6 is more common than the reverse, and may take its time to say so.
+ */
+const oneOfEachFamily = (addresses: readonly LookupAddress[]): string[] =>
+  [4, 6].flatMap((family) => addresses.find((each) => each.family === family)?.address ?? []);
 
 function onceOpen<Opening extends Socket>(
   socket: Opening,

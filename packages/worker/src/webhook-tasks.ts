@@ -6,7 +6,6 @@
  * their own, so that they take none of the lanes'.
  */
 import type { Database } from '@sluice/database/connection';
-import { dropOldDeliveries, makeDeliveryPartitions } from '@sluice/database/delivery-retention';
 import type { LaneKey } from '@sluice/database/lanes';
 import { clearReplays } from '@sluice/database/replays';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
@@ -15,6 +14,7 @@ import { repeat } from '@sluice/platform/repeat';
 import type { SealedText } from '@sluice/platform/sealed-text';
 import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
 import { FairSlots } from './fair-slots.ts';
+import { keepDeliveryDays } from './keep-delivery-days.ts';
 import { keepSecrets } from './keep-secrets.ts';
 import { raiseAlerts } from './raise-alerts.ts';
 import { replayDeliveries, type ReplayDeps } from './replay-deliveries.ts';
@@ -41,8 +41,6 @@ const REPLAY_REQUESTS_MAX = 16;
 const REPLAY_SLOW_AFTER_MS = 50;
 const CLEARING_INTERVAL_MS = 60_000;
 const CLEANING_STEPS_MAX = 1_000;
-/** Today and the next ones; of a day without a partition the deliveries go to the default one. */
-const DELIVERY_DAYS_AHEAD = 4;
 const RETENTION_INTERVAL_MS = 3_600_000;
 const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
 const REPLAYS_CLEARED_MAX = 10;
@@ -66,12 +64,9 @@ export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
   start('clear deleted webhooks', CLEARING_INTERVAL_MS, () =>
     clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
   );
-  start('keep days of deliveries', RETENTION_INTERVAL_MS, async () => {
-    const today = new Date(now());
-    await makeDeliveryPartitions(database, today, DELIVERY_DAYS_AHEAD);
-    const days = await dropOldDeliveries(database, today, deps.retentionDays);
-    if (days.dropped.length + days.reduced.length > 0) logger.info(days, 'old deliveries dropped');
-  });
+  start('keep days of deliveries', RETENTION_INTERVAL_MS, () =>
+    keepDeliveryDays({ database, now, logger }, deps.retentionDays),
+  );
   const slots = new FairSlots({
     slotsMax: REPLAY_REQUESTS_MAX,
     slowMax: REPLAY_REQUESTS_MAX,

@@ -20,8 +20,8 @@ beforeAll(() => {
   return () => setDefaultCACertificates(before);
 });
 
-/** Goes where it is told, or answers with a status. */
-async function startProxy(refusal?: number, reason = 'No') {
+/** Goes where it is told, or answers with a status: to every request, or to those for `refused`. */
+async function startProxy(refusal?: number, reason = 'No', refused = '') {
   const asked: string[] = [];
   const credentials: (string | undefined)[] = [];
   const server = createServer();
@@ -30,7 +30,7 @@ async function startProxy(refusal?: number, reason = 'No') {
     credentials.push(request.headers['proxy-authorization']);
     socket.on('error', () => {});
     closes.push(() => socket.destroy());
-    if (refusal !== undefined) {
+    if (refusal !== undefined && String(request.url).includes(refused)) {
       socket.end(`HTTP/1.1 ${refusal} ${reason}\r\n\r\n`);
       return;
     }
@@ -65,6 +65,23 @@ test('go where the name resolved to, over one tunnel that is kept', async () => 
   }
   expect(asked).toEqual([`127.0.0.1:${receiver.port}`]);
   expect(receiver.requests[0]).toContain(`receiver.test:${receiver.port}`);
+});
+
+// The addresses of a name come in an order for our own network: where it has no way out by itself, IPv6 first.
+test('go to the other address of a name where the proxy has no way to one', async () => {
+  const receiver = await receiverOf(respond(answer(200)));
+  const both = [
+    { address: '::1', family: 6 },
+    { address: '127.0.0.1', family: 4 },
+  ];
+  const withoutIpv6 = await startProxy(502, 'No route', '[::1]');
+  const withoutIpv4 = await startProxy(502, 'No route', '127.0.0.1');
+  const url = `http://receiver.test:${receiver.port}/`;
+  const post4 = await post(clientOf({ proxy: withoutIpv6.proxy, resolve: async () => both }), url);
+  expect(post4).toMatchObject({ outcome: 'response', status: 200 });
+  const post6 = await post(clientOf({ proxy: withoutIpv4.proxy, resolve: async () => both }), url);
+  expect(post6).toMatchObject({ outcome: 'failure', failure: 'unreachable' });
+  expect(withoutIpv4.asked).toEqual([`127.0.0.1:${receiver.port}`, `[::1]:${receiver.port}`]);
 });
 
 test('verify the certificate of the endpoint, not of the proxy', async () => {

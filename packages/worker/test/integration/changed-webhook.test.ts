@@ -3,11 +3,41 @@ import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/delivery-reads';
 import { createTestDatabase } from '@sluice/database/testing';
 import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks';
+import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { clearDeletedWebhooks } from '../../src/clear-deleted-webhooks.ts';
-import { createGate, createLaneWorld, eventIds, OK, status } from './lane-world.ts';
+import {
+  createGate,
+  createLaneWorld,
+  eventIds,
+  OK,
+  status,
+  until,
+  type LaneWorld,
+} from './lane-world.ts';
 
 let database: Database;
+
+/** Sends the webhook elsewhere; the change is committed once `commit` is opened. */
+function changeEndpoint({ environmentId, webhookId, nowMs }: LaneWorld) {
+  const made = createGate();
+  const commit = createGate();
+  const ended = database.transaction().execute(async (transaction) => {
+    const changes = { endpoint: 'http://elsewhere.test/' };
+    await updateWebhook(transaction, environmentId, webhookId, changes, nowMs);
+    made.open();
+    await commit.opened;
+  });
+  return { made: made.opened, commit: () => commit.open(), ended };
+}
+
+async function isOneWaiting(): Promise<boolean> {
+  const { rows } = await sql`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+    database,
+  );
+  return rows.length > 0;
+}
 
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
@@ -124,5 +154,42 @@ describe('a webhook that is changed meanwhile', () => {
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
     expect(world.sent.filter((eventId) => eventId === 'e2')).toHaveLength(2);
     expect(new Set(world.sent)).toEqual(new Set(eventIds(1, 200)));
+  });
+
+  // Postgres shows the statement that waited the lane as it is now, and the webhook as it was before.
+  test('sent elsewhere while a failure waits to be written down: it is probed there at once', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    let change: ReturnType<typeof changeEndpoint> | undefined;
+    world.behave = async ({ endpoint }) => {
+      if (endpoint.includes('elsewhere')) return OK;
+      change = changeEndpoint(world);
+      await change.made;
+      return status(404);
+    };
+    const delivered = world.deliverAll();
+    await until(isOneWaiting);
+    change?.commit();
+    await change?.ended;
+    expect(await delivered).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e1', 'e2']);
+  });
+
+  test('sent elsewhere while its lane is being claimed: nothing goes where it was', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(2);
+    const endpoints: string[] = [];
+    world.behave = ({ endpoint }) => {
+      endpoints.push(endpoint);
+      return OK;
+    };
+    const change = changeEndpoint(world);
+    await change.made;
+    const delivered = world.deliverAll();
+    await until(isOneWaiting);
+    change.commit();
+    await change.ended;
+    expect(await delivered).toEqual({ outcome: 'idle' });
+    expect(endpoints).toEqual(['http://elsewhere.test/', 'http://elsewhere.test/']);
   });
 });

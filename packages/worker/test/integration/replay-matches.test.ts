@@ -6,7 +6,7 @@ import { listAttemptsOfReplay, planReplay } from '@sluice/database/replays';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createLaneWorld, OK, status, type LaneWorld } from './lane-world.ts';
+import { createLaneWorld, HOUR_MS, OK, status, type LaneWorld } from './lane-world.ts';
 import { ALL, createDelivered, replayAll, start } from './replay-world.ts';
 
 let database: Database;
@@ -97,6 +97,25 @@ describe('matches', () => {
     );
     expect(await planReplay(database, world.key, ALL)).toMatchObject({ count: 2 });
   });
+});
+
+test('what ended beside a head that holds the lane is taken, and what waits is left to the lane', async () => {
+  const world = await createLaneWorld(database);
+  await world.log(6);
+  world.behave = (_, eventId) => (eventId === 'e3' ? status(500) : OK);
+  await world.deliverAll();
+  const ended = world.sent.filter((eventId) => eventId !== 'e3');
+  expect(ended).toContain('e4');
+  expect(await planReplay(database, world.key, ALL)).toMatchObject({ count: ended.length });
+
+  const { find } = await start(world);
+  world.behave = () => OK;
+  world.nowMs += HOUR_MS;
+  await world.deliverAll();
+  world.sent.length = 0;
+  await replayAll(world, find);
+  expect(world.sent).toEqual(ended);
+  expect(await find()).toMatchObject({ total: ended.length, delivered: ended.length });
 });
 
 test('rows that do not match are passed by, page after page, until the end', async () => {

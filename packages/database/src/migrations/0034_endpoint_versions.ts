@@ -1,0 +1,17 @@
+/**
+ * How often a webhook was sent elsewhere or enabled, beside the webhook and beside its lane: a statement that waited for
+ * the lane meanwhile sees the lane as it is now and the webhook as it was, and can tell by this (`lanes.ts`).
+ */
+import { sql, type Kysely } from 'kysely';
+import type { Migration } from 'kysely/migration';
+
+export const endpointVersions: Migration = {
+  async up(database: Kysely<unknown>): Promise<void> {
+    await sql`alter table webhooks add column endpoint_version int not null default 0`.execute(
+      database,
+    );
+    await sql`alter table lanes add column endpoint_version int not null default 0`.execute(
+      database,
+    );
+  },
+};
