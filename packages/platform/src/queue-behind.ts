@@ -9,7 +9,7 @@
  * were of use the last time, and twice as many while all of them are, as a window grows: envelopes are
  * large or small, and what is read in vain is read again.
  *
- * Before: `queue-waiting.ts`. Made by `queue-consumers.ts`, used by `queue-shard-job.ts`.
+ * Before: `queue-waiting.ts`. Made by `queue-processors.ts`, used by `queue-shard-job.ts`.
  */
 import type { Envelope } from '@sluice/domain/operation';
 import type { Logger } from './logger.ts';

@@ -12,7 +12,7 @@ import type { TailTeller } from '@sluice/domain/tail';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer } from '@sluice/platform/queue';
-import type { Processors } from '@sluice/platform/queue-consumers';
+import type { Processors } from '@sluice/platform/queue-processors';
 import type { z } from 'zod';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { createHttpClient } from './http-client.ts';

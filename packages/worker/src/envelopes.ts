@@ -8,7 +8,7 @@ import type { Database } from '@sluice/database/connection';
 import type { LoggedLane } from '@sluice/database/deliveries';
 import type { NumberStock } from '@sluice/database/numbers';
 import type { Logger } from '@sluice/platform/logger';
-import type { Processors } from '@sluice/platform/queue-consumers';
+import type { Processors } from '@sluice/platform/queue-processors';
 import { processEnvelope } from './process-envelope.ts';
 import type { WorkerTracing } from './trace-deliveries.ts';
 

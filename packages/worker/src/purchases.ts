@@ -5,7 +5,7 @@ import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import type { Database } from '@sluice/database/connection';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer } from '@sluice/platform/queue';
-import type { PurchaseProcessors } from '@sluice/platform/queue-consumers';
+import type { PurchaseProcessors } from '@sluice/platform/queue-processors';
 import { repeat, type Repetition } from '@sluice/platform/repeat';
 import type { z } from 'zod';
 import { advanceRun } from './advance-run.ts';
