@@ -27,7 +27,7 @@ import { isError, type Issue } from '@sluice/domain/issue';
 import type { TrackEvent } from '@sluice/domain/operation';
 import type { IdentifierKey, IdentifierRow } from '@sluice/domain/slice';
 import { identifierText, storedValue } from '@sluice/domain/slice-keys';
-import { findSliceNeeds } from '@sluice/domain/slice-needs';
+import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
 import type { TailTeller } from '@sluice/domain/tail';
 import { loadSlice } from './load-slice.ts';
 import type { ProcessEnvelopeDeps } from './process-envelope.ts';

@@ -43,7 +43,7 @@ import { applyOperations } from '@sluice/domain/apply-operations';
 import { AppError } from '@sluice/domain/errors';
 import { mergeStanceOf } from '@sluice/domain/held-identifiers';
 import type { Envelope, Operation, RecordIssue } from '@sluice/domain/operation';
-import { findSliceNeeds } from '@sluice/domain/slice-needs';
+import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
 import { toStorableText } from '@sluice/domain/storable-text';
 import { loadSlice } from './load-slice.ts';
 import { writeChanges } from './write-changes.ts';
