@@ -33,11 +33,11 @@ export interface ServerOptions {
   /** 0: any free one. */
   readonly port: number;
   readonly accept: Accept;
-  /** Asked before it, for what can take the short way. */
+  /** Asked before `accept`, for calls that can take the short way. */
   readonly skim?: SkimCall;
-  /** The way of one call, by its `traceparent` and `X-Request-Id`; absent: no call is traced. */
+  /** Makes the `accept` of one call, from its `traceparent` and `X-Request-Id`; absent: no call is traced. */
   readonly acceptTraced?: (route: Route, traceparent: string, requestId: string) => Accept;
-  /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
+  /** Bytes of all bodies that have come in part; beyond it a call is answered 503. */
   readonly collectedSizeBytesMax: number;
   readonly streams: StreamOptions;
   /** GET pages: health, metrics, the browser's settings, the tests of credentials. */
@@ -82,7 +82,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     isStopping: false,
     inFlightCount: 0,
     receivedCount: 0,
-    // There from the start, for a rate of a series that appears misses its first.
+    // There from the start, because a rate misses the first value of a series that appears later.
     refusedCounts: new Map(['400', '401', '429', '503'].map((status) => [status, 0])),
     collectedSizeBytes: 0,
     collectedSizeBytesMax: options.collectedSizeBytesMax,
@@ -163,7 +163,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
   return new Promise((resolve, reject) => {
     app.listen(options.host, options.port, (socket: us_listen_socket | false) => {
       if (!socket) {
-        // uWebSockets.js does not tell why.
+        // uWebSockets.js does not say why.
         const wanted = { owner: 'INTAKE', host: options.host, port: options.port };
         requireFreePort(wanted).then(() => reject(portTaken(wanted)), reject);
         return;
@@ -250,7 +250,7 @@ function readParameters(
 ): readonly string[] | undefined {
   try {
     const encoded = Array.from({ length: count }, (_, index) => req.getParameter(index) ?? '');
-    // A bare byte that is no UTF-8 comes as this: two people would be one.
+    // Bytes that are not UTF-8 all come as this character: two people would become one.
     if (encoded.some((text) => text.includes('\ufffd'))) return undefined;
     const parameters = encoded.map(decodeURIComponent);
     for (const name of query) parameters.push(req.getQuery(name) ?? '');

@@ -134,8 +134,8 @@ export async function startConsumers(
     queues,
     readHeads: side.readHeads,
     stalledAfterMs,
-    // As long as a lock: whoever died in the meantime is found no later than by looks each period. One
-    // statement asks for all heads on Postgres, and each worker that waits would have to ask for its own.
+    // As long as a lock, so that a dead worker is found no later than by a look each period. On Postgres more often:
+    // one statement reads all heads, where otherwise each waiting worker would ask for its own.
     seldomAfterMs: isRedis ? (stalledAfterMs * 2) / 3 : stalledAfterMs / 3,
     hungAfterMs,
     now,

@@ -65,7 +65,7 @@ export interface RunKey {
 
 /** What an acknowledgement waits for where a replica may take a master's place. */
 export interface ReplicaOptions {
-  /** That have an envelope before it counts as confirmed; absent: 1 with Sentinels or a Cluster, else 0. */
+  /** Replicas that must have an envelope before it counts as confirmed; absent: 1 with Sentinels or a Cluster, else 0. */
   readonly replicasMin?: number | undefined;
   /** How long a Cluster's master must have been without them before its own word is enough. 15 s unless told. */
   readonly graceMs?: number | undefined;
@@ -86,7 +86,7 @@ export interface Producer {
   addEnvelopes(envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void>;
   /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
   wakeLane(lane: LaneKey): Promise<void>;
-  /** Wakes a lane at a time; a later call replaces the earlier time. */
+  /** Wakes a lane at `atMs` (Unix milliseconds); a later call replaces the earlier time. */
   wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
   /** Wakes a run now. One that comes while it is worked on is kept for afterwards. */
   wakeRun(run: RunKey): Promise<void>;
@@ -115,8 +115,8 @@ export const redisPrefix = (prefix: string, queueName: string): string =>
   `{${prefix}-${queueName}}`;
 
 /**
- * The pool that all queues of a process share. Each worker's LISTEN holds one connection for good. A
- * Postgres that hangs is an error after `timeoutMs`.
+ * The pool that all queues of a process share. Each worker's LISTEN keeps one connection. A Postgres that hangs is an
+ * error after `timeoutMs`; absent: it is waited for.
  */
 export function openQueuePool(
   options: BrokerOptions,

@@ -1,6 +1,6 @@
 /**
- * Everything of envelopes that a worker process does with what the queue brings: has them applied, counts them,
- * and wakes the lanes that they logged for.
+ * What a worker process does with the envelopes that the queue brings: it has them applied, counts them, and wakes
+ * the lanes that they logged for.
  *
  * The queue is `platform/src/queue-consumers.ts`, the applying `process-envelope.ts` (step 9 of the walk).
  */

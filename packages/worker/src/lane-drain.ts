@@ -41,7 +41,7 @@ export interface ReleasedLane {
   readonly cursor: number;
 }
 
-/** One delivery that hangs lets so many others pass before it holds them up. */
+/** How far deliveries may run ahead of the oldest that still hangs. */
 const SPAN_MAX = 1_024;
 
 /** Made for one drain; call `run` once. */
@@ -102,7 +102,7 @@ export class LaneDrain {
     this.#lastEndedAtSpareMs = deps.spare.totalMs();
   }
 
-  /** True where it has only waited for an endpoint for so much spare time: it uses nothing but memory. */
+  /** True where it has done nothing but wait for its endpoint for so much spare time: then it uses only memory. */
   isStill(durationMs: number): boolean {
     return (
       this.#run.inFlight > 0 &&
@@ -111,7 +111,7 @@ export class LaneDrain {
     );
   }
 
-  /** The log has grown up to there. False where this drain does not look at it again. */
+  /** The log has grown up to `lastSequence`. False where this drain does not look at it again. */
   noteLogged(lastSequence: number): boolean {
     if (!this.looksAgain) return false;
     this.#log.noteLogged(lastSequence);
@@ -171,7 +171,7 @@ export class LaneDrain {
     return { outcome: 'kept', lane: { ...after, nextStartAtMs, cursor } };
   }
 
-  /** What it throws ends the drain, at its next turn. */
+  /** What `work` throws ends the drain, at its next turn. */
   #inBackground(work: Promise<unknown>, onEnd: () => void): Promise<void> {
     return work
       .then(
@@ -283,7 +283,7 @@ export class LaneDrain {
         startedAtMs + durationMs,
         this.#deps.random(),
       );
-      // It went where the webhook no longer is: that says nothing about where it is now.
+      // It went to the endpoint from before a change: that says nothing about the present one.
       if (endpoint !== this.#endpoint.url) this.#run.probeAtOnce(this.#deps.now());
     }
     const failure = result === 'delivered' ? null : result;
@@ -295,7 +295,10 @@ export class LaneDrain {
     tellAttempt(this.#deps.tail, this.#lane, delivery, ended);
   }
 
-  /** The next request in the slot of the one that ended, where it may have it; others as they may. */
+  /**
+   * Starts the next request in the slot of the one that ended, where that is allowed, and others where they may
+   * start.
+   */
   #goOn(slot: Slot): void {
     const mayUse =
       !this.#slotWait.isWaiting &&

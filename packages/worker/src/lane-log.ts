@@ -19,7 +19,7 @@ export class LaneLog {
   #cursorFromDay: string | null;
   /** As Postgres last said it. */
   #lastSequence: number;
-  /** As those said it who have logged more since. */
+  /** As those who have logged since have said. */
   #loggedThrough = 0;
 
   /** @param isAtEnd - for a log whose end is not known before it is read. */
@@ -53,7 +53,7 @@ export class LaneLog {
     this.#loggedThrough = Math.max(this.#loggedThrough, lastSequence);
   }
 
-  /** Nothing beyond the cursor is from a day before this one; null where nobody knows. */
+  /** The day of the first delivery beyond the cursor, or an earlier one; null where it is not known. */
   get cursorFromDay(): string | null {
     return this.#cursorFromDay;
   }

@@ -33,9 +33,8 @@ export function parseProxy(url: string): Proxy {
 }
 
 /**
- * Opens a connection to the proxy, and through it to what `target` resolves to: an IP address, IPv6
- * without brackets. Calls `onOpened` once, and not before it has returned; destroy the socket and
- * nobody is called.
+ * Opens a connection to the proxy, and through it to what `target` resolves to: an IP address, IPv6 without brackets.
+ * Calls `onOpened` once, after this has returned, and not at all once the socket is destroyed.
  */
 export function openTunnel(
   proxy: Proxy,

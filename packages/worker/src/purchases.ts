@@ -1,4 +1,7 @@
-/** Everything of purchases that a worker process does: what the queue brings, what is swept, what time brings. */
+/**
+ * What a worker process does about purchases: what the queue brings, what the sweep finds, and what is due by the
+ * clock.
+ */
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
