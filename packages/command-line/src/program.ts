@@ -1,6 +1,6 @@
 /**
- * Every command of `sluice` with its options and help. What a command does is in the file of its name;
- * here its words become arguments.
+ * Every command of `sluice` with its options and help, in the order of `sluice --help`. What a command does is
+ * in the file of its name; here its words become arguments.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Option } from 'commander';
@@ -18,6 +18,7 @@ import {
 import { addKeyCommands } from './key-commands.ts';
 import { listen } from './listen.ts';
 import { sampleCalls } from './sample-calls.ts';
+import { addScriptCommands, type RunScript } from './script-commands.ts';
 import { send } from './send.ts';
 import { readStatus, writeStatus } from './status.ts';
 import { tail } from './tail.ts';
@@ -28,22 +29,63 @@ const APP_KEY_ADVICE = 'set --key (SLUICE_KEY) to an app API key of the workspac
 const ACCOUNT_TOKEN_ADVICE =
   'set --token (SLUICE_ACCOUNT_TOKEN) to a token of a service account that is an account admin';
 
-type ScriptName = 'migrate' | 'verify' | 'purchases' | 'secrets';
-
 export interface ProgramDependencies {
   readonly terminal: (isJson: boolean) => Terminal;
   /** Aborted by Ctrl-C, and by SIGTERM. */
   readonly signal: AbortSignal;
   readonly runId: () => string;
-  /** Runs a script of the checkout with the pinned Node and this environment; resolves with its exit code. */
-  readonly runScript: (name: ScriptName, words?: readonly string[]) => Promise<number>;
+  /** Resolves with the script's exit code. */
+  readonly runScript: RunScript<number>;
   readonly setExitCode: (code: number) => void;
-  /** Ends with the code of what a signal ended: nothing after `&&` goes on. */
+  /** Sets the exit code that a signal gives, so that a shell runs nothing after `&&`. */
   readonly setInterrupted: () => void;
 }
 
+/** What may stand before the name of a command. */
+interface ProgramOptions {
+  readonly apiUrl: string;
+  readonly intakeUrl: string;
+  readonly key: string;
+  readonly json: boolean;
+}
+
+/** What the commands share. Options are known only once the program has read its words. */
+interface Context {
+  readonly program: Command;
+  readonly deps: ProgramDependencies;
+  readonly options: () => ProgramOptions;
+  readonly terminal: () => Terminal;
+  /** The API, called with `--key`. */
+  readonly api: () => ApiClient;
+}
+
+/** The program with all its commands; `parseAsync` runs the one that was typed. */
 export function createProgram(deps: ProgramDependencies): Command {
-  const program = new Command('sluice')
+  const program = createBareProgram();
+  const options = () => program.opts<ProgramOptions>();
+  const terminal = () => deps.terminal(options().json);
+  const apiWith = (key: string, keyAdvice: string) =>
+    createApiClient({ url: options().apiUrl, key, keyAdvice, signal: deps.signal });
+  const api = () => apiWith(options().key, APP_KEY_ADVICE);
+  const context = { program, deps, options, terminal, api };
+
+  addStatus(context);
+  addWebhookCommands(program, api, terminal);
+  addKeyCommands(program, terminal, (token) => apiWith(token, ACCOUNT_TOKEN_ADVICE));
+  addTrace(context);
+  addIssues(context);
+  addTail(context);
+  addSend(context);
+  addListen(context);
+  addScriptCommands(program, async (name, words = []) => {
+    deps.setExitCode(await deps.runScript(name, options().json ? [...words, '--json'] : words));
+  });
+  return program;
+}
+
+/** The program without its commands. */
+function createBareProgram(): Command {
+  return new Command('sluice')
     .description('Looks after a Sluice: what runs, what waits, what was sent.')
     .addOption(
       new Option('--api-url <url>', 'the API')
@@ -74,20 +116,9 @@ Examples, beside a running npm start:
   sluice events trace 01K…
   sluice webhooks list`,
     );
+}
 
-  const terminal = (): Terminal => deps.terminal(program.opts<{ json: boolean }>().json);
-  const api = (): ApiClient => {
-    const { apiUrl, key } = program.opts<{ apiUrl: string; key: string }>();
-    return createApiClient({ url: apiUrl, key, keyAdvice: APP_KEY_ADVICE, signal: deps.signal });
-  };
-
-  const time = {
-    now: () => performance.now(),
-    /** Ends early with the signal. */
-    pause: (durationMs: number) =>
-      sleep(durationMs, undefined, { signal: deps.signal }).catch(() => undefined),
-  };
-
+function addStatus({ program, deps, options, terminal }: Context): void {
   program
     .command('status')
     .description(
@@ -95,24 +126,15 @@ Examples, beside a running npm start:
     )
     .option('--worker-url <url>', 'a worker; again for more (http://127.0.0.1:8092)', gather)
     .option('--also <url>', 'another process; again for more', gather)
-    .action(async (options: { workerUrl?: string[]; also?: string[] }) => {
-      const { intakeUrl, apiUrl } = program.opts<{ intakeUrl: string; apiUrl: string }>();
-      const workers = options.workerUrl ?? ['http://127.0.0.1:8092'];
-      const found = await readStatus([intakeUrl, apiUrl, ...workers, ...(options.also ?? [])]);
+    .action(async (given: { workerUrl?: string[]; also?: string[] }) => {
+      const { intakeUrl, apiUrl } = options();
+      const workers = given.workerUrl ?? ['http://127.0.0.1:8092'];
+      const found = await readStatus([intakeUrl, apiUrl, ...workers, ...(given.also ?? [])]);
       if (!writeStatus(terminal(), found)) deps.setExitCode(1);
     });
+}
 
-  addWebhookCommands(program, api, terminal);
-  addKeyCommands(program, terminal, (key) => {
-    const { apiUrl } = program.opts<{ apiUrl: string }>();
-    return createApiClient({
-      url: apiUrl,
-      key,
-      keyAdvice: ACCOUNT_TOKEN_ADVICE,
-      signal: deps.signal,
-    });
-  });
-
+function addTrace({ program, api, terminal }: Context): void {
   program
     .command('events')
     .description('single events')
@@ -126,7 +148,9 @@ Examples, beside a running npm start:
       );
       writeFields(terminal(), trace as object);
     });
+}
 
+function addIssues({ program, api, terminal }: Context): void {
   program
     .command('issues')
     .description('what was refused, skipped or put right, newest day first')
@@ -152,7 +176,9 @@ Examples, beside a running npm start:
         'message',
       ]);
     });
+}
 
+function addTail({ program, deps, api, terminal }: Context): void {
   program
     .command('tail')
     .description('what comes in and what is reported, as it happens')
@@ -163,9 +189,14 @@ Examples, beside a running npm start:
       'only accepted, mended, refused, rate_limited, overloaded, delivered, retrying or abandoned',
     )
     .action((options: { person?: string; name?: string; outcome?: string }) =>
-      tail({ api: api(), terminal: terminal(), ...time, signal: deps.signal }, options),
+      tail(
+        { api: api(), terminal: terminal(), ...timeUntil(deps.signal), signal: deps.signal },
+        options,
+      ),
     );
+}
 
+function addSend({ program, deps, options, terminal }: Context): void {
   program
     .command('send')
     .description('realistic calls from a seed, to try things with')
@@ -181,7 +212,7 @@ Examples, beside a running npm start:
         .default('demo_write_key', "the demo workspace's"),
     )
     .action(
-      async (options: {
+      async (given: {
         count: number;
         rate: number;
         batch: number;
@@ -190,22 +221,23 @@ Examples, beside a running npm start:
         seed: number;
         writeKey: string;
       }) => {
-        const { intakeUrl } = program.opts<{ intakeUrl: string }>();
         const result = await send(
           {
-            calls: sampleCalls(options.seed, options.people, deps.runId()),
+            calls: sampleCalls(given.seed, given.people, deps.runId()),
             terminal: terminal(),
-            ...time,
+            ...timeUntil(deps.signal),
             signal: deps.signal,
           },
-          { ...options, url: intakeUrl, batchSize: options.batch },
+          { ...given, url: options().intakeUrl, batchSize: given.batch },
         );
         writeFields(terminal(), result);
-        if (result.sent < options.count) deps.setInterrupted();
+        if (result.sent < given.count) deps.setInterrupted();
         else if (result.accepted < result.sent) deps.setExitCode(1);
       },
     );
+}
 
+function addListen({ program, deps, terminal }: Context): void {
   program
     .command('listen')
     .description('receives deliveries on this machine, checks their signatures and prints them')
@@ -225,50 +257,12 @@ Examples, beside a running npm start:
       );
       await listener.close();
     });
+}
 
-  const purchases = program
-    .command('purchases')
-    .description('purchases that were set aside for a person, in the database of DATABASE_URL');
-  const runScript = async (name: ScriptName, ...words: string[]): Promise<void> => {
-    const { json } = program.opts<{ json: boolean }>();
-    deps.setExitCode(await deps.runScript(name, json ? [...words, '--json'] : words));
+/** A clock, and a pause that the signal ends early. */
+function timeUntil(signal: AbortSignal) {
+  return {
+    now: () => performance.now(),
+    pause: (durationMs: number) => sleep(durationMs, undefined, { signal }).catch(() => undefined),
   };
-  purchases
-    .command('list')
-    .description('what contradicts itself, oldest first: which run, of which account, and why')
-    .action(() => runScript('purchases', 'list'));
-  purchases
-    .command('release')
-    .argument('<run-id>', 'of the purchase')
-    .description("lets it go on, once you have looked at the payment vendor's side")
-    .action((runId: string) => runScript('purchases', 'release', runId));
-
-  program
-    .command('secrets')
-    .description('secrets of webhooks in the database of DATABASE_URL')
-    .command('lost')
-    .option(
-      '--replace <key-id>',
-      'give up what the key of this id sealed and none opens: new signing keys, shown once, and no headers',
-    )
-    .description(
-      'what the keys of SEALING_KEYS do not open, by webhook; only reads without --replace; exits 1 where something does not, 2 where it could not look',
-    )
-    .action(({ replace }: { replace?: string }) =>
-      runScript('secrets', 'lost', ...(replace === undefined ? [] : ['--replace', replace])),
-    );
-
-  for (const [name, description] of [
-    ['migrate', 'brings the database of DATABASE_URL to this version'],
-    [
-      'verify',
-      'checks in the database of DATABASE_URL that nothing recorded was changed; exits 1 where something was, 2 where it could not look',
-    ],
-  ] as const) {
-    program
-      .command(name)
-      .description(description)
-      .action(() => runScript(name));
-  }
-  return program;
 }

@@ -225,7 +225,7 @@ export function followMerges(person: PersonState): PersonState {
   return followed;
 }
 
-/** Insists on the row; its absence means that `slice-needs.ts` forgot to ask for it. */
+/** Insists on the row; its absence means that `find-slice-needs.ts` forgot to ask for it. */
 export function loaded(person: PersonState): LoadedPerson {
   if (!person.row)
     throw new AppError('BUG', `person ${svcId(person.personId)} was needed and not loaded`);

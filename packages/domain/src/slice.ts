@@ -2,7 +2,7 @@
  * The slice: the stored rows that an envelope's operations may read or change, as the fold sees
  * them, and the changes it gives back.
  *
- * Step 9 of the walk: `slice-needs.ts` says what to load, the worker loads it under locks,
+ * Step 9 of the walk: `find-slice-needs.ts` says what to load, the worker loads it under locks,
  * `apply-operations.ts` folds it, the worker writes the changes. Rows are values: the fold makes
  * new ones and never writes to a loaded one.
  */

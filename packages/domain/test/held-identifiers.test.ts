@@ -3,7 +3,7 @@ import { describe, expect, it, test } from 'vitest';
 import { identifiersToHold, mergeStanceOf } from '../src/held-identifiers.ts';
 import type { Operation } from '../src/operation.ts';
 import type { IdentifierRow } from '../src/slice.ts';
-import { findSliceNeeds } from '../src/slice-needs.ts';
+import { findSliceNeeds } from '../src/find-slice-needs.ts';
 import { identify, merge, metric, remove, suppress, track, unsuppress } from '../src/testing.ts';
 
 /** `id:1=7`: of person 7; `anonymous_id:z=`: nobody's; `id:1=7!`: suppressed. */

@@ -20,7 +20,8 @@ import type {
 } from '../src/slice.ts';
 import { NOW_MS } from '../src/testing.ts';
 import { eventText, identifierText } from '../src/slice-keys.ts';
-import { findSliceNeeds, type SliceNeeds } from '../src/slice-needs.ts';
+import { findSliceNeeds } from '../src/find-slice-needs.ts';
+import type { SliceNeeds } from '../src/slice-needs.ts';
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 

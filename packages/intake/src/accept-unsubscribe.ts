@@ -6,12 +6,11 @@
  * workspaces: then nothing is done, the caller hears 400 and each of the workspaces finds an
  * `identifier_conflict` in its issues. Doing it in all of them would let a click on one tenant's
  * message change another tenant's person. A caller who sends Track credentials (the clients do) is
- * asking in that workspace alone, whatever others call their deliveries, and whoever copies its ids
- * cannot stand in the way.
+ * asking in that workspace alone: another workspace that uses the same ids cannot stand in the way.
  *
- * The only call that asks Postgres. It is rare, so it waits by itself and holds up nobody: a bounded
- * number are under way, each has a deadline, and beyond either it is 503. A delivery is known once
- * the first metric about it has been processed.
+ * The only call that asks Postgres. It is rare, waits by itself and holds nobody up: only so many are under way at a
+ * time, each has a deadline, and beyond either bound it is answered 503. A delivery is known once the first metric
+ * about it has been processed.
  *
  * Stands beside `accept.ts`, between `exchange.ts` and `batcher.ts`.
  */
@@ -29,7 +28,7 @@ import { bodyIssue, sizeBytesMaxOf } from './call-issues.ts';
 import { tellingToo, WatchedCall } from './tell-call.ts';
 
 export interface DeliveryLookup {
-  /** At least two of them where there are so many. */
+  /** At least two of them, where there are two. */
   readonly listWorkspacesOfDelivery: (deliveryId: string) => Promise<readonly number[]>;
   readonly hasDelivery: (environmentId: number, deliveryId: string) => Promise<boolean>;
 }
@@ -39,7 +38,7 @@ const LOOKUP_COUNT_MAX = 100;
 const LOOKUP_DURATION_MS_MAX = 5_000;
 const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 1 };
 
-/** Makes the entrance of all calls: this one by its delivery, the others as `acceptCall` takes them. */
+/** Makes the entrance of all calls: this one finds its workspace by the delivery, the others go to `acceptCall`. */
 export function createAccept(
   deps: AcceptDependencies,
   lookup: DeliveryLookup,

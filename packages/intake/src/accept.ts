@@ -57,14 +57,14 @@ export interface AcceptDependencies {
   readonly tail?: TailTeller;
   /** Saves a key that is made to be tested: an identify call with it was taken. */
   readonly saveTestedKey?: (key: TestKey) => void;
-  /** When a call that finds no room should come again. */
+  /** When a call that found no room should be sent again. */
   readonly retryAfterSeconds: () => number;
   readonly now: () => number;
   /** ULID. */
   readonly newId: () => string;
 }
 
-/** What one recorded issue counts for in the memory bound, about what it takes. */
+/** What one recorded issue counts for in the memory bound: about what it takes. */
 const RECORD_SIZE_BYTES = 1_024;
 
 const ACCEPTED: Outcome = { outcome: 'accepted' };
@@ -190,7 +190,7 @@ function refuseUnknown(
   siteEnvironmentId: number | undefined,
   answer: AnswerCall,
 ): void {
-  // The key may be in a body that cannot be read: what is wrong with it is the better answer than 401.
+  // The key may be in a body that cannot be read: saying what is wrong with the body is more use than 401.
   if (call.api === 'pipelines' && isStrict && authorization === '' && body.outcome !== 'read') {
     const issue = bodyIssue(body, sizeBytesMaxOf(call, isStrict));
     answer({ outcome: 'rejected', issues: [issue] });
@@ -200,7 +200,10 @@ function refuseUnknown(
   answer(call.api === 'pipelines' && !isStrict ? ACCEPTED : UNAUTHORIZED);
 }
 
-/** Strict, and the Track API: nothing is taken and the caller is told. Permissive: it is recorded and the caller hears "accepted". */
+/**
+ * In strict mode and on the Track API nothing is taken and the caller is told. In permissive mode it is recorded and
+ * the caller hears "accepted".
+ */
 function refuse(
   deps: AcceptDependencies,
   { call, isStrict }: Submission,
@@ -217,7 +220,7 @@ function refuse(
   }
 }
 
-/** Answers `outcome` once the operations are durable, and that it is overloaded where they are not. */
+/** Answers `outcome` once the operations are durable, or `overloaded` where they cannot be made so. */
 export function commit(
   deps: AcceptDependencies,
   operations: readonly Operation[],
@@ -235,7 +238,7 @@ export function commit(
   if (!isTaken) answer(overloaded(deps));
 }
 
-/** Answers `accepted` once they are durable, and that it is overloaded where they are not. */
+/** As `commit`, for skimmed operations; answers `accepted`. */
 export function commitSkimmed(
   deps: AcceptDependencies,
   operations: SkimmedOperations,

@@ -34,7 +34,7 @@ export class KeyRing {
   #pipelinesHeaders = new Map<string, Authentication>();
   #trackHeaders = new Map<string, Authentication>();
   #fingerprint = '';
-  /** Test keys that passed in this process and that Postgres did not call saved when it was read. */
+  /** Test keys that passed in this process and were not saved yet when Postgres was last read. */
   readonly #passed = new Set<string>();
 
   /** Puts new keys in force. Cheap when nothing changed. */

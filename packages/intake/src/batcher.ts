@@ -8,7 +8,7 @@
  * - What one call brought is committed together or not at all: where a call in the flush spans
  *   shards, the flush is one transaction of the broker.
  * - Calls are answered only after the broker's confirmation.
- * - A flush that could be made durable nowhere is told to its callers, and not tried again.
+ * - When a flush could be made durable nowhere, its callers are told so; it is not tried again.
  *
  * Trades a flush's latency (one broker round trip at most) for large envelopes under load; a lone
  * call does not wait for company. One flush for all shards rather than one a shard: a Redis with
@@ -104,7 +104,7 @@ export class Batcher {
     return group !== undefined;
   }
 
-  /** As `add`. Not where flushes are traced. */
+  /** As `add`. Not to be used where flushes are traced. */
   addSkimmed(
     operations: SkimmedOperations,
     sizeBytes: number,
@@ -123,7 +123,7 @@ export class Batcher {
     return new Promise((resolve) => this.#drained.push(resolve));
   }
 
-  /** Where a call of so many bytes goes, which counts as waiting from now on; undefined: it must not. */
+  /** The group that a call of so many bytes joins; it counts as waiting from now on. Undefined: there is no room. */
   #groupWithRoom(sizeBytes: number): CommitGroup | undefined {
     if (this.#pendingSizeBytes + sizeBytes > this.#options.pendingSizeBytesMax) return undefined;
     this.#pendingSizeBytes += sizeBytes;

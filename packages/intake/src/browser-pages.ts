@@ -3,7 +3,7 @@
  * settings that the published client loads before its first call, a snippet of our own, and the small
  * client that the snippet loads (`../browser/`).
  *
- * Both scripts are about the host they were asked from, so that events come back to it.
+ * Both scripts name the host that they were asked from, so that events come back to it.
  */
 import { readFileSync } from 'node:fs';
 import { problem } from './answer.ts';

@@ -15,11 +15,11 @@ const TOO_LARGE: Body = { outcome: 'too-large' };
 export const sizeBytesMaxOf = (call: Call, isStrict: boolean): number =>
   isStrict ? call.strictSizeBytesMax : call.sizeBytesMax;
 
-/** The body, unless it is larger than the limit: strict mode has a lower one than bodies are read under. */
+/** The body, unless it is larger than the limit. Strict mode has a lower limit than the one that bodies are read with. */
 export const withinSize = (body: Body, sizeBytesMax: number): Body =>
   body.outcome === 'read' && body.sizeBytes > sizeBytesMax ? TOO_LARGE : body;
 
-/** What is wrong with a body that could not be read. `subject` is what the caller knows it as. */
+/** What is wrong with a body that could not be read. `subject`: what its sender calls it. */
 export function bodyIssue(
   body: Exclude<Body, { outcome: 'read' }>,
   sizeBytesMax: number,

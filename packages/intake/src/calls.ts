@@ -47,7 +47,7 @@ export interface Call {
   /** True where items are refused one by one: 207 with the refused ones, the others taken. */
   readonly hasItems: boolean;
   readonly success: 'object' | 'no-content';
-  /** Its bodies may take the short way (`skim-call.ts`), as these. */
+  /** Set where its bodies may take the short way (`skim-call.ts`): what they are read as. */
   readonly skimsAs?: 'track' | 'batch';
   readonly parse: Parse;
 }

@@ -37,16 +37,16 @@ import type { SpilledFlush, Spill } from './spill.ts';
 
 const STEP_FLUSHES_MAX = 32;
 const STEP_SIZE_BYTES_MAX = 4 * 1_048_576;
-/** A drain step that hangs for so long is given up; it may still happen, which the claim forgives. */
+/** A drain step that hangs for so long is given up. It may still happen; then the claim drops the second copy. */
 const STEP_DEADLINE_MS = 30_000;
 /** How long a new flush waits for the step under way before it goes behind it. */
 const STEP_WAIT_MS_MAX = 250;
-/** However old a flush is, the broker is asked: a process that was stopped for a while is no outage. */
+/** However old a flush is, the broker gets this long: a process that was stopped for a while is no outage. */
 const ANSWER_WAIT_MS_MIN = 50;
 const PROBE_DEADLINE_MS = 5_000;
 const PROBE_DELAY_MS_MIN = 50;
 const PROBE_DELAY_MS_MAX = 1_000;
-/** How long a stop goes on draining while it succeeds; the rest is the next start's. */
+/** How long a stop goes on draining while that succeeds; the next start does the rest. */
 const STOP_DRAIN_MS_MAX = 5_000;
 const RETRY_AFTER_SECONDS_MAX = 60;
 
@@ -69,7 +69,7 @@ export class EnvelopeCommitter {
   readonly #stopping = new AbortController();
   #draining: Promise<void> | undefined;
   #step: Promise<boolean> | undefined;
-  /** The last that the broker did was to confirm. */
+  /** True where the broker's last answer was a confirmation. */
   #isBrokerBack = true;
   #awaySinceMs: number | undefined;
   #drainStartedAtMs = 0;
@@ -97,9 +97,9 @@ export class EnvelopeCommitter {
   }
 
   /**
-   * Makes one flush durable. One at a time: the next call comes after this one has ended, which takes
-   * from `arrivedAtMs` (Unix milliseconds, of its oldest call) on the deadline and a write to the disk.
-   * So a call that waited for a slow flush does not wait as long again for its own.
+   * Makes one flush durable. Call it for one flush at a time. It takes at most the deadline, counted from
+   * `arrivedAtMs` (Unix milliseconds, of the oldest call), and a write to the disk. So a call that has waited for a
+   * slow flush does not wait as long again for its own.
    *
    * @throws AppError BROKER_UNAVAILABLE when neither the broker nor the disk took it.
    */
@@ -140,7 +140,10 @@ export class EnvelopeCommitter {
     }
   }
 
-  /** When a call that is refused now should come again: when a tenth of the spill is free at the present rate; while nothing moves, half of the time that the broker has been away. */
+  /**
+   * When a call that is refused now should be sent again: when a tenth of the spill is free, at the present rate.
+   * While nothing moves: after half of the time that the broker has been away.
+   */
   retryAfterSeconds(): number {
     const { now, spill } = this.#options;
     let waitMs = 0;
@@ -204,12 +207,13 @@ export class EnvelopeCommitter {
       this.#step = this.#moveOldest(flushesMax);
       const isMoved = await this.#step;
       this.#step = undefined;
-      // Begins with one: what the broker refuses is then alone, and a broker just started is not flooded.
+      // Begins with one flush: what the broker refuses is then alone, and a broker that has just started is not
+      // flooded.
       flushesMax = isMoved ? Math.min(flushesMax * 2, STEP_FLUSHES_MAX) : 1;
       if (isMoved) failureCount = 0;
       else if (this.#stopping.signal.aborted) break;
     }
-    // No `await` since the spill was found empty: who appends next starts a new drain.
+    // No `await` since the spill was found empty, so the next append starts a new drain.
     this.#draining = undefined;
     if (!spill.isEmpty) return;
     this.#awaySinceMs = undefined;
@@ -217,7 +221,7 @@ export class EnvelopeCommitter {
     logger.info({}, 'the spill is empty: calls go to the broker again');
   }
 
-  /** Asks with something small: commands that hang are kept in memory, and must not be envelopes. */
+  /** Asks with something small: commands that hang stay in memory, and those must not be envelopes. */
   async #isBrokerAnswering(failureCount: number): Promise<boolean> {
     const delayMs = Math.min(PROBE_DELAY_MS_MIN * 2 ** failureCount, PROBE_DELAY_MS_MAX);
     await this.#options.pause(delayMs, this.#stopping.signal);

@@ -2,9 +2,8 @@
  * The calls that one flush commits together. Their operations are written as they come, one envelope a
  * shard or more.
  *
- * Written when the call comes and not when the flush goes, because then its objects are still in the
- * core's caches, and because they are garbage at once: while calls wait for the broker, there is nothing
- * of them for the collector to copy.
+ * Written when the call comes, not when the flush goes: its objects are still in the core's caches then, and are
+ * garbage at once, so the collector has nothing to copy while calls wait for the broker.
  *
  * Between `batcher.ts`, which fills and flushes it, and `commit-envelopes.ts`.
  */
@@ -24,7 +23,7 @@ const ENVELOPE_OPERATIONS_MAX = 1_000;
 interface EnvelopePart {
   readonly shard: number;
   readonly writer: EnvelopeWriter;
-  /** What was written, or was split before it was, where it was to be kept; else empty. */
+  /** The operations as they were written, halves included, where they are to be kept; else empty. */
   readonly operations: Operation[];
 }
 
@@ -39,7 +38,7 @@ export class CommitGroup {
   readonly callers: ((outcome: CommitOutcome) => void)[] = [];
   /** In the order in which they were begun; a shard's own in the order of its operations. */
   readonly parts: EnvelopePart[] = [];
-  /** By shard: the one that takes what comes. */
+  /** By shard: the part that takes the next operations. */
   readonly #open: (EnvelopePart | undefined)[];
   readonly #newId: () => string;
   readonly #buffers: EnvelopeBuffers;
@@ -90,7 +89,7 @@ export class CommitGroup {
         if (this.#keepsOperations) those.wholes.push(whole);
       }
     }
-    // In the order of the shards; `forEach` leaves out those that nothing is for.
+    // In the order of the shards; `forEach` skips shards without operations.
     let touchedCount = 0;
     byShard.forEach((those, shard) => {
       if (++touchedCount > 1) this.isAtomic = true;

@@ -20,8 +20,8 @@ export function authPage(deps: CredentialDependencies, authorization: string): P
 }
 
 /**
- * `GET /api/v1/accounts/region`. `url` is the host that was asked: there are no regions to send
- * anybody to, and a client that goes where it says stays where it is.
+ * `GET /api/v1/accounts/region`. `url` is the host that was asked: there are no other regions, and a client that
+ * follows it stays where it is.
  */
 export function regionPage(
   deps: CredentialDependencies,

@@ -42,13 +42,13 @@ export interface ServerState extends InflationState {
 }
 
 /**
- * Too many callers in the middle of their bodies, or whose bodies wait to be inflated: they pass, or
- * end by their own time-outs.
+ * Too many callers are in the middle of their bodies, or their bodies wait to be inflated. That passes, or ends by
+ * their own time-outs.
  */
 const OVERLOADED: Outcome = { outcome: 'overloaded', retryAfterSeconds: 10 };
 export const BASIC_CHALLENGE = 'Basic realm="sluice"';
 
-/** A refused body is read to its end, so that the client hears the answer, but only so far. */
+/** A refused body is read to its end so that the client hears the answer, but no further than this. */
 export const DISCARDED_SIZE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** One call on its socket, from its head to its answer. */
@@ -65,7 +65,7 @@ export class Exchange implements SkimCaller {
   readonly #isCrossOrigin = head.isCrossOrigin;
   /** What came so far, where the body did not come in one piece. */
   #chunks: Uint8Array[] | undefined;
-  /** Where the body is compressed: it does not wait for its turn any longer. */
+  /** Ends a compressed body's wait for its turn; undefined where it does not wait. */
   #stopWaiting: (() => void) | undefined;
   #sizeBytes = 0;
   #isSubmitted = false;
@@ -75,7 +75,7 @@ export class Exchange implements SkimCaller {
   #answer: Answer | undefined;
   #standing: RateStanding | undefined;
 
-  /** Whose answer is being corked: `cork` calls back before it returns, so one function does for all. */
+  /** The exchange whose answer is being corked: `cork` calls back before it returns, so one function serves all. */
   static #corked: Exchange | undefined;
   static readonly #writeCorked = (): void => {
     const exchange = Exchange.#corked;
@@ -229,7 +229,7 @@ function countRefused(counts: Map<string, number>, status: string): void {
   counts.set(code, (counts.get(code) ?? 0) + 1);
 }
 
-/** What scripts of other origins may read besides: when to come again. */
+/** The headers that scripts of other origins may read: when to call again. */
 const EXPOSED_HEADERS = 'Retry-After, RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset';
 
 /** Browsers are told that any origin may read the answer; others are spared the headers. */

@@ -1,16 +1,14 @@
 /**
- * Compressed bodies wait their turn to be inflated, so that what they hold is bounded before anybody
- * knows whose they are: a few inflated ones, and compressed bytes that are counted with those of
- * bodies on their way in.
+ * Compressed bodies wait their turn to be inflated, so that their memory is bounded before anybody knows whose they
+ * are: a few inflated bodies, and compressed bytes that are counted with those of bodies on their way in.
  *
- * A burst of honest callers waits instead of being refused, as it would be if each reserved the limit
- * of its inflated size.
+ * A burst of honest callers waits. If each reserved the limit of its inflated size, it would be refused.
  *
  * Before: `exchange.ts` has collected the bytes. After: `read-body.ts`.
  */
 import { inflateBody, type UninflatedBody } from './read-body.ts';
 
-/** The threads of Node's pool: more at a time would only wait there, each with its output. */
+/** As many as Node's pool has threads: more at a time would only wait there, each with its output. */
 const RUNNING_COUNT_MAX = 4;
 
 interface Inflation {
@@ -36,9 +34,9 @@ export interface InflationState {
  * Inflates at most `sizeBytesMax` bytes once it is the body's turn, and calls `take` once. `bytes` are
  * copied.
  *
- * @returns what lets go of a body that still waits, to be called when its sender hangs up; it does
- *   nothing where it is under way or over, and `take` is not called after it. Undefined where no more
- *   bodies may wait: then `take` is never called.
+ * @returns a function that lets go of a body that still waits, for when its sender hangs up; `take` is not called
+ * after it. It does nothing where the body is being inflated or done. Undefined where no more bodies may wait: then
+ * `take` is never called.
  */
 export function inflateInTurn(
   state: InflationState,

@@ -41,8 +41,8 @@ if (tracer) lifecycle.defer('tracer', () => tracer.close());
 const callTracer = tracer && new CallTracer(tracer);
 
 /**
- * Some reads of the keys: a path to Postgres that goes silent is noticed within so long. What is asked here takes
- * milliseconds, so even a Postgres that is very slow is not taken for one that is away.
+ * A few reads of the keys long: within that, a path to Postgres that goes silent is noticed. Intake's statements take
+ * milliseconds, so even a very slow Postgres is not taken for one that is away.
  */
 const STATEMENT_MS_MIN = 2_000;
 const STATEMENT_MS_MAX = 5_000;
@@ -100,7 +100,7 @@ const keyRefresh = await startKeyRefresh({
 });
 lifecycle.defer('key refresh', () => keyRefresh.stop());
 
-/** A full spill refuses thousands of flushes a second; one line a second says it. */
+/** A full spill refuses thousands of flushes a second; one log line a second is enough. */
 const FAILURE_LINE_INTERVAL_MS = 1_000;
 let failureLineAtMs = 0;
 const idsOf = (envelopes: readonly ShardEnvelope[]): string[] =>
@@ -281,7 +281,7 @@ metrics.counterBy(
 lifecycle.defer('server', () =>
   stopServing({
     server,
-    // What comes after it has the other half.
+    // The steps after it get the other half.
     bodiesMsMax: settings.DRAIN_TIMEOUT_MS / 2,
     drain: () => batcher.drain(),
     pause: (durationMs) => sleep(durationMs),

@@ -8,8 +8,8 @@
  * the process is the bound on waiting bytes (503). A limit is for operators who let others in; the
  * rates that clients of such services are used to (3,000 calls in 3 s) are what 1,000 a second gives.
  *
- * 429 in permissive mode too: there 200 means "taken, or written down as wrong", and a call over the
- * limit is neither. Clients that send anything again send this again, after `Retry-After`.
+ * 429 in permissive mode too: there 200 means "taken, or written down as wrong", and a call over the limit is
+ * neither. Clients that retry at all retry a 429, after `Retry-After`.
  *
  * Counted in this process alone: n processes let n times as much through. A count shared by them
  * would cost each call a round trip to Redis, many times what accepting it costs; this one takes
@@ -29,7 +29,7 @@ export interface Bucket {
   readonly atMs: number;
 }
 
-/** What the headers tell of a bucket after a call. */
+/** What the headers say about a bucket after a call. */
 export interface RateStanding {
   readonly isTaken: boolean;
   /** Calls in a full bucket. */
@@ -42,7 +42,7 @@ export interface RateStanding {
   readonly retryAfterSeconds: number;
 }
 
-/** A bucket that nothing was taken from. */
+/** A full bucket. */
 export const fullBucket = (policy: RatePolicy, nowMs: number): Bucket => ({
   tokens: policy.perSecond * policy.windowSeconds,
   atMs: nowMs,

@@ -1,13 +1,13 @@
 /**
  * Keeps the keys in memory (`authenticate.ts`) as young as Postgres lets them be.
  *
- * They are read again and again, and between two reads what was made or revoked is not known. While Postgres
- * is away, or the path to it drops packets, those that are known go on working, for calls must be taken during
- * an outage; the age of the keys and the log say for how long a revoked one has been good. A read ends one
- * way or another because the statements of intake have a deadline (`main.ts`).
+ * They are read again and again; what is made or revoked between two reads is not known until the next. While
+ * Postgres is away, or the path to it drops packets, the known keys go on working, because calls must be taken during
+ * an outage; the age of the keys and the log say for how long a revoked key may have been good. Each read ends,
+ * because the statements of intake have a deadline (`main.ts`).
  *
- * Keys that pass their test are saved on the way. That this fails (a disk that is full, a server that only
- * reads) keeps no key from being revoked.
+ * Keys that pass their test are saved on the way. Where that fails (a full disk, a read-only server), revoked keys
+ * are still noticed.
  */
 import type { TestKey, WorkspaceKey } from '@sluice/database/workspace-keys';
 import type { Logger } from '@sluice/platform/logger';
@@ -25,7 +25,7 @@ export interface KeyRefreshDependencies {
 }
 
 export interface KeyRefresh {
-  /** In force here at once; saved with the next read. One that is lost with the process before that is tested again. */
+  /** In force here at once; saved with the next read. If the process ends before that, the key has to be tested again. */
   saveTestedKey(key: TestKey): void;
   /** Of what is known: since the last read that succeeded was begun. */
   ageSeconds(): number;

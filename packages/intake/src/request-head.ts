@@ -11,8 +11,8 @@
  */
 
 /**
- * What browsers may add to a call from another origin: all that is read of it, and what published clients say of one
- * that they send again.
+ * The headers that browsers may add to a call from another origin: all that intake reads, and those by which
+ * published clients mark a retry.
  */
 export const CORS_HEADERS =
   'Authorization, Content-Type, Content-Encoding, X-Strict-Mode, X-Retry-Count, X-Request-Id, Traceparent, Tracestate';
@@ -46,8 +46,8 @@ class Head {
 export const head = new Head();
 
 /**
- * For `req.forEach`; names are in lower case. By their length first: each comes as a new string, which
- * is compared with a constant letter by letter, and with all seven of them that takes 0.6 µs more a call.
+ * For `req.forEach`; names are in lower case. By their length first: each name comes as a new string, and comparing
+ * it letter by letter with all seven constants takes 0.6 µs more a call.
  */
 export function readHeader(name: string, value: string): void {
   switch (name.length) {

@@ -10,6 +10,7 @@ import {
   us_socket_local_port,
   type HttpRequest,
   type HttpResponse,
+  type TemplatedApp,
   type us_listen_socket,
 } from 'uWebSockets.js';
 import { portTaken, requireFreePort } from '@sluice/platform/port-taken';
@@ -32,11 +33,11 @@ export interface ServerOptions {
   /** 0: any free one. */
   readonly port: number;
   readonly accept: Accept;
-  /** Asked before it, for what can take the short way. */
+  /** Asked before `accept`, for calls that can take the short way. */
   readonly skim?: SkimCall;
-  /** The way of one call, by its `traceparent` and `X-Request-Id`; absent: no call is traced. */
+  /** Makes the `accept` of one call, from its `traceparent` and `X-Request-Id`; absent: no call is traced. */
   readonly acceptTraced?: (route: Route, traceparent: string, requestId: string) => Accept;
-  /** Of bodies in the middle of their way in, all together; beyond it a body is answered 503. */
+  /** Bytes of all bodies that have come in part; beyond it a call is answered 503. */
   readonly collectedSizeBytesMax: number;
   readonly streams: StreamOptions;
   /** GET pages: health, metrics, the browser's settings, the tests of credentials. */
@@ -81,7 +82,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     isStopping: false,
     inFlightCount: 0,
     receivedCount: 0,
-    // There from the start, for a rate of a series that appears misses its first.
+    // There from the start, because a rate misses the first value of a series that appears later.
     refusedCounts: new Map(['400', '401', '429', '503'].map((status) => [status, 0])),
     collectedSizeBytes: 0,
     collectedSizeBytesMax: options.collectedSizeBytesMax,
@@ -131,35 +132,7 @@ export function startServer(options: ServerOptions): Promise<Server> {
     const trace = streams.trace?.(req.getHeader('traceparent'), req.getHeader('x-request-id'));
     new StreamExchange(res, query, state, streams, trace).receive(framingProblem(head));
   });
-  for (const [pattern, page] of Object.entries(options.pages)) {
-    const parameterCount = pattern.split('/:').length - 1;
-    const show = (res: HttpResponse, req: HttpRequest, hasBody: boolean): void => {
-      if (isRefusedForFraming(res, req)) return;
-      let isAborted = false;
-      res.onAborted(() => void (isAborted = true));
-      const parameters = readParameters(req, parameterCount, NO_PARAMETERS) ?? [];
-      const shown = page(parameters, req.getHeader('host'), req.getHeader('authorization'));
-      void Promise.resolve(shown).then((answer) => {
-        if (isAborted) return;
-        res.cork(() => {
-          res.writeStatus(answer.status);
-          res.writeHeader('Content-Type', answer.contentType);
-          res.writeHeader('Access-Control-Allow-Origin', '*');
-          res.writeHeader(
-            'Cache-Control',
-            answer.cacheSeconds === undefined
-              ? 'no-store'
-              : `public, max-age=${answer.cacheSeconds}`,
-          );
-          if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
-          if (hasBody) res.end(answer.body, state.isStopping);
-          else endHead(res, Buffer.byteLength(answer.body), state.isStopping);
-        });
-      });
-    };
-    app.get(pattern, (res, req) => show(res, req, true));
-    app.head(pattern, (res, req) => show(res, req, false));
-  }
+  servePages(app, options.pages, state);
   app.options('/*', (res, req) => {
     if (isRefusedForFraming(res, req)) return;
     res.cork(() => {
@@ -173,29 +146,24 @@ export function startServer(options: ServerOptions): Promise<Server> {
   });
   for (const [pattern, methods] of methodsByPattern(options.pages)) {
     app.any(pattern, (res, req) => {
-      refuse(
-        res,
-        req,
-        '405 Method Not Allowed',
-        methods,
-        problem(405, 'method_not_allowed', `use ${methods}`),
-      );
+      refuse(res, req, {
+        status: '405 Method Not Allowed',
+        allow: methods,
+        body: problem(405, 'method_not_allowed', `use ${methods}`),
+      });
     });
   }
   app.any('/*', (res, req) => {
-    refuse(
-      res,
-      req,
-      '404 Not Found',
-      undefined,
-      problem(404, 'not_found', 'there is no such path'),
-    );
+    refuse(res, req, {
+      status: '404 Not Found',
+      body: problem(404, 'not_found', 'there is no such path'),
+    });
   });
 
   return new Promise((resolve, reject) => {
     app.listen(options.host, options.port, (socket: us_listen_socket | false) => {
       if (!socket) {
-        // uWebSockets.js does not tell why.
+        // uWebSockets.js does not say why.
         const wanted = { owner: 'INTAKE', host: options.host, port: options.port };
         requireFreePort(wanted).then(() => reject(portTaken(wanted)), reject);
         return;
@@ -217,6 +185,39 @@ export function startServer(options: ServerOptions): Promise<Server> {
 }
 
 const NO_PARAMETERS: readonly string[] = [];
+
+/** GET and HEAD of every page. */
+function servePages(app: TemplatedApp, pages: ServerOptions['pages'], state: ServerState): void {
+  for (const [pattern, page] of Object.entries(pages)) {
+    const parameterCount = pattern.split('/:').length - 1;
+    const show = (res: HttpResponse, req: HttpRequest, hasBody: boolean): void => {
+      if (isRefusedForFraming(res, req)) return;
+      let isAborted = false;
+      res.onAborted(() => void (isAborted = true));
+      const parameters = readParameters(req, parameterCount, NO_PARAMETERS) ?? [];
+      const shown = page(parameters, req.getHeader('host'), req.getHeader('authorization'));
+      void Promise.resolve(shown).then((answer) => {
+        if (!isAborted) res.cork(() => writePage(res, answer, hasBody, state.isStopping));
+      });
+    };
+    app.get(pattern, (res, req) => show(res, req, true));
+    app.head(pattern, (res, req) => show(res, req, false));
+  }
+}
+
+function writePage(res: HttpResponse, page: Page, hasBody: boolean, isLast: boolean): void {
+  const { cacheSeconds } = page;
+  res.writeStatus(page.status);
+  res.writeHeader('Content-Type', page.contentType);
+  res.writeHeader('Access-Control-Allow-Origin', '*');
+  res.writeHeader(
+    'Cache-Control',
+    cacheSeconds === undefined ? 'no-store' : `public, max-age=${cacheSeconds}`,
+  );
+  if (page.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
+  if (hasBody) res.end(page.body, isLast);
+  else endHead(res, Buffer.byteLength(page.body), isLast);
+}
 
 /**
  * Ends the answer to a HEAD. The length is written as a header: told to `endWithoutBody`, uWebSockets.js
@@ -249,7 +250,7 @@ function readParameters(
 ): readonly string[] | undefined {
   try {
     const encoded = Array.from({ length: count }, (_, index) => req.getParameter(index) ?? '');
-    // A bare byte that is no UTF-8 comes as this: two people would be one.
+    // Bytes that are not UTF-8 all come as this character: two people would become one.
     if (encoded.some((text) => text.includes('\ufffd'))) return undefined;
     const parameters = encoded.map(decodeURIComponent);
     for (const name of query) parameters.push(req.getQuery(name) ?? '');
@@ -261,14 +262,12 @@ function readParameters(
 
 /**
  * Answers once the body is at its end: a connection closed while bytes are on their way is reset by
- * the kernel, and the client never sees the answer. Of a body without end so much is read, no more.
+ * the kernel, and the client never sees the answer. Of a body without end `DISCARDED_SIZE_BYTES_MAX` is read.
  */
 function refuse(
   res: HttpResponse,
   req: HttpRequest,
-  status: string,
-  allow: string | undefined,
-  body: string,
+  { status, allow, body }: { status: string; allow?: string; body: string },
 ): void {
   if (isRefusedForFraming(res, req)) return;
   const isHead = req.getMethod() === 'head';

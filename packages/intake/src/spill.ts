@@ -4,15 +4,14 @@
  *
  * - `append` returns when the row is on disk. It blocks the process for one fsync; while the broker
  *   is away there is nothing else to do.
- * - A file belongs to one process at a time: SQLite's exclusive lock, which the operating system
- *   takes back however the process ends. A start takes the first free file, and what other dead
- *   processes left is moved into it. Files are emptied, never removed: another process may be about
- *   to lock the very file.
+ * - A file belongs to one process at a time, by SQLite's exclusive lock, which the operating system releases however
+ *   the process ends. A start takes the first free file, and what other dead processes left is moved into it. Files
+ *   are emptied, never removed: another process may be about to lock the very file.
  * - The file name carries the database and the queue prefix: envelopes must not reach another
  *   installation that happens to run in the same folder.
  *
- * Trades order between processes for independence from everything but the disk: of two calls that
- * went to two intakes while the broker was away, either may be applied first.
+ * Needs nothing but the disk. The price is order between processes: of two calls that went to two intakes while the
+ * broker was away, either may be applied first.
  *
  * Before and after: `commit-envelopes.ts`.
  */
@@ -133,7 +132,10 @@ export class Spill {
     return { position, sizeBytes, envelopes, isAtomic };
   }
 
-  /** The oldest ones in order: at most `flushesMax`, and no more than two where they are over `sizeBytesMax`. */
+  /**
+   * The oldest ones in order: at most `flushesMax`, and only as many as fit into `sizeBytesMax`, but two in any case,
+   * where there are two.
+   */
   readOldest(flushesMax: number, sizeBytesMax: number): SpilledFlush[] {
     let sizeBytes = 0;
     let last = 0;
@@ -162,7 +164,10 @@ export class Spill {
     if (this.isEmpty) this.#shrink();
   }
 
-  /** Moves everything of a file that nobody holds to the end of this one; a crash on the way leaves doubles, which the worker's claim drops. */
+  /**
+   * Moves everything from a file that nobody holds to the end of this one. A crash on the way leaves second copies,
+   * which the worker's claim drops.
+   */
   takeOver(other: DatabaseSync): void {
     const rows = other.prepare(
       'select size_bytes, envelope_count, is_atomic, spilled_at_ms, envelopes from flushes order by position',

@@ -49,7 +49,7 @@ export class LineSplitter {
     return this.#finish(rest);
   }
 
-  /** What is there without a newline when the sender has said that it was all. */
+  /** The last line, where the sender has ended without a newline. */
   last(): Line | undefined {
     if (this.#startedSizeBytes === 0 && !this.#isSkipping) return undefined;
     return this.#finish(new Uint8Array());

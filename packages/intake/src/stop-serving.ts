@@ -1,24 +1,24 @@
 /**
- * The end of a process that takes calls, without a call that is refused or cut.
+ * Ends a process that takes calls without refusing or cutting any.
  *
- * New connections go to the other processes at once. Whoever has one here hears `Connection: close`
- * with its next answer and leaves; a process that just closed would cut what is on its way at that
- * moment. So it goes on answering until nothing has come for a while.
+ * New connections go to the other processes at once. Clients with a connection here hear `Connection: close` with
+ * their next answer and leave. Closing at once would cut what is on its way, so the process goes on answering until
+ * nothing has come for a while.
  *
  * Before: `main.ts`, on SIGTERM. After: `batcher.ts` has told everybody.
  */
 import type { Server } from './server.ts';
 
 const QUIET_MS = 300;
-/** Of those that go on sending on a connection that they were asked to close. */
+/** How long clients are served that go on sending on a connection they were asked to close. */
 const LINGER_MS_MAX = 5_000;
 const LOOK_INTERVAL_MS = 10;
 
 export interface StopServingDependencies {
   readonly server: Server;
   /**
-   * A body may come in for so long yet. Whoever lets theirs drip, with credentials or without, would else keep the
-   * process until it is killed, and what comes after this in the end of a process would not come.
+   * How long bodies may still come in. Otherwise a client that sends slowly, with credentials or without, could keep
+   * the process until it is killed, and the later steps of the stop would never run.
    */
   readonly bodiesMsMax: number;
   /** Resolves when every caller has been answered. */
@@ -27,7 +27,7 @@ export interface StopServingDependencies {
   readonly now: () => number;
 }
 
-/** Resolves when nobody whose body is whole waits for an answer; then the sockets are closed. */
+/** Resolves once no complete call waits for its answer; then the sockets are closed. */
 export async function stopServing(dependencies: StopServingDependencies): Promise<void> {
   const { server, bodiesMsMax, drain, pause, now } = dependencies;
   server.stopListening();

@@ -23,7 +23,7 @@ export interface Throttle {
   resume(): void;
 }
 
-/** Between two of them the connection is told that it is in use: uWebSockets.js ends one that is silent for 10 s. */
+/** How often the connection is marked as in use: uWebSockets.js ends one that is silent for 10 s. */
 const KEEP_ALIVE_INTERVAL_MS = 4_000;
 
 export class StreamBytes implements AsyncIterable<Uint8Array> {
@@ -64,7 +64,7 @@ export class StreamBytes implements AsyncIterable<Uint8Array> {
     this.#wake?.();
   }
 
-  /** Drops what is here and what still comes, which is not held back any more. */
+  /** Drops what is here and what still comes; the sender is not held back any more. */
   discard(): void {
     this.#isDiscarding = true;
     this.#pieces = [];
@@ -117,7 +117,7 @@ export async function* inflated(
     objectMode: false,
     highWaterMark: 1,
   });
-  // What goes wrong is thrown by the loop below.
+  // Its errors are thrown by the loop below.
   pipeline(source, inflater, () => undefined);
   yield* inflater as AsyncIterable<Uint8Array>;
 }

@@ -37,7 +37,7 @@ export function describeEnd(outcome: StreamOutcome, bytesEnd: BytesEnd | undefin
         retry_after_seconds: outcome.retryAfterSeconds,
       };
     case 'invalid-encoding':
-      // Ended by us, an encoding ends too early.
+      // Where we ended it, the encoding ends too early.
       if (bytesEnd === undefined || bytesEnd === 'complete') {
         return {
           end: 'invalid_encoding',

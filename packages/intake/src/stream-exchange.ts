@@ -4,7 +4,7 @@
  *
  * What it answers is 200 with a line of JSON for each committed group and one at the end, in which
  * `end` says why; what is wrong before the first byte is read is an ordinary problem (401, 400, 503),
- * in both modes: a stream that is answered 200 and thrown away would help nobody.
+ * in both modes: answering 200 to a stream and dropping its lines would help nobody.
  *
  * Before: `server.ts`. After: `stream-request.ts`, `stream-bytes.ts`, `take-stream.ts`.
  */
@@ -192,7 +192,7 @@ export class StreamExchange {
     this.#write(`${JSON.stringify(text)}\n`);
   }
 
-  /** A stop does not wait for a sender to read: nothing more is taken from it, so little more is written. */
+  /** A stop does not wait for a slow reader: nothing more is taken from it, so little more is written. */
   #writable(): Promise<void> {
     if (this.#isWritable || this.#isAborted || this.#bytes.end === 'stopping') {
       return Promise.resolve();
@@ -232,8 +232,8 @@ export class StreamExchange {
   }
 
   /**
-   * Not by an end that closes the connection: uWebSockets.js writes `Connection: close` between the chunks then, and
-   * readers take the whole answer for broken. Whoever is still sending is cut off.
+   * Not by an end that closes the connection: uWebSockets.js would write `Connection: close` between the chunks, and
+   * readers would take the whole answer for broken. A sender that is still sending is cut off.
    */
   #finish(): void {
     if (this.#isAborted) return;
@@ -268,8 +268,8 @@ export class StreamExchange {
   }
 
   /**
-   * Answered once the body has come: closed on at once, a sender in the middle of its lines would be reset and never
-   * see why. One that goes on sending, or waits for our acknowledgements, is not waited for long.
+   * Answered once the body has come: if it were closed at once, a sender in the middle of its lines would be reset
+   * and never see why. A sender that goes on sending, or waits for acknowledgements, is not waited for long.
    */
   async #refuse({ status, body, header }: Refusal): Promise<void> {
     this.#trace?.end(Number.parseInt(status, 10), {});

@@ -1,8 +1,8 @@
 /**
  * What one line of a stream says: a call like any other, whose faults are issues of this line alone.
  *
- * With an `id` the stream gives events without an id of their own one made of it and of the line, so that
- * a line sent again is counted once.
+ * In a stream with an `id`, events without an id of their own get one made from it and the line's number, so that a
+ * line sent again is counted once.
  *
  * Before: `split-lines.ts`. After: `take-stream.ts`.
  */

@@ -1,6 +1,6 @@
 /**
- * What a stream begins with: whose it is, what it is called, at which line it goes on. Read before its first
- * byte; whose it is, again for each group that is taken.
+ * What a stream begins with: whose it is, what it is called, at which line it goes on. Read before its first byte;
+ * its credentials are checked again for each group that is taken.
  *
  * Before: `stream-exchange.ts`. After: `take-stream.ts`.
  */

@@ -7,9 +7,9 @@
  *              at most one           at most one
  * ```
  *
- * - Group commit as in `batcher.ts`: what came while the group before was being made durable is the
- *   next group; no timer. One in flight, so that what follows a failure is not taken before it, and
- *   "durable up to line N" has no holes.
+ * - Group commit as in `batcher.ts`: what came while the last group was being made durable is the next group; no
+ *   timer. Only one is in flight, so nothing after a failed line is taken before it, and "durable up to line N" has
+ *   no holes.
  * - A group that fills while the one before is in flight stops the reading: the sender waits.
  * - A bad line is an issue of its group and its neighbours are taken. In strict mode it ends the
  *   stream, after what came before it.
@@ -70,7 +70,7 @@ export interface StreamPort {
   readonly isCut: () => boolean;
   /** Its key is in force; asked for each group, since a stream may stay open for days. */
   readonly isAuthorized: () => boolean;
-  /** Nothing more is wanted: whoever waits for bytes is told that there are none. */
+  /** Nothing more is wanted: a pending read ends. */
   readonly stopReading: () => void;
 }
 
@@ -134,7 +134,7 @@ class StreamTaker {
         }
         if (this.#ending) break;
         this.#startCommit();
-        // Not only where a group is full: small pieces of bad lines have much larger answers.
+        // Not only for full groups: the answers to bad lines are much larger than the lines.
         await this.#port.writable();
       }
       const last = splitter.last();
@@ -188,7 +188,7 @@ class StreamTaker {
     await this.#port.writable();
   }
 
-  /** Commits what is there unless something is in flight; that comes back here when it has ended. */
+  /** Commits what is there unless something is in flight; the end of that calls this again. */
   #startCommit(): void {
     if (this.#inFlight !== undefined || this.#group.lineCount === 0 || this.#isOver()) return;
     if (!this.#port.isAuthorized()) {

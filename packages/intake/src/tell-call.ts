@@ -32,7 +32,7 @@ export class WatchedCall {
     this.#issues = issues;
   }
 
-  /** Its lines, the answer being this one. */
+  /** The lines to tell, given this answer. */
   lines(outcome: Outcome): TailLine[] {
     const issues = linesOfIssues(this.#issues, this.#atMs, this.#source);
     switch (outcome.outcome) {
@@ -57,7 +57,7 @@ export class WatchedCall {
   }
 }
 
-/** The answer, told too. The caller comes first. */
+/** Wraps the answer so that readers are told too, after the caller. */
 export function tellingToo(
   tail: TailTeller,
   environmentId: number,

@@ -8,10 +8,9 @@
  * ```
  *
  * An envelope holds many calls and goes on in one trace: that of the first of its calls that is
- * traced. The others and the envelope link to each other. A stream is one span from its head to its last
- * line, and what is committed of it meanwhile goes on from there: a sampler takes all of a stream or
- * nothing, which traces of their own for its groups would not promise. A call whose body never comes
- * whole leaves no span.
+ * traced. The others and the envelope link to each other. A stream is one span from its head to its last line, and
+ * what is committed of it meanwhile continues that trace: so a sampler takes all of a stream or nothing. A call whose
+ * body never comes whole leaves no span.
  *
  * Where traces are off none of this is reached: the server registers other handlers, and the batcher
  * asks once a flush, a stream once a group.
@@ -26,9 +25,9 @@ import type { Accept } from './exchange.ts';
 
 /** A stream that is traced. */
 export interface StreamTrace {
-  /** What is about to be committed goes on with the stream's trace. */
+  /** Puts what is about to be committed into the stream's trace. */
   mark(operations: readonly Operation[]): void;
-  /** Once; with a failure where the sender did not hear the end. */
+  /** Called once; with a failure where the sender did not hear the end. */
   end(status: number, attributes: SpanAttributes, failure?: string): void;
 }
 
@@ -42,7 +41,7 @@ export class CallTracer {
   }
 
   /**
-   * One call's way to the use case.
+   * Traces one call and hands it to the use case.
    *
    * @param traceparent - as the sender gave it; empty where it gave none.
    * @param requestId - the proxy's or the sender's, to find the call by.
@@ -77,7 +76,7 @@ export class CallTracer {
     };
   }
 
-  /** Tells the traces that what a flush writes belongs to; undefined where it has none. */
+  /** The traces that the envelopes of a flush belong to; undefined where there are none. */
   traceFlush(envelopes: readonly EnvelopeDraft[]): TracedFlush | undefined {
     const started: Span[] = [];
     const traceparents = new Map<string, string>();

@@ -1,6 +1,6 @@
 /**
- * Plain track calls of Pipelines → their operations, as the JSON that the broker gets, without a value in
- * between: `assembly/skim-track.ts`, which says what it declines, and this is how it is called.
+ * Plain track calls of Pipelines → their operations, as the JSON that the broker gets, without a value in between.
+ * `assembly/skim-track.ts` does it and says what it declines; this file calls it.
  *
  * Its memory has a fixed size, 3.4 MB a process, and holds one body and its operations at a time.
  *
@@ -83,12 +83,12 @@ export class TrackSkimmer implements SkimmedOperations {
   readonly #inputAt: number;
   readonly #results: Int32Array;
   readonly #shardCount: number;
-  /** To when the next id belongs. */
+  /** The time of the next id, Unix milliseconds. */
   #idAtMs = -Infinity;
   /**
-   * Asked once a millisecond; the other side counts on from there, since a text on its way into this memory
-   * costs as much as a third of the call. It goes by the time of the call and not by the clock: with one that
-   * was a millisecond ahead it would go on itself from an id that the other side has counted past.
+   * Asked once a millisecond; the WebAssembly counts on from there, since writing a text into its memory costs a
+   * third of the call. It uses the time of the call, not the clock: a clock that is a millisecond ahead would
+   * continue from an id that the WebAssembly has counted past.
    */
   readonly #newId = createIdGenerator(() => this.#idAtMs);
 

@@ -1,8 +1,8 @@
 /**
  * Refused authentications, counted in memory and recorded once a second.
  *
- * Anybody can cause them, so they must not each cost a row: a flood of a million becomes one issue
- * with a count. Trades durability for that: a crash forgets at most a second of them.
+ * Anybody can cause them, so they must not each cost a row: a flood of a million becomes one issue with a count. The
+ * price: a crash forgets at most a second of them.
  */
 import type { Operation } from '@sluice/domain/operation';
 

@@ -3,9 +3,9 @@
  *
  * It ends by a signal (what is in hand is finished, exit 0), or by an error that nobody caught: while it
  * starts or later, at the top level of a module, in a promise or in a callback. Such an error is the
- * process's last line, of level `fatal`, and the exit code is 1. What the error table foresees (a bad
- * setting, a port taken, a schema of another version) is its code and what to do next; a stack is shown
- * of what nobody foresaw alone.
+ * process's last line, of level `fatal`, and the exit code is 1. An error of the error table (a bad setting, a port
+ * taken, a schema of another version) is shown as its code and what to do next; only an unforeseen error is shown
+ * with a stack.
  */
 import { AppError, reasonOf, type ErrorCode } from '@sluice/domain/errors';
 import type { z } from 'zod';
@@ -25,7 +25,7 @@ interface BegunProcess<Settings> {
   readonly settings: Settings;
   readonly logger: Logger;
   readonly lifecycle: Lifecycle;
-  /** Ends the process with an error that was caught, as if it had not been. */
+  /** Ends the process with a caught error as if nobody had caught it. */
   readonly fail: (error: unknown) => void;
 }
 
@@ -41,12 +41,12 @@ export function beginProcess<
 >(process: ServiceProcess, service: string, schema: Schema): BegunProcess<z.infer<Schema>> {
   let isStopping = false;
   let exitCode = 0;
-  // Last words are said whatever LOG_LEVEL is, which may be what cannot be used.
+  // Last words are logged whatever LOG_LEVEL is: LOG_LEVEL itself may be the bad setting.
   const lastWords = createLogger(service, 'fatal');
   let logger = lastWords;
   const fail = (error: unknown): void => {
     if (isStopping) {
-      // A start that is being stopped finds what it stands on closed.
+      // A start during a stop fails because what it needs is closed.
       logger.error({ error }, 'an error while stopping');
       exitCode = 1;
       return;
@@ -78,10 +78,10 @@ export function beginProcess<
 
 /** What is said of an error that ends a process. */
 export interface Ending {
-  /** Of what the error table foresees: the thing that is wrong, and what to do next. */
+  /** For errors of the error table: what is wrong, and what to do next. */
   readonly message: string;
   readonly code?: ErrorCode;
-  /** What lies beneath, in its own words, where the message does not have them. */
+  /** The cause in its own words, where the message does not have them. */
   readonly cause?: string;
   /** With its stack; absent where it was foreseen. */
   readonly error?: unknown;

@@ -1,14 +1,14 @@
 /**
- * What breaks on many connections at once is said once. A worker has some thirty to its broker, BullMQ tells
- * of one error by every queue that shares a connection, and all try again up to twenty times a second: 645
- * lines for a failover of three seconds.
+ * Logs once what breaks on many connections at once. A worker has some thirty connections to its broker, BullMQ
+ * reports one error for every queue that shares a connection, and all retry up to twenty times a second: 645 lines
+ * for a failover of three seconds.
  *
  * A message is logged at once and then at most once in five seconds, with how often it came in between.
  */
 import type { Logger } from './logger.ts';
 
 const INTERVAL_MS = 5_000;
-/** Where messages differ each time nothing is gained by keeping them. */
+/** Messages remembered at most; where each is different, remembering gains nothing. */
 const MESSAGES_MAX = 100;
 
 /** `queue` where the connection is a queue's own. */

@@ -1,8 +1,8 @@
 /**
  * An envelope, written as its operations come: JSON in UTF-8, as it goes to the broker.
  *
- * Bytes and not text, because V8's collector copies the texts that wait, and ioredis would copy one that
- * large twice more on its way to the socket.
+ * Bytes, not text: V8's collector copies texts that wait, and ioredis would copy such a large one twice more on its
+ * way to the socket.
  *
  * Between `intake/src/commit-group.ts` and `queue-envelopes.ts`.
  */
@@ -15,10 +15,10 @@ export interface WrittenEnvelope {
   readonly bytes: Buffer;
 }
 
-/** Under load a flush brings about as much for a shard. */
+/** About what a flush brings for a shard under load. */
 const SIZE_BYTES_MIN = 32_768;
 const KEPT_SIZE_BYTES_MAX = 8 * 1_048_576;
-/** A unit of UTF-16 takes at most so much in UTF-8. */
+/** The most that a unit of UTF-16 takes in UTF-8. */
 const UNIT_SIZE_BYTES_MAX = 3;
 const OPENING_BRACKET = 0x5b;
 const COMMA = 0x2c;
@@ -77,7 +77,10 @@ export class EnvelopeWriter {
     this.operationCount++;
   }
 
-  /** Adds operations, at least one, as the JSON of an array: its brackets are written over, for to cut or join the text would copy it. */
+  /**
+   * Adds operations, at least one, as the JSON of an array. Its brackets are overwritten: cutting or joining the text
+   * would copy it.
+   */
   addAll(operations: string, count: number): void {
     const openedAt = this.#sizeBytes;
     this.#write(operations);
@@ -94,7 +97,7 @@ export class EnvelopeWriter {
     return { id: this.id, bytes: this.#bytes.subarray(0, this.#sizeBytes) };
   }
 
-  /** After `finish`, when nobody will read the bytes any more: they are the next envelope's. */
+  /** Call it after `finish`, once nobody reads the bytes any more: the next envelope gets the buffer. */
   release(): void {
     this.#buffers.giveBack(this.#bytes);
   }

@@ -3,9 +3,9 @@
 const CAUSE_DEPTH_MAX = 5;
 
 /**
- * What is logged of an error: its kind, message, code, stack and causes, and nothing else that a library
- * hung on it. ioredis hangs the command with its arguments on it, which may be a whole envelope; pg the
- * row that broke a constraint (`detail`) and a statement's values (`where`).
+ * What is logged of an error: its kind, message, code, stack and causes, and nothing else that a library added to it.
+ * ioredis adds the command with its arguments, which may be a whole envelope; pg adds the row that broke a constraint
+ * (`detail`) and a statement's values (`where`).
  */
 export function errorForLog(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error)) return error;

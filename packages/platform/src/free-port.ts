@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 
-/** Free when it returns; whoever is quicker may take it. */
+/** Free when it returns; another process may take it afterwards. */
 export async function findFreePort(): Promise<number> {
   const listener = createServer();
   listener.listen(0, '127.0.0.1');

@@ -3,13 +3,13 @@
  * next group. No timer: a lone call waits for the end of the event loop's turn and no longer.
  *
  * Why: a worker drains hundreds of lanes at a time, and a statement costs Postgres and us the same
- * for one lane as for fifty. Trades away independence: a call takes as long as its group.
+ * for one lane as for fifty. The price: a call takes as long as its group.
  *
  * Used by `worker/src/lane-store.ts` and, for wake-ups on Postgres, by `queue-wake-ups.ts`.
  */
 
 export interface GroupedCallsOptions<Input, Output> {
-  /** Answers a group, a place each. */
+  /** Answers a group, in its order. */
   readonly run: (inputs: readonly Input[]) => Promise<readonly Output[]>;
   readonly groupMax: number;
   /** Groups under way at the same time. */

@@ -1,6 +1,6 @@
 /**
- * One process's life: resources are opened in order, each with its close registered on the same
- * line; a stop closes them in reverse. Of a service, `begin-process.ts` makes it.
+ * One process's life: resources are opened in order, each with its close registered on the same line; a stop closes
+ * them in reverse. For a service, `begin-process.ts` makes it.
  */
 import type { Logger } from 'pino';
 

@@ -26,12 +26,12 @@ export interface Metrics {
 }
 
 /**
- * How often the delay of the event loop is looked at. Each look wakes an idle process for 0.1 ms: every 10 ms took
- * 2.2 % of a core; every 100 ms was ten of an idle process's 12 to 22 wake-ups a second. A delay that alarms anybody is
+ * How often the delay of the event loop is sampled. Each sample wakes an idle process for 0.1 ms: every 10 ms took
+ * 2.2 % of a core; every 100 ms was ten of an idle process's 12 to 22 wake-ups a second. A delay worth an alarm is
  * longer than this.
  */
 const LOOP_LOOK_INTERVAL_MS = 500;
-/** The library's own looks are put off for good: what they tell as a delay has the time between two looks in it. */
+/** The library's own sampling is switched off: the delay that it reports includes the time between two samples. */
 const NEVER_MS = 2 ** 31 - 1;
 /** Prometheus waits for 10 s, `sluice status` for 5. */
 export const READ_MS_MAX = 3_000;
@@ -56,7 +56,7 @@ export function createMetrics(service: string): Metrics {
   return metrics;
 }
 
-/** @returns What it saw since it was asked last, in seconds. */
+/** @returns the longest delay since the last call, in seconds. */
 function watchEventLoop(): () => number {
   let longestMs = 0;
   let lookedAtMs = performance.now();

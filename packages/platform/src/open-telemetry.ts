@@ -1,6 +1,6 @@
 /**
  * Spans by OpenTelemetry's SDK, sent in batches to a collector. Only `tracing.ts` loads this file,
- * and only where traces are on; nothing is registered globally but where the SDK's complaints go.
+ * and only where traces are on. Nothing is registered globally except the logger of the SDK's complaints.
  *
  * A collector that is away costs spans, never calls: the SDK keeps 2,048 and drops the rest.
  */
@@ -49,7 +49,7 @@ const KINDS = {
   internal: SpanKind.INTERNAL,
 };
 const CLOSE_DEADLINE_MS = 5_000;
-/** Of a process that is asked for little, what it did is seen after a second. */
+/** So that the spans of a quiet process can be seen after a second. */
 const SEND_INTERVAL_MS = 1_000;
 
 export function startTracer(options: TracerOptions): Tracer {

@@ -1,4 +1,4 @@
-/** A port that cannot be listened on, as an error that names the setting to change. */
+/** The error for a port that cannot be listened on; it names the setting to change. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { AppError } from '@sluice/domain/errors';
@@ -11,7 +11,7 @@ export interface WantedPort {
 }
 
 /**
- * What a server says where it cannot listen.
+ * The error of a server that cannot listen.
  *
  * @param cause - the system's error; absent where it tells none.
  */

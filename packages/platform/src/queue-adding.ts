@@ -14,7 +14,7 @@ import type { RedisClient } from './redis.ts';
 export type AddingQueue = Queue<unknown, void, string>;
 
 export interface AddingBroker {
-  /** One of both. */
+  /** One of the two is set. */
   readonly redis: RedisClient | undefined;
   readonly pool: pg.Pool | undefined;
   readonly prefixOf: (queueName: string) => string;
@@ -33,7 +33,7 @@ export class AddingQueues {
     for (const name of names) this.#queues.set(name, this.#open(name));
   }
 
-  /** The queue as it is now: not to be kept, for it may be replaced. */
+  /** The queue as it is now. Do not keep it: it may be replaced. */
   get(name: string): AddingQueue {
     return this.#queues.get(name) as AddingQueue;
   }

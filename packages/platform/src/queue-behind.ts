@@ -1,15 +1,15 @@
 /**
  * What waits in a shard behind the envelope in hand, for a processor that can apply several at once.
  *
- * Safe without taking them: the shard's global concurrency of 1 keeps them where they are while the one
- * in hand is ours, and whoever else believes the shard to be theirs meets the claims of the envelopes. What
- * was applied is taken out of the queue; where that fails, it is taken as any other, and its claim found.
+ * Safe without taking them as jobs: the shard's global concurrency of 1 keeps them where they are while the one in
+ * hand is ours, and a worker that wrongly believes the shard to be its own meets the claims of the envelopes. What
+ * was applied is removed from the queue; where that fails, it runs like any other, and its claim is found.
  *
- * A shard that keeps up is not asked: only where the last envelope has just ended. So many are read as
- * were of use the last time, and twice as many while all of them are, as a window grows: envelopes are
- * large or small, and what is read in vain is read again.
+ * The queue is only read where the last envelope has just ended: a shard that keeps up costs nothing. As many are
+ * read as were of use the last time, and twice as many while all of them are, as a window grows: envelopes may be
+ * large, and what is read in vain is read again.
  *
- * Before: `queue-waiting.ts`. Made by `queue-consumers.ts`, used by `queue-shard-job.ts`.
+ * Before: `queue-waiting.ts`. Made by `queue-processors.ts`, used by `queue-shard-job.ts`.
  */
 import type { Envelope } from '@sluice/domain/operation';
 import type { Logger } from './logger.ts';
@@ -29,7 +29,7 @@ const COUNT_MIN = 4;
 const COUNT_MAX = 128;
 /** A broker that hangs must not hold the envelope in hand, for which nothing of this is needed. */
 const DEADLINE_MS = 1_000;
-/** Since the last one ended: otherwise there was time for it to wait for company, and none came. */
+/** How recently the last one must have ended: after a longer pause there is no backlog. */
 const BUSY_WITHIN_MS = 50;
 
 export class ShardBehind {

@@ -31,7 +31,10 @@ type FlowEntry = ReturnType<Job['toFlowEntry']>;
 const JOB_NAME = 'envelope.process';
 const JOB_OPTIONS = { removeOnComplete: true };
 
-/** Each on its own, in one turn: a Redis writes its file once for all of them. A MULTI would cost ioredis a pipeline object, 200 µs a flush. */
+/**
+ * Adds each on its own, in one turn of the event loop, so that Redis writes its file once for all. A MULTI would cost
+ * ioredis a pipeline object, 200 µs a flush.
+ */
 export async function addEachEnvelope(
   shards: ShardQueues,
   envelopes: readonly ShardEnvelope[],
@@ -63,7 +66,7 @@ export async function addEnvelopesTogether(
   }
 }
 
-/** Those of each shard all or none and in the order given; of several shards some may be added and others not. */
+/** Adds all envelopes of a shard or none, in the order given; of several shards some may be added and others not. */
 export async function addEnvelopesByShard(
   shards: ShardQueues,
   envelopes: readonly ShardEnvelope[],
@@ -79,7 +82,10 @@ export async function addEnvelopesByShard(
 /** By queue: a job as BullMQ makes it. */
 const templates = new WeakMap<AddingQueue, FlowEntry>();
 
-/** Made by BullMQ once, then only what differs: it would write the envelope again, and takes 10 µs for the rest. */
+/**
+ * Made by BullMQ once; then only what differs is set. BullMQ would serialise the envelope again, and takes 10 µs for
+ * the rest.
+ */
 function entryOf(
   { queues, takesBytes }: ShardQueues,
   { shard, envelope }: ShardEnvelope,

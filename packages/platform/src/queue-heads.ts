@@ -1,6 +1,6 @@
 /**
- * What stands at the head of each queue, read past BullMQ, whose own reads do not show who holds a
- * job's lock. With `queue-waiting.ts` all that knows how BullMQ lays a queue out in Redis and in Postgres.
+ * What stands at the head of each queue, read without BullMQ, whose own reads do not show who holds a job's lock.
+ * Only this file and `queue-waiting.ts` know how BullMQ lays a queue out in Redis and in Postgres.
  *
  * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
  */
@@ -24,9 +24,8 @@ export interface QueueHead {
 export type ReadHeads = (names: readonly string[]) => Promise<QueueHead[]>;
 
 /**
- * Over the connection that the workers' commands take: Redis answers one connection in order (of a
- * Cluster one a node, and a queue is on one node), so what was answered before the heads is known
- * when they are.
+ * Uses the connection of the workers' commands. Redis answers a connection in order (on a Cluster each node has one,
+ * and a queue is on one node), so every answer from before the heads has been read when they have.
  */
 export function redisHeads(
   redis: RedisClient,
@@ -37,7 +36,7 @@ export function redisHeads(
       redis.lrange(keyOf(name, 'active'), 0, -1),
       redis.lindex(keyOf(name, 'wait'), -1),
     ]);
-    // One command: of the lanes' jobs a thousand may be active.
+    // One command: a thousand jobs of lanes may be active.
     const tokens =
       ids.length === 0 ? [] : await redis.mget(ids.map((id) => keyOf(name, `${id}:lock`)));
     return {
@@ -46,7 +45,7 @@ export function redisHeads(
     };
   };
   return async (names) => {
-    // Else each look of an outage would wait in memory for its end.
+    // Otherwise each look during an outage would wait in memory for its end.
     if (redis.status !== 'ready') throw new Error(`the connection to Redis is ${redis.status}`);
     return Promise.all(names.map(readHead));
   };

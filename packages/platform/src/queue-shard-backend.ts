@@ -2,14 +2,13 @@
  * How a worker waits for envelopes of a shard that lives in Postgres: BullMQ's own backend with another
  * wait.
  *
- * BullMQ's ends as soon as a job waits, whether it may be taken or not. A shard runs one envelope at a
- * time, so while one worker had it every other asked, was refused and asked again, without a pause:
- * with four workers a shard's envelope cost forty-six transactions, and they grew with the square of the
- * workers. This wait ends when the shard is free.
+ * BullMQ's wait ends as soon as a job waits, whether it may be taken or not. A shard runs one envelope at a time, so
+ * while one worker has it every other would ask, be refused and ask again without a pause: 46 transactions for each
+ * envelope with four workers, growing with their square. This wait ends when the shard is free.
  *
- * Who took the last envelope looks at once; everybody else leaves it the time to take the next one
- * too. So a new envelope costs the others one look each, and a quarter of a second is lost where whoever
- * had the shard is gone.
+ * The worker that took the last envelope looks at once; the others leave it the time to take the next one too. So a
+ * new envelope costs the others one look each, and a quarter of a second is lost where the worker that had the shard
+ * is gone.
  *
  * Before: `queue.ts` adds. After: `queue-consumers.ts`, whose workers of shards have one each.
  */
@@ -25,7 +24,7 @@ const OTHERS_LOOK_AFTER_MS = 250;
 const CHANNEL = 'bullmq_jobs';
 
 class ShardBackend extends PostgresQueueBackend {
-  /** Nobody that we know of took an envelope after us. */
+  /** True while we know of nobody who took an envelope after us. */
   #isOurs = true;
   #listening: ListenClient | undefined;
   #isInterrupted = false;
@@ -58,7 +57,7 @@ class ShardBackend extends PostgresQueueBackend {
       let look: NodeJS.Timeout | undefined;
       let isOver = false;
       const end = (found: Found): void => {
-        // A look that comes back late must not end the next wait's ways out.
+        // A look that comes back late must not end the next wait.
         if (isOver) return;
         isOver = true;
         clearTimeout(timeout);
@@ -86,7 +85,7 @@ class ShardBackend extends PostgresQueueBackend {
       const timeout = setTimeout(end, timeoutSeconds * 1_000, null);
       this.#endWait = () => end(null);
       client.on('notification', hear);
-      // One may have come before we listened.
+      // A job may have come before we listened.
       lookSoon();
     });
   }
@@ -103,7 +102,7 @@ class ShardBackend extends PostgresQueueBackend {
     await super.reconnectBlocking();
   }
 
-  /** Says that the shard is free: who ends its last envelope does not take the next one. */
+  /** Says that the shard is free, when a worker ends its last envelope and does not take the next one. */
   override async close(isForced?: boolean): Promise<void> {
     this.#endWait();
     if (!isForced && !this.closing) {

@@ -2,20 +2,18 @@
  * One envelope's job of a shard, from when BullMQ hands it over until BullMQ may end it: tried in place until
  * it is done, so that no later envelope of the shard overtakes it.
  *
- * Before: `queue-consumers.ts`, which has one of these a shard. After: `worker/src/process-envelope.ts`.
+ * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/process-envelope.ts`.
  */
 import type { Envelope } from '@sluice/domain/operation';
-import { UnrecoverableError, WaitingError, type Job, type Queue } from 'bullmq';
+import { UnrecoverableError, WaitingError, type Job } from 'bullmq';
 import type { Logger } from './logger.ts';
 import type { ShardBehind } from './queue-behind.ts';
+import { DISCARDED } from './queue-failed.ts';
 import type { Trying } from './watched-queue.ts';
 import { within } from './within.ts';
 
 const RETRY_DELAY_MS_MAX = 5_000;
 const PUT_BACK_DEADLINE_MS = 2_000;
-const FAILED_RETRY_COUNT_MAX = 100;
-/** How the reason of a job begins that must not run again. */
-const DISCARDED = 'discarded';
 
 /** What a processor says of its job. */
 export type JobOutcome =
@@ -71,16 +69,6 @@ export async function runShardJob(
       });
       throw new WaitingError();
     }
-  }
-}
-
-/**
- * BullMQ takes a broken connection at the moment of completing a job for a failure of the job. Such an
- * envelope is applied, or is not; running it again is right either way. What was discarded stays.
- */
-export async function retryFailed(queue: Queue): Promise<void> {
-  for (const job of await queue.getFailed(0, FAILED_RETRY_COUNT_MAX - 1)) {
-    if (!job.failedReason?.startsWith(DISCARDED)) await job.retry('failed');
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * BullMQ's own tables in Postgres, and three places of them mended: two where an envelope could be
- * overtaken, one that costs. Beside `queue.ts`, whose queues live there.
+ * BullMQ's own tables in Postgres, with three changes: two where an envelope could be overtaken, one for its cost.
+ * Beside `queue.ts`, whose queues live there.
  *
  * - **A job whose worker vanished** goes back to the head of its queue on Redis; on Postgres it is
  *   put at the tail (a new `seq`). The trigger gives it its old place back, and takes the mark of the

@@ -1,5 +1,5 @@
 /**
- * Where jobs are taken from: all that differs between Redis and Postgres for those who take, once each.
+ * Where jobs are taken from: all that differs between Redis and Postgres for those who take, in one place.
  *
  * Used by `queue-consumers.ts` and `queue-tasks.ts`. Beside `queue-adding.ts`, which adds.
  */
@@ -30,11 +30,11 @@ export interface TakingSide {
   readonly openShardWorker: OpenWorker;
   waitingIn(shardQueue: string): WaitingEnvelopes;
   readonly readHeads: ReadHeads;
-  /** How long a worker may wait for the sign of a job without being taken for a connection that says nothing. */
+  /** How long a worker may wait for the sign of a job before its connection counts as silent. */
   readonly waitMsMax: number;
-  /** The wait of an idle worker is over at once, and it asks for a job; absent where that cannot be done. */
+  /** Ends the wait of an idle worker at once, so that it asks for a job; absent where that cannot be done. */
   readonly endWait?: (worker: Worker) => void;
-  /** Opens a connection anew that is open and says nothing. */
+  /** Reopens a connection that is open and silent. */
   reconnect(): void;
   /** Calls `listener` when a connection has closed, where that is known. */
   onClosed(listener: () => void): void;
@@ -78,7 +78,7 @@ function takeFromRedis(
     waitingIn: (name) => redisWaiting(redis, (part) => keyOf(name, part)),
     readHeads: redisHeads(redis, keyOf),
     waitMsMax: blockingMsMax(redis),
-    // No `endWait`: waits here end by closing their connection, which is a replacement of the worker but for its name.
+    // No `endWait`: a wait here ends only when its connection is closed, which is as good as replacing the worker.
     reconnect: () => reconnect(redis),
     onClosed: (listener) => void redis.on('close', listener),
     leave: () => redis.disconnect(),
@@ -95,7 +95,7 @@ function takeFromPostgres(
   const connection = { connection: pool };
   const plain = withBackend(createPostgresBackend);
   const ofShards = withBackend(createShardBackend);
-  // As if they were Redis': that is what BullMQ calls the type of any.
+  // Typed as if for Redis: BullMQ has no other type for any worker.
   const openWith =
     (workerClass: unknown): OpenWorker =>
     (name, process, workerOptions) =>
@@ -110,7 +110,7 @@ function takeFromPostgres(
     waitMsMax: blockingMsMax(undefined),
     endWait(worker) {
       const backend = worker.getBackend();
-      // In one go: a close that comes between would be undone by the second.
+      // In one turn: a close in between would be undone by the second call.
       void backend.disconnectBlocking();
       void backend.reconnectBlocking();
     },

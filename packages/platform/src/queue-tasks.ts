@@ -77,7 +77,7 @@ export async function openTaskQueue<Task>(
       await queues.use(async () => {
         const queue = queues.get(name);
         const known = await queue.getJobScheduler(keyOf(task));
-        // Written again it would begin anew, and never come due where that happens more often.
+        // A schedule that is written again begins anew, and would never come due if that happened often.
         if (known?.every === everyMs) return;
         await queue.upsertJobScheduler(
           keyOf(task),
@@ -124,8 +124,8 @@ export function startTaskWorker<Task>(
   };
   let worker = open();
   let isClosing = false;
-  // Run only once it is ready: on Postgres a worker whose first connection failed keeps the error,
-  // and its loop would meet it so fast that nothing else in the process ever runs again.
+  // Run only once it is ready: on Postgres a worker whose first connection failed keeps the error, and its loop would
+  // spin on it so fast that nothing else in the process ever runs again.
   const keepRunning = async (): Promise<void> => {
     for (;;) {
       try {

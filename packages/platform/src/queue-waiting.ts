@@ -1,12 +1,12 @@
 /**
- * The envelopes that wait in a shard's queue: read in order, and taken out once they are applied. Past
- * BullMQ, which reads each of them twice and takes them out one by one, a script each that asks nine
- * structures for the job and looks for it from the far end of the queue: with small envelopes that was
- * more of the worker's time, and of Redis', than what the envelopes brought.
+ * The envelopes that wait in a shard's queue: read in order, and removed once they are applied. Without BullMQ, which
+ * reads each of them twice and removes them one by one, by a script that looks for the job in nine structures and
+ * walks the queue from its far end. With small envelopes that took more time of the worker and of Redis than applying
+ * them.
  *
- * What is taken out is what still waits: a job that somebody has taken meanwhile is left to them.
- * Envelopes are jobs without parents, children, logs or deduplication, so that a job is its place among
- * those that wait and its hash (on Postgres its row), and nothing else.
+ * Only what still waits is removed: a job that somebody has taken meanwhile is left to them. Envelopes are jobs
+ * without parents, children, logs or deduplication, so that a job is its place among those that wait and its hash (on
+ * Postgres its row), and nothing else.
  *
  * After: `queue-behind.ts`. Beside `queue-heads.ts`, which looks at heads alone.
  */
@@ -17,13 +17,13 @@ import type { RedisClient } from './redis.ts';
 export interface WaitingEnvelopes {
   /** The next `count` that wait, in the order in which they will be taken. */
   list(count: number): Promise<readonly Envelope[]>;
-  /** Takes those out that still wait. */
+  /** Removes those that still wait. */
   remove(envelopeIds: readonly string[]): Promise<unknown>;
 }
 
 /**
- * The hash goes only with the place: without it whoever has the job could not end it. From the tail, where
- * the next ones are.
+ * The hash is deleted only where the place was: a worker that has the job needs it to end the job. From the tail,
+ * where the next ones are.
  *
  * KEYS: those that wait, then the hash of each job. ARGV: the id of each job.
  */

@@ -6,12 +6,12 @@
  * | Redis | a command each, in one write (`redis.ts`) |
  * | Postgres | one statement for up to 200, two statements at a time |
  *
- * On Postgres each one by itself is a transaction that waits for the disk. Of 1,000 at once eight had a
- * connection, and what had none within 5 s failed.
+ * On Postgres each wake-up by itself would be a transaction that waits for the disk: of 1,000 at once eight would
+ * have a connection, and those without one within 5 s would fail.
  *
- * Nobody waits in a circle there: BullMQ's `add_flow` takes the locks of all its keys before anything else and in
- * their own order, and locks no job; a job that ends holds itself and takes the one lock of its key. Not so for jobs
- * that replace others (`wakeLaneAt`), which lock the one that they replace: each of those is added by itself.
+ * There is no deadlock: BullMQ's `add_flow` takes the locks of all its keys first, in their own order, and locks no
+ * job; a job that ends locks itself and then its one key. Jobs that replace others (`wakeLaneAt`) lock the job that
+ * they replace, so each of those is added by itself.
  *
  * Beside `queue.ts` and `queue-tasks.ts`, which say what is woken.
  */
@@ -26,8 +26,8 @@ export interface WakeUp {
 }
 
 /**
- * Each key is a lock until the commit. Postgres has places for 6,400, of all sessions, unless told otherwise:
- * enough for what sixteen processes add at a time. Where there is none a statement fails, and the sweep wakes.
+ * Each key is a lock until the commit. By default Postgres has room for 6,400 locks in all sessions: enough for what
+ * sixteen processes add at a time. Where there is no room the statement fails, and the sweep wakes the lanes.
  */
 const WAKE_UPS_A_STATEMENT_MAX = 200;
 /** The other connections of the pool are for envelopes, and for wake-ups at a time. */
@@ -49,7 +49,7 @@ export function createWakeUps(
     flightsMax: STATEMENTS_AT_A_TIME,
     isOnesFault: () => false,
     async run(group) {
-      // Of jobs in a group BullMQ writes down events as well, two rows each.
+      // For jobs in a group BullMQ also writes events, two rows each.
       const [only] = group;
       if (only && group.length === 1) await addOne(only);
       else await queues.use(() => queues.get(queueName).addBulk(group.map(jobOf)));

@@ -1,7 +1,7 @@
 /**
- * Keeps every queue moving: looks at the head of each once a period and mends what BullMQ leaves. While
- * nothing is queued, in hand or broken, a look is made seldom: an idle process asks its broker for nothing
- * else (`npm run bench -- idle`).
+ * Keeps every queue moving: looks at the head of each once a period and repairs what BullMQ leaves. While nothing is
+ * queued, in hand or broken, it looks seldom: an idle process asks its broker for nothing else (`npm run bench --
+ * idle`).
  *
  * | what is found | what is done | after |
  * |---|---|---|
@@ -49,7 +49,7 @@ export interface QueueWatchOptions {
 export interface WatchReport {
   /** False while the broker does not answer the looks. */
   readonly isBrokerAnswering: boolean;
-  /** Queues whose head has been the same for half as long as a try may take. */
+  /** Queues whose head has been the same for half of the time that a try may take. */
   readonly stuckQueues: readonly string[];
   readonly replacedWorkers: number;
   /** Jobs that nobody had in hand, put back. */
@@ -76,7 +76,7 @@ export class QueueWatch {
   readonly #byName: ReadonlyMap<string, readonly WatchedQueue[]>;
   readonly #standings = new Map<string, Standing>();
   readonly #hung = new Set<string>();
-  /** Until then each period has its look. */
+  /** Until then it looks each period. */
   #busyUntilMs = -Infinity;
   #answeredAtMs: number;
   #isBrokerAnswering = true;
@@ -89,7 +89,7 @@ export class QueueWatch {
     this.rouse();
   }
 
-  /** Something happened that jobs can get lost by, such as a broken connection: looks each period again. */
+  /** Something happened by which jobs can get lost, such as a broken connection: looks each period again. */
   rouse(): void {
     this.#busyUntilMs = this.#options.now() + this.#options.stalledAfterMs;
   }
@@ -133,7 +133,7 @@ export class QueueWatch {
     this.#answeredAtMs = now();
     this.#isBrokerAnswering = true;
     if (heads.some(({ active, nextId }) => active.length > 0 || nextId !== undefined)) this.rouse();
-    // What was answered together with the heads is on its way to the processors.
+    // Lets jobs that were answered together with the heads reach their processors first.
     await new Promise((resolve) => setImmediate(resolve));
     await Promise.all(
       [...this.#byName].map(([name, takers], index) =>
@@ -154,10 +154,10 @@ export class QueueWatch {
       for (const job of orphans) {
         if (before?.orphans.includes(orphanKey(job))) await this.#putBack(name, takers, job);
       }
-      // It marks what is active and moves what it has marked and nobody holds any more.
+      // It marks active jobs and moves those that it marked before and nobody holds any more.
       if (head.active.length > 0) await takers[0]?.backend?.moveStalledJobsToWait();
     } catch (error) {
-      // At the next look. A worker whose own connection is broken is replaced below.
+      // Tried again at the next look. A worker whose own connection is broken is replaced below.
       logger.warn({ error, queue: name }, 'a queue could not be mended');
     }
 

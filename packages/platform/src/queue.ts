@@ -23,7 +23,7 @@ import pg from 'pg';
 import { connectionWarnings } from './connection-warnings.ts';
 import { KEEP_ALIVE } from './keep-alive.ts';
 import type { Logger } from './logger.ts';
-import { AddingQueues } from './queue-adding.ts';
+import { AddingQueues, type AddingQueue } from './queue-adding.ts';
 import {
   addEachEnvelope,
   addEnvelopesByShard,
@@ -65,7 +65,7 @@ export interface RunKey {
 
 /** What an acknowledgement waits for where a replica may take a master's place. */
 export interface ReplicaOptions {
-  /** That have an envelope before it counts as confirmed; absent: 1 with Sentinels or a Cluster, else 0. */
+  /** Replicas that must have an envelope before it counts as confirmed; absent: 1 with Sentinels or a Cluster, else 0. */
   readonly replicasMin?: number | undefined;
   /** How long a Cluster's master must have been without them before its own word is enough. 15 s unless told. */
   readonly graceMs?: number | undefined;
@@ -86,7 +86,7 @@ export interface Producer {
   addEnvelopes(envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void>;
   /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
   wakeLane(lane: LaneKey): Promise<void>;
-  /** Wakes a lane at a time; a later call replaces the earlier time. */
+  /** Wakes a lane at `atMs` (Unix milliseconds); a later call replaces the earlier time. */
   wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
   /** Wakes a run now. One that comes while it is worked on is kept for afterwards. */
   wakeRun(run: RunKey): Promise<void>;
@@ -115,8 +115,8 @@ export const redisPrefix = (prefix: string, queueName: string): string =>
   `{${prefix}-${queueName}}`;
 
 /**
- * The pool that all queues of a process share. Each worker's LISTEN holds one connection for good. A
- * Postgres that hangs is an error after `timeoutMs`.
+ * The pool that all queues of a process share. Each worker's LISTEN keeps one connection. A Postgres that hangs is an
+ * error after `timeoutMs`; absent: it is waited for.
  */
 export function openQueuePool(
   options: BrokerOptions,
@@ -147,16 +147,13 @@ export async function openProducer(
   addTimeoutMs = 5_000,
   replicaOptions: ReplicaOptions = {},
 ): Promise<Producer> {
-  const { logger } = options;
   const redis = options.redisUrl
     ? await connectProducer(options.redisUrl, addTimeoutMs)
     : undefined;
-  const warnOfConnection = connectionWarnings(logger);
+  const warnOfConnection = connectionWarnings(options.logger);
   redis?.on('error', (error) => warnOfConnection(error));
-  const isCluster = redis instanceof Cluster;
-  const replicasMin =
-    replicaOptions.replicasMin ??
-    (options.redisUrl ? defaultReplicasMin(parseRedisUrl(options.redisUrl)) : 0);
+  const pool = redis ? undefined : openQueuePool(options, 0, addTimeoutMs);
+  const replicasMin = replicasMinOf(options, replicaOptions);
   const replicas =
     redis && replicasMin > 0
       ? new ReplicaConfirmation({
@@ -165,10 +162,9 @@ export async function openProducer(
           graceMs: replicaOptions.graceMs ?? REPLICA_GRACE_MS,
           timeoutMs: addTimeoutMs / 2,
           now: Date.now,
-          logger,
+          logger: options.logger,
         })
       : undefined;
-  const pool = redis ? undefined : openQueuePool(options, 0, addTimeoutMs);
 
   const shards = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
   const queues = new AddingQueues(
@@ -179,7 +175,7 @@ export async function openProducer(
   const wakeUpLane = createWakeUps(queues, LANE_QUEUE_NAME, pool !== undefined);
   const wakeUpPurchase = createWakeUps(queues, PURCHASE_QUEUE_NAME, pool !== undefined);
 
-  const addEnvelopes = (envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> => {
+  const add = (envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> => {
     const addTo = { queues: shardQueues(), takesBytes: redis !== undefined };
     if (redis instanceof Cluster) return addEnvelopesByShard(addTo, envelopes);
     if (redis === undefined || (isAtomic && envelopes.length > 1))
@@ -189,10 +185,10 @@ export async function openProducer(
 
   return {
     kind: redis ? 'redis' : 'postgres',
-    isAtomicAcrossShards: !isCluster,
+    isAtomicAcrossShards: !(redis instanceof Cluster),
 
     async addEnvelopes(envelopes, isAtomic) {
-      const addAll = () => addEnvelopes(envelopes, isAtomic);
+      const addAll = () => add(envelopes, isAtomic);
       try {
         await queues.use(() => (replicas ? replicas.confirm(addAll) : addAll()));
       } catch (cause) {
@@ -225,16 +221,7 @@ export async function openProducer(
       return wakeUpPurchase({ jobName: VENDOR_EVENTS_JOB, data: {}, key: VENDOR_EVENTS_JOB });
     },
 
-    envelopeCounts() {
-      return queues.use(() =>
-        Promise.all(
-          shardQueues().map(async (queue) => {
-            const counts = await queue.getJobCounts('wait', 'active', 'delayed');
-            return Object.values(counts).reduce((sum, count) => sum + count, 0);
-          }),
-        ),
-      );
-    },
+    envelopeCounts: () => queues.use(() => Promise.all(shardQueues().map(countUnfinished))),
 
     async failedCount() {
       const counts = await Promise.all(shardQueues().map((queue) => queue.getJobCounts('failed')));
@@ -249,21 +236,8 @@ export async function openProducer(
       return addedAtMs.length === 0 ? undefined : Math.min(...addedAtMs);
     },
 
-    async durability() {
-      if (redis) return readRedisDurability(redis, replicasMin);
-      const { rows } = await (pool as pg.Pool).query<{ fsync: string; commit: string }>(
-        `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
-      );
-      const [found] = rows;
-      const isSafe = found?.fsync === 'on' && found.commit !== 'off';
-      const cost = isSafe
-        ? 'what is acknowledged is on disk'
-        : 'a crash can lose what was acknowledged';
-      return {
-        isSafe,
-        description: `postgres: fsync=${found?.fsync} synchronous_commit=${found?.commit}: ${cost}`,
-      };
-    },
+    durability: () =>
+      redis ? readRedisDurability(redis, replicasMin) : readPostgresDurability(pool as pg.Pool),
 
     async close() {
       await queues.close();
@@ -271,5 +245,29 @@ export async function openProducer(
       redis?.disconnect();
       await pool?.end();
     },
+  };
+}
+
+function replicasMinOf({ redisUrl }: BrokerOptions, { replicasMin }: ReplicaOptions): number {
+  return replicasMin ?? (redisUrl ? defaultReplicasMin(parseRedisUrl(redisUrl)) : 0);
+}
+
+async function countUnfinished(queue: AddingQueue): Promise<number> {
+  const counts = await queue.getJobCounts('wait', 'active', 'delayed');
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}
+
+async function readPostgresDurability(pool: pg.Pool): Promise<Durability> {
+  const { rows } = await pool.query<{ fsync: string; commit: string }>(
+    `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
+  );
+  const [found] = rows;
+  const isSafe = found?.fsync === 'on' && found.commit !== 'off';
+  const cost = isSafe
+    ? 'what is acknowledged is on disk'
+    : 'a crash can lose what was acknowledged';
+  return {
+    isSafe,
+    description: `postgres: fsync=${found?.fsync} synchronous_commit=${found?.commit}: ${cost}`,
   };
 }

@@ -21,7 +21,7 @@ import type { Logger } from './logger.ts';
 import { mastersOf, type RedisClient } from './redis.ts';
 import { repeat, type Repetition } from './repeat.ts';
 
-/** What a 200 is worth on this broker. `safe`: what was confirmed is on disk. */
+/** What a 200 is worth on this broker. `isSafe`: what was confirmed is on disk. */
 export interface Durability {
   readonly isSafe: boolean;
   /** For the log and `/readyz`: the settings found and what a crash can cost. */
@@ -32,7 +32,7 @@ export interface Durability {
  * Reads the real settings of every master; a server that hides them (`CONFIG` is often forbidden) is
  * not called safe, nor is one that acknowledges what a failover would lose.
  *
- * @throws Error where one does not answer, or not in earnest (no password, still loading).
+ * @throws Error where one does not answer, or only with an error (no password, still loading).
  */
 export async function readRedisDurability(
   redis: RedisClient,
@@ -178,7 +178,7 @@ export class ReplicaConfirmation {
   async #look(master: Redis): Promise<void> {
     const { replicasMin, now } = this.#options;
     const attachedCount = await countReplicas(master).catch(() => undefined);
-    // One that does not answer, or is no master any more, has to be short anew.
+    // For one that does not answer, or is no master any more, the time begins anew.
     if (attachedCount === undefined || attachedCount >= replicasMin) this.#shortages.delete(master);
     else
       this.#shortages.set(master, {

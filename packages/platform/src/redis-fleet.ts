@@ -58,7 +58,7 @@ export async function startRedisCluster(directory: string): Promise<RedisFleet> 
     await first.command('CLUSTER', 'MEET', '127.0.0.1', String(port), String(busPort));
   for (const [index, replica] of nodes.slice(CLUSTER_MASTERS).entries()) {
     const id = String(await (masters[index] as ClusterNode).command('CLUSTER', 'MYID'));
-    // Refused until the news of the meeting has come round.
+    // Refused until all nodes know of each other.
     await until(() => replica.command('CLUSTER', 'REPLICATE', id));
   }
   await until(async () => {
@@ -214,7 +214,7 @@ async function commandOn(port: number, [name = '', ...words]: readonly string[])
   }
 }
 
-/** Again until it does not fail. */
+/** Repeats `work` until it does not fail. */
 async function until(step: () => Promise<unknown>): Promise<void> {
   const deadlineMs = performance.now() + READY_DEADLINE_MS;
   for (;;) {

@@ -4,8 +4,8 @@
  * Two kinds, because they must fail differently: a producer answers a waiting client and so fails
  * fast; a worker has nobody waiting and so waits for Redis to come back.
  *
- * Where there is a server to fail over to, one that says nothing is left after a while: its
- * connection would stay open for as long as it hangs.
+ * Where there is a server to fail over to, a silent one is given up after a while: its connection would stay open for
+ * as long as it hangs.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
@@ -17,12 +17,12 @@ const RECONNECT_DELAY_MS_MAX = 2_000;
 const SENTINEL_TIMEOUT_MS = 1_000;
 /** How late a Cluster's client learns that a master which only hangs has been replaced. */
 const TOPOLOGY_INTERVAL_MS = 5_000;
-/** A host that is gone lets a connection wait; it is another's turn to be master by then. */
+/** Connecting to a host that is gone only waits; by this time another one is master. */
 const WORKER_CONNECT_TIMEOUT_MS = 2_000;
-/** Of a node that is told to go; ioredis cuts one that does not answer that after 2 s. */
+/** How long a node that was told to quit may take to go: ioredis cuts it after 2 s without an answer. */
 const DISCONNECTED_WITHIN_MS = 3_000;
 const BLOCKING_MS_MAX = 10_000;
-/** Longer than a blocking command is let wait: one that waits says nothing either. */
+/** Longer than a blocking command may wait, since that is silence too. */
 const WORKER_SILENCE_MS_MAX = BLOCKING_MS_MAX + 2_000;
 
 type CommandOptions = Pick<
@@ -33,9 +33,8 @@ type CommandOptions = Pick<
 const retryStrategy = (attempt: number): number => Math.min(attempt * 50, RECONNECT_DELAY_MS_MAX);
 
 /**
- * For adding jobs: a command fails at once while the connection is away, and after
- * `commandTimeoutMs` when it hangs. Resolves when Redis first answers or first fails, or neither in
- * that time; then it goes on trying.
+ * For adding jobs: a command fails at once while the connection is away, and after `commandTimeoutMs` when it hangs.
+ * Resolves when Redis first answers, first fails, or has done neither in that time; it goes on trying.
  */
 export async function connectProducer(url: string, commandTimeoutMs: number): Promise<RedisClient> {
   const redis = connect(parseRedisUrl(url), 2 * commandTimeoutMs, false, {
@@ -65,8 +64,8 @@ export function connectWorker(url: string): RedisClient {
 }
 
 /**
- * How long a blocking command may wait without being taken for a server that says nothing: for ever on one
- * Redis, and on Postgres, which has none.
+ * How long a blocking command may wait before the server counts as silent: for ever on one Redis, and on Postgres,
+ * which has no such commands.
  */
 export function blockingMsMax(redis: RedisClient | undefined): number {
   const options = redis instanceof Cluster ? redis.options.redisOptions : redis?.options;
@@ -74,12 +73,11 @@ export function blockingMsMax(redis: RedisClient | undefined): number {
 }
 
 /**
- * Opens a connection anew that is open and says nothing. One that is being opened is left alone: its steps
- * have deadlines of their own, and ioredis ends a client for good that is told to connect anew while it
- * asks a Sentinel for the master.
+ * Reopens a connection that is open and silent. One that is being opened is left alone: its steps have deadlines of
+ * their own, and ioredis ends a client for good that is told to reconnect while it asks a Sentinel for the master.
  *
- * A Cluster's client connects anew when the last of its nodes has gone. Where an answer that was under way
- * (`MOVED`) gives it another one meanwhile, it would wait for that for ever.
+ * A Cluster's client reconnects when the last of its nodes has gone. Where a late answer (`MOVED`) gives it another
+ * node meanwhile, it would wait for that one for ever.
  */
 export function reconnect(redis: RedisClient): void {
   if (redis.status === 'ready' || redis.status === 'connect') redis.disconnect(true);
@@ -91,13 +89,13 @@ function connectStuck(cluster: Cluster): void {
   if (cluster.status === 'disconnecting') void cluster.connect().catch(() => undefined);
 }
 
-/** BullMQ makes a command some microtasks after what it follows from; commands of one go come in a row. */
+/** BullMQ issues a command some microtasks after its cause, so commands that belong together come in a row. */
 const QUIET_MICROTASKS = 8;
 
 /**
- * One server, or the one that Sentinels name. Commands that are made in one go leave in one write to the
- * socket instead of one each: of four that saves 130 µs of 600, and the server finds them all at once, so
- * that it writes its file once for them.
+ * One server, or the one that Sentinels name. Commands issued together leave in one write to the socket instead of
+ * one each: with four that saves 130 µs of 600, and the server reads them all at once and writes its file once for
+ * them.
  */
 class GatheringRedis extends Redis {
   #quietMicrotasks = QUIET_MICROTASKS;

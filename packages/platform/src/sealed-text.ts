@@ -3,10 +3,9 @@
  *
  *   sealed:<key id>:<base64url of nonce (12) | tag (16) | ciphertext>
  *
- * The first key of the setting seals; all of them open, so that a key can be replaced: add the new
- * one behind the old everywhere, then put it first, and once everything is sealed again leave the
- * old one out. A context (whose it is) is authenticated with the text: a sealed secret that is
- * copied to another tenant's row does not open there.
+ * The first key of the setting seals; all of them open. So a key can be replaced: add the new one behind the old
+ * everywhere, then put it first, and once everything is sealed again remove the old one. A context (whose it is) is
+ * authenticated with the text: a sealed secret that is copied to another tenant's row does not open there.
  *
  * Text without the prefix opens as itself: it is from before there was a key.
  */

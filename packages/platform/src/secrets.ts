@@ -21,7 +21,7 @@ export interface Secret {
   readonly hint: string;
 }
 
-/** As secrets are found and kept: SHA-256. They are random enough to need no slow hash. */
+/** How secrets are kept and looked up: SHA-256. They are random enough to need no slow hash. */
 export function hashSecret(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }

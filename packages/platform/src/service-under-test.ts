@@ -19,7 +19,7 @@ export interface ServiceUnderTest {
   kill(signal: NodeJS.Signals): Promise<number | null>;
 }
 
-/** For services that keep secrets: nobody's. */
+/** A key for services that keep secrets, used nowhere else. */
 export const TEST_SEALING_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
 const START_DEADLINE_MS = 50_000;
@@ -42,7 +42,7 @@ export async function startServiceUnderTest(
     env: {
       LOG_LEVEL: 'info',
       SEALING_KEYS: TEST_SEALING_KEYS,
-      // Tests look again and again.
+      // Tests poll often.
       API_KEY_RATE_LIMIT_PER_SECOND: '0',
       ...environmentOf(settings),
     },
@@ -110,7 +110,7 @@ export async function runProgramUnderTest(
   const child = spawn(process.execPath, [...NODE_FLAGS, mainFile], {
     cwd: directory,
     env: environmentOf(settings),
-    // One that goes on nevertheless ends with the test, as a service does, or at the deadline.
+    // A program that goes on is ended with the test, as a service is, or at the deadline.
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     timeout: PROGRAM_DEADLINE_MS,
     killSignal: 'SIGKILL',
@@ -123,7 +123,7 @@ export async function runProgramUnderTest(
   return { code, output };
 }
 
-/** What it keeps there must not reach the next one. */
+/** Its files must not reach the next service. */
 const makeWorkingDirectory = () => mkdtemp(join(tmpdir(), 'sluice-service-'));
 
 /** No setting of the test run's own environment may leak in. */

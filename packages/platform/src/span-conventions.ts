@@ -9,7 +9,7 @@
 import type { Envelope } from '@sluice/domain/operation';
 import type { Span, SpanAttributes, SpanStart } from './tracing.ts';
 
-/** What a proxy makes; senders may put anything there, people's addresses too. */
+/** The form that a proxy makes; senders may put anything there, people's addresses too. */
 const REQUEST_ID = /^[\w-]{1,64}$/;
 
 interface TracedRequest {
@@ -37,7 +37,7 @@ export function requestStart({ method, route, traceparent, requestId }: TracedRe
   };
 }
 
-/** The end of one that was answered: ours is the fault from 500 on. */
+/** The end of a request that was answered; from 500 on the fault is ours. */
 export function endRequest(span: Span, status: number, attributes: SpanAttributes = {}): void {
   span.end(
     { 'http.response.status_code': status, ...attributes },

@@ -1,6 +1,6 @@
 /**
- * How processes tell each other what only matters now: Redis' publish and subscribe where there is a
- * Redis, else Postgres' `LISTEN` and `NOTIFY`. At most once, kept nowhere, waited for by nobody.
+ * How processes tell each other what only matters now: by Redis' publish and subscribe where there is a Redis, else
+ * by Postgres' `LISTEN` and `NOTIFY`. Delivered at most once, kept nowhere; nobody waits for it.
  *
  * On Postgres a notification holds less than 8,000 bytes, and commits that notify wait for each
  * other. Ours are transactions of their own that write nothing, on a connection of their own, a
@@ -23,13 +23,13 @@ export interface TailChannelOptions {
 }
 
 export interface TailChannel {
-  /** A text may have so many bytes of UTF-8. */
+  /** Longest text, in bytes of UTF-8. */
   readonly messageSizeBytesMax: number;
-  /** How much may be told at a time, in all, without being a burden. */
+  /** Bytes that a process may tell at a time, all its texts together, without being a burden. */
   readonly burstSizeBytesMax: number;
-  /** @throws where it did not get away. Nobody may be listening. */
+  /** @throws where it could not be sent. It may be that nobody listens. */
   publish(topic: string, text: string): Promise<void>;
-  /** Hears a topic from the time this resolves; after a break by itself again. One listener a topic. */
+  /** Hears a topic once this resolves, and again by itself after a broken connection. One listener a topic. */
   listen(topic: string, onText: (text: string) => void): Promise<void>;
   unlisten(topic: string): Promise<void>;
   close(): Promise<void>;
@@ -126,7 +126,7 @@ class PostgresChannel implements TailChannel {
     try {
       await client.query('select pg_notify($1, $2)', [this.#nameOf(topic), text]);
     } catch (error) {
-      // One that gives no answer hears nothing either, and would be so until TCP gives it up: another takes its place.
+      // A connection that does not answer hears nothing either, until TCP gives it up: another takes its place.
       void client.end();
       throw error;
     }
@@ -149,7 +149,7 @@ class PostgresChannel implements TailChannel {
   async close(): Promise<void> {
     this.#closing.abort();
     const client = await this.#connected?.catch(() => undefined);
-    // Where the path is silent nobody answers the goodbye.
+    // On a silent path the end would never be answered.
     if (client) await within(SEND_DEADLINE_MS, client.end()).catch(() => undefined);
   }
 
@@ -157,7 +157,7 @@ class PostgresChannel implements TailChannel {
     return (this.#connected ??= this.#connect());
   }
 
-  /** Tries for ever: whoever cannot wait gives up by itself. */
+  /** Tries for ever; a caller that cannot wait gives up by itself. */
   async #connect(): Promise<pg.Client> {
     for (let delayMs = RECONNECT_DELAY_MS_MIN; ; delayMs *= 2) {
       if (this.#closing.signal.aborted) throw new Error('the live tail is closed');

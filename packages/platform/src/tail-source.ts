@@ -72,12 +72,12 @@ export class TailSource {
       );
   }
 
-  /** Asked for every call: whoever is not watched must not pay for the making of lines. */
+  /** Asked for every call, so that lines are made only for workspaces that are watched. */
   isWatched(environmentId: number): boolean {
     return this.#watchers.size !== 0 && this.#watchers.has(environmentId);
   }
 
-  /** Tells lines to whoever asked for such. Never waits. */
+  /** Tells lines to the readers whose filters they match. Never waits. */
   tell(environmentId: number, lines: readonly TailLine[]): void {
     const watchers = this.#watchers.get(environmentId);
     if (!watchers) return;

@@ -11,8 +11,8 @@ export interface TcpProxy {
   /** The server hears and acts, its answers do not pass. With `cut` after it they are lost. */
   holdAnswers(): void;
   /**
-   * On connections that are open nothing passes ever again, and nobody is told; new ones are served. A firewall
-   * that forgot them, or a host that died and whose address another one has.
+   * On open connections nothing passes ever again, and nobody is told; new ones are served. Like a firewall that
+   * forgot them, or a dead host whose address another one took over.
    */
   forget(): void;
   /** What was held passes; new connections are served again. */
@@ -22,7 +22,7 @@ export interface TcpProxy {
 
 /** A way to the server of a URL. */
 export interface UrlProxy extends TcpProxy {
-  /** The same but for the address, which is the proxy's. */
+  /** The same URL with the proxy's address. */
   readonly url: string;
 }
 

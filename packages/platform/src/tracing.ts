@@ -92,14 +92,14 @@ export const tracingSettings = z.object({
 
 export type TracingSettings = z.infer<typeof tracingSettings>;
 
-/** What work came to, and what its span shall say of that. */
+/** The result of some work, and what its span says about it. */
 interface SpanEnding<Result> {
   readonly result: Result;
   readonly attributes: SpanAttributes;
   readonly failure?: string | undefined;
 }
 
-/** Work as a span, which ends with it. An error is told by its name alone: its text may have parts of a row. */
+/** Runs work as a span, which ends with it. An error is recorded by its name only: its text may hold parts of a row. */
 export async function inSpan<Result>(
   tracer: Tracer,
   start: SpanStart,
@@ -135,7 +135,7 @@ export async function openTracer(
   });
 }
 
-/** Undefined where it is not `name=value,…`; a comma too many does no harm. */
+/** Undefined where it is not `name=value,…`; an extra comma does no harm. */
 function parseHeaders(text: string): Readonly<Record<string, string>> | undefined {
   const pairs = text.split(',').filter((pair) => pair.trim() !== '');
   try {

@@ -57,7 +57,7 @@ export class WatchedQueue {
     return this.#isClosing ? undefined : this.#worker.getBackend();
   }
 
-  /** True where the loop that takes jobs is over though nobody asked it to end. */
+  /** True where the loop that takes jobs has ended although nobody asked for it. */
   get hasEnded(): boolean {
     return this.#hasEnded;
   }
@@ -91,7 +91,7 @@ export class WatchedQueue {
     return longest;
   }
 
-  /** Has the worker look for jobs now, where the sign of one may have got lost. */
+  /** Has the worker look for jobs now, in case the sign of one got lost. */
   nudge(): void {
     if (!this.#isClosing) this.#options.endWait?.(this.#worker);
   }
@@ -123,9 +123,9 @@ export class WatchedQueue {
   }
 
   /**
-   * A worker names its connection once it is ready. On Postgres one that is closed just before would open
-   * that connection afterwards, and nobody would ever close it. One that runs is told at once, so that it
-   * takes nothing more.
+   * A worker names its connection once it is ready. On Postgres, a worker that is closed just before would open that
+   * connection afterwards, and nobody would ever close it. A running worker is closed at once, so that it takes
+   * nothing more.
    */
   async #end(worker: Worker, isForced: boolean): Promise<void> {
     if (!worker.isRunning()) {
@@ -142,7 +142,7 @@ export class WatchedQueue {
     const worker = openWorker(async (job, token) => {
       const id = String(job.id);
       this.#inHand.set(id, undefined);
-      // Whoever goes on when its job has ended has nothing in hand.
+      // A processor that goes on after its job has ended has nothing in hand.
       const note = (sinceMs: number | undefined): void => {
         if (this.#inHand.has(id)) this.#inHand.set(id, sinceMs);
       };
@@ -157,8 +157,8 @@ export class WatchedQueue {
       }
     });
     this.#workerIds.push(worker.id);
-    // Not before it is ready: on Postgres a worker whose first connection fails keeps the error for
-    // ever, and its loop then meets it so fast that nothing else in the process ever runs again.
+    // Not before it is ready: on Postgres a worker whose first connection fails keeps the error for ever, and its
+    // loop would spin on it so fast that nothing else in the process ever runs again.
     worker
       .waitUntilReady()
       .then(() => (this.#isClosing ? undefined : worker.run()))

@@ -1,6 +1,6 @@
 /**
  * Takes one run as far as it will go now: claims it, does the step that `domain/src/run-workflow.ts`
- * names, writes down what came of it together with what it means for the account, and so on.
+ * names, writes down what came of it together with what it means for the account, and goes on to the next step.
  *
  * A crash at any point costs nothing but time: before the intent nothing has happened, after it the
  * same key is used again, and a step's outcome is written in one transaction with its effects. Two
@@ -139,7 +139,7 @@ async function doStep(
   if (!hasIntent && step.prepare) {
     const prepared = await step.prepare(base);
     if (prepared.outcome === 'unknown') return waitLonger(deps, run, name, prepared);
-    // Kept with the intent, so that whoever takes over does not ask for what cannot be.
+    // Kept with the intent, so that a worker that takes over does not ask for what cannot be done.
     input = prepared.outcome === 'ok' ? prepared.value : { refusal: refusalOf(prepared) };
   }
   await deps.onPoint?.(`before-intent:${name}`);
@@ -161,7 +161,7 @@ async function doStep(
   else if (isOld)
     result = { outcome: 'unknown', reason: 'the key may be forgotten', isFinal: true };
   else result = await step.perform(context);
-  // What is there tells more than an answer that cannot change, or that says "not like this".
+  // What exists at the vendor tells more than an answer that cannot change, or that says "not like this".
   const refusal = result.outcome === 'refused' ? result : undefined;
   if (refusal || (result.outcome === 'unknown' && result.isFinal)) {
     const found = await step.lookUp(context);

@@ -20,7 +20,7 @@ export interface BacklogDependencies {
     readonly healthy: LaneBacklog;
     readonly failing: LaneBacklog;
   }>;
-  /** When the oldest event of the payment vendor came that is not worked off. */
+  /** When the oldest of the payment vendor's events that still wait came. */
   readonly findOldestVendorEvent: () => Promise<Date | undefined>;
   /** Unix milliseconds. */
   readonly now: () => number;

@@ -50,7 +50,8 @@ export function classifyFailure(error: Error, isCertificateBad: boolean): Classi
   const { message } = error instanceof AggregateError ? (error.errors[0] as Error) : error;
   return {
     failure: isCertificateBad ? 'tls_verification' : classOf(error),
-    // It may quote a certificate or a proxy; what Postgres refuses would be a failure that is never written down.
+    // It may quote a certificate or a proxy. A text that Postgres refuses would be a failure that is never written
+    // down.
     message: toStorableText(message.slice(0, MESSAGE_LENGTH_MAX)),
   };
 }

@@ -1,9 +1,9 @@
 /**
  * Which open connection serves which origin next, and how many may lie idle.
  *
- * The latest used is taken first, so that under little load the others age and go. Over all origins
- * at most so many are kept; beyond that the one that is idle longest goes, whosever it is. What has lain
- * idle for as long as its other side keeps it is not used again, and closed within seconds.
+ * The latest used is taken first, so that under little load the others age and go. Idle connections are bounded over
+ * all origins together; beyond the bound the one that is idle longest goes, whatever its origin. A connection that
+ * has been idle for as long as the other side keeps it is not used again, and is closed within seconds.
  *
  * Knows nothing of HTTP; used by `http-client.ts`.
  */
@@ -30,7 +30,7 @@ export class ConnectionPool<Connection extends PooledConnection> {
   /** One for all of them, and only while one is idle. */
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param open - calls `onClosed` when the connection is closed by whomever. */
+  /** @param open - calls `onClosed` when the connection is closed, by either side. */
   constructor(
     open: (origin: string, onClosed: (connection: Connection) => void) => Connection,
     idleMax: number,
@@ -51,7 +51,7 @@ export class ConnectionPool<Connection extends PooledConnection> {
     for (let connection = sameOrigin?.pop(); connection; connection = sameOrigin?.pop()) {
       this.#idle.delete(connection);
       if (connection.idleUntilMs > this.#monotonicNow()) return connection;
-      // Those that are idle longer may be kept longer.
+      // The search goes on: one that has been idle longer may be kept longer by its other side.
       this.discard(connection);
     }
     return this.open(origin);

@@ -97,7 +97,8 @@ async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome
   if (report.isPaused) return { outcome: 'paused' };
   if (report.lastSequence <= report.cursor) return { outcome: 'idle' };
   if (report.isOver) {
-    // So it is no work that waits, and whoever opens the workspace again decides what becomes of it.
+    // Disabled, so that it does not count as work that waits; whoever opens the workspace again decides what becomes
+    // of it.
     await deps.store.disable(lane);
     return { outcome: 'paused' };
   }

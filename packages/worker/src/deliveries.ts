@@ -12,7 +12,7 @@ import type { TailTeller } from '@sluice/domain/tail';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer } from '@sluice/platform/queue';
-import type { Processors } from '@sluice/platform/queue-consumers';
+import type { Processors } from '@sluice/platform/queue-processors';
 import type { z } from 'zod';
 import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
 import { createHttpClient } from './http-client.ts';
@@ -48,12 +48,15 @@ export interface Deliveries {
   readonly attempts: ReadonlyMap<string, number>;
   /** Times a lane was drained. */
   readonly sliceCount: () => number;
-  /** Has a lane drained whose log has grown: where this process does that already, without the queue. */
+  /** Has a lane drained whose log has grown; without the queue, where this process drains it already. */
   readonly wakeLogged: (lane: LoggedLane) => Promise<void>;
   readonly wakeLane: Processors['wakeLane'];
 }
 
-/** A request that takes more of our spare time says that its endpoint is far away or does not answer. */
+/**
+ * A request that is still open after so much spare time of ours means that its endpoint is far away or does not
+ * answer.
+ */
 const SLOW_AFTER_MS = 25;
 
 /** What it opens is closed with `lifecycle`. */

@@ -1,6 +1,6 @@
 /**
- * Work on many things of several tenants, one after the other, of which none may keep the next from its turn: a
- * sweep that ended with the first failure would meet that one first again, and never come to those behind it.
+ * Works on many items of several tenants, one after the other; a failing item does not keep the next from its turn. A
+ * sweep that ended at the first failure would meet it first again, and never reach the items behind it.
  */
 import { isDatabaseAway } from '@sluice/database/database-away';
 import type { Logger } from '@sluice/platform/logger';
@@ -9,7 +9,7 @@ import type { Logger } from '@sluice/platform/logger';
  * A failure is logged with the item, which `work` must find again at a later run.
  *
  * @param items - of keys and kinds, which are safe to log.
- * @throws what Postgres being away throws: the others would fail by it too.
+ * @throws what an absent Postgres throws, since the other items would fail too.
  */
 export async function eachAlone<Item extends object>(
   logger: Logger,

@@ -92,10 +92,11 @@ export async function endRunByStep(
   if (step === 'subscribe' && known.subscription) {
     const { plan } = checkoutOf(run.content);
     const { subscription } = known;
-    // One that is looked up later may be unpaid by then, or have ended.
+    // A subscription that is looked up later may be unpaid by then, or have ended.
     const standing = standingOf(subscription.status);
     const before = await updateAccountPlan(transaction, run.accountId, plan, standing, nowMs);
-    // That standing is of when the vendor answered; what it told since may be worked off already, so it is read again.
+    // That is how things stood when the vendor answered. Events since then may have been applied already, so it is
+    // read again.
     const { runId } = run;
     const event = { eventId: `checkout_${runId}`, type: 'customer.subscription.updated' };
     await insertVendorEvent(transaction, { ...event, objectId: subscription.id }, nowMs);

@@ -1,8 +1,8 @@
 /**
- * Attempts of one lane that have ended and are not kept yet, and when they should be: a failure at
- * once, for a crash must not shorten a wait; successes when there are enough of them, or soon. A
- * statement has its price for each lane in it, so few and large ones: in a busy process larger ones,
- * and what a crash sends again is what a lane sent in that time.
+ * Attempts of one lane that have ended and are not kept yet, and when they should be: a failure at once, because a
+ * crash must not shorten a wait; successes once there are enough of them, or soon. A statement costs something for
+ * each lane in it, so statements are few and large, and larger in a busy process. The price: after a crash, what the
+ * lane sent in that time is sent again.
  *
  * Used by `lane-lease.ts`.
  */
@@ -20,7 +20,7 @@ export class EndedAttempts {
   #isUrgent = false;
   #timer: NodeJS.Timeout | undefined;
 
-  /** @param onDue - called when time has made them due. */
+  /** @param onDue - called when they are due because time has passed. */
   constructor(onDue: () => void, spare: SpareTime) {
     this.#onDue = onDue;
     this.#spare = spare;

@@ -1,6 +1,6 @@
 /**
- * Everything of envelopes that a worker process does with what the queue brings: has them applied, counts them,
- * and wakes the lanes that they logged for.
+ * What a worker process does with the envelopes that the queue brings: it has them applied, counts them, and wakes
+ * the lanes that they logged for.
  *
  * The queue is `platform/src/queue-consumers.ts`, the applying `process-envelope.ts` (step 9 of the walk).
  */
@@ -8,7 +8,7 @@ import type { Database } from '@sluice/database/connection';
 import type { LoggedLane } from '@sluice/database/deliveries';
 import type { NumberStock } from '@sluice/database/numbers';
 import type { Logger } from '@sluice/platform/logger';
-import type { Processors } from '@sluice/platform/queue-consumers';
+import type { Processors } from '@sluice/platform/queue-processors';
 import { processEnvelope } from './process-envelope.ts';
 import type { WorkerTracing } from './trace-deliveries.ts';
 

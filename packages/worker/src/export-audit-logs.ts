@@ -2,8 +2,8 @@
  * Writes one export of the audit log, part by part, and goes on where an earlier attempt stood.
  *
  * The entries are final and numbered without a gap, so the position is one id; a part and the position
- * after it are one write (`database/src/audit-log-exports.ts`). One worker at a time, by lease: one
- * that died is followed by the next when its lease is over, one that was stopped gives it back.
+ * after it are one write (`database/src/audit-log-exports.ts`). One worker at a time, by lease. When a worker dies,
+ * the next one follows when the lease is over; a worker that is stopped gives it back.
  *
  * Before: `api/src/audit-log-exports.ts`, which orders it. Woken by its queue and by `sweepExports`.
  */
@@ -79,7 +79,7 @@ export async function exportAuditLogs(
   return isCompleted ? 'completed' : 'lost';
 }
 
-/** Of the file as it is stored: a digest cannot be taken up by another process where one left off. */
+/** Of the file as it is stored: another process cannot continue a half-made digest. */
 async function digest(database: Database, key: AuditLogExportKey): Promise<Buffer> {
   const hash = createHash('sha256');
   for (let part = 0; ; part++) {

@@ -7,19 +7,19 @@
  *                              └── webhook 9      12 ms
  *                  account 2 ───── webhook 3       3 ms  ← next
  *
- * Start-time fair queueing, twice: each account and each webhook has a tag, the slot-time that it
- * has had; the lowest waits least. Who comes back after a rest starts at the present tag, so that
- * rest cannot be saved up; who is far ahead is called back, so that nobody starves (`slot-shares.ts`).
- * Where nobody waits this costs two additions a request and holds nobody up.
+ * Start-time fair queueing, twice: each account and each webhook has a tag, the slot-time that it has had; the lowest
+ * waits least. After a rest it starts at the present tag, so that rest cannot be saved up; a tag that is far ahead is
+ * moved back, so that nobody starves (`slot-shares.ts`). Where nobody waits this costs two additions a request and
+ * holds nobody up.
  *
  * A request that still waits after the process has had `slowAfterMs` with nothing to do costs memory
  * and a socket, but no computing: its slot goes to the next, while it counts among `slowMax`. So
  * endpoints that hang do not keep slots from those that do not. Only when so many hang are slots held
  * until they end.
  *
- * Spare time and not time: in a process that is busy every answer is read late. Counted by time, such
- * requests would all be slow, more would be started beside them, and each would be later still:
- * measured, two connections opened for three deliveries.
+ * Spare time, not time of the clock: a busy process reads every answer late. By the clock all its requests would
+ * count as slow, more would be started beside them, and each would be later still (measured: two connections opened
+ * for three deliveries).
  *
  * Used by `lane-drain.ts`, which asks before each request.
  */
@@ -47,7 +47,7 @@ export interface FairSlotsOptions {
 /** In a row, while others wait. */
 const TURNS_MAX = 16;
 const TURNS_MS_MAX = 250;
-/** How often those who wait have somebody look for slow ones. */
+/** How often slow requests are looked for while somebody waits. */
 const LOOK_INTERVAL_MS = 20;
 
 /** Whose request it is. */
@@ -61,9 +61,9 @@ export interface Slot {
   /** Ends the use. */
   giveBack(): void;
   /**
-   * Ends the use and begins the next one by the same lane, where nothing speaks against it; otherwise
-   * nothing changes. A lane has a few turns in a row, though others wait: its connection and its rows
-   * are warm, and its turns are charged all the same.
+   * Ends the use and begins the next one by the same lane, and returns true; or changes nothing and returns false. A
+   * lane may have a few turns in a row although others wait: its connection and its rows are warm, and each turn is
+   * charged.
    *
    * @param slots - where the next use wants its slot.
    */
@@ -104,16 +104,16 @@ export class FairSlots {
     return this.#waitingCount;
   }
 
-  /** A slot, or undefined where there is none for this one now: then `wait`. */
+  /** A slot, or undefined where there is none for this asker now: then `wait`. */
   tryTake(asker: SlotAsker): Slot | undefined {
-    // Those who wait were here before.
+    // Those who wait come first.
     if (this.#waitingCount > 0 || this.#held.size >= this.#options.slotsMax) return undefined;
     return this.#take(asker);
   }
 
   /**
-   * Calls `onFree` once, when it is this one's turn: it should `takeTurn` within the call, and need
-   * not. Returns what ends the wait before that.
+   * Calls `onFree` once, when it is this asker's turn: it may `takeTurn` within that call, and not later. Returns a
+   * function that ends the wait before that.
    */
   wait(asker: SlotAsker, onFree: () => void): () => void {
     const account = this.#accountOf(asker.accountId);
@@ -197,7 +197,7 @@ export class FairSlots {
     try {
       this.#serveAll();
     } finally {
-      // One that breaks on its turn must not keep all others from theirs.
+      // An `onFree` that throws must not keep the others from their turns.
       this.#isServing = false;
     }
   }
@@ -226,9 +226,12 @@ export class FairSlots {
     }
   }
 
-  /** What ended since they began to wait was charged since: then they queue again with what they have now. */
+  /**
+   * True where uses that ended since the wait began were charged to this asker or its account: then it queues again
+   * by its tags of now.
+   */
   #hasFallenBehind(account: AccountShare, waiter: Waiter): boolean {
-    // Whose share may be forgotten.
+    // Its share may have been forgotten.
     if (waiter.isCancelled) return false;
     const lane = laneOf(account, waiter.lane);
     const isAccountBehind = account.tagMs > account.waitsFromMs;
@@ -285,7 +288,7 @@ export class FairSlots {
     const lane = account.lanes.get(laneName);
     if (lane) lane.uses--;
     if (lane?.uses === 0 && lane.tagMs <= account.presentMs) account.lanes.delete(laneName);
-    // What its webhooks owe one another counts only while the account has others under way.
+    // What its webhooks owe one another counts only while the account has something under way.
     if (account.uses === 0 && account.tagMs <= this.#presentMs)
       this.#accounts.delete(account.accountId);
   }

@@ -21,13 +21,13 @@ export class FetchFault extends Error {
 }
 
 const HEAD_TIMEOUT_MS = 30_000;
-/** A URL from which nothing comes for so long has broken off. */
+/** After so long without a byte the fetch counts as broken off. */
 export const SILENCE_TIMEOUT_MS = 60_000;
-/** For so long a URL should stay valid (ingestion-conventions §7): what comes slower than that holds a worker up. */
+/** How long a URL should stay valid (ingestion-conventions §7). A slower fetch would only hold a worker up. */
 const FETCH_TIMEOUT_MS = 7_200_000;
 
 export interface FetchOptions {
-  /** Aborted: the fetch ends at once, as one that broke off. */
+  /** Aborted: the fetch ends at once, as if it had broken off. */
   readonly signal?: AbortSignal;
   /** Of the whole fetch; 2 hours. */
   readonly timeoutMs?: number;
@@ -106,7 +106,7 @@ async function sendGet(
   });
 }
 
-/** The part as it was before it was percent-encoded; as it stands where that was never valid. */
+/** Percent-decoded; as it stands where the encoding is not valid. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -82,9 +82,9 @@ export class Attempt implements ConnectionUser {
     else this.#fail(failure, message);
   }
 
-  /** A process that was busy reads late what came in time: it reads once more, then this is called. */
+  /** A busy process reads late what came in time. So it reads once more before this is called. */
   onDeadline(): void {
-    // Node counts whole milliseconds, and may be one early: 3.999 s were seen.
+    // Node counts whole milliseconds and may be one early: 3.999 s were seen for 4.
     const leftMs = this.#timeoutMs - (performance.now() - this.#startedAtMs);
     if (leftMs > 0 && !this.#isOver) {
       this.#timer = setTimeout(onDeadline, Math.ceil(leftMs), this);
@@ -93,14 +93,14 @@ export class Attempt implements ConnectionUser {
     this.#fail('timeout', `no complete answer within ${this.#timeoutMs} ms`);
   }
 
-  /** The other side is gone: with a connection that it had kept so far, this may mean nothing. */
+  /** The other side is gone. On a connection that was kept idle this may mean nothing. */
   #lose(failure: ConnectionFailure, message: string): void {
     if (this.#connection.answers === 0 || this.#reader.hasBegun) {
       this.#fail(failure, message);
       return;
     }
     this.#connections.discard(this.#connection);
-    // Whatever becomes of the fresh one, there is no third: it has no answer yet.
+    // Whatever becomes of the fresh connection, there is no third.
     this.#connection = this.#connections.open(this.#origin);
     this.send();
   }
@@ -114,7 +114,7 @@ export class Attempt implements ConnectionUser {
     else this.#end({ outcome: 'failure', failure, message, status });
   }
 
-  /** The answer is complete, or as much of it is read as is kept. */
+  /** The answer is complete, or all of it that is kept has been read. */
   #respond(): void {
     const { status, keepAliveMs } = this.#reader;
     const connection = this.#connection;

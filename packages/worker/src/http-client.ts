@@ -11,10 +11,10 @@
  *   a fresh connection, within the same deadline: otherwise each such moment would cost a healthy
  *   endpoint an hour.
  *
- * Why not a client from elsewhere: of undici, which did this before, everything but its parser had to be
- * got out of the way. Its pool does not say whether a connection was used before, its timeouts are late, its
- * client does not let go of a connection that is being opened, and what became of one is told by the
- * wording of errors. What is here does what is listed above and nothing else, at about half the CPU.
+ * Why no library: of undici only the parser was of use. Its pool does not say whether a connection was used before,
+ * its timeouts are late, it cannot give up a connection that is being opened, and what became of a connection must be
+ * read from the wording of errors. This client does what is listed above and nothing else, at about half the CPU
+ * (`docs/decisions/0007-http-client.md`).
  *
  * Before: `lane-drain.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
  */
@@ -33,7 +33,7 @@ import {
 export interface HttpClientOptions {
   readonly timeoutMs: number;
   readonly allowPrivateAddresses: boolean;
-  /** Networks that are open in any case, but for metadata and the like. */
+  /** Networks that may always be reached, except addresses for metadata and the like. */
   readonly allowedNetworks?: readonly AddressRange[];
   /** Connections go through it. */
   readonly proxy?: Proxy | undefined;
@@ -47,12 +47,12 @@ export interface HttpClient {
   post(request: HttpPost): Promise<HttpOutcome>;
   /** Connections that are open and unused. */
   idleConnections(): number;
-  /** Cuts every connection. Call it when no attempt is under way: such an attempt would be called a failure. */
+  /** Cuts every connection. Call it when no attempt is under way: it would count as a failure. */
   close(): void;
 }
 
 const IDLE_CONNECTIONS_MAX = 2_048;
-/** Endpoints that are remembered taken apart; then it begins anew. */
+/** Endpoints whose parsed URL is remembered; beyond it the memory begins anew. */
 const TARGETS_MAX = 4_096;
 
 export function createHttpClient(options: HttpClientOptions): HttpClient {
@@ -132,11 +132,11 @@ function connectTargetOf(origin: string): ConnectTarget {
 }
 
 const FIELD_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-/** A token; and none of those that say where a request goes and ends, which are ours. */
+/** A token, and none of the fields that say where a request goes or ends: those are ours. */
 const FIELD_NAME =
   /^(?!(?:host|content-length|transfer-encoding|connection|keep-alive|upgrade|expect|te|trailer)$)[!#$%&'*+\-.^_`|~\w]+$/i;
 
-/** Undefined where a field would be another one than it says, or another request. */
+/** Undefined where a field could be read as another field, or as another request. */
 function headOf(
   { head, authorization }: Target,
   headers: HttpPost['headers'],
@@ -157,7 +157,7 @@ function unsendable(failure: 'unusable_endpoint' | 'other', message: string): Ht
   return { outcome: 'failure', failure, message, status: null, head: '', body: '', durationMs: 0 };
 }
 
-/** The part as it was before it was percent-encoded; as it stands where that was never valid. */
+/** Percent-decoded; as it stands where the encoding is not valid. */
 function decodeComponent(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -1,14 +1,14 @@
 /**
  * One connection to an endpoint, opened when it is first used, with one request on it at a time.
  *
- * What comes while nobody waits for an answer is nobody's, and ends the connection, as does the other
- * side's end of it. Between `http-attempt.ts`, which uses it, and `vetted-connection.ts`, which opens it.
+ * Bytes that come while nobody waits for an answer end the connection, as does its end by the other side. Between
+ * `http-attempt.ts`, which uses it, and `vetted-connection.ts`, which opens it.
  */
 import type { Socket } from 'node:net';
 import type { PooledConnection } from './connection-pool.ts';
 import type { ConnectTarget, OpenedSocket, VettedConnector } from './vetted-connection.ts';
 
-/** Who waits for the answer. Nobody is called any more once it has let go. */
+/** Who waits for the answer. Not called any more once it has let go. */
 export interface ConnectionUser {
   /** @param bytes - only within the call. */
   onBytes(bytes: Buffer): void;
@@ -18,7 +18,7 @@ export interface ConnectionUser {
   onBroken(error: Error): void;
 }
 
-/** What comes is read into one buffer for all: who is told takes out what he keeps. */
+/** One buffer for all connections: whoever is told of bytes copies what it keeps. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
 export class Connection implements PooledConnection {
@@ -34,7 +34,7 @@ export class Connection implements PooledConnection {
   answers = 0;
   idleUntilMs = 0;
 
-  /** @param onClosed - it is closed by whomever while nobody uses it. */
+  /** @param onClosed - called when it is closed, by either side, while nobody uses it. */
   constructor(
     origin: string,
     target: ConnectTarget,
@@ -74,7 +74,7 @@ export class Connection implements PooledConnection {
           this.#write(socket, begin, rest);
         } else user.onBroken(error ?? new Error('no socket'));
       };
-      // A stream of pieces, each with memory of its own, is a tenth of what sending costs.
+      // A stream whose pieces have memory of their own would be a tenth of the cost of sending.
       const callback = (sizeBytes: number): boolean => {
         this.#onBytes(READ_BUFFER.subarray(0, sizeBytes));
         return true;

@@ -8,12 +8,10 @@
  *          ├─ chunked ──▶ size ⇄ chunk ──▶ trailers ──▶ complete
  *          └─ neither ──▶ until the end of the connection
  *
- * Strict in what is a head, for whoever sends something else is no HTTP server; and strict in what
- * says where the answer ends, for the next request goes over the same connection.
+ * Strict about heads, because what sends anything else is no HTTP server; and about where the answer ends, because
+ * the next request goes over the same connection.
  *
- * Written here and not taken from a client, because all of a client but its parser is in the way of
- * what `http-client.ts` promises, and costs as much CPU as all else that sending takes
- * (`benchmarks/README.md`). Used by `http-attempt.ts`.
+ * Why no library: `http-client.ts` says it. Used by `http-attempt.ts`.
  */
 const HEAD_BYTES_MAX = 16 * 1024;
 const BODY_BYTES_MAX = 16 * 1024;
@@ -37,7 +35,7 @@ const LENGTH = /^\d{1,15}$/;
 export type ReadState =
   /** The answer goes on. */
   | 'reading'
-  /** It is whole, or as much of it is read as is kept. */
+  /** It is whole, or all of it that is kept has been read. */
   | 'complete'
   /** It is no answer; `fault` says why. */
   | 'misbehaving';
@@ -64,7 +62,7 @@ export class ResponseReader {
   /** Where it came as one piece. */
   #body = '';
   #bodySizeBytes = 0;
-  /** The begin of what is read as one piece: a head or a line. */
+  /** The beginning of what is read as one piece: a head or a line. */
   #pending: Buffer | undefined;
   #pendingSizeBytes = 0;
   /** Where the next part begins in what is being read. */
@@ -94,7 +92,7 @@ export class ResponseReader {
       goesOn = this.#readPart(chunk) && this.fault === '';
     if (this.fault !== '') return 'misbehaving';
     if (this.#part !== 'complete') return 'reading';
-    // What follows an answer that nobody asked for another one after is nobody's.
+    // No request is waiting for what follows this answer.
     if (this.#at < chunk.length) this.keepAliveMs = 0;
     return 'complete';
   }
@@ -107,7 +105,7 @@ export class ResponseReader {
     return true;
   }
 
-  /** False where it is the rest of what was given, and more is needed. */
+  /** False where more bytes are needed. */
   #readPart(chunk: Buffer): boolean {
     switch (this.#part) {
       case 'head': {
@@ -189,7 +187,7 @@ export class ResponseReader {
     if (length !== undefined && !LENGTH.test(length)) this.fault = 'its length is no number';
     this.keepAliveMs = isKept ? Math.max(keepAliveMs, 0) : 0;
     if (status === 204 || status === 304) {
-      // Such an answer has no body, whatever it says; who says otherwise may send one.
+      // Such an answer has no body, whatever it says; a server that says otherwise may send one.
       if (coding !== undefined || (length !== undefined && Number(length) > 0))
         this.keepAliveMs = 0;
       this.#part = 'complete';
@@ -236,13 +234,13 @@ export class ResponseReader {
   }
 
   /**
-   * What comes before the next `end`, which is passed; undefined where that has not come yet, and what
-   * has is kept.
+   * The text before the next `end`, which is skipped; undefined where `end` has not come yet, and then what came is
+   * kept.
    */
   #takeUntil(end: string, chunk: Buffer, sizeBytesMax: number): string | undefined {
     const at = this.#at;
     if (!this.#pending) {
-      // As text first: to look for a text in bytes takes longer than to make a text of them.
+      // As text first: making a text of the bytes and searching it is faster than searching the bytes.
       const text = chunk.toString('latin1', at, at + sizeBytesMax + end.length);
       const length = text.indexOf(end);
       if (length >= 0) {
@@ -265,7 +263,7 @@ export class ResponseReader {
     }
     this.#at = chunk.length;
     this.#pendingSizeBytes = size;
-    // Who does not begin as a head does, or ends its lines otherwise, is not waited for.
+    // What does not begin like a head, or ends its lines otherwise, is refused at once.
     const begin = pending.toString('latin1', 0, Math.min(size, PROTOCOL.length));
     if (this.#part === 'head' && !PROTOCOL.startsWith(begin))
       this.fault = 'what it sent does not begin with a status line';
@@ -276,7 +274,7 @@ export class ResponseReader {
   }
 }
 
-/** Many servers close a little before the time that they say. */
+/** Many servers close a little before the time that they announce. */
 const KEEP_ALIVE_MARGIN_MS = 2_000;
 
 /** Of the `Keep-Alive` field's value: `timeout=5, max=100`. */

@@ -7,8 +7,8 @@
  * `envelopes` is made too, of an id that says import and row, so that even a wrong cursor could
  * not count a row twice.
  *
- * Between batches other shards' envelopes go on; a person's events of the file and their calls of
- * today have no order, each is applied under the person's locks.
+ * Envelopes of the shards go on between batches. A person's events in the file and their calls of today have no
+ * order; each is applied under the person's locks.
  *
  * Before: `run-import.ts`, `domain/src/import-file.ts`. After: `load-slice.ts`, `write-changes.ts`, and
  * `tell-rows.ts` once it is committed.
@@ -27,7 +27,7 @@ import { isError, type Issue } from '@sluice/domain/issue';
 import type { TrackEvent } from '@sluice/domain/operation';
 import type { IdentifierKey, IdentifierRow } from '@sluice/domain/slice';
 import { identifierText, storedValue } from '@sluice/domain/slice-keys';
-import { findSliceNeeds } from '@sluice/domain/slice-needs';
+import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
 import type { TailTeller } from '@sluice/domain/tail';
 import { loadSlice } from './load-slice.ts';
 import type { ProcessEnvelopeDeps } from './process-envelope.ts';
@@ -36,7 +36,7 @@ import { tellRows, type ToldRow } from './tell-rows.ts';
 import { writeChanges } from './write-changes.ts';
 
 export interface ImportRowsDeps extends ProcessEnvelopeDeps {
-  /** Whoever watches the workspace is told of the rows. */
+  /** Tells the workspace's readers (live tail) of the rows. */
   readonly tail?: TailTeller;
   /** Where the batch is in a trace; absent: in none. */
   readonly traceparent?: string | null;
@@ -53,7 +53,7 @@ export interface ImportInHand {
   rowsWarned: number;
 }
 
-/** `lost`: another worker has the import, or it was cancelled; nothing was written. */
+/** `lost`: another worker has the import, or it was cancelled. Nothing was written. */
 export type BatchOutcome =
   | { readonly outcome: 'written'; readonly lanes: LaneKey[] }
   | { readonly outcome: 'lost' };
@@ -182,7 +182,7 @@ async function writeOnce(
   return { lanes, nextByte, present, failed, warned };
 }
 
-/** An event of a file makes nobody: those who are not there were taken out before the fold. */
+/** An event of a file creates nobody: events of unknown people were taken out before the fold. */
 function refuseToMake(): never {
   throw new AppError('BUG', 'an import was about to make a person');
 }
@@ -205,7 +205,7 @@ function keyOf({ environmentId, person }: TrackEvent): IdentifierKey {
   return { environmentId, kind, value: storedValue(kind, person?.value ?? '') };
 }
 
-/** The row as it is, or with the reason why nobody has its event. */
+/** The row as it is, or with the reason why its event belongs to nobody. */
 function withPerson(row: JudgedRow, known: ReadonlyMap<string, IdentifierRow>): JudgedRow {
   if (row.event === undefined) return row;
   const key = keyOf(row.event);

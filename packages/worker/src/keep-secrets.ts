@@ -3,9 +3,9 @@
  * be: sealed, by the first of the installation's keys, and no signing key that a rotation has put out of use.
  *
  * Run it before anything is sent, and every minute: it seals what was there before there was a key,
- * what somebody made by hand, and all of it again when the installation's key is replaced. Where
- * nothing is to be done it reads the webhooks and the workspaces once. Safe to run anywhere at the
- * same time: a secret is replaced only where it still stands as it was read.
+ * what somebody made by hand, and all of it again when the installation's key is replaced. With nothing to do it
+ * reads the webhooks and the workspaces once. Safe to run anywhere at the same time: a secret is replaced only where
+ * it still stands as it was read.
  */
 import type { Database } from '@sluice/database/connection';
 import { listSecretsWithout, replaceSecrets } from '@sluice/database/sealed-secrets';
@@ -21,7 +21,7 @@ export interface KeepSecretsDeps {
 
 const SECRETS_PER_STEP = 500;
 
-/** @throws AppError SECRET_UNREADABLE when a secret was sealed with one that is not there. */
+/** @throws AppError SECRET_UNREADABLE when a secret was sealed with a key that the installation does not have. */
 export async function keepSecrets(deps: KeepSecretsDeps): Promise<void> {
   const { database, sealedText } = deps;
   await promoteDueSigningKeys(database, deps.now());

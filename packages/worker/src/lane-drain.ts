@@ -41,7 +41,7 @@ export interface ReleasedLane {
   readonly cursor: number;
 }
 
-/** One delivery that hangs lets so many others pass before it holds them up. */
+/** How far deliveries may run ahead of the oldest that still hangs. */
 const SPAN_MAX = 1_024;
 
 /** Made for one drain; call `run` once. */
@@ -55,9 +55,6 @@ export class LaneDrain {
   readonly #endpoint: LaneEndpoint;
   /** As of the claim: a rate limit that is changed counts from the next slice on. */
   readonly #pace: PaceWait;
-  #lastSequence: number;
-  /** By those who logged it; what Postgres said last may be older. */
-  #loggedThrough = 0;
   #isPaused = false;
   #isStopped = false;
   readonly #asker: SlotAsker;
@@ -89,7 +86,6 @@ export class LaneDrain {
       this.#startWhatMayStart();
       this.#wakeUp();
     });
-    this.#lastSequence = claimed.lastSequence;
     const { accountId } = claimed;
     this.#asker = { accountId, lane: `${lane.environmentId}/${lane.webhookId}` };
     this.#slotWait = new SlotWait({
@@ -106,7 +102,7 @@ export class LaneDrain {
     this.#lastEndedAtSpareMs = deps.spare.totalMs();
   }
 
-  /** True where it has only waited for an endpoint for so much spare time: it uses nothing but memory. */
+  /** True where it has done nothing but wait for its endpoint for so much spare time: then it uses only memory. */
   isStill(durationMs: number): boolean {
     return (
       this.#run.inFlight > 0 &&
@@ -115,10 +111,10 @@ export class LaneDrain {
     );
   }
 
-  /** The log has grown up to there. False where this drain does not look at it again. */
+  /** The log has grown up to `lastSequence`. False where this drain does not look at it again. */
   noteLogged(lastSequence: number): boolean {
     if (!this.looksAgain) return false;
-    this.#loggedThrough = Math.max(this.#loggedThrough, lastSequence);
+    this.#log.noteLogged(lastSequence);
     this.#wakeUp();
     return true;
   }
@@ -135,26 +131,11 @@ export class LaneDrain {
         this.#startWhatMayStart();
         if (this.#failure) throw this.#failure.error;
         if (this.#lease.isFenced) return { outcome: 'fenced' };
-        // Loading and keeping go on side by side: neither waits for the other's statement.
-        // Asked once a turn: the answer changes with time, and waiting for an ending that nothing will
-        // bring would be for ever.
-        const mayLoad = !this.#loading && this.#mayLoad();
-        if (mayLoad)
-          this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
-        const isAtWork = this.#run.inFlight > 0 || this.#slotWait.isWaiting || this.#loading;
-        // A lane that only waits for its probe is kept and given back in one.
-        if (!this.#keeping && this.#lease.isKeepingDue && (isAtWork || !this.#waitsForProbe()))
-          this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
-        if (!isAtWork && !this.#keeping) {
-          // What waits for its pace must not start beside the giving back.
-          this.#isStopped = true;
-          const after = await this.#keep(true);
-          if (!after) return { outcome: 'fenced' };
-          if (this.#loadFailure) throw this.#loadFailure.error;
-          const { nextStartAtMs } = this.#pace;
-          const { cursor } = this.#run.snapshot();
-          return { outcome: 'kept', lane: { ...after, nextStartAtMs, cursor } };
-        }
+        // Side by side: neither waits for the other's statement.
+        this.#loadWhatIsWanted();
+        const isAtWork = this.#run.inFlight > 0 || this.#slotWait.isWaiting || !!this.#loading;
+        this.#keepWhatIsDue(isAtWork);
+        if (!isAtWork && !this.#keeping) return await this.#giveBack();
         await ending;
       }
     } finally {
@@ -166,7 +147,31 @@ export class LaneDrain {
     }
   }
 
-  /** What it throws ends the drain, at its next turn. */
+  /** Once a turn: the answer changes with time, and `run` would wait for ever for a load that was not begun. */
+  #loadWhatIsWanted(): void {
+    if (this.#loading || !this.#mayLoad()) return;
+    this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
+  }
+
+  #keepWhatIsDue(isAtWork: boolean): void {
+    if (this.#keeping || !this.#lease.isKeepingDue) return;
+    // A lane that only waits for its probe is kept and given back in one statement, next.
+    if (!isAtWork && this.#waitsForProbe()) return;
+    this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
+  }
+
+  async #giveBack(): Promise<DrainOutcome> {
+    // What waits for its pace must not start beside the giving back.
+    this.#isStopped = true;
+    const after = await this.#keep(true);
+    if (!after) return { outcome: 'fenced' };
+    if (this.#loadFailure) throw this.#loadFailure.error;
+    const { nextStartAtMs } = this.#pace;
+    const { cursor } = this.#run.snapshot();
+    return { outcome: 'kept', lane: { ...after, nextStartAtMs, cursor } };
+  }
+
+  /** What `work` throws ends the drain, at its next turn. */
   #inBackground(work: Promise<unknown>, onEnd: () => void): Promise<void> {
     return work
       .then(
@@ -191,8 +196,7 @@ export class LaneDrain {
 
   #mayLoad(): boolean {
     const run = this.#run;
-    const lastSequence = Math.max(this.#lastSequence, this.#loggedThrough);
-    if (!this.#mayStart() || run.loadedThrough >= lastSequence) return false;
+    if (!this.#mayStart() || run.loadedThrough >= this.#log.end) return false;
     if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
     return run.ahead < pageSize(run.window) / 2 && run.span < SPAN_MAX;
   }
@@ -209,7 +213,6 @@ export class LaneDrain {
     try {
       this.#run.load(await this.#log.read(this.#run.loadedThrough, limit, cursor));
       this.#slice.begin(this.#deps.monotonicNow());
-      if (this.#deps.isAtEnd?.()) this.#lastSequence = this.#run.loadedThrough;
     } catch (error) {
       this.#loadFailure = { error };
       this.#isStopped = true;
@@ -280,7 +283,7 @@ export class LaneDrain {
         startedAtMs + durationMs,
         this.#deps.random(),
       );
-      // It went where the webhook no longer is: that says nothing about where it is now.
+      // It went to the endpoint from before a change: that says nothing about the present one.
       if (endpoint !== this.#endpoint.url) this.#run.probeAtOnce(this.#deps.now());
     }
     const failure = result === 'delivered' ? null : result;
@@ -292,7 +295,10 @@ export class LaneDrain {
     tellAttempt(this.#deps.tail, this.#lane, delivery, ended);
   }
 
-  /** The next request in the slot of the one that ended, where it may have it; others as they may. */
+  /**
+   * Starts the next request in the slot of the one that ended, where that is allowed, and others where they may
+   * start.
+   */
   #goOn(slot: Slot): void {
     const mayUse =
       !this.#slotWait.isWaiting &&
@@ -320,7 +326,7 @@ export class LaneDrain {
   }
 
   #adopt(after: LaneAfterProgress): void {
-    this.#lastSequence = after.lastSequence;
+    this.#log.adoptEnd(after.lastSequence);
     this.#isPaused = after.isPaused;
     if (this.#endpoint.adopt(after)) this.#run.probeAtOnce(this.#deps.now());
   }

@@ -1,6 +1,6 @@
 /**
- * Where the requests of a lane go and how they are signed, as Postgres said last: its owner may change both
- * while it is drained. Used by `lane-drain.ts`.
+ * Where the requests of a lane go and how they are signed, as Postgres last said: the owner may change both during a
+ * drain. Used by `lane-drain.ts`.
  */
 import type { LoggedDelivery } from '@sluice/database/deliveries';
 import type { LaneKey } from '@sluice/database/lanes';

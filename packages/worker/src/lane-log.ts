@@ -1,6 +1,6 @@
 /**
- * A drain's place in its lane's log: reads on, part after part, and knows from which day on there is
- * something to read, so that the partitions of the days before are not looked at.
+ * A drain's place in its lane's log: reads it page by page, and knows from which day on there is
+ * something to read, so that the partitions of the days before are not looked at, and where the log ends.
  *
  * Between `lane-drain.ts` and `lane-store.ts`.
  */
@@ -17,12 +17,16 @@ export class LaneLog {
   readonly #isAtEnd: (() => boolean) | undefined;
   #readFromDay: string | null;
   #cursorFromDay: string | null;
+  /** As Postgres last said it. */
+  #lastSequence: number;
+  /** As those who have logged since have said. */
+  #loggedThrough = 0;
 
   /** @param isAtEnd - for a log whose end is not known before it is read. */
   constructor(
     store: Pick<LaneStore, 'load'>,
     lane: LaneKey,
-    claimed: Pick<ClaimedLane, 'attemptedThrough' | 'readFromDay'>,
+    claimed: Pick<ClaimedLane, 'attemptedThrough' | 'readFromDay' | 'lastSequence'>,
     isAtEnd?: () => boolean,
   ) {
     this.#store = store;
@@ -31,9 +35,25 @@ export class LaneLog {
     this.#attemptedThrough = claimed.attemptedThrough;
     this.#readFromDay = claimed.readFromDay;
     this.#cursorFromDay = claimed.readFromDay;
+    this.#lastSequence = claimed.lastSequence;
   }
 
-  /** Nothing beyond the cursor is from a day before this one; null where nobody knows. */
+  /** The sequence of its last delivery, as far as is known. */
+  get end(): number {
+    return Math.max(this.#lastSequence, this.#loggedThrough);
+  }
+
+  /** Postgres says where it ends. */
+  adoptEnd(lastSequence: number): void {
+    this.#lastSequence = lastSequence;
+  }
+
+  /** Somebody has logged up to there; Postgres may say less for a moment. */
+  noteLogged(lastSequence: number): void {
+    this.#loggedThrough = Math.max(this.#loggedThrough, lastSequence);
+  }
+
+  /** The day of the first delivery beyond the cursor, or an earlier one; null where it is not known. */
   get cursorFromDay(): string | null {
     return this.#cursorFromDay;
   }
@@ -51,6 +71,7 @@ export class LaneLog {
       limit,
       readFromDay: this.#readFromDay,
     });
+    if (this.#isAtEnd?.()) this.#lastSequence = page.at(-1)?.sequence ?? after;
     const [first] = page;
     if (!first && this.#isAtEnd) return [];
     if (!first) throw new AppError('BUG', `the log of a lane ends at ${after}, and should not`);

@@ -13,8 +13,8 @@ export function pageSize(window: number): number {
 }
 
 /**
- * A small backlog needs no more connections than it can use again; the window grows with the successes.
- * In a busy process it begins with one: there each further connection costs what it should save.
+ * A small backlog needs no more connections than it can use again; the window grows with each success. In a busy
+ * process it begins with one: there a further connection costs as much as it saves.
  */
 export function firstWindow(claimed: ClaimedLane, isBusy: boolean): number {
   if (isBusy) return 1;

@@ -3,8 +3,8 @@
  * wait for its endpoint and nothing else. So hundreds of endpoints that hang do not fill the places
  * of the queue, behind which the lanes of all others would wait.
  *
- * Safe, because the lane's lease is what keeps others off, not the job; and who wakes it meanwhile
- * finds it held, and its end sees what was logged in between.
+ * Safe, because the lane's lease keeps others off, not the job. A wake-up meanwhile finds the lane held, and the
+ * lane's end sees what was logged in between.
  *
  * Between `platform/src/queue-consumers.ts`, which runs the jobs, and `deliver-webhook.ts`.
  */
@@ -15,7 +15,7 @@ export interface LaneRoomOptions {
   readonly stillAfterMs: number;
   /** How long this process has had nothing to do, in all. */
   readonly spareMs: () => number;
-  /** Beyond so many, jobs wait for their lanes again. */
+  /** With more than so many lanes without a job, jobs wait for their lanes again. */
   readonly stillMax: number;
   /** Told of a lane that threw after its job had ended. */
   readonly onFailure: (error: unknown) => void;
@@ -63,7 +63,7 @@ export class LaneRoom {
     const { stillAfterMs, stillMax, onFailure } = this.#options;
     this.#timer = undefined;
     const spareMs = this.#options.spareMs();
-    // A process without spare time has come no nearer to letting one go, and would look at all of them.
+    // Without spare time no lane has come nearer to being let go, so none is looked at.
     if (spareMs - this.#lookedAtSpareMs < stillAfterMs / 4) {
       this.#lookLater();
       return;

@@ -1,9 +1,9 @@
 /**
  * How long one drain of a lane may start requests: for a slice of time, and for longer where nobody
- * wants its place. Each slice more costs a job of the queue, a claim and a giving back.
+ * wants its place. Each further slice costs a job of the queue, a claim and a release.
  *
- * It begins when there is something to send, not with the claim: a database that is slower than a
- * slice is long would otherwise have lanes claimed and given back for ever.
+ * It begins when there is something to send, not with the claim. Otherwise, with a database that takes longer than a
+ * slice, lanes would be claimed and released for ever.
  *
  * Used by `lane-drain.ts`.
  */
@@ -13,9 +13,9 @@ export interface LaneSliceOptions {
   readonly isPlaceWanted: () => boolean;
 }
 
-/** Of a lane that nobody waits for: it is let go now and then, so that workers share what there is. */
+/** Of a lane whose place nobody wants: it is released now and then, so that workers share what there is. */
 const SLICES_MAX = 20;
-/** The queue is asked no more often: each request wants to know. */
+/** Each request asks; the queue is asked no more often than this. */
 const ASK_INTERVAL_MS = 100;
 
 export class LaneSlice {
@@ -32,7 +32,7 @@ export class LaneSlice {
     return this.#options.sliceMs;
   }
 
-  /** The first part of the log is there; again, it changes nothing. */
+  /** The first page of the log is there. Later calls change nothing. */
   begin(nowMs: number): void {
     this.#beganAtMs ??= nowMs;
   }

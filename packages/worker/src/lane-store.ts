@@ -42,9 +42,9 @@ export interface LaneStore {
 /** Bounds what one statement holds up when it is slow, and the memory of one part of the log. */
 const LANES_A_STATEMENT_MAX = 200;
 /**
- * Endpoints that began to hang together reach their deadlines together. What became of them is kept beside
- * what healthy lanes keep and not before it, few lanes at a time: a statement holds all of its lanes until
- * its commit, and whoever logs a delivery for one of them waits for it.
+ * Endpoints that began to hang together reach their deadlines together. Their progress is kept beside that of healthy
+ * lanes, not before it, and few lanes at a time: a statement locks all of its lanes until its commit, and a process
+ * that logs a delivery for one of them waits.
  */
 const FAILING_LANES_A_STATEMENT_MAX = 32;
 /** Two, so that the next is on its way to Postgres while the answer of the last is read. */
@@ -52,7 +52,7 @@ const STATEMENTS_AT_A_TIME = 2;
 
 /**
  * @param now - Unix milliseconds.
- * @param probeWaitMsMax - as long as a probe is put off by the policy.
+ * @param probeWaitMsMax - the longest that the policy puts off a probe.
  */
 export function createLaneStore(
   database: Database,

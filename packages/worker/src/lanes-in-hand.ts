@@ -1,11 +1,11 @@
 /**
  * The lanes that this process drains now, so that what it logs itself is sent without a wake-up through the
- * queue: a drain that is told reads on at once. And a wake-up of such a lane is over without a statement:
- * while 900 endpoints hang, theirs are most of all wake-ups.
+ * queue: the drain is told, and reads on at once. And a wake-up of such a lane ends without a statement: while 900
+ * endpoints hang, most wake-ups are theirs.
  *
  * Safe to leave the wake-up out: a drain that was told looks at its log again before it gives its lane
- * back, and giving back tells the end of the log as of then. One that is about to give back does not take
- * the word, and one that dies leaves its lane to the sweep, as with a wake-up.
+ * back, and giving back tells the end of the log as of then. A drain that is about to give its lane back answers
+ * false, and one that dies leaves its lane to the sweep, as with a wake-up.
  *
  * Between `process-envelope.ts`, which logs, `deliver-webhook.ts` and `lane-drain.ts`.
  */
@@ -14,7 +14,7 @@ import { nameOf, type LaneKey } from '@sluice/database/lanes';
 
 /** A drain, as far as those who log need it. */
 export interface GrowingDrain {
-  /** False where it is too late for this drain: the lane must be woken. */
+  /** False where it is too late for this drain, and the lane must be woken. */
   noteLogged(lastSequence: number): boolean;
   /** True where it will ask for the end of its log again before it gives the lane back. */
   readonly looksAgain: boolean;
@@ -31,12 +31,12 @@ export class LanesInHand {
     if (this.#drains.get(nameOf(lane)) === drain) this.#drains.delete(nameOf(lane));
   }
 
-  /** True where whoever is woken for the lane has nothing to do: what was logged before is seen to here. */
+  /** True where a wake-up of the lane has nothing to do: the drain here sees what was logged before. */
   has(lane: LaneKey): boolean {
     return this.#drains.get(nameOf(lane))?.looksAgain ?? false;
   }
 
-  /** Tells of a log that has grown, once that is committed. False where nobody here took the word. */
+  /** Tells the lane's drain that its log has grown, once that is committed. False where no drain here looks again. */
   tell(lane: LoggedLane): boolean {
     return this.#drains.get(nameOf(lane))?.noteLogged(lane.lastSequence) ?? false;
   }

@@ -60,7 +60,7 @@ export async function loadSlice(
     identifiers,
     people,
     objects,
-    // A merge takes all that the secondary has along.
+    // A merge moves everything of the secondary person.
     relationships:
       mergesPeople || changesRelationships
         ? await listRelationshipsOf(transaction, people, mergesPeople ? 'all' : objects)
@@ -71,8 +71,9 @@ export async function loadSlice(
 }
 
 /**
- * Reads all identifiers and locks those that have to be held. What the locks show may ask for more of them, where
- * somebody moved an identifier in between: then all are locked, out of order, and a circle is a conflict like any other.
+ * Reads all identifiers and locks those that have to be held. Where somebody moved an identifier in between, the
+ * locked rows may call for more locks: then all are locked, out of order, and a deadlock is a conflict like any
+ * other.
  */
 async function readOrLockIdentifiers(
   transaction: DatabaseOrTransaction,
@@ -99,9 +100,9 @@ async function readOrLockIdentifiers(
 }
 
 /**
- * Where identifiers may be given up that no operation names, whoever holds them through another
- * shard is waited for here, in order, and not later in a circle. Only the waiting depends on this
- * unlocked look: what is given up is found by person when it is written.
+ * Operations may give up identifiers that none of them names. Other shards that hold such identifiers are waited for
+ * here, in order, and not later in a deadlock. Only the waiting depends on this unlocked look: what is given up is
+ * found by person when it is written.
  */
 async function lockWithReleased(
   transaction: DatabaseOrTransaction,
@@ -119,8 +120,8 @@ const textOf = ({ environmentId, kind, value }: IdentifierKey): string =>
   identifierText(environmentId, kind, value);
 
 /**
- * Locks the people. A merge that had to be waited for has given its messages to somebody else: the messages are read
- * once more then, and who is behind them now is locked out of order, where a circle is a conflict like any other.
+ * Locks the people. A merge that was waited for has given a person's messages to somebody else. Then the messages are
+ * read once more, and their present owner is locked out of order; a deadlock is a conflict like any other.
  */
 async function lockPeopleOf(
   transaction: DatabaseOrTransaction,
@@ -141,7 +142,7 @@ async function lockPeopleOf(
       if (personId !== null && !asked.has(personText(row)))
         moved.set(personText(row), { environmentId, personId });
     }
-    // Who was asked for and is not there was deleted, and the message says so still.
+    // A person who was asked for and is not there was deleted; the message still names them.
     if (moved.size === 0) break;
     for (const [text, key] of moved) asked.set(text, key);
     for (const person of await lockPeople(transaction, [...moved.values()])) {
@@ -152,7 +153,7 @@ async function lockPeopleOf(
   return { people, messageDeliveries };
 }
 
-/** Of the workspace too: a caller may write any number after `cio_`, also that of another's person. */
+/** By workspace too: a caller may write any number after `cio_`, also that of another tenant's person. */
 const personText = (key: { environmentId: number; personId: number | null }): string =>
   `${key.environmentId} ${key.personId}`;
 

@@ -9,10 +9,10 @@
  * | the next key of a webhook | nothing: the rotation is cancelled |
  * | the headers of a webhook | nothing |
  *
- * Each is a transaction of its own with its entry of the audit log. Cut at any moment and begun again, it goes
- * on with what is left. A new key is told when there is nothing left to do but to commit it: so there is none in
- * force that nobody was told, and of those that were told only the last may not be: it is where what it replaces is
- * not found lost any more.
+ * Each is a transaction of its own with its entry in the audit log. Cut at any moment and begun again, it goes on
+ * with what is left. A new key is shown when only the commit is left to do. So no key is in force that was not shown,
+ * and of the keys shown only the last may not be in force; it is in force where the secret that it replaces no longer
+ * counts as lost.
  *
  * Beside `keep-secrets.ts`, which seals anew what does open; `scripts/secrets.ts` is its door.
  */
@@ -49,9 +49,9 @@ export type ReplacedSecret = LostSecret & Replacement;
 export interface ReplaceSecretsDeps {
   readonly database: Database;
   readonly sealedText: SealedText;
-  /** Nobody can guess it. */
+  /** Makes a key that nobody can guess. */
   readonly newSecret: () => string;
-  /** What is replaced, and by what. A new key is not in force before it returns, and never where it throws. */
+  /** Told what is replaced, and by what. A new key is not in force before this returns, and never where it throws. */
   readonly tell: (replaced: ReplacedSecret) => Promise<void>;
   readonly now: () => number;
 }
@@ -78,7 +78,7 @@ export async function findLostSecrets(
  */
 export async function replaceLostSecrets(deps: ReplaceSecretsDeps, keyId: string): Promise<number> {
   const { database, sealedText, now } = deps;
-  // What a rotation that is over has left is in use no more.
+  // What is left of a rotation that is over is not in use any more.
   await promoteDueSigningKeys(database, now());
   const { lost } = await findLostSecrets(database, sealedText);
   let count = 0;

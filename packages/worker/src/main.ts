@@ -141,14 +141,14 @@ const started = await startConsumers(broker, {
   processEnvelope: envelopes.processEnvelope,
   wakeLane: deliveries.wakeLane,
   onHung(queue, jobId) {
-    // Whoever starts us again gets fresh connections; the job goes to another worker meanwhile.
+    // The restarted process gets fresh connections; another worker takes the job meanwhile.
     fail(
       new AppError(
         'JOB_HUNG',
         `a try of the job ${jobId} of ${queue} has not ended within ${settings.WORKER_HUNG_AFTER_MS} ms (WORKER_HUNG_AFTER_MS) and cannot be ended from outside: this worker ends, and another one takes the job up. Start it again; where that repeats itself, look at what Postgres waits for: infra/runbooks/events-are-not-processed.md`,
       ),
     );
-    // A process that was stopping does not wait for it either.
+    // A stop that is under way does not wait for it either.
     process.exit(1);
   },
 });

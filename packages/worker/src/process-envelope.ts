@@ -9,10 +9,10 @@
  * nothing and a second run finds the claim. The number of statements does not depend on the number
  * of operations.
  *
- * Together, because a transaction costs the same for one operation as for hundreds, and because all that
- * report to one webhook hold its lane until they have committed (`appendDeliveries`): one after the other
- * in all shards. A shard that is behind takes as many envelopes at a time as it needs to keep up. Where one
- * of them will not go, the first goes by itself.
+ * Together, because a transaction costs the same for one operation as for hundreds, and because transactions that
+ * report to one webhook follow each other in all shards: each holds the webhook's lane until its commit
+ * (`appendDeliveries`). A shard that is behind takes as many envelopes at a time as it needs to keep up. Where one of
+ * them fails, the first is applied by itself.
  *
  * ```
  *          conflict: at most 10 times
@@ -43,7 +43,7 @@ import { applyOperations } from '@sluice/domain/apply-operations';
 import { AppError } from '@sluice/domain/errors';
 import { mergeStanceOf } from '@sluice/domain/held-identifiers';
 import type { Envelope, Operation, RecordIssue } from '@sluice/domain/operation';
-import { findSliceNeeds } from '@sluice/domain/slice-needs';
+import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
 import { toStorableText } from '@sluice/domain/storable-text';
 import { loadSlice } from './load-slice.ts';
 import { writeChanges } from './write-changes.ts';
@@ -88,7 +88,7 @@ interface Applied {
 
 const FAULTS_MAX = 2;
 
-/** A conflict means that somebody else came through, so each try has better chances than the last. */
+/** A conflict means that somebody else got through, so each try has a better chance than the last. */
 const TRIES_MAX = 10;
 
 /**
@@ -133,7 +133,7 @@ function processOnce(
       traceparent,
     }));
     const stance = mergeStanceOf(envelopes.flatMap(({ operations }) => operations));
-    // Halves would have to agree: apart, they hold whatever they name.
+    // Both parts of a split envelope would have to agree on it, so when isolating each holds whatever it names.
     const triesToKeepMergesOff = stance === 'reads' && !isIsolating;
     const { numbers, keepsMergesOff } = await claimEnvelopes(
       transaction,
@@ -184,7 +184,10 @@ async function applyTogether(
   };
 }
 
-/** True for what one operation brings about and others need not suffer from: a value that no row can hold, a fault of our own code. */
+/**
+ * True for a failure that one operation causes and the others can be spared: a value that no row can hold, a fault of
+ * our own code.
+ */
 function isContained(error: unknown): error is Error {
   return (
     isRefusedData(error) ||
@@ -263,7 +266,7 @@ function both(first: Applied, second: Applied): Applied {
   };
 }
 
-/** A lane that is named again has the later end. */
+/** Each lane once, with the later of its ends. */
 function eachOnce(lanes: readonly LoggedLane[]): LoggedLane[] {
   return [...new Map(lanes.map((lane) => [nameOf(lane), lane])).values()];
 }

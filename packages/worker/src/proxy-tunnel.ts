@@ -45,8 +45,8 @@ interface OpenedTunnel {
 }
 
 /**
- * Opens a tunnel to the first of what `targets` resolves to, at least one, that the proxy lets through. Calls
- * `onOpened` once, and not before it has returned.
+ * Opens a tunnel to the first of what `targets` resolves to, at least one, that the proxy lets through. Calls `onOpened` once,
+ * after this has returned, and not at all once the tunnel is destroyed.
  */
 export function openTunnel(
   proxy: Proxy,

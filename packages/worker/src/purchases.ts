@@ -1,11 +1,14 @@
-/** Everything of purchases that a worker process does: what the queue brings, what is swept, what time brings. */
+/**
+ * What a worker process does about purchases: what the queue brings, what the sweep finds, and what is due by the
+ * clock.
+ */
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import type { Database } from '@sluice/database/connection';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer } from '@sluice/platform/queue';
-import type { PurchaseProcessors } from '@sluice/platform/queue-consumers';
+import type { PurchaseProcessors } from '@sluice/platform/queue-processors';
 import { repeat, type Repetition } from '@sluice/platform/repeat';
 import type { z } from 'zod';
 import { advanceRun } from './advance-run.ts';

@@ -16,7 +16,7 @@ import { eachAlone } from './each-alone.ts';
 export interface RaiseAlertsDeps {
   readonly database: Database;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
-  /** So long after its first failure a lane is told of. */
+  /** How long after its first failure a lane is reported. */
   readonly alertAfterMs: number;
   /** Makes ULIDs. */
   readonly newId: () => string;

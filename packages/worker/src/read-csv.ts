@@ -25,8 +25,8 @@ const RECORD_LENGTH_MAX = 1_048_576;
 export type RowEnds = readonly string[] | undefined;
 
 /**
- * How the rows of a file end, by the last byte of its first line. It must not be looked for where reading begins
- * again: a carriage return inside a cell there would be taken for it, and the rest of the file read otherwise.
+ * How the rows of a file end, by the last byte of its first line. Not to be guessed anew where reading begins again:
+ * a carriage return inside a cell could be taken for it, and the rest of the file would be read wrongly.
  */
 export const rowEndsAfter = (lastByte: number | undefined): RowEnds =>
   lastByte === 0x0d ? ['\r'] : ['\r\n', '\n'];

@@ -27,7 +27,7 @@ export async function readReadiness(
       queued_envelopes: counts ?? null,
       stuck_queues: stuckQueues,
       replaced_workers: replacedWorkers,
-      // Not a reason to be unready: the version that mends it must be able to start.
+      // Not a reason to be unready: the version that fixes it must be able to start.
       parked_operations: parked ?? null,
     },
   };

@@ -25,8 +25,8 @@ export interface Ending {
 }
 
 /**
- * Call with the run locked, and last: webhooks' lanes and the audit log are the last to be locked. An
- * ending is for ever, so nothing happens where the run has one.
+ * Call with the run locked, and last: lanes and the audit log are locked last. An ending is final, so nothing happens
+ * where the run has one.
  *
  * The lanes are woken by the sweep of lanes, within a second.
  */
@@ -76,7 +76,7 @@ export async function recordEnding(
   );
 }
 
-/** Of what took money only. */
+/** Only for what took money. */
 async function receiptOf(
   transaction: Transaction,
   run: Run,

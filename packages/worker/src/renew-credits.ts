@@ -22,7 +22,7 @@ export interface RenewCreditsDeps {
   readonly logger: Logger;
 }
 
-/** Of each plan and kind at a time; what is over waits for the next run. */
+/** Of each plan and kind in one run; the rest waits for the next. */
 const ACCOUNTS_MAX = 1_000;
 
 export async function renewCredits({

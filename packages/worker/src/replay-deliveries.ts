@@ -2,9 +2,8 @@
  * Drains one replay for a slice of time: as a lane is drained (`lane-drain.ts`), by the same rules,
  * with a log and a cursor of its own.
  *
- * So a replay keeps order and waits out failures by the schedule, and the webhook's own lane neither
- * waits for it nor is overtaken in its own log: what happens is sent meanwhile. Its deliveries are
- * the same bytes with the same `event_id`.
+ * So a replay keeps order and waits out failures by the schedule. The webhook's own lane does not wait for it, and
+ * goes on sending what happens meanwhile. Its deliveries are the same bytes with the same `event_id`.
  *
  * Not a job of the queue: replays are few, and a worker looks for one to claim again and again. They
  * have drains of their own, so that they take none of the lanes'.
@@ -30,9 +29,9 @@ export interface ReplayDeps extends Omit<LaneDrainDeps, 'store' | 'isAtEnd' | 'i
   readonly tracing?: Pick<WorkerTracing, 'replaying'>;
 }
 
-/** Live deliveries have the larger part of what an endpoint takes. */
+/** Live deliveries get the larger part of what an endpoint can take. */
 const REPLAY_WINDOW_MAX = 8;
-/** Rows looked at in one statement, and in one go before what was found is written down. */
+/** Rows read in one statement, and rows read before what was found is written down. */
 const SCANNED_ROWS_MAX = 10_000;
 const SCANS_MAX = 20;
 

@@ -3,7 +3,7 @@
  * with, and forgets it once the broker has it. Cut at any moment and begun again, it has one effect:
  * the envelope's claim drops a second copy. What fails again is parked again, under a new id.
  *
- * They come after whatever the same people did meanwhile: order is lost for them, and only for them.
+ * They are applied after whatever the same people did meanwhile: their order is lost, and only theirs.
  *
  * Beside `process-envelope.ts`, which parks; `scripts/parked.ts` is its door.
  */

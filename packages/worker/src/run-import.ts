@@ -2,9 +2,9 @@
  * One import from where it is to its end, or until the worker stops: the file is fetched, its first
  * line judged, its rows written in batches.
  *
- * Every step writes how far it is, under a lease. So a worker that is killed costs the time until
- * its lease ends and, at most, one batch of reading: the next worker begins at the byte behind the
- * last batch. A file that is being fetched is fetched again from its start.
+ * Every step writes how far it is, under a lease. So a killed worker costs the time until its lease ends and at most
+ * one batch of reading: the next worker begins at the byte behind the last batch. A file that is being fetched is
+ * fetched again from its start.
  *
  * Before: `api/src/new-imports.ts`, which kept the file, and `import-sweep.ts`, which has it run. After: `read-csv.ts`,
  * `import-rows.ts`.
@@ -71,7 +71,7 @@ const BATCH_ROWS_MAX = 1_000;
 const BATCH_SIZE_BYTES_MAX = 1_048_576;
 /** Waits before the second try of a fetch and the third. */
 const FETCH_WAITS_MS = [1_000, 4_000];
-/** An upload of which nothing came for so long is given up; each megabyte counts as something. */
+/** An upload is given up after so long without a megabyte. */
 const ABANDONED_AFTER_MS = 3_600_000;
 
 /** Works on one import that waits, if there is one. @returns whether there was. */
@@ -160,7 +160,7 @@ class ImportRun {
   /** False where it has ended, also because there is no room. */
   async #keep(bytes: Buffer): Promise<boolean> {
     const { database, leaseMs, unfinishedSizeBytesMax, now } = this.#deps;
-    // Nothing may come for a while; a lease that ended meanwhile would begin the fetch again.
+    // Bytes may be slow to come, and if the lease ended meanwhile the fetch would begin again.
     const fetchLeaseMs = leaseMs + SILENCE_TIMEOUT_MS;
     const { fencing } = this.#row;
     const piece = { fencing, bytes, leaseMs: fetchLeaseMs, nowMs: now(), unfinishedSizeBytesMax };
@@ -255,7 +255,7 @@ class ImportRun {
     }
   }
 
-  /** False where the import is nobody's or another's by now. */
+  /** False where this worker no longer has the import. */
   async #advance(
     step: Omit<ImportStep, 'leaseMs' | 'nowMs'> & { leaseMs?: number },
   ): Promise<boolean> {

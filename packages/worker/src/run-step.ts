@@ -26,7 +26,7 @@ export interface StepOutput {
 
 /** Fixed with the intent. */
 export interface StepInput {
-  /** The vendor will not do this: what it said when it was asked what it would come to. */
+  /** The vendor's refusal, when it was asked what this would cost. */
   readonly refusal?: string;
   readonly prorationAtMs?: number;
   readonly subscriptionId?: string | null;
@@ -53,7 +53,7 @@ export interface StepContext {
   readonly nowMs: number;
 }
 
-/** What came of asking; `cardOnFile` where the asking has changed that card, however else it went. */
+/** What came of asking the vendor; `cardOnFile` where that has changed the card on file, however else it ended. */
 export type StepResult<Value> = VendorResult<Value> & { readonly cardOnFile?: string };
 
 export interface Step {

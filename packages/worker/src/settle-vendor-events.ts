@@ -27,10 +27,10 @@ export interface SettleVendorEventsDeps {
 }
 
 const BATCH_SIZE = 50;
-/** One that cannot be worked off now comes again after this, and after twice as long each time. */
+/** How long an event waits that cannot be applied now; twice as long each time. */
 const RETRY = { firstMs: 5_000, mostMs: 300_000 };
 
-/** @returns how many were worked off. Run it on any number of workers. */
+/** Run it on any number of workers. @returns how many were applied. */
 export async function settleVendorEvents(deps: SettleVendorEventsDeps): Promise<number> {
   let count = 0;
   for (;;) {

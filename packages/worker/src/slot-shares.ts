@@ -4,15 +4,18 @@
  */
 import { MinHeap } from './min-heap.ts';
 
-/** What a first request is expected to hold; later ones as long as the last. What it held in truth is charged when it ends. */
+/**
+ * How long a first request is expected to hold its slot; later ones as long as the last one did. The true time is
+ * charged when it ends.
+ */
 const FIRST_EXPECTED_MS = 5;
-/** No share is charged further ahead of the present: who is far ahead waits for so long, and no longer. */
+/** No share is charged further ahead of the present than this, so none waits longer. */
 const AHEAD_MS_MAX = 2_000;
 
 interface Share {
   /** Slot-time, by which the next one is chosen. */
   tagMs: number;
-  /** Slots held, slow ones too, and waits: nobody needs the tag of one that has none, once it is overtaken. */
+  /** Slots held, slow ones too, and waits. Without any, the tag is not needed once the present has overtaken it. */
   uses: number;
 }
 

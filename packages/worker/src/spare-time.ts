@@ -13,9 +13,9 @@ export interface SpareTimeOptions {
 }
 
 const LOOK_INTERVAL_MS = 20;
-/** The event loop's count is asked for no more often: it is dear, and each request wants to know. */
+/** Reading the event loop's count is expensive and each request asks, so it is read no more often. */
 const READ_INTERVAL_MS = 1;
-/** Less than this part of the time: one request more at a time would not be answered sooner. */
+/** With less than this part of the time to spare, one more request at a time would not be answered sooner. */
 const SHARE_MIN = 0.25;
 
 export class SpareTime {

@@ -62,7 +62,7 @@ export const SUBSCRIPTION_STEPS = {
     async prepare({ vendor, catalogue, run, known, boughtPlanPriceIds, nowMs }) {
       const found = await vendor.findSubscription(customerOf(known));
       if (found.outcome !== 'ok') return found;
-      // The catalogue may have given a plan another price since: who pays the old one has that plan all the same.
+      // The catalogue may have given a plan another price since: a subscription at the old price is still that plan.
       const prices = new Set([
         ...catalogue.plans.map((plan) => plan.priceId),
         ...boughtPlanPriceIds,
@@ -149,9 +149,9 @@ export const SUBSCRIPTION_STEPS = {
 const refuse = (code: CheckoutRefusal) => ({ outcome: 'refused', code }) as const;
 
 /**
- * Otherwise the next renewal would charge the card that was not taken.
+ * Otherwise the next renewal would charge the card that was refused.
  *
- * @returns false where the vendor does not take the earlier one any more.
+ * @returns false where the vendor no longer takes the earlier card.
  */
 async function putBack(
   vendor: Vendor,

@@ -2,9 +2,9 @@
  * Wakes lanes that have something to do and that the queue may know nothing of: the queue was
  * flushed, a wake-up was lost, a worker died with the lease.
  *
- * Only those that two sweeps in a row found unclaimed. What has just been logged has its wake-up on the way:
- * woken again, 1,000 lanes that were told of events at once were 1,000 jobs more, each added and taken and
- * looked into for nothing.
+ * Only lanes that two sweeps in a row found unclaimed. What has just been logged has its wake-up on the way. Waking
+ * it again made 1,000 further jobs of 1,000 lanes that got events at once, each added, taken and looked into for
+ * nothing.
  *
  * Run it every few seconds, on any number of workers: a lane that is woken twice runs once. Beside
  * `deliver-webhook.ts`, which it feeds.
@@ -16,11 +16,11 @@ export interface SweepLanesDeps {
   readonly database: Database;
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly now: () => number;
-  /** As long as a probe is put off by the policy. */
+  /** The longest that the policy puts off a probe. */
   readonly probeWaitMsMax: number;
 }
 
-/** Found at a time; what is over waits for the next sweep, which begins with the longest due. */
+/** Lanes found by one sweep; the rest waits for the next, which begins with the longest due. */
 const LANES_MAX = 5_000;
 
 /** The sweep of one process, which remembers what it found last. It tells how many lanes it woke. */

@@ -1,7 +1,7 @@
 /**
- * Looks for what is due and what nobody may have been told of: the broker was flushed, a wake-up was lost,
- * a worker died. One statement a look asks for all of them (`database/src/due-work.ts`), and only a sweep
- * that has something to find is run, so that a fleet with nothing to do asks Postgres once a second.
+ * Looks for what is due and for what nobody may know of, because the broker was flushed, a wake-up was lost or a
+ * worker died. One statement a look asks for all of them (`database/src/due-work.ts`), and only a sweep that has
+ * something to find is run, so that a fleet with nothing to do asks Postgres once a second.
  *
  * Sweeps do not wait for each other: an import takes minutes, a lane must not. Any number of workers may
  * look at the same time; each sweep takes what it finds by claims or wakes what runs once.
@@ -33,7 +33,7 @@ export interface SweepsDeps {
 
 /** A replay is found within a second (`database/src/replays.ts`). */
 const LOOK_INTERVAL_MS_MAX = 1_000;
-/** While replays run: how late one that waits for its rate or its probe may go on. */
+/** While replays run: how late a replay that waits for its rate or its probe may go on. */
 const REPLAY_LOOK_INTERVAL_MS = 500;
 /** A timer counts whole milliseconds and may be that much early. */
 const TIMER_EARLY_MS_MAX = 1;

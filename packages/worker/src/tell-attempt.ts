@@ -5,7 +5,7 @@ import type { LaneKey } from '@sluice/database/lanes';
 import type { Json } from '@sluice/domain/json';
 import { lineOfAttempt, type TailTeller } from '@sluice/domain/tail';
 
-/** Costs nothing, and reads nothing, where nobody watches. */
+/** Costs nothing where nobody watches. */
 export function tellAttempt(
   tail: TailTeller | undefined,
   lane: LaneKey,

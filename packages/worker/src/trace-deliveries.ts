@@ -122,7 +122,7 @@ export function createWorkerTracing({
         for (const [place, span] of spans.entries()) if (span) endSpan(span, result, place);
         return result;
       } catch (error) {
-        // Its text may have parts of a row.
+        // Its text may hold parts of a row.
         for (const span of spans) span?.end({}, error instanceof Error ? error.name : 'failed');
         throw error;
       }

@@ -1,8 +1,7 @@
 /**
- * Has the days of usage closed, by a BullMQ job scheduler: one job an interval for all workers together. Where
- * all of them were late the next one is due at once and two may run together, which closing is made for. It
- * comes more often than once a day, so that a day is closed soon after its time also where every worker
- * was away at that moment.
+ * Has the days of usage closed, by a BullMQ job scheduler: one job in each interval for all workers together. If all
+ * workers were late, the next job is due at once and two may run together, which is safe. The interval is shorter
+ * than a day, so that a day is closed soon after its time even if every worker was away at that moment.
  */
 import type { Database } from '@sluice/database/connection';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
@@ -22,7 +21,7 @@ export interface UsageTasksDeps {
 }
 
 const CLOSE_INTERVAL_MS = 600_000;
-/** A broker that lost its memory knows of no schedule. */
+/** A broker that lost its data has no schedule any more. */
 const SCHEDULE_CHECK_INTERVAL_MS = 60_000;
 
 export async function startUsageTasks(deps: UsageTasksDeps): Promise<void> {

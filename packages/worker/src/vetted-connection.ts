@@ -6,10 +6,9 @@
  * judged as it is, because Node looks up nothing for it.
  *
  * Look-ups go through the system (`getaddrinfo`), so that /etc/hosts and search domains count. They
- * hold one of the process's few look-up threads and cannot be stopped, so a name has one look-up
- * under way at a time, whoever waits for it. Names whose servers do not answer can hold all of the threads:
- * where a look-up takes so long, or no name server answers it, what the name had at its last one is judged
- * anew and used (as RFC 8767 has it).
+ * hold one of the process's few look-up threads and cannot be stopped, so a name has one look-up under way at a time,
+ * which all wait for. Names whose servers do not answer can hold all of the threads. So where a look-up takes too
+ * long, or no name server answers, the addresses of the last look-up are judged anew and used (as in RFC 8767).
  *
  * Used by `http-client.ts` (step 13); the rules are `domain/src/network-address.ts`.
  */
@@ -70,7 +69,7 @@ const TLS_OPTIONS = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as co
 
 /**
  * @param resolve - for tests; the system's by default.
- * @param proxy - where connections must not go out by themselves. The same addresses are refused.
+ * @param proxy - given where connections must go out through one. The same addresses are refused.
  */
 export function createVettedConnector(
   policy: AddressPolicy,
@@ -81,7 +80,7 @@ export function createVettedConnector(
   const lastAnswers = new Map<string, LookupAddress[]>();
 
   function remember(hostname: string, addresses: LookupAddress[] | undefined): void {
-    // The latest last: whoever is over the bound goes first.
+    // The latest last: beyond the bound the first ones are forgotten.
     lastAnswers.delete(hostname);
     if (addresses) lastAnswers.set(hostname, addresses);
     if (lastAnswers.size <= ANSWERS_MAX) return;
@@ -203,7 +202,7 @@ function onceOpen<Opening extends Socket>(
   socket.once('error', onFailed);
   socket.once(isTls ? 'secureConnect' : 'connect', () => {
     onOpened(null, socket);
-    // Only now: whoever uses the socket listens for its errors from here.
+    // Only now: from here on the user of the socket listens for its errors.
     socket.off('error', onFailed);
   });
   return socket;

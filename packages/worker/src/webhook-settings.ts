@@ -3,11 +3,10 @@
  * (`ingestion-webhooks.md` §8).
  *
  * Backoff, which the spec leaves open: 10 s, 20 s, 40 s, … up to an hour, and of each between half
- * and the whole. What gets here at once are timeouts and the 503s and 504s of a receiver that is
- * being deployed, which is over in tens of seconds: 10 s is longer than the timeout, so a struggling
- * receiver gets more rest than requests, and short enough that a lane is back soon after. The cap
- * is the spec's own longest wait: a receiver that comes back is noticed within an hour, at a price
- * of about 170 requests in seven days.
+ * and the whole. What comes here without an hour's wait are timeouts, and the 503s and 504s of a receiver that is
+ * being deployed, which is over in tens of seconds: 10 s is longer than the timeout, so a struggling receiver gets
+ * more rest than requests, and short enough that a lane is back soon after. The cap is the spec's own longest wait: a
+ * receiver that comes back is noticed within an hour, at a price of about 170 requests in seven days.
  */
 import type { LanePolicy } from '@sluice/domain/lane';
 import { parseNetwork, type AddressRange } from '@sluice/domain/network-address';

@@ -1,6 +1,6 @@
 /**
- * What a worker does about webhooks beside their lanes: sweeps of lanes and replays, and again and again
- * alerts, secrets, the days of the log, what deleted webhooks leave behind.
+ * What a worker does about webhooks beside their lanes: sweeps of lanes and replays, and by the clock alerts,
+ * secrets, the days of the log, and what deleted webhooks leave behind.
  *
  * Each task may run on any number of workers at the same time. Replays have drains and requests of
  * their own, so that they take none of the lanes'.

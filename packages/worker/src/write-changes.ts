@@ -2,8 +2,8 @@
  * Writes what the fold found: a statement a kind of change, whatever the number of rows, and none
  * where nothing changed.
  *
- * The order matters. Identifiers follow people who move or go before the fold's own word on them is
- * written. The issues log and the lanes come last, for their rows are shared by everybody.
+ * The order matters. First, the identifiers of merged and deleted people move or go; then what the fold says of
+ * identifiers is written. The issues log and the lanes come last, for their rows are shared by everybody.
  *
  * Part of step 9 of the walk: after the fold in `process-envelope.ts`; the commit is next.
  */

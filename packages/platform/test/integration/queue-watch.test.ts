@@ -9,7 +9,8 @@ import {
   type BrokerOptions,
   type Producer,
 } from '@sluice/platform/queue';
-import { startConsumers, type Consumers, type Processors } from '@sluice/platform/queue-consumers';
+import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';
+import type { Processors } from '@sluice/platform/queue-processors';
 import { redisHeads } from '@sluice/platform/queue-heads';
 import { QueueWatch } from '@sluice/platform/queue-watch';
 import { connectWorker, type RedisClient } from '@sluice/platform/redis';

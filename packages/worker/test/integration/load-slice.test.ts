@@ -1,5 +1,5 @@
 /** What of a person is loaded for an operation: what it names, however much there is. */
-import { findSliceNeeds } from '@sluice/domain/slice-needs';
+import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
 import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/testing';
 import type { Operation } from '@sluice/domain/operation';
 import { expect, test } from 'vitest';

@@ -13,7 +13,8 @@ import {
   type LaneKey,
   type Producer,
 } from '@sluice/platform/queue';
-import { startConsumers, type Consumers, type Processors } from '@sluice/platform/queue-consumers';
+import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';
+import type { Processors } from '@sluice/platform/queue-processors';
 import type { JobOutcome } from '@sluice/platform/queue-shard-job';
 import { uniquePrefix } from '@sluice/platform/testing';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';

@@ -10,8 +10,8 @@ import {
   startConsumers,
   type ConsumerOptions,
   type Consumers,
-  type Processors,
 } from '@sluice/platform/queue-consumers';
+import type { Processors } from '@sluice/platform/queue-processors';
 import type { JobOutcome } from '@sluice/platform/queue-shard-job';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { startTcpProxyTo, type UrlProxy } from '@sluice/platform/tcp-proxy';
