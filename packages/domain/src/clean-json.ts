@@ -3,7 +3,8 @@
  *
  * One walk over a value that will be stored: texts that Postgres refuses get U+FFFD (keys too),
  * Pipelines' ISO 8601 date-times become Unix seconds, nesting beyond `NESTING_DEPTH_MAX` and numbers
- * beyond a double (`1e999`) are errors. An untouched value is returned as it came.
+ * beyond a double (`1e999`) are errors; whole numbers that a double rounds (RFC 8259 §6) are warnings. An untouched
+ * value is returned as it came.
  *
  * The walk only notes that there was a flaw; where it was is looked up afterwards, so that the usual
  * case builds no paths.
@@ -17,6 +18,10 @@ import { parseIsoMs } from './timestamps.ts';
 const TOO_DEEP = 1;
 const NOT_FINITE = 2;
 const REPLACED = 4;
+const ROUNDED = 8;
+
+/** Ids are 64 bits wide at most; what is larger is a measurement, and was no exact number. */
+const ID_MAX = 2 ** 64;
 
 /** Cleans a whole object: `properties`, `data`. */
 export function cleanObject(draft: CallDraft, source: JsonObject, field: string): JsonObject {
@@ -50,6 +55,15 @@ export function reportFlaws(draft: CallDraft, root: JsonObject, field: string): 
     const { path } = locate(root, field, 1, isNotFinite);
     draft.refuse('invalid', path, `${path} is a number beyond the range of a double`);
   }
+  if (flaws & ROUNDED) {
+    const { path, value } = locate(root, field, 1, isRounded);
+    draft.warn(
+      'number_rounded',
+      path,
+      `${path} is a whole number beyond 2^53, where numbers are rounded; send it as a text to keep every digit`,
+      value,
+    );
+  }
   if (flaws & REPLACED) {
     const { path, value } = locate(root, field, 1, isUnstorable);
     draft.warn(
@@ -76,7 +90,10 @@ function cleanValue(draft: CallDraft, value: Json, depth: number): Json {
     case 'string':
       return cleanText(draft, value);
     case 'number':
-      if (!Number.isFinite(value)) draft.flaws |= NOT_FINITE;
+      if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
+        if (!Number.isFinite(value)) draft.flaws |= NOT_FINITE;
+        else if (Math.abs(value) <= ID_MAX) draft.flaws |= ROUNDED;
+      }
       return value;
     case 'object':
       if (value === null) return null;
@@ -142,6 +159,10 @@ type IsFlaw = (value: unknown, depth: number) => boolean;
 const isTooDeep: IsFlaw = (value, depth) =>
   depth > NESTING_DEPTH_MAX && typeof value === 'object' && value !== null;
 const isNotFinite: IsFlaw = (value) => typeof value === 'number' && !Number.isFinite(value);
+const isRounded: IsFlaw = (value) =>
+  typeof value === 'number' &&
+  Math.abs(value) > Number.MAX_SAFE_INTEGER &&
+  Math.abs(value) <= ID_MAX;
 const isUnstorable: IsFlaw = (value) => typeof value === 'string' && !isStorableText(value);
 
 interface Place {

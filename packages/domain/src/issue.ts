@@ -20,6 +20,7 @@ export const ISSUE_CODES = {
   timestamp_in_milliseconds: 'warning',
   timestamp_invalid: 'warning',
   characters_replaced: 'warning',
+  number_rounded: 'warning',
   // found while processing
   duplicate_event: 'warning',
   suppressed: 'error',

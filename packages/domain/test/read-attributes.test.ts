@@ -146,6 +146,21 @@ describe('on every interface', () => {
     expect(refusals(traits(sent))).toEqual(['invalid traits.scores.1.high']);
   });
 
+  test.each(['9007199254740993', '-9223372036854775808', '18446744073709551615'])(
+    'the whole number %s, which a double rounds, is taken with a warning that names the place',
+    (number) => {
+      const sent: unknown = JSON.parse(`{"orders":[1,{"order_id":${number}}]}`);
+      expect(warnings(v1(sent))).toEqual(['number_rounded orders.1.order_id']);
+      expect(warnings(traits(sent))).toEqual(['number_rounded traits.orders.1.order_id']);
+    },
+  );
+
+  test('the largest exact whole number, and what is no id, are taken as they are', () => {
+    const sent = { exact: Number.MAX_SAFE_INTEGER, least: Number.MIN_SAFE_INTEGER, far: 1e300 };
+    expect(attributesOf(v1(sent))).toEqual(sent);
+    expect(warnings(v1(sent))).toEqual([]);
+  });
+
   test('id and email are identifiers among the attributes too: exact, or refused', () => {
     expect(attributesOf(v1({ id: 7, email: 'ada@example.com' }))).toEqual({
       id: '7',

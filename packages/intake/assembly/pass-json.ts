@@ -10,6 +10,8 @@ export const DECLINED: i32 = 0;
 const DEPTH_MAX: i32 = 64;
 /** With so many digits and no exponent a number is finite. */
 const NUMBER_SIZE_BYTES_MAX: i32 = 24;
+/** With so many digits a whole number is below 2^53, and no double rounds it (`domain/src/clean-json.ts`). */
+const WHOLE_DIGITS_MAX: i32 = 15;
 
 /** Of the text that was passed last: ASCII without escapes. */
 export let isPlain: bool = false;
@@ -89,7 +91,8 @@ function passWord(from: i32, word: u32): i32 {
 function passNumber(from: i32): i32 {
   let at = load<u8>(from) == 0x2d ? from + 1 : from;
   const end = passDigits(at);
-  if (end == at || (load<u8>(at) == 0x30 && end > at + 1)) return DECLINED;
+  if (end == at || end - at > WHOLE_DIGITS_MAX || (load<u8>(at) == 0x30 && end > at + 1))
+    return DECLINED;
   at = end;
   if (load<u8>(at) == 0x2e) {
     at = passDigits(end + 1);

@@ -172,6 +172,7 @@ describe('a plain call', () => {
     ['half of a pair', '{"userId":"u","event":"e","properties":{"a":"\\ud800"}}'],
     ['a number with an exponent', '{"userId":"u","event":"e","properties":{"a":1e999}}'],
     ['a number of many digits', `{"userId":"u","event":"e","properties":{"a":${'9'.repeat(400)}}}`],
+    ['a number that may be rounded', text({ properties: { order_id: 10 ** 15 } })],
     ['a number that begins with 0', '{"userId":"u","event":"e","properties":{"a":01}}'],
     ['more behind its end', `${text()} {}`],
     ['an end that is missing', text().slice(0, -1)],
