@@ -150,19 +150,28 @@ function addTrace({ program, api, terminal }: Context): void {
     });
 }
 
+interface IssueOptions {
+  readonly limit: number;
+  readonly code?: string;
+  readonly source?: string;
+  readonly severity?: string;
+}
+
 function addIssues({ program, api, terminal }: Context): void {
   program
     .command('issues')
     .description('what was refused, skipped or put right, newest day first')
     .option('--code <code>', 'only this code')
     .option('--source <call>', 'only from this call, like pipelines.track')
+    .addOption(
+      new Option(
+        '--severity <severity>',
+        'only what was not taken, or only what was put right',
+      ).choices(['error', 'warning']),
+    )
     .option('--limit <count>', 'rows', positiveInteger, 50)
-    .action(async (options: { code?: string; source?: string; limit: number }) => {
-      const query = new URLSearchParams({
-        limit: String(options.limit),
-        ...(options.code === undefined ? {} : { code: options.code }),
-        ...(options.source === undefined ? {} : { source: options.source }),
-      });
+    .action(async ({ limit, ...filters }: IssueOptions) => {
+      const query = new URLSearchParams({ limit: String(limit), ...filters });
       const { ingestion_issues: issues } = await api().request(
         'GET',
         `/v1/ingestion_issues?${query.toString()}`,
@@ -170,6 +179,7 @@ function addIssues({ program, api, terminal }: Context): void {
       writeRows(terminal(), issues as Record<string, unknown>[], [
         'day',
         'count',
+        'severity',
         'code',
         'source',
         'field',

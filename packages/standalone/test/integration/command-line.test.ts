@@ -116,7 +116,10 @@ test('send sends what it says; tail, trace and issues show it', async () => {
     body: '{"event":"Nobody"}',
   });
   await vi.waitFor(
-    async () => expect((await sluice('issues', '--code', 'required')).output).toContain('userId'),
+    async () =>
+      expect((await sluice('issues', '--code', 'required', '--severity', 'error')).output).toMatch(
+        /\berror\b.*\brequired\b.*userId/,
+      ),
     WAIT,
   );
 });
