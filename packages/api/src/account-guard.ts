@@ -99,7 +99,6 @@ export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDepend
   scope.addHook('onRequest', async (request, reply) => {
     const caller = await authenticate(request.headers.authorization ?? '');
     if (!caller) {
-      void reply.header('www-authenticate', 'Bearer');
       return sendProblem(request, reply, {
         code: 'unauthorized',
         message: 'unauthorized: the bearer token is missing or not in force',

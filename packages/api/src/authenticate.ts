@@ -4,15 +4,16 @@
  * Keys are compared by SHA-256 in an index of Postgres, so no secret is stored and no comparison
  * leaks by its time. A key is remembered for a second: revoking one takes effect within that.
  */
-import { createHash } from 'node:crypto';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { AppKey } from '@sluice/database/credentials';
+import { hashSecret } from '@sluice/platform/secrets';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import type { CallLimitOptions } from './call-limit.ts';
 import { createCallRate } from './call-rate.ts';
 import { sendProblem } from './error-handling.ts';
 import { tooMany } from './fields.ts';
 import { heldCallOf } from './idempotency.ts';
+import type { Problem } from './problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
 import type { ApiServer } from './server.ts';
 
@@ -76,7 +77,7 @@ function authenticateCaller(dependencies: AuthenticateDependencies): onRequestAs
   return async (request, reply) => {
     const token = bearerToken(request);
     if (token !== undefined) {
-      const secretHash = createHash('sha256').update(token).digest();
+      const secretHash = hashSecret(token);
       const key = await keys.get(secretHash.toString('base64'), () =>
         dependencies.findAppKey(secretHash),
       );
@@ -91,16 +92,26 @@ function authenticateCaller(dependencies: AuthenticateDependencies): onRequestAs
         return undefined;
       }
     }
-    void reply.header('www-authenticate', 'Bearer');
-    return sendProblem(request, reply, {
-      code: 'unauthorized',
-      message: 'unauthorized: the bearer key is missing or not in force',
-    });
+    return sendProblem(request, reply, NOT_IN_FORCE);
   };
 }
 
+/** Without a key, or with one that opens nothing now. */
+export const NOT_IN_FORCE: Problem = {
+  code: 'unauthorized',
+  message: 'unauthorized: the bearer key is missing or not in force',
+};
+
+/** Asks anew, for a call that goes on for long: true while its key still opens its workspace. */
+export async function isKeyInForce(
+  request: FastifyRequest,
+  { findAppKey }: Pick<AuthenticateDependencies, 'findAppKey'>,
+): Promise<boolean> {
+  return (await findAppKey(hashSecret(bearerToken(request) ?? ''))) !== undefined;
+}
+
 /** The key as it was sent; undefined where there is none. */
-export function bearerToken({ headers }: FastifyRequest): string | undefined {
+function bearerToken({ headers }: FastifyRequest): string | undefined {
   return BEARER.exec(headers.authorization ?? '')?.[1];
 }
 

@@ -21,6 +21,7 @@ export function sendProblem(
   const retryAfter =
     problem.retryAfterSeconds ?? (status === 503 ? RETRY_AFTER_SECONDS : undefined);
   if (retryAfter !== undefined) void reply.header('retry-after', retryAfter);
+  if (status === 401) void reply.header('www-authenticate', 'Bearer');
   return reply
     .code(status)
     .header('content-type', 'application/problem+json; charset=utf-8')

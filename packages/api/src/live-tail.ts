@@ -5,13 +5,12 @@
  * told how many (`dropped`); one that takes nothing for a minute is cut, so that who vanished without
  * a word costs a bounded buffer for a bounded time. A tail ends within a second of when its key does.
  */
-import { createHash } from 'node:crypto';
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { AppKey } from '@sluice/database/credentials';
 import type { TailFilter, TailLine } from '@sluice/domain/tail';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { bearerToken, environmentOf } from './authenticate.ts';
+import { environmentOf, isKeyInForce } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
 import { badRequest, commonFailures, text } from './fields.ts';
 import type { ApiServer } from './server.ts';
@@ -231,13 +230,7 @@ class TailResponse {
   async #lookAtKey(): Promise<void> {
     if (this.#isLooking) return;
     this.#isLooking = true;
-    const secretHash = createHash('sha256')
-      .update(bearerToken(this.#request) ?? '')
-      .digest();
-    const isInForce = await this.#dependencies.findAppKey(secretHash).then(
-      (key) => key !== undefined,
-      () => true,
-    );
+    const isInForce = await isKeyInForce(this.#request, this.#dependencies).catch(() => true);
     this.#isLooking = false;
     if (!isInForce) this.end();
   }

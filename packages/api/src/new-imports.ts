@@ -10,12 +10,13 @@ import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { NewImport } from '@sluice/database/import-changes';
 import type { ImportPiece, PieceOutcome } from '@sluice/database/import-chunks';
 import type { ImportKey, ImportRow } from '@sluice/database/imports';
+import type { AppKey } from '@sluice/database/credentials';
 import type { HeldCall } from '@sluice/database/transact-once';
 import { TOO_MANY_IMPORTS, UNFINISHED_IMPORT_COUNT_MAX } from '@sluice/domain/import-limits';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { changeOriginOf, environmentOf } from './authenticate.ts';
+import { changeOriginOf, environmentOf, isKeyInForce, NOT_IN_FORCE } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures, conflicting, text } from './fields.ts';
 import { heldCallOf } from './idempotency.ts';
@@ -35,6 +36,7 @@ export interface NewImportDependencies {
     nowMs: number,
   ) => Promise<ImportRow | undefined>;
   readonly appendImportChunk: (key: ImportKey, piece: ImportPiece) => Promise<PieceOutcome>;
+  readonly findAppKey: (secretHash: Buffer) => Promise<AppKey | undefined>;
   readonly importSizeBytesMax: number;
   readonly unfinishedImportSizeBytesMax: number;
   readonly now: () => number;
@@ -99,7 +101,10 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
             if (begun === 'too_many') throw new RequestRefused(TOO_MANY);
             return begun;
           },
-          keep: (kept, bytes) => {
+          keep: async (kept, bytes) => {
+            // A file may come for hours.
+            if (!(await isKeyInForce(request, dependencies)))
+              throw new RequestRefused(NOT_IN_FORCE);
             const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: now(), unfinishedSizeBytesMax };
             return dependencies.appendImportChunk(kept, piece);
           },

@@ -9,7 +9,8 @@ import { z } from 'zod';
 import { invalidRequest } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 
-const TOKEN_LENGTH_MAX = 512;
+/** The longest position: an issue's field of 200 characters, which JSON may write with six each. */
+const TOKEN_LENGTH_MAX = 2_048;
 
 /** `start` of the first page is absent; clients that build queries from empty values send it empty. */
 export const pageQuery = (limitMax: number, limitDefault: number) => ({

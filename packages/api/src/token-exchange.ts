@@ -92,7 +92,6 @@ export function registerTokenExchange(
         ? undefined
         : await authenticate(`Bearer ${secret}`);
       if (!caller) {
-        void reply.header('www-authenticate', 'Bearer');
         return sendProblem(request, reply, {
           code: 'unauthorized',
           message: 'unauthorized: client_secret is not a token in force',

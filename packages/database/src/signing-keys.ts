@@ -58,11 +58,11 @@ export type KeyChange =
 export interface KeyRotation {
   /** The next key. */
   readonly signingKey: string;
-  /** From then on, which may be now, it is the only one. */
+  /** From then on, which may be now, it is the only one; later than now it is so by each worker's clock. */
   readonly signsFromMs: number;
 }
 
-/** Adds the next key. */
+/** Adds the next key; one that signs from now on takes the place of the old one, which no clock brings back. */
 export async function startRotation(
   database: DatabaseOrTransaction,
   lane: LaneKey,
@@ -70,13 +70,20 @@ export async function startRotation(
   nowMs: number,
 ): Promise<KeyChange> {
   const now = new Date(nowMs);
-  // What a rotation that is over has left is promoted by the way.
-  const { rows } = await sql<Row>`
-    update webhooks
-       set signing_key = coalesce(next_signing_key, signing_key),
+  const keys =
+    rotation.signsFromMs <= nowMs
+      ? sql`
+           signing_key = ${rotation.signingKey}, signing_key_made_at = ${now},
+           next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null`
+      : // What a rotation that is over has left is promoted by the way.
+        sql`
+           signing_key = coalesce(next_signing_key, signing_key),
            signing_key_made_at = coalesce(next_signing_key_made_at, signing_key_made_at),
            next_signing_key = ${rotation.signingKey}, next_signing_key_made_at = ${now},
-           next_signs_from = ${new Date(rotation.signsFromMs)}
+           next_signs_from = ${new Date(rotation.signsFromMs)}`;
+  const { rows } = await sql<Row>`
+    update webhooks
+       set ${keys}
      where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
        and (next_signs_from is null or next_signs_from <= ${now})
     returning ${COLUMNS}`.execute(database);

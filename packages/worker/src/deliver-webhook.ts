@@ -13,7 +13,7 @@
  */
 import type { LaneKey } from '@sluice/database/lanes';
 import { LaneDrain, type DrainOutcome, type ReleasedLane } from './lane-drain.ts';
-import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import type { LaneDrainDeps, LeaseOptions } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';
 import type { LanesInHand } from './lanes-in-hand.ts';
 
@@ -25,8 +25,18 @@ export interface DeliverLaneDeps extends LaneDrainDeps {
   readonly wakeLaneAt: (lane: LaneKey, atMs: number) => Promise<void>;
 }
 
-export const LEASE_MS = 15_000;
-export const SLICE_MS = 500;
+const LEASE_MS_MIN = 15_000;
+const SLICE_MS = 500;
+
+/**
+ * How long lanes are held and drained, where a request may take `timeoutMs`. A request is started only while the lease
+ * outlives it, and half of a lease may be gone before it is prolonged: so more than two of the longest fit into one.
+ */
+export const leasesOf = (timeoutMs: number): LeaseOptions => ({
+  timeoutMs,
+  leaseMs: Math.max(LEASE_MS_MIN, 3 * timeoutMs),
+  sliceMs: SLICE_MS,
+});
 
 export type LaneOutcome =
   /** Nothing is left to send. */

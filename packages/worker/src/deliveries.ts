@@ -14,7 +14,7 @@ import type { Logger } from '@sluice/platform/logger';
 import type { Producer } from '@sluice/platform/queue';
 import type { Processors } from '@sluice/platform/queue-processors';
 import type { z } from 'zod';
-import { deliverLane, LEASE_MS, SLICE_MS } from './deliver-webhook.ts';
+import { deliverLane, leasesOf } from './deliver-webhook.ts';
 import { createHttpClient } from './http-client.ts';
 import { outcomeOf } from './http-outcome.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
@@ -89,7 +89,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
   let sliceCount = 0;
   const draining = {
     policy: webhooks.lanes,
-    leases: { timeoutMs: webhooks.timeoutMs, leaseMs: LEASE_MS, sliceMs: SLICE_MS },
+    leases: leasesOf(webhooks.timeoutMs),
     post: tracing.posting(async (request) => {
       const answer = await http.post(request);
       const outcome = outcomeOf(answer);

@@ -284,17 +284,38 @@ describe('on a socket', () => {
     expect((await storedFile(api.database, made.import.id)).toString()).toBe(file);
   });
 
-  test('a sender that vanishes in the middle of a file leaves nothing', async () => {
-    const before = await importCount();
+  const beginUpload = async (key: string) => {
     const { payload, headers } = await form(FIELDS, Buffer.alloc(3_000_000, 'a'));
     const socket = connect(port, '127.0.0.1');
     await once(socket, 'connect');
     socket.write(
-      `POST /v1/imports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${api.a.key}\r\nContent-Type: ${headers['content-type']}\r\nContent-Length: ${payload.length}\r\n\r\n`,
+      `POST /v1/imports HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\nContent-Type: ${headers['content-type']}\r\nContent-Length: ${payload.length}\r\n\r\n`,
     );
     socket.write(payload.subarray(0, 2_500_000));
+    return { socket, rest: payload.subarray(2_500_000) };
+  };
+
+  test('a sender that vanishes in the middle of a file leaves nothing', async () => {
+    const before = await importCount();
+    const { socket } = await beginUpload(api.a.key);
     await vi.waitFor(async () => expect(await importCount()).toBe(before + 1), 5_000);
     socket.destroy();
     await vi.waitFor(async () => expect(await importCount()).toBe(before), 5_000);
+  });
+
+  // Security: a file may come for hours, and its rows become events.
+  test('a key that is revoked in the middle of its file is refused, and nothing is kept', async () => {
+    const { key, accountId } = await insertTenant(api.database, 'key_of_revoked_importer');
+    const before = await importCount();
+    const { socket, rest } = await beginUpload(key);
+    await vi.waitFor(async () => expect(await importCount()).toBe(before + 1), 5_000);
+    await sql`update api_credentials set revoked_at = now() where account_id = ${accountId}`.execute(
+      api.database,
+    );
+    socket.write(rest);
+    const [answer] = (await once(socket, 'data')) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 [^]*www-authenticate: Bearer/);
+    await vi.waitFor(async () => expect(await importCount()).toBe(before), 5_000);
+    socket.destroy();
   });
 });

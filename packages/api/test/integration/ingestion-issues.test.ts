@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertTenant, startApi, type ApiUnderTest } from './api-under-test.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {
@@ -121,4 +121,25 @@ test.each([
     'invalid_request',
   );
   expect(errors).toMatchObject([{ field }]);
+});
+
+test.each([
+  ['in a script of three bytes a character', '属性'],
+  ['that JSON writes with six characters each', '\u0001\u0002'],
+])('a page that ends at the longest field that is kept, %s, has a next one', async (name, pair) => {
+  const { environmentId, key } = await insertTenant(api.database, `key_${name.length}`);
+  const fields = ['a', 'b', 'c'].map((first) => first + pair.repeat(100).slice(1));
+  await sql`
+    insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message)
+    select ${environmentId}, '2026-02-28', 'unsupported', 'track.v2.batch', field, 1, now(), now(), 'x'
+      from unnest(${fields}::text[]) field`.execute(api.database);
+  const seen: string[] = [];
+  let start = '';
+  do {
+    const answer = await api.call('GET', `${PATH}?limit=1&start=${start}`, { key });
+    expect(answer.statusCode, answer.body).toBe(200);
+    seen.push(...answer.json().ingestion_issues.map((issue: { field: string }) => issue.field));
+    start = answer.json().next;
+  } while (start !== '');
+  expect(seen.toSorted()).toEqual(fields);
 });

@@ -3,6 +3,7 @@ import { createDatabase, type Database } from '@sluice/database/connection';
 import { createTestDatabase, type TestDatabase } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { leasesOf } from '../../src/deliver-webhook.ts';
 import {
   createGate,
   createLaneWorld,
@@ -93,6 +94,17 @@ describe('a worker that is lost', () => {
     expect(world.sent).toEqual([]);
   });
 });
+
+// Who sets WEBHOOK_TIMEOUT_MS past the lease would otherwise be sent nothing, and hear nothing of it.
+test.each([1, 4_000, 15_000, 60_000])(
+  'a lease is long enough for requests of %i ms',
+  async (timeoutMs) => {
+    const world = await createLaneWorld(database);
+    await world.log(3);
+    expect(await world.deliver({ leases: leasesOf(timeoutMs) })).toEqual({ outcome: 'idle' });
+    expect(world.sent).toEqual(['e1', 'e2', 'e3']);
+  },
+);
 
 test('many workers on one lane: one drains it, and nothing is sent twice', async () => {
   const world = await createLaneWorld(database);

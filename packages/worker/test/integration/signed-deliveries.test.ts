@@ -116,6 +116,17 @@ test.each(['promoted by hand', 'at the end of its overlap'])(
   },
 );
 
+// Whoever rotates without an overlap has lost the old key: a worker whose clock is behind must not use it any longer.
+test('a key that replaces the old one at once signs alone, whatever the clock of the worker says', async () => {
+  const world = await createLaneWorld(database, { endpoint });
+  world.nowMs = Date.now();
+  await rotate(world, world.nowMs);
+  world.nowMs -= 60_000;
+  const { headers, body } = await send(world);
+  expect(verifyDelivery(headers, body, NEW_KEY)).toBe(true);
+  expect(verifyDelivery(headers, body, SIGNING_KEY)).toBe(false);
+});
+
 test('with the headers of Standard Webhooks passes its library, before, during and after a rotation', async () => {
   const world = await createLaneWorld(database, { endpoint, standardWebhooks: true });
   world.nowMs = Date.now();
