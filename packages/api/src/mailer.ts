@@ -43,10 +43,22 @@ export function createMailer({ smtpUrl, directory, from }: MailerOptions): Maile
   return {
     description: `by SMTP to ${new URL(smtpUrl).host}`,
     async send(mail) {
-      await transport.sendMail({ from, ...mail });
+      try {
+        await transport.sendMail({ from, ...mail });
+      } catch (error) {
+        throw withoutAnswer(error);
+      }
     },
     close: () => transport.close(),
   };
+}
+
+/** What a server answers quotes whom the mail was for, and failures are logged: of an answer its codes are left. */
+function withoutAnswer(error: unknown): unknown {
+  const { code, response } = error as { readonly code?: string; readonly response?: string };
+  if (response === undefined) return error;
+  const [codes = 'no code'] = /^\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3})?/.exec(response) ?? [];
+  return new Error(`the mail server did not take it (${code}): ${codes}`);
 }
 
 function fileMailer(directory: string, from: string): Mailer {

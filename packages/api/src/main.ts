@@ -24,6 +24,7 @@ import { openTailChannel } from '@sluice/platform/tail-channel';
 import { EXPORT_TASKS, openTaskQueue } from '@sluice/platform/queue-tasks';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { buildServer, listen } from './server.ts';
+import { ServerStop } from './server-stop.ts';
 import { apiSettings } from './settings.ts';
 import { statementsOn } from './statements.ts';
 import { tellVendorCustomer } from './tell-vendor-customer.ts';
@@ -164,6 +165,7 @@ const clearing = repeat('clear old rows', CLEARED_INTERVAL_MS, logger, () =>
 );
 lifecycle.defer('clearing', () => clearing.stop());
 
+const serverStop = new ServerStop();
 const server = await buildServer({
   logger,
   now,
@@ -199,9 +201,10 @@ const server = await buildServer({
   tailDurationMsMax: settings.API_TAIL_DURATION_MS_MAX,
   wakeExport: (key) => exports.wake(key),
   ...(requestTracer && { requestTracer }),
+  serverStop,
   ...statements,
 });
-lifecycle.defer('server', () => server.close());
+lifecycle.defer('server', () => serverStop.stop(server));
 const port = await listen(server, settings.API_HOST, settings.API_PORT);
 logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');

@@ -61,6 +61,7 @@ import {
   type StartupProgramDependencies,
 } from './startup-program.ts';
 import { registerTokenExchange } from './token-exchange.ts';
+import type { ServerStop } from './server-stop.ts';
 import type { RequestTracer } from './trace-requests.ts';
 import { registerVendorEvents } from './vendor-event-endpoint.ts';
 import { registerUsers, type UserDependencies } from './users.ts';
@@ -119,6 +120,8 @@ export interface ApiDependencies
   readonly recordRequest: (record: RequestRecord) => void;
   /** Absent: traces are off. */
   readonly requestTracer?: RequestTracer;
+  /** Absent: `close` closes at once what is idle. */
+  readonly serverStop?: ServerStop;
 }
 
 /** A configuration with all 72 events and the longest URL has under 6 KB. Routes that need more say so. */
@@ -171,6 +174,7 @@ export async function buildServer(
 
   app.decorateRequest('traceparent', null);
   dependencies.requestTracer?.watch(app);
+  dependencies.serverStop?.watch(app);
   if (dependencies.trustedProxies.length > 0) {
     // Before anything asks who calls.
     app.addHook('onRequest', (request, _reply, done) => {

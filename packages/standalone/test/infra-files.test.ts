@@ -32,7 +32,15 @@ interface PodTemplate {
   readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
   readonly spec: {
     readonly terminationGracePeriodSeconds: number;
+    readonly automountServiceAccountToken?: boolean;
+    readonly securityContext?: object;
     readonly containers: readonly {
+      readonly securityContext?: object;
+      readonly envFrom?: readonly object[];
+      readonly env?: readonly {
+        readonly name: string;
+        readonly valueFrom: { readonly secretKeyRef: { readonly key: string } };
+      }[];
       readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
       readonly readinessProbe: Probe;
       readonly livenessProbe: Probe;
@@ -118,6 +126,41 @@ describe.each(SERVICES)('%s', (service) => {
       `absent(process_start_time_seconds{service="${service}"})`,
     );
   });
+});
+
+const podsOf = (name: string) =>
+  manifests(name).flatMap(({ spec }) => (spec.template ? [spec.template.spec] : []));
+
+test.each([...SERVICES, 'migrate'])(
+  '%s runs where a namespace takes pods of the standard `restricted` alone',
+  (name) => {
+    const [pod] = podsOf(name);
+    expect(pod).toMatchObject({
+      automountServiceAccountToken: false,
+      securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+    });
+    expect(pod?.containers[0]?.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    });
+  },
+);
+
+test('intake, which everybody reaches, and migrations are given no secret that they do not need', () => {
+  for (const name of ['intake', 'migrate']) {
+    const [container] = podsOf(name)[0]?.containers ?? [];
+    expect(JSON.stringify(container?.envFrom ?? [])).not.toContain('secretRef');
+    const given = container?.env?.map(({ name: as, valueFrom }) => [
+      as,
+      valueFrom.secretKeyRef.key,
+    ]);
+    expect(given?.map(([as]) => as)).toContain('DATABASE_URL');
+    for (const [as, key] of given ?? []) {
+      expect(key).toBe(as);
+      expect(Object.keys(intakeSettings.shape)).toContain(as);
+    }
+  }
 });
 
 test('an age that no worker can tell is told of: it is above no bound', () => {
