@@ -38,7 +38,7 @@ export interface Fleet {
   readiness(): Promise<{ readonly name: string; readonly body: ReadinessBody | undefined }[]>;
   /** Does it, waits, undoes it. */
   suffer(fault: Fault): Promise<void>;
-  /** The last lines that a service logged, for whoever looks for the reason of a failure. */
+  /** The last lines that a service logged, to find the reason of a failure. */
   lastLines(name: ProcessName): readonly string[];
   close(): Promise<void>;
 }
@@ -120,7 +120,7 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
       SHARD_COUNT: '4',
       QUEUE_STALLED_AFTER_MS: '1500',
       INTAKE_COMMIT_DEADLINE_MS: '400',
-      // One folder each: which of two intakes takes over what a dead one left is another matter.
+      // One folder each: taking over what a dead intake left is not what these runs try.
       INTAKE_SPILL_DIRECTORY: join(directory, `spill-${index}`),
       INTAKE_PORT: String(ports[`intake-${index as 0 | 1}`]),
       WORKER_PORT: String(ports[`worker-${index as 0 | 1}`]),
@@ -152,7 +152,7 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
   );
 
   let isClosing = false;
-  /** As whoever supervises it does: again until it lives. */
+  /** As a supervisor does: again until it lives. */
   const startAgain = async (process: Process): Promise<void> => {
     const deadlineMs = performance.now() + START_DEADLINE_MS;
     for (;;) {

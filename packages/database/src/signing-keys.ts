@@ -58,7 +58,7 @@ export type KeyChange =
 export interface KeyRotation {
   /** The next key. */
   readonly signingKey: string;
-  /** From then on, which may be now, it is the only one. */
+  /** From this time on, which may be now, it is the only key. */
   readonly signsFromMs: number;
 }
 
@@ -70,7 +70,7 @@ export async function startRotation(
   nowMs: number,
 ): Promise<KeyChange> {
   const now = new Date(nowMs);
-  // What a rotation that is over has left is promoted by the way.
+  // The next key of a rotation that is over is promoted in the same statement.
   const { rows } = await sql<Row>`
     update webhooks
        set signing_key = coalesce(next_signing_key, signing_key),
