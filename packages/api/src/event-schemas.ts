@@ -51,6 +51,13 @@ const customerData = z.looseObject({
   identifiers,
 });
 
+const preferencesData = customerData.extend({
+  content: z
+    .string()
+    .optional()
+    .meta({ description: 'The topics as a JSON string, with `with_content` only.' }),
+});
+
 const device = z.looseObject({
   device_id: z.string(),
   device_platform: z.string().optional(),
@@ -210,21 +217,16 @@ function schemaOf(type: SelectableEventType) {
   if (isOwnEventType(type))
     return bodyOf(z.literal(splitOwnEventType(type).family), type, OWN_DATA[type][0]);
   const channel = channelOf(type);
-  const data = channel
-    ? messageData.extend(
-        Object.fromEntries(
-          membersOf(type, channel).map((member) => [member, MEMBERS[member][0].optional()]),
-        ),
-      )
-    : type === PREFERENCES
-      ? customerData.extend({
-          content: z
-            .string()
-            .optional()
-            .meta({ description: 'The topics as a JSON string, with `with_content` only.' }),
-        })
-      : customerData;
-  return bodyOf(channel ? z.literal(channel) : z.enum(['customer', ...CHANNELS]), type, data);
+  if (channel) return bodyOf(z.literal(channel), type, messageDataOf(type, channel));
+  const data = type === PREFERENCES ? preferencesData : customerData;
+  return bodyOf(z.enum(['customer', ...CHANNELS]), type, data);
+}
+
+function messageDataOf(type: ReportingEventType, channel: Channel) {
+  const members = membersOf(type, channel);
+  return messageData.extend(
+    Object.fromEntries(members.map((member) => [member, MEMBERS[member][0].optional()])),
+  );
 }
 
 function bodyOf(objectType: z.ZodType<string>, type: SelectableEventType, data: z.ZodObject) {

@@ -15,7 +15,11 @@ import { migrate } from '@sluice/database/migrate';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { findFreePort } from '@sluice/platform/free-port';
 import { migrateQueues } from '@sluice/platform/queue';
-import { startRedisCluster, startRedisSentinels } from '@sluice/platform/redis-fleet';
+import {
+  startRedisCluster,
+  startRedisSentinels,
+  type RedisFleet,
+} from '@sluice/platform/redis-fleet';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
 import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
@@ -86,12 +90,7 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
   await seedDemoWorkspace(database);
 
   const redisOptions = { directory: join(directory, 'redis'), port: await findFreePort() };
-  const servers =
-    broker === 'cluster'
-      ? await startRedisCluster(join(directory, 'redis'))
-      : broker === 'sentinels'
-        ? await startRedisSentinels(join(directory, 'redis'))
-        : undefined;
+  const servers = await startRedisSet(broker, redisOptions.directory);
   const ways = new Map<WayName, TcpProxy>();
   for (const service of ['intake', 'worker'] as const) {
     ways.set(`${service} to postgres`, await startTcpProxy('127.0.0.1', () => postgres.port));
@@ -246,6 +245,12 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Several Redis servers that stand in for one another; undefined where the broker is one server. */
+function startRedisSet(broker: Broker, directory: string): Promise<RedisFleet> | undefined {
+  if (broker === 'cluster') return startRedisCluster(directory);
+  return broker === 'sentinels' ? startRedisSentinels(directory) : undefined;
 }
 
 /** The process and its children: Postgres has a process a connection. */

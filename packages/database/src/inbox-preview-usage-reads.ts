@@ -69,6 +69,11 @@ export interface UsageLogPage {
 /** Which sums are read: the coarsest that distinguish what is asked for. */
 type Grain = 'workspace_user' | 'workspace' | 'user' | 'day';
 
+function grainOf(tellsWorkspaces: boolean, tellsUsers: boolean): Grain {
+  if (tellsWorkspaces) return tellsUsers ? 'workspace_user' : 'workspace';
+  return tellsUsers ? 'user' : 'day';
+}
+
 const inFilter = (filter: UsageFilter) => sql`
   account_id = ${filter.accountId}
   and usage_day >= ${filter.start}::date and usage_day <= ${filter.end}::date
@@ -180,15 +185,10 @@ export async function sumUsage(
     workspace: sql`environment_id`,
     user: sql`user_id`,
   }[groupBy];
-  const ofWorkspaces = filter.environmentId !== undefined || groupBy === 'workspace';
-  const ofUsers = filter.userId !== undefined || groupBy === 'user';
-  const grain = ofWorkspaces
-    ? ofUsers
-      ? 'workspace_user'
-      : 'workspace'
-    : ofUsers
-      ? 'user'
-      : 'day';
+  const grain = grainOf(
+    filter.environmentId !== undefined || groupBy === 'workspace',
+    filter.userId !== undefined || groupBy === 'user',
+  );
   const { rows } = await sql<{
     closedThrough: UtcDay | null;
     bucket: number | null;
