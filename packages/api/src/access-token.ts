@@ -1,7 +1,7 @@
 /**
  * Access tokens: what a service account's token is exchanged for. A JWT (RFC 7519, HS256 only) that
- * names the token it came from and may only narrow it; it lives 15 minutes and dies with that token, also
- * where only its secret is put out of force, by a rotation.
+ * names the token it came from and may only narrow it. It lives 15 minutes and ends with that token, also where only
+ * the token's secret ends, by a rotation.
  *
  * The header is a constant and is compared as such, so that no other algorithm is ever considered.
  * Pure.
@@ -15,7 +15,7 @@ export const ACCESS_TOKEN_LIFETIME_MS = 15 * 60_000;
 export interface AccessClaims {
   readonly accountId: number;
   readonly credentialId: number;
-  /** Of the secret that was exchanged ({@link secretTagOf}); absent from processes of before it was written. */
+  /** Of the secret that was exchanged ({@link secretTagOf}); absent in tokens of versions that did not write it. */
   readonly secretTag?: string | undefined;
   readonly isReadOnly: boolean;
   readonly scopes: readonly string[];
@@ -33,7 +33,10 @@ const payload = z.object({
   exp: z.int(),
 });
 
-/** What tells one secret of a token from the next: 96 bits of its SHA-256, which name it and do not help to find it. */
+/**
+ * Tells one secret of a token from the next: 96 bits of its SHA-256, which name the secret and do not help to find
+ * it.
+ */
 export const secretTagOf = (secretHash: Buffer): string =>
   secretHash.subarray(0, 12).toString('base64url');
 
@@ -87,7 +90,7 @@ export function readAccessToken(
   };
 }
 
-/** Under a key of its own, so that no other signature of this secret is ever one of these. */
+/** Under a derived key, so that no other signature made with this secret is valid here. */
 function sign(secret: string, text: string): Buffer {
   const key = createHmac('sha256', secret).update('access token').digest();
   return createHmac('sha256', key).update(text).digest();

@@ -2,17 +2,17 @@
  * The guard of the account routes: bearer token → whose account, and whether this route is theirs
  * to call (`account-conventions.md` §3.1).
  *
- * How to use it: declare routes on a scope that `guardAccounts` was called on, each with
- * `config: { access: { role } }` (and `scope` where the role is not enough), and read
- * `accountCallerOf(request)` in the handler, and `originOf(request)` for the audit log. A route without `access` does not start. In a path
- * `:account_id` is compared here; what else a path names is the handler's to look for **with**
- * `accountCallerOf(request).accountId`, answering 404 (`notFound`) where it is not that account's.
+ * How to use it: declare routes on a scope that `guardAccounts` was called on, each with `config: { access: { role }
+ * }` (and `scope` where the role is not enough). In the handler read `accountCallerOf(request)`, and
+ * `originOf(request)` for the audit log. A route without `access` keeps the process from starting. `:account_id` in a
+ * path is compared here; whatever else a path names the handler looks up **with**
+ * `accountCallerOf(request).accountId`, and answers 404 (`notFound`) where it is not that account's.
  *
  * Order of the answers: 401 without a token in force; 429 over the rate (`call-rate.ts`); 404 where the path names another account,
  * without asking whether it exists, so that neither body nor time tells; 403 from an address that
  * the token does not allow, for writing with a read-only token, for too low a role, for a missing
- * scope. All before the body is read. What else a route refuses is asked once it is, and before an answer that is
- * kept for the call ({@link refuseWhatIsBeyond}).
+ * scope. All before the body is read. What else a route refuses is checked once the body is read, and before a kept
+ * answer is sent ({@link refuseWhatIsBeyond}).
  *
  * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
  * looked up by its SHA-256 and remembered for a second: revoking takes effect within that.
@@ -38,7 +38,7 @@ export interface Access {
   readonly role: Role;
   /** Must be among the token's scopes, whatever its role. */
   readonly scope?: Scope;
-  /** Why what the call asks for is not the caller's to have; by its path and body, as they were read. */
+  /** Why the caller may not have what the call asks for, judged by its path and body; undefined where it may. */
   readonly refuse?: (request: FastifyRequest) => Problem | undefined | Promise<Problem | undefined>;
 }
 
@@ -67,7 +67,7 @@ export interface AccountGuardDependencies {
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Of account routes: who may call. */
+    /** For account routes: who may call. */
     access?: Access;
   }
   interface FastifyRequest {
@@ -79,7 +79,7 @@ declare module 'fastify' {
 const MINUTE_MS = 60_000;
 const TOKEN_TTL_MS = 1_000;
 const TOKEN_COUNT_MAX = 10_000;
-/** The last use of a token is written so often at most. */
+/** How often the last use of a token is written, at most. */
 const USE_INTERVAL_MS = 60_000;
 
 /** The scheme in any case (RFC 9110 §11.1), then one token. */
@@ -113,8 +113,9 @@ export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDepend
 }
 
 /**
- * Asks each route's `access.refuse`, on `app` and all its scopes. Call it before `keepAnswers`: what is kept for a call
- * is sent again only to who may still make it, and a narrower token shares the keys of the one it came from.
+ * Asks each route's `access.refuse`, on `app` and all its scopes. Call it before `keepAnswers`: a kept answer is sent
+ * only to a caller who may still make the call, and a narrower token shares the idempotency keys of the one it came
+ * from.
  */
 export function refuseWhatIsBeyond(app: ApiServer): void {
   app.addHook('preHandler', async (request, reply) => {
@@ -143,7 +144,7 @@ export function originOf(request: FastifyRequest): ChangeOrigin {
   };
 }
 
-/** Counts the calls of a token, and of what it was exchanged for, together. */
+/** Counts the calls of a token together with those of the access tokens made from it. */
 export function createTokenRate({
   ratePerMinute,
   now,
@@ -198,7 +199,7 @@ function isInForce(token: AccountToken | undefined, nowMs: number): token is Acc
   return token !== undefined && (token.expiresAt === null || nowMs < token.expiresAt.getTime());
 }
 
-/** Why this call is not the caller's to make; undefined where it is. */
+/** Why the caller may not make this call; undefined where it may. */
 function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undefined {
   const { account_id: accountId } = (request.params ?? {}) as { account_id?: string };
   if (accountId !== undefined && accountId !== String(caller.accountId))
@@ -215,7 +216,7 @@ function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undef
   return undefined;
 }
 
-/** Beside the answer: a call must not wait for it nor fail with it. */
+/** Not awaited: a call must neither wait for it nor fail with it. */
 function createUseRecorder({ recordCredentialUse, now }: AccountGuardDependencies) {
   const recordedAtMs = new Map<number, number>();
   return (request: FastifyRequest, { accountId, credentialId }: AccountCaller): void => {

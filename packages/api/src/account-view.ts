@@ -70,7 +70,7 @@ export function accountToWire(row: Account): z.infer<typeof accountResponse> {
         name: row.planName,
         tier: row.planTier,
         status: row.planStatus,
-        // Of a trial that has led to another plan it is kept, and nobody's concern (`account-plans.ts`).
+        // It is kept for a trial that has led to another plan, but not shown (`account-plans.ts`).
         trial_ends_at: row.planStatus === 'trialing' ? instantOrNull(row.trialEndsAt) : null,
       },
       billing_rail: row.billingRail,

@@ -49,7 +49,10 @@ export interface AccountDependencies {
 const accountInPath = z.object({ account_id: idInPath });
 const changeFailures = { ...badBody, ...accountFailures };
 
-/** Any text is read, so that another one can be told apart from an account that is not there. */
+/**
+ * Any text is accepted here: a path that fails its schema is 404, and an unknown action must not look like an unknown
+ * account.
+ */
 const twoFactorAction = z.string().meta({ enum: ['enable', 'disable'] });
 
 export function registerAccounts(scope: ApiServer, dependencies: AccountDependencies): void {

@@ -31,7 +31,7 @@ export function watchMethods(app: ApiServer): () => void {
         url,
         method: missing,
         schema: { hide: true },
-        // Answered before the body is read: nothing it holds could change the answer.
+        // Answered before the body is read: nothing in it could change the answer.
         onRequest: async (request, reply) => {
           void reply.header('allow', allow);
           if (request.method === 'OPTIONS') return reply.code(204).send();

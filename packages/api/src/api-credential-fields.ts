@@ -95,7 +95,7 @@ export const newCredentialInput = z
 
 export type NewCredentialInput = z.infer<typeof newCredentialInput>;
 
-/** What the new one may (`credential-reach.ts`). */
+/** What the new credential may do (`credential-reach.ts`). */
 export const reachOf = (given: NewCredentialInput) => ({
   scopes: [...new Set(given.scopes)],
   ipAllowlist: given.ip_allowlist ?? [],

@@ -214,7 +214,7 @@ export function registerAuditLogExports(
   }
 }
 
-/** The file goes with its time, whenever it is swept. */
+/** The file counts as gone once its time is over, even if it is not swept yet. */
 const isCleared = ({ expiresAt }: AuditLogExport, nowMs: number): boolean =>
   expiresAt !== null && expiresAt.getTime() <= nowMs;
 
@@ -271,7 +271,7 @@ export function registerExportDownload(
   async function* partsOf(found: AuditLogExport): AsyncGenerator<Buffer> {
     for (let part = 0; part < found.partCount; part++) {
       const content = await dependencies.findExportPart(found, part);
-      // Cleared away meanwhile: the client sees that the file ends early.
+      // The parts were deleted meanwhile: the client sees that the file ends early.
       if (!content) throw new Error(`part ${part} of export ${found.exportId} is gone`);
       if (content.length > 0) yield content;
     }

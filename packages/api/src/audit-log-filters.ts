@@ -1,9 +1,9 @@
 /**
- * What an audit log can be narrowed by, in a query and in the body of an export: the same fields, the
- * same rules (`account-billing.md`, Audit logs).
+ * The filters of the audit log, in a query and in the body of an export: the same fields, the same rules
+ * (`account-billing.md`, Audit logs).
  *
- * A filter that cannot apply is refused, and so is one that nobody knows in the body of an export: left
- * out in silence, far more would leave than was asked for.
+ * A filter that cannot apply is refused, and so is an unknown one in the body of an export: if it were ignored, far
+ * more would be exported than was asked for.
  */
 import type { AuditLogFilter } from '@sluice/database/audit-log-reads';
 import { INTEGER_MAX } from '@sluice/domain/identifiers';
@@ -15,7 +15,7 @@ const TEXT_LENGTH_MAX = 200;
 /** The longest text of an IPv6 address, with an IPv4 one inside. */
 const ADDRESS_LENGTH_MAX = 45;
 
-/** An int32 in a query; what is out of range is named as such, what is no integer as that. */
+/** An int32 in a query. The message tells a value out of range from one that is no integer. */
 export const integerInQuery = (min: number, max: number) =>
   z
     .string()
@@ -73,7 +73,7 @@ export const filterBody = {
 
 type FilterFields = z.infer<z.ZodObject<typeof filterBody>>;
 
-/** The rules between fields; each names the field that cannot stand as it is. For `superRefine`. */
+/** The rules between fields; each names the field that is wrong. For `superRefine`. */
 export function checkFilter(given: FilterFields, context: z.RefinementCtx): void {
   const refuse = (field: keyof FilterFields, message: string) =>
     context.addIssue({ code: 'custom', path: [field], message });

@@ -76,7 +76,7 @@ export const fieldOptions = z
   })
   .meta({ id: 'FieldOptionsResponse' });
 
-/** From the table that entries are written by, so that nothing is offered that they do not have. */
+/** From the table that entries are written by, so that only fields are offered that entries have. */
 export const FIELD_OPTIONS: z.infer<typeof fieldOptions> = {
   object_types: Object.entries(AUDIT_OBJECTS).map(([objectType, { label, fields }]) => ({
     object_type: objectType,

@@ -120,7 +120,7 @@ export function environmentOf(request: FastifyRequest): number {
   return callerOf(request).environmentId;
 }
 
-/** Who it is, as far as a key tells. */
+/** The caller, as far as a key tells who it is. */
 export function keyNameOf(request: FastifyRequest): string {
   return callerOf(request).keyName;
 }

@@ -85,7 +85,7 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
     async (request, reply) => {
       const account = await billingAccountOf(request, deps);
       const customerId = await findVendorCustomer(deps.database, account.accountId);
-      // At once: each of the vendor's answers takes a few tenths of a second.
+      // In parallel: each of the vendor's answers takes a few tenths of a second.
       const [subscription, open, paymentMethod, pending] = await Promise.all([
         customerId === undefined ? null : deps.vendor.findSubscription(customerId).then(answerOf),
         customerId === undefined ? [] : deps.vendor.listOpenInvoices(customerId).then(answerOf),

@@ -12,7 +12,7 @@ export const moneyShape = z
   .object({ amount: z.int(), currency: z.string() })
   .meta({ id: 'Money', description: 'Whole minor units of a currency: 12000 usd is $120.00.' });
 
-/** What a client says that it was shown. */
+/** The amount that a client says its customer was shown. */
 export const expectedMoney = z.strictObject({
   amount: z.int().min(0),
   currency: z.string().regex(/^[a-z]{3}$/, 'must be three lower-case letters'),
@@ -114,7 +114,7 @@ export const runToWire = (run: Run): z.infer<typeof runShape> => ({
 
 export const chargedOf = (result: RunResult | null) => result?.charged ?? null;
 
-/** Seconds after which asking again is worth it: at once at first, every five seconds later on. */
+/** After how many seconds to ask again: at once at first, every five seconds later on. */
 export function pollAfterSeconds(run: Pick<Run, 'createdAt'>, nowMs: number): number {
   return Math.min(5, 1 + Math.max(0, Math.floor((nowMs - run.createdAt.getTime()) / 10_000)));
 }

@@ -36,7 +36,7 @@ export async function billingAccountOf(
   return account;
 }
 
-/** As the vendor knows the account. The address is what a lost customer is found by, so it is one for ever. */
+/** The account as the vendor knows it. A lost customer is found by the address, so it never changes. */
 export const contactOf = (
   account: Pick<BillingAccount, 'accountId' | 'name' | 'billingEmail'>,
 ): BillingContact => ({

@@ -1,6 +1,6 @@
 /**
- * How long a body may take: seconds, but hours for a file. Node's own bound is one for all routes, so it
- * is as long as a file may take, and the shorter one is held here.
+ * How long a body may take: seconds, but hours for a file. Node has one bound for all routes, so that is as long as a
+ * file may take, and the shorter one is enforced here.
  *
  * Runs first in the app, before credentials are looked at. The answer is the one of
  * `error-handling.ts` to a request that Node gave up.
@@ -30,13 +30,13 @@ export function boundBodyTime(timeoutMs: number, newId: () => string): onRequest
       }, timeoutMs);
       const clear = (): void => clearTimeout(timer);
       raw.once('end', clear).once('close', clear);
-      // Answered before it was read: the deadline stays only while more of it is to come.
+      // Where it was answered before the body was read, the deadline stays while more of the body is to come.
       reply.raw.once('close', () => !isIncomplete(raw) && clear());
     }
     done();
   };
 }
 
-/** False also where it is not said, as of requests that came over no socket. */
+/** False also where it is not known, as for requests that came over no socket. */
 const isIncomplete = ({ complete }: { readonly complete?: boolean }): boolean =>
   complete !== undefined && !complete;

@@ -3,7 +3,7 @@
  *
  * An empty body is no body: clients send `Content-Type: application/json` with every call, also
  * with DELETE (ingestion-conventions.md §6.3). Bytes that are not UTF-8 are refused, where Node
- * would silently replace them. `__proto__` keys are dropped like every other key nobody asked for.
+ * would silently replace them. `__proto__` keys are dropped like every other unknown key.
  */
 import type { FastifyBodyParser, FastifyInstance } from 'fastify';
 import { RequestRefused } from './request-validation.ts';

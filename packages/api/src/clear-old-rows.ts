@@ -1,5 +1,5 @@
 /**
- * Clears away what nobody asks for any more, a piece of each table at a time, so that none grows with time alone.
+ * Deletes what nobody asks for any more, a piece of each table at a time, so that no table grows with time alone.
  *
  * | what | kept for | why so long |
  * |---|---|---|
@@ -9,9 +9,9 @@
  * | what the outbox has told | 90 days | as below |
  * | events of the payment vendor, worked off | 90 days | it sends one again for 3 days, and has one to send for 30 |
  *
- * After 90 days the same fact may be told again, or the same event come again, without harm. The vendor is told what
- * is so then; an analytics event has its entry's key as `messageId`, which intake takes once for ever; and an
- * event only says where to look, where all that it led to is found done.
+ * After 90 days the same fact may be told again, or the same event come again, without harm. The vendor is told the
+ * present state; an analytics event has its entry's key as `messageId`, which intake counts once for ever; and a
+ * vendor's event only says where to look, and everything there is found done.
  */
 import { clearCallCounts } from '@sluice/database/call-counts';
 import type { Database } from '@sluice/database/connection';

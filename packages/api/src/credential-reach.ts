@@ -1,8 +1,8 @@
 /**
- * Nobody gives more than they have: what a token makes, and what it comes to hold the new secret of, has no scope that
- * the token lacks, may be used from no address that it may not, and expires no later. Keys of workspaces have no
- * addresses of their own, so a token with some makes none. An access token gives what the token it came from may:
- * its 15 minutes are how long it is lent, not how far that reaches.
+ * Nobody gives more than they have. A credential that a token makes, or whose new secret it gets, has no scope that
+ * the token lacks, may be used from no address that the token may not, and expires no later. Keys of workspaces have
+ * no address list, so a token with one makes none. An access token may give what the token it came from may give: its
+ * 15 minutes limit how long it is lent, not what it may give.
  *
  * Before: `credential-secrets.ts`. The role is the route's to ask for.
  */

@@ -1,6 +1,6 @@
 /**
- * Credentials that get a secret: new ones, and those that are rotated. It is in the answer that made it and
- * nowhere else. Nobody gives more than they have (`credential-reach.ts`).
+ * Credentials that get a secret: new ones, and those that are rotated. The secret is in the answer of the call that
+ * made it and nowhere else. Nobody gives more than they have (`credential-reach.ts`).
  *
  * Beside `api-credentials.ts`, which lists and revokes them.
  */
@@ -60,7 +60,7 @@ export interface CredentialSecretDependencies {
   readonly now: () => number;
 }
 
-/** As the field's site ids and Track keys are: 20 characters, 119 bits. */
+/** As long as is usual for site ids and Track keys: 20 characters, 119 bits. */
 const TRACK_KEY_LENGTH = 20;
 
 export function registerCredentialSecrets(

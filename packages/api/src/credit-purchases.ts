@@ -1,7 +1,7 @@
 /**
- * Buying credits and packs: the routes that start a purchase and those that tell its state, the
- * deprecated ones included. They share lanes and ledger: what they differ in is how they name things
- * (`account-billing.md` §4; `account-conventions.md` §4.6–4.8).
+ * Buying credits and packs: what the routes share that start a purchase and that tell its state, the deprecated ones
+ * included. They have the same lanes and ledger and differ only in how they name things (`account-billing.md` §4;
+ * `account-conventions.md` §4.6–4.8).
  */
 import type { BillingAccount } from '@sluice/database/account-plans';
 import { listBalances } from '@sluice/database/credit-reads';
@@ -96,7 +96,7 @@ export const paymentShape = z.object({
 /**
  * Card rail: waits until the workers have made the invoice.
  *
- * @returns null where there is nothing to pay with a card: what the customer has in credit with the vendor paid it.
+ * @returns null where there is nothing to pay with a card: the customer's credit with the vendor has paid it.
  * @throws RequestRefused 503, 502
  */
 export async function waitForPayment(
@@ -175,7 +175,7 @@ export async function cardStatusOf(deps: BillingDependencies, run: Run): Promise
   return found.value.status === 'deleted' ? 'void' : found.value.status;
 }
 
-/** What we know of an invoice while the vendor says nothing. */
+/** What we know of an invoice while the vendor does not answer. */
 async function isFinalized({ database }: BillingDependencies, run: Run): Promise<boolean> {
   const steps = await listRunSteps(database, run);
   return steps.some((step) => step.step === 'finalize' && step.state === 'done');

@@ -243,7 +243,10 @@ async function findPerson(
   }
 }
 
-/** 404 that says which kind of identifier was looked up: a forgotten `id_type` must not look like a lost person. */
+/**
+ * 404 that says which kind of identifier was looked up, so that a forgotten `id_type` does not look like a lost
+ * person.
+ */
 function sendNobody(
   request: FastifyRequest,
   reply: FastifyReply,

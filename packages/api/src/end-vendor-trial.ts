@@ -1,6 +1,6 @@
 /**
- * Ends at the payment vendor what an account had on trial that has gone to the Builder plan: it would be charged
- * when the trial is over. One entry of the outbox a downgrade, told until it is done.
+ * Ends a trial's subscription at the payment vendor once the account has gone to the Builder plan: the vendor would
+ * charge it when the trial is over. One outbox entry for each downgrade, repeated until it is done.
  *
  * A plan that is bought meanwhile takes the trial's subscription over, so it is ended only while no purchase can
  * begin, by an account that has bought none. Before: `downgrade.ts`, `outbox-relay.ts`.
@@ -12,14 +12,14 @@ import type { OutboxEntry } from '@sluice/database/outbox';
 export interface EndTrialDependencies {
   readonly findVendorCustomer: (accountId: number) => Promise<string | undefined>;
   readonly isBuilderFromTrial: (accountId: number) => Promise<boolean>;
-  /** Keeps purchases from beginning, as a change of the card does. */
+  /** The lock that keeps purchases from beginning, as a change of the card does. */
   readonly beginCardChange: (accountId: number, durationMs: number) => Promise<CardChange>;
   readonly endCardChange: (accountId: number, until: Date) => Promise<void>;
   readonly vendor: Pick<Vendor, 'findSubscription' | 'cancelSubscription'>;
   readonly vendorTimeoutMs: number;
 }
 
-/** It is looked for and ended; where the connection breaks each is asked for once more. */
+/** Two calls, the search and the end, each repeated once where the connection breaks. */
 const VENDOR_TRIES_MAX = 4;
 const MARGIN_MS = 5_000;
 

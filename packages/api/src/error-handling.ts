@@ -94,7 +94,7 @@ function codeOf(error: unknown): string {
 /** Answers what Node's HTTP parser refused, so that even that has the one body. */
 export function handleClientError(newId: () => string) {
   return (error: Error & { code?: string }, socket: Socket): void => {
-    // A reset connection has nobody to answer; one that has been answered in part must not get a second head.
+    // On a reset connection nobody hears an answer; one that has been answered in part must not get a second head.
     if (error.code === 'ECONNRESET' || !socket.writable || socket.bytesWritten > 0) {
       socket.destroy();
       return;

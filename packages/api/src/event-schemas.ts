@@ -2,10 +2,9 @@
  * What each of the 72 reporting event types, and each of our own, puts on the wire (`ingestion-conventions.md` §4.2–4.4):
  * a schema, and a sample that fits it.
  *
- * The schemas describe, they do not check: what is sent was made from types. A test holds every
- * event that the fold makes, and every sample, against them. A reported metric names neither the
- * campaign nor always the recipient, so that of a message only its id and its person are certain.
- * Objects are loose, for fields may be added.
+ * The schemas describe and do not check: what is sent was made from types. A test checks every event that the fold
+ * makes, and every sample, against them. A reported metric never names the campaign and not always the recipient, so
+ * of a message only its id and its person are certain. Objects are loose, because fields may be added.
  *
  * Used by `openapi.ts` (the document's `webhooks`) and by `lane-operations.ts` (test events).
  */
@@ -50,6 +49,13 @@ const customerData = z.looseObject({
   customer_id: z.string(),
   email_address: z.string(),
   identifiers,
+});
+
+const preferencesData = customerData.extend({
+  content: z
+    .string()
+    .optional()
+    .meta({ description: 'The topics as a JSON string, with `with_content` only.' }),
 });
 
 const device = z.looseObject({
@@ -211,21 +217,16 @@ function schemaOf(type: SelectableEventType) {
   if (isOwnEventType(type))
     return bodyOf(z.literal(splitOwnEventType(type).family), type, OWN_DATA[type][0]);
   const channel = channelOf(type);
-  const data = channel
-    ? messageData.extend(
-        Object.fromEntries(
-          membersOf(type, channel).map((member) => [member, MEMBERS[member][0].optional()]),
-        ),
-      )
-    : type === PREFERENCES
-      ? customerData.extend({
-          content: z
-            .string()
-            .optional()
-            .meta({ description: 'The topics as a JSON string, with `with_content` only.' }),
-        })
-      : customerData;
-  return bodyOf(channel ? z.literal(channel) : z.enum(['customer', ...CHANNELS]), type, data);
+  if (channel) return bodyOf(z.literal(channel), type, messageDataOf(type, channel));
+  const data = type === PREFERENCES ? preferencesData : customerData;
+  return bodyOf(z.enum(['customer', ...CHANNELS]), type, data);
+}
+
+function messageDataOf(type: ReportingEventType, channel: Channel) {
+  const members = membersOf(type, channel);
+  return messageData.extend(
+    Object.fromEntries(members.map((member) => [member, MEMBERS[member][0].optional()])),
+  );
 }
 
 function bodyOf(objectType: z.ZodType<string>, type: SelectableEventType, data: z.ZodObject) {

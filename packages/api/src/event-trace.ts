@@ -2,8 +2,8 @@
  * `GET /v1/events/{event_id}/trace`: one event's whole way, from the call that brought it to the last
  * attempt to report it.
  *
- * Known is what is in Postgres. An event that still waits, in a queue or in the spill of an intake,
- * is not there yet and is 404, as is one that was never sent or is another workspace's.
+ * It knows what is in Postgres. An event that still waits in a queue, or in the spill of an intake, is 404, like one
+ * that was never sent or is another workspace's.
  */
 import type {
   TracedArrival,
@@ -43,7 +43,7 @@ export interface EventTraceDependencies {
   ) => Promise<(AttemptRecord & { readonly webhookId: number })[]>;
 }
 
-/** Webhooks of a workspace and resends of an operator: more than anybody reads. */
+/** Deliveries shown at most: an event may have one for each webhook and each resend. */
 const DELIVERY_COUNT_MAX = 200;
 
 const ms = z.int().meta({ description: 'Unix milliseconds.' });
@@ -171,7 +171,7 @@ export function registerEventTrace(app: ApiServer, dependencies: EventTraceDepen
   );
 }
 
-/** A resend does not know what it repeats the report of; what it repeats does. */
+/** A resend does not name the event that it reports; the delivery that it repeats does. */
 const causeOf = (deliveries: readonly TracedDelivery[]): TracedDelivery | undefined =>
   deliveries.find(({ origin }) => origin === 'event');
 

@@ -2,8 +2,8 @@
  * A link that opens one export for a while, without a token: the file can be handed to a browser or a
  * tool that has none, and the link is worth nothing soon after.
  *
- * `<account>.<export>.<expiry in Unix seconds>.<HMAC-SHA256>`: names what it opens, so that nothing is
- * kept of it, and cannot be made or prolonged without the secret. Pure but for the clock handed in.
+ * `<account>.<export>.<expiry in Unix seconds>.<HMAC-SHA256>`: it names what it opens, so nothing has to be stored,
+ * and it cannot be made or prolonged without the secret. Pure; the clock is an argument.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
@@ -35,6 +35,6 @@ export function openExportLink(secret: string, link: string, nowMs: number): Ope
   return { outcome: 'opened', accountId: Number(accountId), exportId };
 }
 
-/** The purpose is signed too, so that nothing else that the secret signs is a link. */
+/** The purpose is signed too, so that no other signature made with the secret is a link. */
 const sign = (secret: string, text: string): string =>
   createHmac('sha256', secret).update(`audit-log-export:${text}`).digest('base64url');

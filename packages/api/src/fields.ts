@@ -79,13 +79,13 @@ const problemResponse = (description: string) => ({
   content: { 'application/problem+json': { schema: problemBody } },
 });
 
-/** For account routes, whose token may be good and yet not enough, or used too often. */
+/** For account routes: a valid token may not be allowed to make the call, or may be used too often. */
 export const forbidden = {
   403: problemResponse(PROBLEMS.forbidden.meaning),
   429: problemResponse(PROBLEMS.rate_limited.meaning),
 };
 
-/** For routes that take values whose type alone does not make them right. */
+/** For routes whose values may be wrong although their type is right. */
 export const unprocessable = { 422: problemResponse(PROBLEMS.validation_failed.meaning) };
 
 /** For routes with a rate. */
@@ -122,7 +122,7 @@ export const paymentDeclined = { 402: problemResponse(PROBLEMS.payment_declined.
 /** For routes that need what they name to be in some state. */
 export const conflicting = { 409: problemResponse(PROBLEMS.conflict.meaning) };
 
-/** For routes that make what there may be only so many of. */
+/** For routes that make things whose number is limited. */
 export const atLimit = { 409: problemResponse(PROBLEMS.limit_reached.meaning) };
 
 /** For routes that take a body. */

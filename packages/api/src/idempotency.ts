@@ -2,20 +2,19 @@
  * `Idempotency-Key` on every POST and PUT (`account-conventions.md` §3.5): a call sent again with the
  * same key is answered as the first time, and has no second effect.
  *
- * Scope: who calls, method, path. Who calls without credentials is known by the body alone: strangers share no
- * key, and who has another's key and not all of its body, a mailed code say, is answered as if it were new.
+ * A key is scoped by caller, method and path. Without credentials the body is part of the scope: strangers share no
+ * key, and a caller with another's key but not its whole body (a mailed code, say) is treated as new.
  *
- * Kept is what the call did: 2xx, and 402, for seven days. What was
- * refused (4xx) or failed (5xx) without a change leaves the key free again. The same key with another
- * body is 422, while the first call runs 409.
+ * Answers 2xx and 402 are kept for seven days. A call that was refused (4xx) or failed (5xx) without a change leaves
+ * the key free. The same key with another body is 422; while the first call runs it is 409.
  *
- * An answer may hold a secret that is shown once. So the key itself is not kept, and the answer is
- * sealed (AES-256-GCM) under a key made from it: only who sends the key again can have it opened.
+ * An answer may hold a secret that is shown once. So the key itself is not kept, and the answer is sealed
+ * (AES-256-GCM) under a key made from it: only a caller who sends the key again can have it opened.
  *
  * The answer is written after the change is committed, but what came of the change is committed with
- * it (`database/src/transact-once.ts`): where the process dies between the two, or what follows the
- * change fails, the same call goes on from there. Where it dies before the commit, the same call runs
- * once its lock is over, after a minute.
+ * it (`database/src/transact-once.ts`). If the process dies between the two, or what follows the change fails, the
+ * same call goes on from there. If it dies before the commit, the same call runs once the lock is over, after a
+ * minute.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
 import type { IdempotencyKey, KeyClaim } from '@sluice/database/idempotency-keys';
@@ -57,7 +56,7 @@ interface ClaimedCall extends HeldCall {
 export const heldCallOf = ({ heldCall }: FastifyRequest): HeldCall | undefined =>
   heldCall ?? undefined;
 
-/** For whoever clears what is older. */
+/** Used by the clearing of older ones. */
 export const IDEMPOTENCY_KEPT_MS = 7 * 86_400_000;
 /** Twice the longest that a request may take. */
 const LOCK_MS = 60_000;
@@ -119,13 +118,13 @@ export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencie
       const own = call.seal(Buffer.from(JSON.stringify(toKept(reply, payload))));
       const kept = await dependencies.keepIdempotentAnswer(call, own);
       if (kept.equals(own)) return payload;
-      // Another call made this answer at the same time: both say the same, and this one that it is not its own.
+      // Another call made this answer at the same time: both get it, and this one is marked as a replay.
       const { status, headers, body } = openAnswer(call, kept);
       const contentLength = Buffer.byteLength(body);
       void reply.code(status).headers({ ...headers, ...REPLAYED, 'content-length': contentLength });
       return body;
     } catch (error) {
-      // The call is done; that its answer is not kept must not make it look as if it were not.
+      // The call is done; a failure to keep its answer must not make it look undone.
       request.log.error({ error }, 'the answer of an idempotent call was not kept');
     }
     return payload;
@@ -181,7 +180,7 @@ function holdKey(
 const openAnswer = (call: HeldCall, sealed: Buffer): KeptAnswer =>
   JSON.parse(call.open(sealed).toString('utf8')) as KeptAnswer;
 
-/** Of the body as its schema has read it. What comes to a route that takes none has no meaning, and no bounds. */
+/** Of the body as its schema has read it. A body sent to a route that takes none means nothing and is not bounded. */
 function fingerprintOf({ body, routeOptions }: FastifyRequest): Buffer {
   const read = routeOptions.schema?.body === undefined ? null : (body ?? null);
   const bytes = Buffer.isBuffer(body) ? body : JSON.stringify(read);

@@ -1,6 +1,6 @@
 /**
- * The log of what was used of inbox previews (`account-billing.md`, Inbox previews): recent days run by run, older
- * ones from their sums. Summaries of the same are in `inbox-preview-usage-summaries.ts`.
+ * The log of inbox previews used (`account-billing.md`, Inbox previews): recent days run by run, older ones from
+ * their sums. Summaries of the same are in `inbox-preview-usage-summaries.ts`.
  */
 import {
   listUsage,
@@ -30,7 +30,7 @@ import {
 
 const LIMIT_DEFAULT = 50;
 const LIMIT_MAX = 200;
-/** Twice what a cursor with the longest id of a job takes. */
+/** Twice the length of a cursor with the longest id of a job. */
 const CURSOR_LENGTH_MAX = 1_000;
 
 const logQuery = z.object({

@@ -1,6 +1,6 @@
 /**
- * What was used of inbox previews, summed up by days, weeks or months and by workspace or user
- * (`account-billing.md`, Inbox previews). The same as the log holds (`inbox-preview-usage-log.ts`).
+ * Inbox previews used, summed by days, weeks or months and by workspace or user (`account-billing.md`, Inbox
+ * previews). The sums are those of the log (`inbox-preview-usage-log.ts`).
  */
 import { listBalances } from '@sluice/database/credit-reads';
 import { sumUsage } from '@sluice/database/inbox-preview-usage-reads';

@@ -1,7 +1,7 @@
 /**
  * `GET /v1/ingestion_issues`: what intake refused or put right, and what the worker could not apply.
- * It is where "I got a 200, but where is my event?" is answered, because permissive mode answers
- * 200 to everything (ingestion-webhooks.md §7).
+ * It answers "I got a 200, but where is my event?", since permissive mode answers 200 to everything
+ * (ingestion-webhooks.md §7).
  */
 import type { IngestionIssuePage, IngestionIssueRow } from '@sluice/database/ingestion-issue-reads';
 import { ISSUE_CODES } from '@sluice/domain/issue';

@@ -6,8 +6,8 @@ export function isAllowedFrom(ip: string, allowlist: readonly string[]): boolean
 }
 
 /**
- * Whether one allowlist lets in nobody whom the other keeps out. Each block must lie in one of the other's and be of
- * its family: blocks that cover it only together are not put together.
+ * True where one allowlist admits nobody whom the other keeps out. Each block must lie in a single block of the
+ * other, of the same family: blocks that cover it only together do not count.
  */
 export function isWithinAllowlist(inner: readonly string[], outer: readonly string[]): boolean {
   if (outer.length === 0) return true;

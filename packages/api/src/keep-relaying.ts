@@ -1,7 +1,7 @@
 /**
- * When the outbox is looked at: often while it has something to tell or a call of this process may have put
- * something in, seldom while nothing happens. What another process put in and did not live to tell is found
- * by the seldom looks. Before: `outbox-relay.ts`.
+ * When the outbox is looked at: often while it has something to tell or a call of this process may have put something
+ * in, seldom while nothing happens. The seldom looks find what another process put in before it died. Before:
+ * `outbox-relay.ts`.
  */
 import type { Logger } from '@sluice/platform/logger';
 import { repeat } from '@sluice/platform/repeat';

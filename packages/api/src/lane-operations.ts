@@ -1,8 +1,8 @@
 /**
  * `GET …/state` and what an operator may do about it: probe now, skip the head, resend, send a test.
  *
- * Each answers only what is so when it answers. None waits for a delivery: the lane is woken, and
- * its state and its deliveries tell what came of it. What does not fit the present state is 409.
+ * Each answers the state of that moment and waits for no delivery: the lane is woken, and its state and its
+ * deliveries tell what came of it. What does not fit the present state is 409.
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type {
@@ -58,7 +58,7 @@ export interface LaneOperationDependencies {
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly newId: () => string;
   readonly now: () => number;
-  /** The workers' own: after its first attempt a delivery is abandoned so long. */
+  /** The workers' setting: how long after its first attempt a delivery is abandoned. */
   readonly giveUpAfterMs: number;
 }
 

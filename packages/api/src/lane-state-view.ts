@@ -40,7 +40,7 @@ export const laneState = z
 
 const toSeconds = (date: Date | null) => (date ? Math.floor(date.getTime() / 1000) : null);
 
-/** @param giveUpAfterMs - after its first attempt a delivery is abandoned so long. */
+/** @param giveUpAfterMs - how long after its first attempt a delivery is abandoned. */
 export function toWire(lane: LaneState, giveUpAfterMs: number): z.infer<typeof laneState> {
   const { head } = lane;
   return {

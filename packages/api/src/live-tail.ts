@@ -1,9 +1,9 @@
 /**
  * `GET /v1/stream`: a live tail of what comes in and what is reported, as server-sent events.
  *
- * A view of what passes now: nothing is kept for a reader. One that reads too slowly loses lines and is
- * told how many (`dropped`); one that takes nothing for a minute is cut, so that who vanished without
- * a word costs a bounded buffer for a bounded time. A tail ends within a second of when its key does.
+ * A view of what passes now: nothing is kept for a reader. One that reads too slowly loses lines and is told how many
+ * (`dropped`). One that takes nothing for a minute is cut, so that a reader that vanished costs a bounded buffer for
+ * a bounded time. A tail ends within a second after its key ends.
  */
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { AppKey } from '@sluice/database/credentials';
@@ -43,7 +43,7 @@ const STUCK_MS_MAX = 60_000;
 
 export function registerLiveTail(app: ApiServer, dependencies: LiveTailDependencies): void {
   const open = new Set<TailResponse>();
-  // They would hold up the stop for as long as they are read.
+  // Open tails would hold up the stop for as long as they are read.
   app.addHook('preClose', async () => {
     for (const response of open) response.end();
   });
@@ -51,7 +51,7 @@ export function registerLiveTail(app: ApiServer, dependencies: LiveTailDependenc
   app.get(
     '/v1/stream',
     {
-      // It would go on as long, and show nothing.
+      // HEAD would stay open as long as a GET and show nothing.
       exposeHeadRoute: false,
       schema: {
         tags: ['events'],
@@ -175,7 +175,7 @@ class TailResponse {
     });
     this.#takenAtMs = now();
     this.#isStarted = true;
-    // At once, so that the reader knows that it is heard.
+    // At once, so that the reader knows that it is connected.
     raw.write(': listening\n\n');
     if (this.#request.headers['last-event-id'] !== undefined)
       this.#writeEvent('dropped', { count: null });

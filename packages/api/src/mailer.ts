@@ -1,7 +1,7 @@
 /**
  * Mail out: by SMTP where a server is set, else into a folder, one `.eml` file a mail.
  *
- * Only this file knows nodemailer. What goes into a head is made by us or was checked to be one
+ * Only this file knows nodemailer. Everything that goes into a mail's head is made by us or was checked to be one
  * address (`account-fields.ts`).
  */
 import { randomUUID } from 'node:crypto';

@@ -55,11 +55,11 @@ const database = createDatabase({
 });
 lifecycle.defer('database', () => database.destroy());
 const sealedText = createSealedText(settings.SEALING_KEYS);
-/** Postgres may be away at a start; then it is looked at once it answers, and until then this is not ready. */
+/** Postgres may be away at a start. It is checked once it answers; until then this process is not ready. */
 const checkDatabase = async (): Promise<boolean> => {
   try {
     await checkSchema(database);
-    // What it sealed with a key of its own no worker could open, and none would start.
+    // A process with another key would seal what no worker could open, and no worker would start.
     for (const { environmentId, stored } of await listSealedSamples(database))
       sealedText.open(stored, secretContext(environmentId));
     return true;
@@ -209,7 +209,7 @@ const port = await listen(server, settings.API_HOST, settings.API_PORT);
 logger.info({ mail: mailer.description }, 'where mails go');
 logger.info({ host: settings.API_HOST, port }, 'the API is listening');
 
-/** One that nobody else has: what it signs ends with the process. */
+/** A random one: what it signs is valid only as long as this process lives. */
 function temporarySecret(): string {
   if (settings.NODE_ENV === 'production')
     throw new AppError(

@@ -1,8 +1,8 @@
 /**
  * Makes an import, from the URL of a file or from a file that comes with the call.
  *
- * A file is kept before anybody knows whether the call is a new one: an `Idempotency-Key` is looked at with
- * the whole body, its file too. So a file that came before, or must not be taken, is deleted again.
+ * A file is stored before anybody knows whether the call is a new one, because an `Idempotency-Key` covers the whole
+ * body, its file too. So a file that had come before, or must not be taken, is deleted again.
  *
  * Before: `receive-upload.ts`. After: `worker/src/run-import.ts`.
  */
@@ -113,8 +113,8 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
           unfinishedSizeBytesMax,
         });
         request.upload = made;
-        // What the schema wants to see of fields that were looked at before the file, and an
-        // `Idempotency-Key` of the file: the same body has the same.
+        // The body as the schema and an `Idempotency-Key` see it: the fields, which were checked before the file, and
+        // the file's digest, so that equal bodies are equal.
         return {
           import: {
             name: made.name,
@@ -170,7 +170,7 @@ export function registerNewImports(parent: ApiServer, dependencies: NewImportDep
           if (made === 'too_many') return sendProblem(request, reply, TOO_MANY);
           return reply.send({ import: toWire(made) });
         }
-        // From here on it may be finished, whatever we hear of it.
+        // From here on the import may be made, whatever answer we get.
         request.upload = null;
         const finished = await dependencies.finishUpload(upload, heldCallOf(request), now());
         if (finished && finished.importId !== upload.importId) await forget(request, upload);

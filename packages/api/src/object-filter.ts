@@ -42,7 +42,7 @@ class FilterReader {
   readonly typeIds = new Set<string>();
   #conditionCount = 0;
 
-  /** Undefined where something in it is refused; `problems` says what. */
+  /** Undefined where part of it is refused; `problems` says what. */
   read(value: unknown, path: (string | number)[], depth: number): ObjectFilter | undefined {
     if (!isJsonObject(value)) return this.#refuse(path, 'must be a JSON object');
     if (depth >= DEPTH_MAX) return this.#refuse(path, `must be at most ${DEPTH_MAX} levels deep`);
@@ -116,7 +116,7 @@ class FilterReader {
   }
 }
 
-/** Undefined for what is no value of its own, or could not be stored and so cannot be found. */
+/** Undefined for what is no single value, or could not be stored and so cannot be found. */
 function readText(object: JsonObject, key: string): string | undefined {
   const value = Object.hasOwn(object, key) ? object[key] : undefined;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);

@@ -1,6 +1,6 @@
 /**
- * Tells what the outbox holds: mails of signups, the analytics event of a startup application, and to
- * the payment vendor what stands on an account's invoices and whose trial has ended.
+ * Tells what the outbox holds: mails of signups, analytics events of startup applications, and for the payment vendor
+ * what stands on an account's invoices and which trials to end.
  *
  * A code is drawn here, when its mail is written, so that it is in no queue and no row. The event is
  * a Pipelines `track` call whose `messageId` is the entry's key: intake takes it once, however often
@@ -53,7 +53,7 @@ export interface RelayDependencies {
 }
 
 const CLAIM_COUNT_MAX = 20;
-/** Nobody waits for a code so long. */
+/** After so long nobody waits for a code any more. */
 const MAIL_GIVE_UP_AFTER_MS = 30 * 60_000;
 const ANALYTICS_TIMEOUT_MS = 10_000;
 
@@ -95,7 +95,7 @@ async function mailSignup(dependencies: RelayDependencies, entry: OutboxEntry): 
   const signupId = String(entry.payload['signup_id']);
   const signup = await dependencies.findSignup(signupId);
   const nowMs = dependencies.now();
-  // Without an address: it had its codes.
+  // An empty address means that the address has had its codes.
   if (!signup || signup.email === '' || nowMs - signup.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS)
     return;
   const to = signup.email;

@@ -1,9 +1,9 @@
 /**
  * Paging by position, the same on every list: `limit` and `start` in, `next` out (empty at the end).
  *
- * A token is the sort key of the last row shown, so a page costs one index range whatever its
- * number, and rows that arrive meanwhile neither repeat nor hide others. Tokens are not secret and
- * not signed: they hold a position only, and every statement names its tenant.
+ * A token is the sort key of the last row shown. So a page costs one index range whatever its number, and rows that
+ * arrive meanwhile neither repeat nor hide others. Tokens are not secret and not signed: they hold a position only,
+ * and every statement names its tenant.
  */
 import { z } from 'zod';
 import { invalidRequest } from './problem.ts';

@@ -27,7 +27,7 @@ import type { ApiServer } from './server.ts';
 const tags = ['billing'];
 const failures = { ...accountFailures, ...vendorFailed };
 
-/** A customer is made, a card attached and set; where the connection breaks each is asked for once more. */
+/** Three calls, for the customer, the card and setting it, each repeated once where the connection breaks. */
 const VENDOR_TRIES_MAX = 6;
 const MARGIN_MS = 5_000;
 
@@ -99,7 +99,8 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
         const customerId = await customerOf(deps, account);
         const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
         if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
-        // The vendor asks the issuer when a card is put on file: its no is the customer's to mend.
+        // The vendor asks the card's issuer when a card is put on file. Only the customer can do something about its
+        // refusal.
         if (set.outcome === 'declined')
           throw new RequestRefused({
             code: 'payment_declined',
@@ -108,7 +109,7 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
         answerOf(set);
         await record(deps, account.accountId, originOf(request), request.body.payment_method_id);
       } finally {
-        // Also where the vendor did not answer in its time: who was told so may ask again at once.
+        // Also where the vendor did not answer in time: the caller may ask again at once.
         await endCardChange(deps.database, account.accountId, until);
       }
       return reply.code(204).send(undefined);

@@ -1,6 +1,6 @@
 /**
- * The checkout of a plan (`account-billing.md` §3, §4): it waits for its run; one that outlives the wait
- * goes on, and says so with 409, when to ask, and what to ask for.
+ * The checkout of a plan (`account-billing.md` §3, §4). It waits for its run. A run that outlives the wait goes on,
+ * and the answer is 409 with when to ask again, and for what.
  */
 import type { Run } from '@sluice/database/runs';
 import { findCoupon } from '@sluice/domain/catalogue';

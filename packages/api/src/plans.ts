@@ -62,6 +62,12 @@ export function registerPlans(scope: ApiServer, deps: BillingDependencies): void
 
 const TIERS = ['builder', 'essentials', 'premium', 'enterprise'];
 
+/** @param step - tiers up; below 0: down. */
+function changeOf(step: number) {
+  if (step === 0) return 'lateral';
+  return step > 0 ? 'upgrade' : 'downgrade';
+}
+
 function planToWire(
   { catalogue }: BillingDependencies,
   account: BillingAccount,
@@ -81,7 +87,7 @@ function planToWire(
     included: plan.included,
     features: [...plan.features],
     current: isCurrent,
-    change: isCurrent ? null : step > 0 ? 'upgrade' : step < 0 ? 'downgrade' : 'lateral',
+    change: isCurrent ? null : changeOf(step),
     eligible: !isCurrent,
     ineligible_reason: isCurrent ? 'the account is on this plan' : null,
     addons: catalogue.addons

@@ -212,7 +212,7 @@ export function notFound(what: string): Problem {
   return { code: 'not_found', message: `${what} not found` };
 }
 
-/** @param whose - what may have only so many, as `the workspace`. */
+/** @param whose - whose limit it is, as `the workspace`. */
 export function limitReached(whose: string, what: string, limit: number): Problem {
   return {
     code: 'limit_reached',

@@ -1,6 +1,6 @@
 /**
- * The two ways in which the state of a purchase of credits is asked for: by its run on the invoiced rail,
- * by its invoice on the card rail. Packs and the deprecated paths differ in what they were bought as only.
+ * The two ways to ask for the state of a purchase of credits: by its run on the invoiced rail, by its invoice on the
+ * card rail. The paths of packs and the deprecated ones differ only in what was bought.
  */
 import type { Run } from '@sluice/database/runs';
 import { z } from 'zod';
@@ -15,7 +15,7 @@ interface StatusRoute {
   readonly summary: string;
   readonly description?: string;
   readonly deprecated?: boolean;
-  /** What the path is about; another purchase is not there. */
+  /** True for purchases that the path is about; any other is 404. */
   readonly isWanted: (run: Run) => boolean;
 }
 

@@ -2,8 +2,8 @@
  * A file that is sent with `multipart/form-data`: its fields, then its bytes, which go to Postgres in
  * pieces of a megabyte as they come. The sender is read only as fast as they are kept.
  *
- * The fields come before the file, because what is wrong with them should be said before a gigabyte is
- * taken; one that comes after it is refused. A file that breaks off leaves nothing; nor does a form with more than is taken of it.
+ * The fields come before the file, so that what is wrong with them is said before a gigabyte is taken; a field after
+ * the file is refused. A file that breaks off leaves nothing, nor does a form with too many parts.
  *
  * Before: `new-imports.ts` declares the content type. After: `database/src/import-chunks.ts`.
  */
@@ -59,7 +59,7 @@ export async function receiveUpload(
         else reject(refused('send the fields before the file'));
       });
       form.on('file', (_name, found) => {
-        // Its reader hears it, and the form; one that comes later, without a listener, would end the process.
+        // Both its reader and the form hear of an error. A later one without a listener would end the process.
         found.on('error', () => undefined);
         if (upload !== undefined) {
           found.resume();
@@ -73,7 +73,7 @@ export async function receiveUpload(
       form.on('fieldsLimit', () => reject(refused(`send at most ${FIELD_COUNT_MAX} fields`)));
       form.on('finish', resolve).on('error', reject);
       payload.on('error', reject).once('close', () => {
-        // One that came whole is closed too, before its last part is kept.
+        // A whole file is closed too, before its last part is stored.
         if (!payload.readableEnded) reject(new Error('the sender is gone'));
       });
       payload.pipe(form);
@@ -96,7 +96,7 @@ export async function receiveUpload(
   return upload;
 }
 
-/** What fails at Postgres is no fault of the form. */
+/** A failure of Postgres is no fault of the form. */
 function rethrowOthers(error: unknown): void {
   if (isPassing(error)) throw error;
 }

@@ -2,9 +2,8 @@
  * Answers kept for a moment, so that a question asked a thousand times a second reaches Postgres
  * once.
  *
- * Invariant: no answer is older than `ttlMs`, counted from when its question was *asked*: what has
- * changed since is unknown to it. Askers at the same time share one question. Failures and "there is
- * none" are not kept.
+ * Invariant: no answer is older than `ttlMs`, counted from when its question was *asked*, since it does not know of
+ * later changes. Simultaneous askers share one question. Failures and "there is none" are not kept.
  */
 
 export interface RecentAnswersOptions {

@@ -2,9 +2,9 @@
  * Charges runs of inbox previews to the credit pools, and gives back what was charged: each in one
  * transaction with the run's row, the days that it counts to and the audit entry.
  *
- * A job is charged once and refunded once, however often and at the same time it is asked for: the
- * fact's key in the ledger decides. The same call again is answered as the first time; one that says
- * something else of the same job is a conflict.
+ * A job is charged once and refunded once, however often it is asked for, also at the same time: the fact's key in
+ * the ledger decides. The same call again gets the first answer; a call that says something else about the same job
+ * is a conflict.
  *
  * Locks in this order: the account's watermark, its credits, its audit chain.
  */
@@ -59,7 +59,7 @@ export function recordPreviewRun(
   const account = { accountId, kind: 'inbox_previews' } as const;
   return transactOnce(database, request.origin.call, isRecorded, async (transaction) => {
     const closedThrough = await holdUsageDays(transaction, accountId, addDays(utcDayOf(now()), -1));
-    // Not before: the day must be read while nobody can close it.
+    // Not earlier: the day must be read while nobody can close it.
     const nowMs = now();
     const allowance = plan && hasAllowance ? allowanceOf(plan, 'inbox_previews', nowMs) : undefined;
     const debit = { amount: quantity, key: debitKeyOf(previewJobId), hasAllowance, allowance };

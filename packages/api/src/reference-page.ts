@@ -153,12 +153,9 @@ function fieldsOf(
   return Object.entries(schema.properties ?? {}).flatMap(([key, field]) => {
     const name = `${prefix}${key}`;
     const isRequired = schema.required?.includes(key) ?? false;
-    const inner = field.properties
-      ? fieldsOf(field, `${name}.`)
-      : field.items?.properties
-        ? fieldsOf(field.items, `${name}[].`)
-        : [];
-    return [{ name, field, isRequired }, ...inner];
+    const inner = fieldsOf(field, `${name}.`);
+    const ofEntries = field.items ? fieldsOf(field.items, `${name}[].`) : [];
+    return [{ name, field, isRequired }, ...inner, ...ofEntries];
   });
 }
 

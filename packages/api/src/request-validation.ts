@@ -1,8 +1,8 @@
 /**
  * Checks every part of a request against its zod schema and says in plain words what is wrong.
  *
- * Two rules: a path that fails its schema names nothing, so it is 404; anything else is 400 with one
- * entry a refused value. Zod's own texts are not shown: they speak of types, not of the field.
+ * Two rules: a path that fails its schema names nothing, so it is 404; anything else is 400 with one entry for each
+ * refused value. Zod's own texts are not shown: they speak of types, not of the field.
  */
 import type { ProblemDetail } from '@sluice/domain/problem';
 import type { FastifySchemaCompiler } from 'fastify';

@@ -143,7 +143,7 @@ export async function buildServer(
 ): Promise<ApiServer> {
   const app: ApiServer = fastify({
     loggerInstance: dependencies.logger,
-    // One line a request, below: Fastify's own show the URL, which names people.
+    // Each request is logged once, below: Fastify's own lines show the URL, which names people.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_SIZE_BYTES_MAX,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -176,7 +176,7 @@ export async function buildServer(
   dependencies.requestTracer?.watch(app);
   dependencies.serverStop?.watch(app);
   if (dependencies.trustedProxies.length > 0) {
-    // Before anything asks who calls.
+    // Before the first use of the caller's address.
     app.addHook('onRequest', (request, _reply, done) => {
       const { headers } = request.raw;
       const forwardedFor = headers['x-forwarded-for'];

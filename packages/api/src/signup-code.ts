@@ -12,7 +12,7 @@ export function hashCode(secret: string, signupId: string, email: string, code: 
     .digest();
 }
 
-/** In the same time whatever is given; where there is no code to compare with, the same work is done. */
+/** Takes the same time whatever is given; without a code to compare with, the same work is done. */
 export function isCode(
   secret: string,
   kept: { readonly signupId: string; readonly codeHmac: Buffer } | undefined,

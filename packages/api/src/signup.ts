@@ -51,11 +51,11 @@ export interface SignupDependencies {
 
 const HOUR_MS = 3_600_000;
 /**
- * `account-conventions.md` §8. With five tries a code (`database/src/signups.ts`) an address' code is guessed with
- * 15 in a million an hour, and never with more than 104 in a million a day: the stop is asked of starts, so the code
- * that comes before it has its five tries still. The price: whoever knows an address can use its three codes up, and
- * its owner waits out the hour. To let codes that died of wrong tries be replaced at once would not help them: twenty
- * starts and a hundred tries, which one IP address has in an hour, would reach the stop and close the day.
+ * `account-conventions.md` §8. With five tries a code (`database/src/signups.ts`) the chance to guess an address's
+ * code is 15 in a million an hour and at most 104 in a million a day; the stop applies to starts, so the last code
+ * before it still has its five tries. The price: whoever knows an address can use up its three codes, and its owner
+ * waits out the hour. Replacing codes that were used up by wrong tries would not help the owner: twenty starts and a
+ * hundred tries, which one IP address has in an hour, would reach the stop for the whole day.
  */
 const LIMITS: SignupLimits = {
   startsPerHourAndIp: 20,
@@ -139,7 +139,7 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
       }
       const given = request.body;
       const nowMs = now();
-      // A call that has made its account and was not answered has used its code.
+      // A repeated call whose account was made but that was not answered has used its code already.
       const signupId = request.heldCall?.isDone ? '' : await signupOf(dependencies, given, nowMs);
       if (signupId === undefined) return sendProblem(request, reply, INVALID_CODE);
 

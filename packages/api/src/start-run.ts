@@ -1,7 +1,7 @@
 /**
- * Starts a purchase: one transaction that writes the run and its audit entry, then a wake-up. Who finds
- * the lane taken joins the purchase there or is refused (`domain/src/run.ts`); the database's unique
- * index decides, so it does not matter how many ask at the same moment, of which process.
+ * Starts a purchase: one transaction that writes the run and its audit entry, then a wake-up. A start that finds the
+ * lane taken joins the purchase there or is refused (`domain/src/run.ts`). The database's unique index decides, so
+ * any number may ask at the same moment, in any process.
  *
  * A wake-up that is lost is made good by the workers' sweep. After: `worker/src/advance-run.ts`.
  */
@@ -37,7 +37,7 @@ export interface RunRequest {
 export type StartOutcome =
   | { readonly outcome: 'created' | 'joined'; readonly run: Run }
   | { readonly outcome: 'in-flight'; readonly run: Run }
-  /** The card on file is being changed: soon there is room. */
+  /** The card on file is being changed; there will be room soon. */
   | { readonly outcome: 'card-changing' };
 
 /** The purchase in the lane may end between our insert and our look at it; then there is room for ours. */
@@ -115,7 +115,7 @@ export interface RunState {
   readonly steps: readonly RunStep[];
 }
 
-/** Reads a run again and again until it is as wanted, or the time is over. */
+/** Reads a run repeatedly until it is as wanted, or the time is over. */
 export async function waitForRun(
   deps: Pick<StartRunDeps, 'database'>,
   key: RunKey,

@@ -2,9 +2,9 @@
  * The reading side of the live tail: who of this process' callers reads which workspace, and the
  * lines for them from every process of the fleet.
  *
- * Says again and again who reads, so that whoever starts later hears of it too, and whoever is not
- * told any more (we died) stops by itself. Lines are matched again here, for one announcement speaks
- * for several readers. The telling side: `platform/src/tail-source.ts`.
+ * Announces repeatedly who reads, so that processes that start later hear of it too, and all stop by themselves once
+ * the announcements end (we died). Lines are matched again here, since one announcement speaks for several readers.
+ * The telling side: `platform/src/tail-source.ts`.
  */
 import { matchesTail, type TailFilter, type TailLine } from '@sluice/domain/tail';
 import type { TailChannel } from '@sluice/platform/tail-channel';
@@ -25,7 +25,7 @@ export interface OpenTail {
 
 export interface TailHubOptions {
   readonly channel: TailChannel;
-  /** Of this process, unlike any other's. */
+  /** Unique to this process. */
   readonly id: string;
   readonly logger: Pick<Logger, 'warn'>;
 }

@@ -2,9 +2,8 @@
  * Tells the payment vendor what stands on an account's invoices: name, address and where they are mailed
  * to (`account-conventions.md` §4.1). One entry of the outbox a change; each tells what is so now.
  *
- * Two entries may be told at once, by two processes, and the older words may reach the vendor last. So
- * after telling the account is read again, and told again while it has changed: whoever writes last has
- * looked after their writing.
+ * Two processes may tell two entries at once, and the older values may reach the vendor last. So after telling, the
+ * account is read again, and told again if it has changed: whoever writes last has checked after writing.
  */
 import type { CustomerDetails, Vendor } from '@sluice/billing-vendor/vendor';
 import type { Account } from '@sluice/database/accounts';
@@ -24,7 +23,7 @@ export async function tellVendorCustomer(
 ): Promise<void> {
   const accountId = Number(entry.payload['account_id']);
   const customerId = await findVendorCustomer(accountId);
-  // It is told when the vendor has one.
+  // Told once the vendor has a customer.
   if (customerId === undefined) return;
   let told = '';
   for (let round = 1; ; round += 1) {
@@ -33,7 +32,7 @@ export async function tellVendorCustomer(
     const details = detailsOf(account);
     const text = JSON.stringify(details);
     if (text === told) return;
-    // The words differ each time, so the key does.
+    // The content differs each time, so the key does too.
     const key = `outbox_${entry.outboxId}_${entry.attempt}_${round}`;
     const result = await vendor.updateCustomer(customerId, details, key);
     if (result.outcome !== 'ok') throw new Error(`the payment vendor: ${result.outcome}`);

@@ -138,8 +138,8 @@ export function registerTokenExchange(
 }
 
 /**
- * A parameter that comes twice is refused (RFC 6749 §3.2): as a list it is no text. Read in one pass: anybody may send
- * thousands of names, and to look through all of them for each would take seconds.
+ * A parameter that comes twice is refused (RFC 6749 §3.2): it becomes a list, which is no text. Read in one pass:
+ * anybody may send thousands of names, and searching all of them for each would take seconds.
  */
 function readForm(body: string): Record<string, string | string[]> {
   const form = new Map<string, string | string[]>();

@@ -43,7 +43,7 @@ export class RequestTracer {
       const span = this.#tracer.startSpan(
         requestStart({ method, route, traceparent, requestId: id }),
       );
-      // Also where the caller goes away, of which Fastify tells no hook of the answer.
+      // Also where the caller goes away, in which case Fastify runs no hook of the answer.
       reply.raw.once('close', () => {
         if (reply.raw.writableFinished) endRequest(span, reply.raw.statusCode);
         else span.end({}, 'cut');

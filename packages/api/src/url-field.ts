@@ -1,4 +1,4 @@
-/** Addresses that callers give: of receivers, of files, of companies. Whether they may be reached is seen when they are. */
+/** URLs that callers give: of receivers, of files, of companies. Whether one may be reached is checked when it is. */
 import { text } from './fields.ts';
 
 const LENGTH_MAX = 2048;

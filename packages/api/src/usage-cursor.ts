@@ -1,7 +1,7 @@
 /**
- * The cursor of the usage log: where the next page begins, and what of the first page the following ones
- * keep, so that a log read over midnight, or while a day is closed, is one log: its range and its mark
- * between closed days and runs (`database/src/inbox-preview-usage-reads.ts`).
+ * The cursor of the usage log: where the next page begins, and what the following pages keep of the first: its range,
+ * and its mark between closed days and runs (`database/src/inbox-preview-usage-reads.ts`). So a log that is read over
+ * midnight, or while a day is closed, is one log.
  *
  * Base64url of JSON with a truncated HMAC bound to the account. It names the filters that it was given
  * for; with others it is refused, for its place is not one in their log.
@@ -11,7 +11,7 @@ import type { UsagePosition } from '@sluice/database/inbox-preview-usage-reads';
 import { z } from 'zod';
 
 const TAG_LENGTH = 22;
-/** How long a log may be read for. Long ago, more of it would have to be counted run by run. */
+/** How long a cursor may be used. With an older one more of the log would have to be counted run by run. */
 const CURSOR_VALID_MS = 86_400_000;
 
 export interface UsageCursor {

@@ -76,7 +76,7 @@ export async function requireOwnWorkspace(
 
 const NAMELESS: UsageNames = { workspaces: new Map(), users: new Map() };
 
-/** Names that cannot be found now must not hide the usage: they are left out. */
+/** A failure to find names must not hide the usage: they are left out. */
 export async function namesOf(
   request: FastifyRequest,
   { database }: Pick<BillingDependencies, 'database'>,

@@ -1,8 +1,8 @@
 /**
- * Where the payment vendor tells us what has happened. No token: the call is the vendor's by its
- * signature over the bytes as they came. What is taken is written down and answered at once; what it
- * means is worked out later (`worker/src/settle-vendor-events.ts`). What we have no use for is answered
- * 200 too, or the vendor would stop calling.
+ * Where the payment vendor tells us what has happened. There is no token: the signature over the bytes as they came
+ * shows that the vendor calls. An event is written down and answered at once, and applied later
+ * (`worker/src/settle-vendor-events.ts`). Events that we have no use for are answered 200 too, or the vendor would
+ * stop calling.
  */
 import { readVendorEvent } from '@sluice/billing-vendor/read-vendor-event';
 import { insertVendorEvent } from '@sluice/database/vendor-events';

@@ -1,6 +1,6 @@
 /**
- * What the payment vendor's events must be signed with. The default is known to everybody: in production whoever signs
- * with it would write rows that workers look up, again and again where no vendor answers.
+ * What the payment vendor's events must be signed with. Everybody knows the default: in production anybody could sign
+ * with it and write rows that workers look up, repeatedly where no vendor answers.
  *
  * Used by `main.ts`, for `vendor-event-endpoint.ts`.
  */
@@ -15,7 +15,7 @@ export interface VendorEventSettings {
 }
 
 /**
- * @returns in production, where neither a vendor nor a secret is set, one that nobody has: no event is taken.
+ * @returns the setting; in production with neither a vendor nor a secret set, a random one, so that no event is taken.
  * @throws AppError CONFIG_INVALID in production where there is a vendor whose events would all be refused.
  */
 export function vendorEventSecretOf(settings: VendorEventSettings): string {

@@ -1,9 +1,9 @@
 /**
  * A reporting webhook on the wire: how it is asked for, changed and shown (ingestion-webhooks.md §2).
  *
- * Lenient where real clients are loose: PUT changes what it names and leaves the rest, because they
- * send `{disabled: true}` alone (ingestion-conventions.md §4.6); unknown fields are ignored. Strict
- * where a mistake would be silent: an event type that does not exist is refused by name.
+ * Lenient where real clients are loose: PUT changes what it names and leaves the rest, because clients send
+ * `{disabled: true}` alone (ingestion-conventions.md §4.6); unknown fields are ignored. Strict where a mistake would
+ * go unnoticed: an event type that does not exist is refused by name.
  *
  * How it wants to be sent to: `webhook-options.ts`.
  */

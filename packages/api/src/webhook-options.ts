@@ -1,8 +1,7 @@
 /**
- * How a webhook wants to be sent to: the part of its configuration that says nothing of what it is
- * told, between the wire and the row.
+ * How a webhook wants to be sent to (not what it is told), between the wire and the row.
  *
- * Header values are sealed on their way in, for they are where receivers' tokens are.
+ * Header values are sealed on their way in, because receivers' tokens are in them.
  */
 import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks';
 import { FILTER_OPERATORS } from '@sluice/domain/attribute-filter';
@@ -22,7 +21,7 @@ const FILTER_FIELD_LENGTH_MAX = 200;
 const FILTER_VALUE_COUNT_MAX = 100;
 const FILTER_VALUE_LENGTH_MAX = 1_000;
 
-/** Ours, the connection's, and those that would say something else of the body than is so. */
+/** Our own headers, the connection's, and those that could contradict the body. */
 const RESERVED_HEADERS = new Set([
   'accept-encoding',
   'connection',

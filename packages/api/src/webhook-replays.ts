@@ -1,5 +1,5 @@
 /**
- * `…/replays`: what a webhook was sent, or failed to be sent, sent again.
+ * `…/replays`: sends again what a webhook was sent, or failed to be sent.
  *
  * A replay has a lane of its own: what happens meanwhile is neither delayed nor overtaken, the
  * deliveries of the replay keep their order, and a failure is waited out as always. It reaches what

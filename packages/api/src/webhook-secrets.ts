@@ -1,9 +1,9 @@
 /**
  * `…/secrets`: the keys that a webhook signs with.
  *
- * A secret is shown once, in the answer of the call that makes it; later only its last characters
- * are. Making one while another signs starts a rotation: both sign until the new one is promoted, by
- * a call or by the end of the overlap.
+ * A secret is shown once, in the answer of the call that makes it; later only its last characters are shown. Making
+ * one while another signs starts a rotation: both sign until the new one is promoted, by a call or by the end of the
+ * overlap.
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { LaneKey } from '@sluice/database/lanes';
@@ -37,7 +37,7 @@ export interface WebhookSecretDependencies {
     nowMs: number,
   ) => Promise<KeyChange>;
   readonly sealedText: SealedText;
-  /** Nobody can guess it. */
+  /** Makes a secret that nobody can guess. */
   readonly newSecret: () => string;
   readonly now: () => number;
 }
@@ -189,7 +189,7 @@ export function registerWebhookSecrets(
           reply,
           'a rotation is under way; promote its secret, or take it back, first',
         );
-      // As it is kept: the same call before may have drawn another one.
+      // Read back from the row: an earlier run of the same call may have made another one.
       const kept = changed.keys.next?.signingKey ?? changed.keys.signingKey;
       const shown = dependencies.sealedText.open(kept, secretContext(lane.environmentId));
       return reply.send({
@@ -239,7 +239,7 @@ export function registerWebhookSecrets(
       const lane = laneOf(request, request.params.webhook_id);
       const origin = changeOriginOf(request);
       const changed = await dependencies.cancelWebhookSecret(lane, origin, dependencies.now());
-      // Asked for twice it is done once, and nothing is wrong.
+      // A second call finds it done, which is no error.
       const keys =
         changed.outcome === 'changed'
           ? changed.keys

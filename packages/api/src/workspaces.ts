@@ -13,7 +13,7 @@ export interface WorkspaceDependencies {
   readonly now: () => number;
 }
 
-/** Counting costs up to seconds in a large workspace; ten of them may be asked for once in as many. */
+/** How often each is counted: counting takes up to seconds in a large workspace. */
 const TOTALS_TTL_MS = 10_000;
 const TOTALS_COUNT_MAX = 1_000;
 

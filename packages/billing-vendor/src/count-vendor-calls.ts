@@ -1,4 +1,7 @@
-/** Counts the calls of the payment vendor by how they ended, for `/metrics`: beside the port, so that no caller has to. */
+/**
+ * Counts the calls of the payment vendor by outcome, for `/metrics`. It wraps the port, so that no caller has to
+ * count.
+ */
 import type { Vendor, VendorResult } from './vendor.ts';
 
 type Call = (...input: unknown[]) => Promise<VendorResult<unknown>>;

@@ -1,4 +1,4 @@
-/** What is sold where no catalogue is given: enough of everything to try each rule. */
+/** The catalogue where none is given: enough of everything to try each rule. */
 import type { z } from 'zod';
 import type { catalogueFile } from './read-catalogue.ts';
 

@@ -105,7 +105,7 @@ export const catalogueFile = z
       'coupons',
       file.coupons.map((each) => each.code),
     );
-    // A price of the vendor is one thing.
+    // Each price of the vendor may stand for one thing only.
     once('addons', [
       ...file.plans.map((each) => each.price_id),
       ...file.addons.map((each) => each.sku),

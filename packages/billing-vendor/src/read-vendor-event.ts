@@ -8,7 +8,7 @@ export interface ReceivedEvent {
   readonly objectId: string;
 }
 
-/** An older signature may be a recorded one that somebody plays back. */
+/** An older signature may be a recorded one that somebody replays. */
 const TOLERANCE_SECONDS = 300;
 
 /** Of what the vendor signed; what it is about is absent where it only says that something happened. */
@@ -34,8 +34,8 @@ export async function readVendorEvent(
   loading ??= loadSignatures();
   const signatures = await loading;
   try {
-    // Not the SDK's own reading: it refuses events of the newer form, and a vendor that is refused
-    // gives the endpoint up.
+    // Not by the SDK's own reading: it refuses events of the newer form, and the vendor gives up an endpoint that
+    // refuses.
     const isSigned =
       signatures?.verifyHeader(body, signature, secret, TOLERANCE_SECONDS, undefined, nowMs) ===
       true;

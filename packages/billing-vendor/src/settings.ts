@@ -2,7 +2,7 @@
 import { integer } from '@sluice/platform/config';
 import { z } from 'zod';
 
-/** Public, so good for trying things out alone. */
+/** Public, so only good for trying things out. */
 export const SIMULATOR_WEBHOOK_SECRET = 'whsec_simulator';
 
 /** Shared by the processes that speak to the vendor. */

@@ -21,7 +21,7 @@ export class AnswerStore {
   }
 
   /**
-   * The kept answer; undefined where the request is to be carried out, which `finish` must then end.
+   * The kept answer; undefined where the request is to be carried out: call `finish` when it has been.
    *
    * @throws VendorRefusal 400 for the key of another request, 409 for one that is running.
    */

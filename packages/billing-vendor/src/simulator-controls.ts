@@ -1,4 +1,4 @@
-/** `/simulator/…`: what tests and people ask of the simulator that the vendor has no word for. */
+/** `/simulator/…`: what tests and people may ask of the simulator beyond the vendor's API. */
 import { z } from 'zod';
 import type { Answer } from './simulator-answers.ts';
 import type { EventTreatment } from './simulator-events.ts';

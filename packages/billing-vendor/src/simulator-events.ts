@@ -22,9 +22,9 @@ export function emit(state: SimulatorState, type: string, object: VendorObject):
 
 /** How events are treated; a test changes it at any time. */
 export interface EventTreatment {
-  /** None are sent. */
+  /** True: none are sent. */
   isHeld: boolean;
-  /** Each is sent so many times more. */
+  /** How many more times each is sent. */
   duplicateCount: number;
   /** Each waits a random time up to this, so that they overtake one another. */
   delayMsMax: number;

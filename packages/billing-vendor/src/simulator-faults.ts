@@ -1,7 +1,7 @@
 /**
- * Faults on demand. Each says which requests it meets, how often, and what the client sees; whether
- * the request took effect is the other half. `error` answers are kept under the idempotency key, as
- * the vendor keeps every answer of a request that it began.
+ * Faults on demand. Each says which requests it meets, how often, what the client sees, and whether the request took
+ * effect. `error` answers are kept under the idempotency key, as the vendor keeps every answer of a request that it
+ * began.
  */
 export const FAULT_KINDS = [
   /** 409, nothing done: another request holds the object. */

@@ -30,7 +30,7 @@ export interface NewInvoice {
     readonly id: string;
     readonly metadata: Readonly<Record<string, string>>;
     readonly reason: 'subscription_create' | 'subscription_update' | 'subscription_cycle';
-    /** Whose charge the oracle shall say that it is; the vendor's invoice does not. */
+    /** The purchase that the oracle names for its charge; the vendor's invoice does not name it. */
     readonly cause: Readonly<Record<string, string>>;
   } | null;
 }
@@ -130,8 +130,8 @@ export function finalizeInvoice(state: SimulatorState, invoice: VendorObject): V
 }
 
 /**
- * What the customer has in credit, which is a balance below nothing, goes first. An invoice below nothing, of more
- * unused time than new, is not paid back: it adds to the credit. @returns how much is taken of it.
+ * The customer's credit, which is a negative balance, is used first. A negative invoice (more unused time than new)
+ * is not paid back but adds to the credit. @returns how much of the credit is used.
  */
 function applyBalance(state: SimulatorState, customerId: string, total: number): number {
   const customer = state.get('customer', customerId);
@@ -142,7 +142,7 @@ function applyBalance(state: SimulatorState, customerId: string, total: number):
   return applied;
 }
 
-/** Of an invoice that is not paid after all. */
+/** Gives the credit back, of an invoice that is not paid after all. */
 export function returnBalance(state: SimulatorState, invoice: VendorObject): void {
   const customer = state.get('customer', invoice['customer']);
   const applied = Number(invoice['simulated_applied'] ?? 0);

@@ -68,7 +68,7 @@ export interface ChargeRequest {
   readonly currency: string;
   readonly invoiceId: string | null;
   readonly paymentIntentId: string | null;
-  /** What the purchase behind it says of itself. */
+  /** What the purchase behind it says about itself. */
   readonly metadata: Readonly<Record<string, string>>;
   /** The cardholder confirms it themselves. */
   readonly isOnSession: boolean;

@@ -58,7 +58,7 @@ export class SimulatorState {
     this.#clockOffsetMs += durationMs;
   }
 
-  /** Never given twice, also across restarts of a state that is kept. */
+  /** Never given twice, also not after a restart with a kept state. */
   newId(prefix: string): string {
     this.#lastId += 1;
     return `${prefix}_${String(this.#lastId).padStart(14, '0')}`;

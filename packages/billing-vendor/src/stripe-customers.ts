@@ -93,8 +93,8 @@ const addressToStripe = (address: NonNullable<CustomerDetails['address']>) => ({
 });
 
 /**
- * The vendor keeps tax ids beside the customer, made and removed, never changed. Two tellings at once may
- * both make one; each then leaves the oldest.
+ * The vendor keeps tax ids beside the customer; they are made and removed, never changed. Two simultaneous updates
+ * may both make one; each then keeps the oldest.
  */
 async function replaceTaxId(
   stripe: Stripe,
@@ -109,7 +109,7 @@ async function replaceTaxId(
     (await stripe.taxIds.list({ owner, limit: LOOKUP_COUNT_MAX })).data;
   if (taxId && !(await listTaxIds()).some(isWanted)) {
     const { type, value } = taxId;
-    // Malformed, or of a type that it does not know: asking again would not end.
+    // Malformed, or of a type that the vendor does not know: asking again would never succeed.
     await unlessRefused(
       stripe.taxIds.create({ owner, type, value }, { idempotencyKey: `${key}:tax_id` }),
     );

@@ -53,7 +53,7 @@ export function createStripeInvoices(stripe: Stripe): Invoices {
               // The vendor must never collect by itself: a purchase that ended stays ended.
               auto_advance: false,
               pending_invoice_items_behavior: 'exclude',
-              // Left out, it would be that of the customer, and the purchase not charged what it costs.
+              // Without it the customer's discount would apply, and the purchase would not be charged what it costs.
               discounts: '',
               metadata: { run_id: runId, account_id: String(accountId) },
             },

@@ -40,7 +40,7 @@ function paymentOf({ payments }: Stripe.Invoice): InvoicePayment | null {
 
 const CHANGE_REASONS: ReadonlySet<string> = new Set(['subscription_create', 'subscription_update']);
 
-/** The invoice keeps what the subscription said as it was made; of a renewal that is about an earlier purchase. */
+/** The invoice keeps what the subscription said when it was made; for a renewal that is about an earlier purchase. */
 function runIdOfChange(invoice: Stripe.Invoice): string | null {
   if (!CHANGE_REASONS.has(invoice.billing_reason ?? '')) return null;
   return invoice.parent?.subscription_details?.metadata?.['run_id'] ?? null;
@@ -78,7 +78,7 @@ function latestInvoice(latest: Stripe.Subscription['latest_invoice']) {
   };
 }
 
-/** As the purchase left it: no later invoice, and none of before where it made none itself. */
+/** As the purchase left it: without a later invoice, and without an earlier one where it made none itself. */
 export const withInvoiceOf = (
   runId: string,
   subscription: Stripe.Subscription,
@@ -92,7 +92,7 @@ export const withInvoiceOf = (
   ),
 });
 
-/** The vendor's balance is what is owed: what a customer has is below nothing. */
+/** The vendor's balance is what the customer owes, so credit is a negative number. */
 export const toCustomer = (customer: Stripe.Customer): VendorCustomer => ({
   taxExempt: customer.tax_exempt ?? 'none',
   credit: { amount: Math.max(0, -customer.balance), currency: customer.currency ?? 'usd' },

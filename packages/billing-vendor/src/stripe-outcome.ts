@@ -29,9 +29,9 @@ function judge(error: Stripe.errors.StripeError): VendorResult<never> {
   // Another request under the same key, with other content: whatever it did stays done.
   if (error instanceof Stripe.errors.StripeIdempotencyError) return unknown(statusCode !== 409);
   if (statusCode === undefined || statusCode === 409 || statusCode === 429) return unknown(false);
-  // A wrong key is an operator's mistake: the purchase waits until it is mended.
+  // A wrong key is an operator's mistake: the purchase waits until it is corrected.
   if (statusCode === 401 || statusCode === 403) return unknown(false);
-  // Kept under the key, so asking again gives the same; only what is there tells what was done.
+  // Kept under the key, so asking again gives the same answer; only a look-up tells what was done.
   if (statusCode >= 500) return unknown(isReplayed(error));
   return { outcome: 'refused', code: code ?? error.type };
 }

@@ -139,7 +139,7 @@ export function createStripeSubscriptions(stripe: Stripe): Subscriptions {
 
 const ENDED: ReadonlySet<string> = new Set(['canceled', 'incomplete_expired']);
 
-/** What is in force goes before what is not; we make one only, somebody may make another by hand. The newest of equals. */
+/** One in force before one that is not, then the newest. We make only one, but somebody may make another by hand. */
 const IN_FORCE = ['active', 'trialing', 'past_due'];
 const rankOf = (status: string): number => {
   const rank = IN_FORCE.indexOf(status);

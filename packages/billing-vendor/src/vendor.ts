@@ -1,6 +1,6 @@
 /**
- * The vendor port: what billing needs of whoever takes the money, in our words. One adapter speaks to
- * it with the vendor's official SDK (`stripe-vendor.ts`); the simulator is reached through the same.
+ * The vendor port: what billing needs of the payment vendor, in our words. One adapter implements it with the
+ * vendor's official SDK (`stripe-vendor.ts`), which also talks to the simulator.
  *
  * Every call that changes something is given its idempotency key. What may have happened is said by the
  * outcome, never by an exception; only `unknown` leaves it open.
@@ -29,7 +29,7 @@ export type InvoicePayment =
   | { readonly state: 'processing' }
   | { readonly state: 'failed'; readonly declineCode: string | null };
 
-/** What cannot be told, nor undone, while a payment is being processed. */
+/** What can be neither known nor undone while a payment is being processed. */
 export const STILL_PROCESSING: VendorResult<never> = {
   outcome: 'unknown',
   reason: 'a payment is being processed',
@@ -49,7 +49,7 @@ export interface VendorInvoice {
   readonly lineCount: number;
   /** Only of an invoice that its customer may pay. */
   readonly clientSecret: string | null;
-  /** Told by `findInvoice` only; null where nothing was tried. */
+  /** Set by `findInvoice` only; null where nothing was tried. */
   readonly payment: InvoicePayment | null;
   /** The subscription that it is for; null where it is for one purchase. */
   readonly subscriptionId: string | null;
@@ -80,7 +80,7 @@ export interface VendorSubscription {
   readonly currentPeriodEndMs: number;
   readonly isEndingAtPeriodEnd: boolean;
   readonly latestInvoiceId: string | null;
-  /** What it charged; nothing where unused time came to more than the new. */
+  /** What it charged; nothing where the unused time was worth more than the new. */
   readonly latestInvoiceTotal: Money | null;
   /** Of the purchase that last changed it. */
   readonly runId: string | null;
@@ -121,7 +121,7 @@ export interface CustomerDetails {
     /** ISO 3166-1 alpha-2. */
     readonly country: string;
   } | null;
-  /** Null: none. One that the vendor finds malformed it does without. */
+  /** Null: none. One that the vendor finds malformed is left out. */
   readonly taxId: { readonly type: string; readonly value: string } | null;
 }
 
@@ -175,8 +175,8 @@ export interface Vendor {
   /** Charges the card on file. A bank account's payment is under way for days: the invoice comes back `open`. */
   payInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   /**
-   * Deletes a draft, voids what is open or given up; what is void, deleted or paid already is told as it
-   * is. `unknown` while a payment is being processed: it may yet be paid.
+   * Deletes a draft, voids what is open or given up; one that is void, deleted or paid already is returned as it is.
+   * `unknown` while a payment is being processed: it may yet be paid.
    */
   discardInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   findInvoice(invoiceId: string): Promise<VendorResult<VendorInvoice>>;

@@ -15,7 +15,11 @@ import { migrate } from '@sluice/database/migrate';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { findFreePort } from '@sluice/platform/free-port';
 import { migrateQueues } from '@sluice/platform/queue';
-import { startRedisCluster, startRedisSentinels } from '@sluice/platform/redis-fleet';
+import {
+  startRedisCluster,
+  startRedisSentinels,
+  type RedisFleet,
+} from '@sluice/platform/redis-fleet';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
 import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
@@ -38,7 +42,7 @@ export interface Fleet {
   readiness(): Promise<{ readonly name: string; readonly body: ReadinessBody | undefined }[]>;
   /** Does it, waits, undoes it. */
   suffer(fault: Fault): Promise<void>;
-  /** The last lines that a service logged, for whoever looks for the reason of a failure. */
+  /** The last lines that a service logged, to find the reason of a failure. */
   lastLines(name: ProcessName): readonly string[];
   close(): Promise<void>;
 }
@@ -86,12 +90,7 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
   await seedDemoWorkspace(database);
 
   const redisOptions = { directory: join(directory, 'redis'), port: await findFreePort() };
-  const servers =
-    broker === 'cluster'
-      ? await startRedisCluster(join(directory, 'redis'))
-      : broker === 'sentinels'
-        ? await startRedisSentinels(join(directory, 'redis'))
-        : undefined;
+  const servers = await startRedisSet(broker, redisOptions.directory);
   const ways = new Map<WayName, TcpProxy>();
   for (const service of ['intake', 'worker'] as const) {
     ways.set(`${service} to postgres`, await startTcpProxy('127.0.0.1', () => postgres.port));
@@ -120,7 +119,7 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
       SHARD_COUNT: '4',
       QUEUE_STALLED_AFTER_MS: '1500',
       INTAKE_COMMIT_DEADLINE_MS: '400',
-      // One folder each: which of two intakes takes over what a dead one left is another matter.
+      // One folder each: taking over what a dead intake left is not what these runs try.
       INTAKE_SPILL_DIRECTORY: join(directory, `spill-${index}`),
       INTAKE_PORT: String(ports[`intake-${index as 0 | 1}`]),
       WORKER_PORT: String(ports[`worker-${index as 0 | 1}`]),
@@ -152,7 +151,7 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
   );
 
   let isClosing = false;
-  /** As whoever supervises it does: again until it lives. */
+  /** As a supervisor does: again until it lives. */
   const startAgain = async (process: Process): Promise<void> => {
     const deadlineMs = performance.now() + START_DEADLINE_MS;
     for (;;) {
@@ -246,6 +245,12 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+/** Several Redis servers that stand in for one another; undefined where the broker is one server. */
+function startRedisSet(broker: Broker, directory: string): Promise<RedisFleet> | undefined {
+  if (broker === 'cluster') return startRedisCluster(directory);
+  return broker === 'sentinels' ? startRedisSentinels(directory) : undefined;
 }
 
 /** The process and its children: Postgres has a process a connection. */

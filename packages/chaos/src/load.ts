@@ -2,8 +2,8 @@
  * Random calls on both APIs, as real clients make them: each client sends one call after another, to
  * one intake, and sends a call again, with the same ids, until it is answered 200.
  *
- * So that what is in Postgres can be held against it, every event has a name of its own and its place
- * among the events of its person.
+ * Every event has a name of its own and its place among the events of its person, so that it can be compared with
+ * what is in Postgres.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEMO } from '@sluice/database/seed-demo';
@@ -12,7 +12,7 @@ import { pick, type Random } from './fault-plan.ts';
 
 export interface SentEvent {
   readonly eventId: string;
-  /** Which call it came in, for whoever looks for it. */
+  /** Which call it came in, to help a search. */
   readonly call: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Holds what is in Postgres against what was acknowledged: every event is there exactly once, each
- * person's were applied in the order in which their client sent them, and the last identify stands.
+ * Compares what is in Postgres with what was acknowledged: every event is there exactly once, each person's events
+ * were applied in the order in which their client sent them, and the last identify stands.
  */
 import type { Database } from '@sluice/database/connection';
 import { DEMO } from '@sluice/database/seed-demo';

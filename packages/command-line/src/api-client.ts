@@ -48,6 +48,12 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       return `the API at ${url} has not answered within ${TIMEOUT_MS / 1_000} s${mayBeDone}`;
     return `the API at ${url} cannot be reached; is it running, and is --api-url (SLUICE_API_URL) right?`;
   };
+  const whyNoBody = (cause: unknown, method: string): string => {
+    if (cause instanceof SyntaxError)
+      return `what answers at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`;
+    if (stopping.aborted) return whyNoAnswer(cause, method);
+    return `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)}); look whether it runs, then try again`;
+  };
   return {
     async request(method, path, body) {
       const answer = await send(path, {
@@ -58,15 +64,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       try {
         return (await answer.json()) as JsonObject;
       } catch (cause) {
-        throw new AppError(
-          'COMMAND_FAILED',
-          cause instanceof SyntaxError
-            ? `what answers at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`
-            : stopping.aborted
-              ? whyNoAnswer(cause, method)
-              : `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)}); look whether it runs, then try again`,
-          { cause },
-        );
+        throw new AppError('COMMAND_FAILED', whyNoBody(cause, method), { cause });
       }
     },
     open: (path, signal) => send(path, { method: 'GET', signal }),

@@ -1,4 +1,4 @@
-/** Words of the command line → values; what cannot be one is told with an example. */
+/** Words of the command line → values; a wrong word is answered with an example. */
 import { InvalidArgumentError } from 'commander';
 
 /** Digits only: `1e3`, `0x10` and ` 5` are slips of the hand. */
@@ -46,9 +46,8 @@ export const gather = (text: string, earlier: string[] = []): string[] => [
 const INSTANT = /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
 /**
- * ISO 8601 → Unix seconds; a day is that of UTC. `Date.parse` alone takes `1` for a time in 2001, from which a
- * replay would send everything, the 30th of February for the 2nd of March, and a time without a zone for
- * that of the machine it runs on.
+ * ISO 8601 → Unix seconds; a day is a UTC day. `Date.parse` alone takes `1` for a time in 2001, from which a replay
+ * would send everything, 30 February for 2 March, and a time without a zone for the machine's own.
  */
 export const instantSeconds = (text: string): number => {
   const [, day] = INSTANT.exec(text) ?? [];

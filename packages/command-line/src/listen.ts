@@ -10,7 +10,7 @@ export interface ListenOptions {
   readonly port: number;
   /** Absent: signatures are not checked, and it says so. */
   readonly secret?: string;
-  /** What every delivery is answered with; a genuine one, that is. */
+  /** What every genuine delivery is answered with. */
   readonly status: number;
 }
 

@@ -14,7 +14,7 @@ const SAME_WISH_MS = 500;
 const stopping = new AbortController();
 let stoppingSinceMs: number | undefined;
 let stoppedBy: NodeJS.Signals | undefined;
-/** The script that is under way; who ends us ends it, and we follow it. */
+/** The script that is under way; a signal to us is passed to it, and we end after it. */
 let script: ChildProcess | undefined;
 for (const signal of ['SIGINT', 'SIGTERM'] as const)
   process.on(signal, () => {
@@ -24,7 +24,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     stoppingSinceMs ??= performance.now();
     if (performance.now() - stoppingSinceMs > SAME_WISH_MS) process.exit(endedBy(signal));
   });
-// Who reads our output may have enough of it (`sluice tail | head`).
+// The reader of our output may have enough of it (`sluice tail | head`).
 process.stdout.on('error', () => process.exit(0));
 
 /** The exit code that a shell gives to what a signal ended. */
@@ -74,7 +74,7 @@ try {
   await program.parseAsync();
 } catch (error) {
   if (!(error instanceof AppError)) throw error;
-  // The API's message may say what somebody else wrote; its lines are ours.
+  // The API's message may quote what somebody else wrote; only its line breaks are kept as they are.
   process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);
   process.exitCode = stoppedBy === undefined ? 1 : endedBy(stoppedBy);
 }

@@ -133,7 +133,7 @@ export async function send(
   };
 }
 
-/** Strict, so that what is wrong is told. */
+/** Strict mode, so that errors are reported. */
 async function post(
   options: SendOptions,
   calls: readonly SampleCall[],

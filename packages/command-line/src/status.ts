@@ -50,7 +50,10 @@ export function parseMetrics(page: string): Record<string, number> {
   return metrics;
 }
 
-/** What the whole fleet is told by: the largest that any process says, but each intake's spill is its own. */
+/**
+ * The figures of the whole fleet: the largest that any process reports; but spills are added, since each intake has
+ * its own.
+ */
 const BACKLOG = [
   ['unprocessed', 'sluice_unprocessed_oldest_seconds', 's old is the oldest event not processed'],
   ['queued', 'sluice_queued_envelopes', 'envelopes wait or run'],

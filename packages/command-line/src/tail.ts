@@ -30,14 +30,14 @@ const COLORS: Readonly<Record<string, Color>> = {
 };
 
 const AGAIN_AFTER_MS = 500;
-/** An API that is started anew is there again by then; until then who watches goes on watching. */
+/** A restarted API is there again by then; until then the tail goes on trying. */
 const THERE_AGAIN_WITHIN_MS = 60_000;
 
 /**
  * Until `signal`. A tail that the API ends is begun again at once, so that little is missed; one that
  * broke off, or ended as it had begun, after a moment.
  *
- * @throws AppError COMMAND_FAILED where it cannot be.
+ * @throws AppError COMMAND_FAILED where it cannot be begun.
  */
 export async function tail(
   { api, terminal, now, pause, signal }: TailDependencies,

@@ -67,7 +67,7 @@ export async function updateAddress(
   return changed?.account;
 }
 
-/** Asking for what is so already changes nothing and records nothing. */
+/** Where it is so already nothing is changed and nothing recorded. */
 export async function requireTwoFactor(
   database: Database,
   accountId: number,
@@ -112,7 +112,7 @@ interface ChangedAccount {
   readonly isChanged: boolean;
 }
 
-/** What `change` returns is a refusal, and nothing is changed. Undefined where there is no such account. */
+/** A refusal that `change` returns is returned, and nothing is changed. Undefined where there is no such account. */
 async function changeAccount<Refusal = never>(
   database: Database,
   accountId: number,

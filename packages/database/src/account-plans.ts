@@ -8,7 +8,7 @@ import type { CreditAccount } from './credit-transactions.ts';
 import { findPendingRun } from './runs.ts';
 import { tellVendorTrialEnded } from './vendor-customers.ts';
 
-/** What every gate of billing asks of an account. */
+/** What every check of billing asks about an account. */
 export interface BillingAccount {
   readonly accountId: number;
   readonly name: string;
@@ -39,8 +39,9 @@ export async function findBillingAccount(
 }
 
 /**
- * Puts the account on a plan that it has bought. A closed account stays closed. `no key`: who holds the
- * account's credits may write rows that refer to it, while whoever changed the plan waits for those credits.
+ * Puts the account on a plan that it has bought. A closed account stays closed. Locked `for no key update`: the
+ * holder of the account's credits may write rows that refer to the account, while the change of plan waits for those
+ * credits.
  *
  * @param standing - of the subscription that it has for it; undefined leaves what the account has.
  * @returns the plan that it was on.
@@ -90,10 +91,10 @@ export async function isBuilderFromTrial(
 }
 
 /**
- * What its subscription has become. A closed account stays closed, and one that went from its trial to the Builder
- * plan is on that, whatever becomes of the trial's subscription.
+ * Writes down what its subscription has become. A closed account stays closed, and one that went from its trial to
+ * the Builder plan stays on that, whatever becomes of the trial's subscription.
  *
- * @returns what it was; undefined where that is what it was.
+ * @returns what it was before; undefined where nothing changed.
  */
 export async function updateAccountStanding(
   transaction: Transaction,
@@ -156,7 +157,7 @@ export async function listEndedCredits(
  * Moves an account from an Essentials trial to the Builder plan. A checkout that runs excludes it, and
  * the account's row is what both wait for, so they cannot both win.
  *
- * That it was a trial is kept by when that ended: whatever plan is bought later forgets it.
+ * The time at which the trial ended is kept and tells that there was one; a plan that is bought later clears it.
  *
  * @returns `unchanged` where it is on the Builder plan from that trial already.
  */
@@ -181,7 +182,7 @@ export async function endEssentialsTrial(
     update accounts set trial_ends_at = ${new Date(nowMs)} where account_id = ${accountId}`.execute(
     transaction,
   );
-  // It would go on at the vendor, and be charged when the trial is over.
+  // The subscription would go on at the vendor, and be charged when the trial is over.
   await tellVendorTrialEnded(transaction, accountId, nowMs);
   return 'downgraded';
 }

@@ -33,8 +33,8 @@ const TOKEN = sql`
    where c.kind = 'service_account' and c.revoked_at is null and a.status <> 'closed'`;
 
 /**
- * The token with this SHA-256. A statement without a tenant: whose token it is is the question.
- * Indexes: `api_credentials_by_secret`, then two primary keys.
+ * The token with this SHA-256. A statement without a tenant, since whose token it is is the question. Indexes:
+ * `api_credentials_by_secret`, then two primary keys.
  */
 export async function findAccountToken(
   database: DatabaseOrTransaction,

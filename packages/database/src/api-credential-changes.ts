@@ -41,7 +41,7 @@ export interface NewCredential {
   /** For every kind but a service account's. */
   readonly environmentId: number | null;
   readonly siteId: string | null;
-  /** Of the service account that is made with it. */
+  /** For a service account's token: of the service account that is made with it. */
   readonly role: Role | null;
   readonly scopes: readonly string[];
   readonly ipAllowlist: readonly string[];
@@ -51,8 +51,8 @@ export interface NewCredential {
 }
 
 /**
- * Undefined where the account has no such workspace, or it is deleted; `too_many` where the workspace, or for tokens
- * the account, has all that it may. A service account's token gets a new service account.
+ * Undefined where the account has no such workspace, or it is deleted; `too_many` where the workspace (for tokens,
+ * the account) has as many as it may. A service account's token gets a new service account.
  */
 export async function createCredential(
   database: Database,
@@ -168,7 +168,7 @@ export async function createServiceAccount(
   return serviceAccountId;
 }
 
-/** Puts a new secret in place of the old one, which ends with it. `revoked`: it has none any more. */
+/** Puts a new secret in place of the old one, which ends. `revoked`: the credential has no secret any more. */
 export async function rotateCredential(
   database: Database,
   accountId: number,

@@ -2,9 +2,9 @@
  * The audit log as it is read: pages of the list, one entry, and whole entries in order for exports
  * and for `verify-audit-chains.ts`. Every statement names the account.
  *
- * A page is one range of one index, whatever the account holds: of the primary key, or of the index of
- * the rarest filter (`audit_logs_by_…`), all of which end in the id, the order of the list. A bound in
- * time is a bound in id, looked up in `audit_logs_by_time` first, since times never decrease along ids.
+ * A page is one range of one index, however much the account holds: of the primary key, or of the index of the rarest
+ * filter (`audit_logs_by_…`), all of which end in the id, the order of the list. Times never decrease along ids, so a
+ * bound in time becomes a bound in id, looked up in `audit_logs_by_time` first.
  *
  * Names and addresses of who acted are looked up now and not kept: entries stay right when people
  * are renamed. Written by `audit-logs.ts`.
@@ -56,12 +56,12 @@ const ACTORS = sql`
     on s.account_id = l.account_id and s.service_account_id = l.service_account_id
   left join api_credentials c on c.account_id = l.account_id and c.credential_id = l.credential_id`;
 
-/** Of pages as large as they are unless told, and as they may be, and the one entry beyond. */
+/** The default page size and the largest, each with one entry more. */
 const PREPARED_LIMITS: readonly number[] = [21, 101];
 
 /**
- * One page, in the order asked for. Prepared where nothing is filtered, for then any place in the log has
- * the same plan; the limit stands in the text, for a plan made for any limit would be another.
+ * One page, in the order asked for. Prepared where nothing is filtered: then every place in the log has the same
+ * plan. The limit stands in the text, because a plan for any limit would be a worse one.
  */
 export async function listAuditLogs(
   database: DatabaseOrTransaction,
@@ -121,13 +121,13 @@ function conditionsOf(accountId: number, filter: AuditLogFilter): RawBuilder<unk
     value === undefined ? 0 : conditions.push(condition(value));
   add(filter.userId, (id) => sql`user_id = ${id}`);
   add(filter.serviceAccountId, (id) => sql`service_account_id = ${id}`);
-  // No pattern, so nothing in the text is a wildcard; an index with C collation serves it.
+  // A range, not a pattern, so nothing in the text is a wildcard; an index with C collation serves it.
   add(filter.ipAddrPrefix, (prefix) => sql`ip_addr ^@ ${prefix}::text`);
   add(filter.objectType, (type) => sql`object_type = ${type}`);
   add(filter.objectId, (id) => sql`object_id = ${id}`);
   add(filter.action, (action) => sql`action = ${action}`);
   add(filter.attributeName, (name) => sql`changed_attributes ? ${name}`);
-  // Where no entry is so late, or so early, the bound is null and nothing is found.
+  // Where no entry is late or early enough, the bound is null and nothing is found.
   add(
     filter.startMs,
     (ms) => sql`audit_log_id >= (

@@ -4,8 +4,8 @@
  *
  * Each account's entries are a chain: numbered without a gap, each with the hash of the one before.
  * The account's row of `audit_chains` is locked from the first entry to the end of the transaction.
- * So call it last, after the rows that change are locked (that order everywhere, or transactions wait
- * for one another in a ring); where one transaction writes of several accounts, in order of account.
+ * So call it last, after the rows that change are locked: the same order everywhere keeps transactions from
+ * deadlocks. A transaction that writes for several accounts does so in the order of their ids.
  *
  * The hash is made here, not in SQL: `verify` and whoever keeps an export can make it again from the
  * entry as the API shows it. Finding: the primary key of `audit_chains`.
@@ -40,7 +40,7 @@ export interface ChangeOrigin {
   readonly ipAddr?: string | null;
   readonly userAgent?: string | null;
   readonly requestId?: string | null;
-  /** Where it is made with an Idempotency-Key: the change is made once (`transact-once.ts`). */
+  /** Set where the call has an Idempotency-Key: the change is made once (`transact-once.ts`). */
   readonly call?: HeldCall | undefined;
   /** The purchase that it belongs to. */
   readonly runId?: string | null;
@@ -53,9 +53,9 @@ export interface RecordedChange<Type extends AuditObjectType = AuditObjectType> 
   readonly objectName?: string | null;
   /** The workspace that it belongs to. */
   readonly environmentId?: number | null;
-  /** Null: it is made by this. Fields left out count as null. */
+  /** Null: this change makes the object. Fields left out count as null. */
   readonly before: AuditState<Type> | null;
-  /** Null: it is deleted by this. */
+  /** Null: this change deletes it. */
   readonly after: AuditState<Type> | null;
 }
 

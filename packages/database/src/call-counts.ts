@@ -1,13 +1,17 @@
-/** Counts of calls in windows of time, shared by all API processes. Before a call has a tenant, so without one. */
+/**
+ * Counts of calls in windows of time, shared by all API processes. Without a tenant, since a call is counted before
+ * it has one.
+ */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 
 /**
  * Takes `count` calls of a subject in a window.
  *
- * @param windowStartedAtMs - an older one than is on record, of a process whose clock is behind, counts in that.
+ * @param windowStartedAtMs - where it is older than the window on record (a clock that is behind), the call counts in
+ * that window.
  * @returns how many are taken in the window now, these included; it goes on growing past any limit.
- *   Index: the primary key. A row changes in place, for what indexes hold of it changes once a window.
+ *   Index: the primary key. Within a window no indexed column changes, so the row is updated in place.
  */
 export async function takeCalls(
   database: DatabaseOrTransaction,

@@ -1,10 +1,10 @@
 /**
- * The card on file: a change of it is recorded, and kept apart from purchases. None of either begins while the other is
+ * The card on file: a change of it is recorded, and kept apart from purchases. Neither begins while the other is
  * under way, so no purchase changes its card on the way (`account-conventions.md` §4.9).
  *
- * A change under way is a time in the account's row and no lock, for the vendor is asked meanwhile. Whoever began it
- * ends it; where they die it ends by itself. Of a change and a purchase that begin at the same moment the account's row
- * lets one through first. Times are the database's own. Index: the primary key.
+ * A change under way is a time in the account's row, not a lock, because the vendor is asked meanwhile. The process
+ * that began it ends it; if that dies, the change ends by itself. Where a change and a purchase begin at the same
+ * moment, the lock of the account's row lets one through first. Times are the database's own. Index: the primary key.
  */
 import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from './audit-logs.ts';
@@ -17,7 +17,7 @@ export type CardChange =
   /** Another change is under way. */
   | { readonly outcome: 'changing' };
 
-/** Purchases of the card rail are not in the way: who pays names the card. */
+/** Purchases of the card rail are not in the way: there the payer names the card. */
 export function beginCardChange(
   database: Database,
   accountId: number,
@@ -39,7 +39,7 @@ export function beginCardChange(
   });
 }
 
-/** @param until - of the change that has ended; another one that began since goes on. */
+/** @param until - of the change to end; a later change goes on. */
 export async function endCardChange(
   database: DatabaseOrTransaction,
   accountId: number,

@@ -1,10 +1,10 @@
 /**
- * Ends connections whose answer will never come. Where packets are dropped nobody tells this end: TCP sends what was
- * not confirmed again for a quarter of an hour, and Node has no way to shorten that.
+ * Ends connections whose answer will never come. Where packets are dropped, this end is not told: TCP resends what
+ * was not confirmed for a quarter of an hour, and Node has no way to shorten that.
  *
- * A deadline would have to be longer than the longest statement that is meant (a day of usage is summed up, an old day
- * is dropped, somebody waits for a lock), so it is Postgres that is asked, on a connection of its own, whether it is
- * still at work on what has taken long:
+ * A deadline would have to be longer than the longest intended statement (summing up a day of usage, dropping an old
+ * day, waiting for a lock). So Postgres is asked, on a connection of its own, whether it is still at work on a late
+ * statement:
  *
  *   a statement is late ─▶ ask ─┬─ its backend is active: wait on, however long ──┐
  *                          ▲    ├─ nobody can tell (a pooler is between us) ──────┤ ask again
@@ -21,7 +21,7 @@ import pg from 'pg';
 export interface WatchedConnection {
   /** Of the statement under way, by the monotonic clock; undefined: none is. */
   readonly busySinceMs: number | undefined;
-  /** As it was told at the start: behind a pooler not that of a backend. */
+  /** As told at the start of the connection; behind a pooler it is not a backend's. */
   readonly processID: number | null;
   /** Closes the socket of one whose statement is under way. */
   end(): Promise<void>;
@@ -30,11 +30,11 @@ export interface WatchedConnection {
 export interface ConnectionWatchOptions {
   readonly url: string;
   readonly applicationName: string;
-  /** A statement that takes longer is asked about, again and again. */
+  /** A statement that takes longer is asked about, repeatedly. */
   readonly lateAfterMs: number;
 }
 
-/** For Postgres to be reached and to answer; one that takes longer counts as away. */
+/** How long Postgres may take to be reached and to answer; beyond it it counts as away. */
 const ANSWER_MS_MAX = 5_000;
 
 export class ConnectionWatch {
@@ -88,7 +88,7 @@ export class ConnectionWatch {
 
 type Verdict = (connection: WatchedConnection) => boolean;
 
-/** @returns of each of them whether it is worth waiting for; never throws. */
+/** @returns for each of them whether it is worth waiting for; never throws. */
 async function askPostgres(
   { url, applicationName }: ConnectionWatchOptions,
   connections: readonly WatchedConnection[],
@@ -111,7 +111,7 @@ async function askPostgres(
     const isDirect = rows[0]?.own === processOf(client);
     return ({ processID }) => !isDirect || (processID !== null && isWorking(states.get(processID)));
   } catch (error) {
-    // What says why it refuses is there: no connection is left, say.
+    // A Postgres that refuses with a reason (no connection left, say) is there.
     const isAnswer = error instanceof pg.DatabaseError;
     return () => isAnswer;
   } finally {

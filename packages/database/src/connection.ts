@@ -15,9 +15,9 @@ export type DatabaseOrTransaction = Database | Transaction;
 const PREPARED_TEXT = '/* prepared */';
 
 /**
- * Begins the text of a statement that is to be prepared: parsed and planned once a connection instead of
- * each time, which is half of what a small read costs. For statements that are asked all the time and
- * whose plan does not depend on their values; their texts stay on each connection, so they must be few.
+ * Begins the text of a statement that is to be prepared: parsed and planned once for each connection instead of each
+ * time, which is half of the cost of a small read. For frequent statements whose plan does not depend on their
+ * values; their texts stay on each connection, so they must be few.
  */
 export const PREPARED = sql.raw(PREPARED_TEXT);
 
@@ -27,14 +27,13 @@ const preparedNames = new Map<string, string>();
 const WITHIN_TEXT = /^\/\* within (\d+) ms \*\//;
 
 /**
- * Begins the text of a statement whose answer is worth nothing after so long: its connection is ended then, so
- * that it does not go on holding a place in the pool. For questions that a Postgres which is there answers at
- * once. It is Postgres that goes on with a statement that it has; one that may wait there for a lock wants
- * `statementMsMax` instead.
+ * Begins the text of a statement whose answer is worth nothing after so long: its connection is ended then, so that
+ * it does not keep its place in the pool. For questions that Postgres answers at once when it is there. Postgres
+ * itself goes on with the statement; one that may wait for a lock needs `statementMsMax` instead.
  */
 export const answeredWithin = (durationMs: number) => sql.raw(`/* within ${durationMs} ms */`);
 
-/** Gives the statements that ask for it a name, which is how `pg` prepares, and those that have one their deadline. */
+/** Gives the statements that ask for it a name, which is how `pg` prepares, or a deadline. */
 class PreparingClient extends pg.Client implements WatchedConnection {
   /** `pg` sets it; its types leave it out. */
   declare readonly processID: number | null;
@@ -62,9 +61,9 @@ class PreparingClient extends pg.Client implements WatchedConnection {
   }
 
   /**
-   * Where packets are dropped nobody tells this end: TCP sends what was not confirmed again for a quarter of an
-   * hour. `pg`'s own `query_timeout` gives up the answer and keeps the connection, and the next statement would
-   * wait behind this one; `end()` closes the socket of a client whose statement is under way, without a goodbye.
+   * Where packets are dropped, this end is not told: TCP resends what was not confirmed for a quarter of an hour.
+   * `pg`'s own `query_timeout` gives up the answer but keeps the connection, and the next statement would wait behind
+   * this one. `end()` closes the socket of a client whose statement is under way, without a goodbye.
    */
   async #endUnlessAnswered(answer: Promise<unknown>, msMax: number): Promise<unknown> {
     let isLate = false;
@@ -96,17 +95,17 @@ function nameOf(text: string): string {
 
 const CONNECT_TIMEOUT_MS = 10_000;
 /**
- * A connection on which nothing has come for so long is asked for a sign of life by the system, and is ended where
- * ten questions, a second apart, stay without one. That is for statements of any length, which wait for as long as
- * the other end is there; the system's own is two hours. It says nothing while bytes of ours are unconfirmed:
- * then TCP has its own patience, `net.ipv4.tcp_retries2`, which Node has no way to shorten (TCP_USER_TIMEOUT), and
- * `connection-watch.ts` ends the connection.
+ * After so long without a byte the system probes a connection, and ends it when ten probes, a second apart, stay
+ * unanswered; by default it would first probe after two hours. So a statement of any length is waited for as long as
+ * the other end is there. It does not help while bytes of ours are unconfirmed: then TCP's own patience counts,
+ * `net.ipv4.tcp_retries2`, which Node has no way to shorten (TCP_USER_TIMEOUT), and `connection-watch.ts` ends the
+ * connection.
  */
 const KEEP_ALIVE_AFTER_MS = 30_000;
-/** Longer than nearly all statements take, so that next to never is one asked about. */
+/** Longer than nearly all statements take, so that hardly any is asked about. */
 const LATE_AFTER_MS = 10_000;
 const READ_ONLY_SQLSTATE = '25006';
-/** Of the time for an answer: Postgres gives up first, and says so. */
+/** The part of the time for an answer after which Postgres gives up: first, so that it can say so. */
 const SHARE_OF_POSTGRES = 0.8;
 
 export interface DatabaseOptions {
@@ -116,14 +115,14 @@ export interface DatabaseOptions {
   /** Shown in `pg_stat_activity`. */
   readonly applicationName: string;
   /**
-   * A transaction that says nothing for so long is ended by Postgres, with its locks: those of a process
-   * that hangs would hold up whoever takes its work over. Absent: never.
+   * Postgres ends a transaction that is silent for so long, with its locks: those of a hanging process would hold up
+   * the one that takes its work over. Absent: never.
    */
   readonly idleInTransactionMsMax?: number;
   /**
-   * For processes whose statements are all short: none is waited for longer, and no connection. Postgres ends a
-   * statement a little earlier; where not even that is heard the connection is ended, and the next statement opens
-   * another one. Absent: a statement takes as long as Postgres is at work on it.
+   * For processes whose statements are all short: the longest wait for a statement, and for a connection. Postgres
+   * ends a statement a little earlier; where not even that is heard the connection is ended, and the next statement
+   * opens another one. Absent: a statement takes as long as Postgres is at work on it.
    */
   readonly statementMsMax?: number;
   /** A statement that takes longer is asked about (`connection-watch.ts`). Absent: ten seconds. */
@@ -141,7 +140,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       override readonly answerMsMax = statementMsMax;
     },
     max: options.poolMax,
-    // A server that drops packets without a word: better an error that is tried again than a wait.
+    // For a server that drops packets silently: an error that is retried is better than a wait.
     connectionTimeoutMillis: Math.min(CONNECT_TIMEOUT_MS, statementMsMax ?? CONNECT_TIMEOUT_MS),
     application_name: options.applicationName,
     keepAlive: true,
@@ -150,7 +149,7 @@ export function createDatabase(options: DatabaseOptions): Database {
       idle_in_transaction_session_timeout: options.idleInTransactionMsMax,
     }),
     ...(statementMsMax !== undefined && {
-      // Said once connected, since poolers refuse connections that begin with it.
+      // Set once connected, since poolers refuse connections that begin with it.
       onConnect: (client) =>
         client.query(
           `set statement_timeout = ${Math.floor(statementMsMax * SHARE_OF_POSTGRES)}`,
@@ -158,8 +157,8 @@ export function createDatabase(options: DatabaseOptions): Database {
     }),
   });
   pool.on('error', options.onError);
-  // A connection that breaks between two statements of a transaction is in nobody's hands: without a
-  // listener its 'error' ends the process. The next statement on it fails and says why.
+  // When a connection breaks between two statements of a transaction nobody listens: its 'error' would end the
+  // process. The next statement on it fails and says why.
   pool.on('connect', (client) => void client.on('error', () => {}));
   endWhereReadOnly(pool);
   const { url, applicationName, lateAfterMs = LATE_AFTER_MS } = options;

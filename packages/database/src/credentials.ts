@@ -10,9 +10,8 @@ export interface AppKey {
 }
 
 /**
- * The key in force with this SHA-256. The one statement without a tenant: whose key it is is the
- * question. None of a workspace that is deleted or an account that is closed. Indexes: `api_credentials_by_secret`,
- * one row, then two primary keys.
+ * The key in force with this SHA-256. A statement without a tenant, since whose key it is is the question. No key of
+ * a deleted workspace or a closed account. Indexes: `api_credentials_by_secret`, one row, then two primary keys.
  */
 export async function findAppKey(
   database: DatabaseOrTransaction,

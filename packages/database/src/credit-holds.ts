@@ -50,7 +50,7 @@ export async function holdCredits(
 
 export type HoldEnding =
   | { readonly outcome: 'ended' }
-  /** It has ended before: what it came to then, stays. */
+  /** It has ended before; its result stays. */
   | { readonly outcome: 'repeated'; readonly captured: number }
   | { readonly outcome: 'unknown' }
   | { readonly outcome: 'too-much'; readonly held: number };

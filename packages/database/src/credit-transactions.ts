@@ -59,7 +59,7 @@ interface Taking {
   readonly amount: number;
   readonly key: string;
   readonly hasAllowance: boolean;
-  /** Another fact, made first where it is not there. Looked for by the statement that looks for `key`. */
+  /** Another fact, which is made first where it is not there yet. Looked for in the same statement as `key`. */
   readonly before?: { readonly key: string; readonly make: () => Promise<void> } | undefined;
 }
 

@@ -4,9 +4,9 @@
  * transaction; so changes of one kind of one account happen one after another, and a pool cannot fall
  * below nothing (the table's own checks would refuse it too). Holds: `credit-holds.ts`.
  *
- * A change is named by the fact it comes of (`transaction_key`): the same fact changes nothing twice.
- * Index of every statement: the primary keys, which begin with the account; `credit_grants_live` for
- * reading the grants that may still change; `credit_refunds`.
+ * A change is named by the fact that it comes from (`transaction_key`): the same fact changes nothing twice. Index of
+ * every statement: the primary keys, which begin with the account; `credit_grants_live` for reading the grants that
+ * may still change; `credit_refunds`.
  */
 import type { Allowance } from '@sluice/domain/allowance';
 import {
@@ -87,8 +87,8 @@ async function grantLocked(
 }
 
 /**
- * Brings the month's allowance, less what plans before have brought of it: once, whoever else gives it at
- * the same time.
+ * Grants the month's allowance, less what earlier plans have granted of it: once, also when several grant it at the
+ * same time.
  */
 export async function giveAllowance(
   transaction: Transaction,
@@ -122,7 +122,7 @@ interface Debit {
   readonly key: string;
   /** Whether the plan's allowance may be spent. */
   readonly hasAllowance: boolean;
-  /** What the plan brings this month: given first where that has not been done yet. */
+  /** What the plan brings this month; granted first where that has not been done yet. */
   readonly allowance?: Allowance | undefined;
 }
 
@@ -133,8 +133,8 @@ export type DebitOutcome =
   | { readonly outcome: 'insufficient'; readonly available: number };
 
 /**
- * Takes `amount` in burn order, or nothing. The allowance is there from the first moment of its month, not
- * from when `worker/src/renew-credits.ts` comes by: until then what was paid for would be spent.
+ * Takes `amount` in burn order, or nothing. The allowance counts from the first moment of its month, not from the
+ * next run of `worker/src/renew-credits.ts`: until then paid credits would be spent.
  */
 export async function debitCredits(
   transaction: Transaction,

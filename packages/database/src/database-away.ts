@@ -52,8 +52,8 @@ export const databaseUnavailable = (cause: unknown): AppError =>
   );
 
 /**
- * True when Postgres answers the smallest question before the deadline; never throws. A connection on which it is
- * not answered is ended: probes that come again and again would otherwise take up the whole pool.
+ * True when Postgres answers the smallest question before the deadline; never throws. A connection without an answer
+ * is ended: repeated probes would otherwise use up the whole pool.
  */
 export async function isDatabaseAnswering(
   database: Database,

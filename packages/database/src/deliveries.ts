@@ -35,15 +35,15 @@ export interface LoggedLane extends LaneKey {
 }
 
 /**
- * Logs a delivery of each event to each enabled webhook that chose its type: one statement,
- * whatever the number, one before it for the filters of webhooks that have any, and one where there
- * are opens or clicks, of which webhooks without `full_resolution` get the first only. Call it last in the transaction: from here the lanes' rows are locked. They
- * are locked in order of their key, so that two envelopes never wait for each other.
+ * Logs a delivery of each event to each enabled webhook that chose its type. One statement, whatever the number; one
+ * before it for the filters of webhooks that have any; and one where there are opens or clicks, of which webhooks
+ * without `full_resolution` get only the first. Call it last in the transaction: it locks the lanes' rows until the
+ * commit, in order of their key, so that two envelopes never deadlock.
  *
  * Finds webhooks and lanes by the environment's part of their primary keys.
  *
  * @param events - in the order in which the webhooks are to be told.
- * @returns lanes to wake after commit. Not those that wait for a probe anyway.
+ * @returns lanes to wake after commit, without those that wait for a probe anyway.
  */
 export async function appendDeliveries(
   transaction: DatabaseOrTransaction,
@@ -105,8 +105,8 @@ export async function appendDeliveries(
 }
 
 /**
- * Which event, by its place from 1, is not for which webhook: its filters say so, or it is about it.
- * By `webhooks_filtered`, which has only webhooks with filters.
+ * Which events, by their place from 1, are not for which webhooks: because of a filter, or because the event is about
+ * that webhook. By `webhooks_filtered`, which has only webhooks with filters.
  */
 async function listUnwanted(
   transaction: DatabaseOrTransaction,
@@ -157,9 +157,9 @@ export interface LogRequest {
 }
 
 /**
- * For each request the deliveries after `after`, in order, at most `limit`; with what earlier
- * attempts came to. One statement for all, and a second one where there may be attempts. By the
- * primary keys of log and attempts, in the partitions from `readFromDay` on.
+ * For each request the deliveries after `after`, in order, at most `limit`, with the results of earlier attempts. One
+ * statement for all requests, and a second one where there may be attempts. By the primary keys of log and attempts,
+ * in the partitions from `readFromDay` on.
  */
 export async function listDeliveriesAfter(
   database: DatabaseOrTransaction,
@@ -210,8 +210,8 @@ export async function listDeliveriesAfter(
 }
 
 /**
- * A database whose clock was behind by days may have logged, and kept attempts, before the day that was to be the
- * first: a page that is empty or has a gap, or a delivery of which there may be attempts and is none.
+ * True where a database whose clock was days behind may have logged, or kept attempts, before the supposed first day:
+ * the page is empty or has a gap, or a delivery that may have attempts has none.
  */
 async function readAgainWithoutBound(
   database: DatabaseOrTransaction,
@@ -232,7 +232,7 @@ async function readAgainWithoutBound(
   for (const [index, place] of places.entries()) pages[place] = found[index] ?? [];
 }
 
-/** Next to never true: what a worker had on its way when it died is all that has no attempt before `attemptedThrough`. */
+/** Hardly ever true: only what a worker had on its way when it died has no attempt before `attemptedThrough`. */
 const isIncomplete = (
   { after, attemptedThrough }: LogRequest,
   page: readonly LoggedDelivery[],

@@ -1,18 +1,17 @@
 /**
  * The life of the log's and the attempts' days: made ahead, dropped when they are old, whole.
  *
- * What a lane still needs is never dropped: deliveries that are neither delivered nor given up, and
- * the attempts beyond its cursor. The same for the lane of a replay that runs: what it has still to
- * look at, and the attempts by which it chooses. Of a day in which some such rows are, a copy with those rows alone
- * takes the place of the partition, once; it goes when nobody needs any of them.
+ * What a lane still needs is never dropped: deliveries that are neither delivered nor given up, and the attempts
+ * beyond its cursor. The same holds for a running replay: what it has still to look at, and the attempts by which it
+ * chooses. Where a day has such rows, a copy with those rows alone replaces its partition, once; the copy is dropped
+ * when nobody needs any of them.
  *
  *   delivery_log_2026_10_20 ──old──┬─ nobody needs a row ──▶ dropped
  *                                  └─ some are needed ─────▶ delivery_log_2026_10_20_kept ──▶ dropped, later
  *
- * Old rows are not written to, and cursors only move on, so what is found unneeded stays so, and
- * the copy is made without holding anybody up; a replay that begins at that very moment finds what is
- * left. Taking a partition out locks its table for a moment;
- * where that is not to be had soon, it is tried again the next time.
+ * Old rows are not written to and cursors only move on, so what is not needed now is never needed again, and the copy
+ * is made without holding anybody up; a replay that begins at that very moment finds what is left. Detaching a
+ * partition locks its table for a moment; if that lock cannot be had soon, it is tried again the next time.
  *
  * Run by `worker/src/keep-delivery-days.ts` every hour, on any number of workers.
  */
@@ -90,7 +89,7 @@ export async function dropOldDeliveries(
       const outcome = await dropPartition(database, table, partition);
       if (outcome === 'dropped') dropped.push(partition.name);
       if (outcome === 'reduced') reduced.push(partition.name);
-      // Whoever holds the table, holds it for the next partition too.
+      // A table that is locked now will be for the next partition too.
       if (outcome === 'busy') return { dropped, reduced };
     }
     await clearDefault(database, table, firstKept);
@@ -164,7 +163,7 @@ async function dropPartition(
   }
 }
 
-/** What came on a day without a partition: row by row, as an exception. */
+/** Rows that came on a day without a partition: deleted one by one, as an exception. */
 async function clearDefault(
   database: DatabaseOrTransaction,
   table: PartitionedTable,

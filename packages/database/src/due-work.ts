@@ -1,9 +1,9 @@
 /**
- * Is there anything to be swept? One statement for all sweeps of a worker: asked one by one, six looks a
- * second that find nothing were most of what an idle fleet cost.
+ * Is there anything to be swept? One statement for all sweeps of a worker: separate looks, six a second, were most of
+ * the cost of an idle fleet.
  *
- * It says `true` at least where a sweep would find something, of any tenant; the sweep's own statement
- * says what. Each part reads the partial index of what is unfinished and stops at its first row:
+ * It says `true` wherever a sweep would find something, of any tenant, and perhaps elsewhere; the sweep's own
+ * statement says what. Each part reads the partial index of what is unfinished and stops at its first row:
  * `lanes_to_wake`, `runs_due`, `vendor_events_due`, `imports_unfinished`, `webhook_replays_running`,
  * `audit_log_exports_unfinished`, `audit_log_exports_expiring`. The order makes the planner take them.
  *

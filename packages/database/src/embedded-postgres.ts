@@ -34,9 +34,9 @@ export interface EmbeddedPostgresOptions {
   /** Holds the data (or the link to it), the password, the port last used and the server's log. */
   readonly directory: string;
   readonly durability: Durability;
-  /** That all on this machine share: of the container where one bounds it. Default: the machine's. */
+  /** Memory that everything on this machine shares (or in the container, where one bounds it). Default: the machine's. */
   readonly memoryBytes?: number;
-  /** Of Postgres, in place of ours or beside them. */
+  /** Postgres settings, in place of ours or beside them. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Told of steps that can take a while. */
   readonly onProgress: (line: string) => void;
@@ -156,7 +156,7 @@ async function waitUntilReady(
   }
 }
 
-/** The wanted port when it is free, else one that is; never 5432, which is another Postgres' by right. */
+/** The wanted port when it is free, else a free one; never 5432, the usual port of other Postgres servers. */
 async function findFreePort(wanted: number): Promise<number> {
   const listener = createServer();
   listener.listen(wanted, '127.0.0.1');

@@ -17,9 +17,12 @@ export interface EnvelopeClaim {
 }
 
 export interface ClaimedEnvelopes {
-  /** In the order of the claims; undefined in the place of each that another has claimed for good. */
+  /**
+   * In the order of the claims; undefined in place of each envelope that another transaction has claimed and
+   * committed.
+   */
   readonly numbers: readonly (number | undefined)[];
-  /** No merge goes on, and none will begin, before this transaction has ended (`merge-gate.ts`). */
+  /** True where no merge goes on or begins before this transaction has ended (`merge-gate.ts`). */
   readonly keepsMergesOff: boolean;
 }
 
@@ -32,7 +35,7 @@ export interface ClaimedEnvelopes {
  * identifiers to find 2,000 of them (109 ms instead of 14) and all people to update 1,000 (50 ms
  * instead of 8). Settings are part of this statement, so that they cost no round trip; so is the gate.
  *
- * @param triesToKeepMergesOff - where it can be had without waiting.
+ * @param triesToKeepMergesOff - keeps merges off, if that needs no waiting.
  */
 export async function claimEnvelopes(
   transaction: DatabaseOrTransaction,

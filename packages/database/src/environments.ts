@@ -25,7 +25,10 @@ export async function findAccountOf(
   return rows[0] && Number(rows[0].accountId);
 }
 
-/** As {@link findAccountOf}; what is counted in the workspace is made by nobody else until the transaction ends. */
+/**
+ * As {@link findAccountOf}, and locks it: until the transaction ends nobody else makes what is counted in the
+ * workspace.
+ */
 export async function lockEnvironment(
   transaction: DatabaseOrTransaction,
   environmentId: number,

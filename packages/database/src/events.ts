@@ -8,8 +8,9 @@ import { bigintColumn, integerColumn, jsonColumn, textColumn, timestampColumn } 
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 
 /**
- * Inserts events. Their ids are claimed before (`event-ids.ts`), or made by us. The arrays stand in the list and not
- * in `from`, where Postgres writes each of them to a tuple store of its own first: 6.5 µs of its CPU a row to read, not 8.
+ * Inserts events. Their ids are claimed before (`event-ids.ts`), or made by us. The arrays stand in the select list,
+ * not in `from`, where Postgres would first write each of them to a tuple store: 6.5 µs of its CPU to read a row
+ * instead of 8.
  */
 export async function insertEvents(
   transaction: DatabaseOrTransaction,
@@ -34,8 +35,8 @@ export async function insertEvents(
 }
 
 /**
- * Gives waiting anonymous events to people, whose anonymous ids are held. By
- * `events_by_anonymous_id`; the oldest time asked for leaves out the partitions before it.
+ * Assigns waiting anonymous events to people; their anonymous ids are held. By `events_by_anonymous_id`; partitions
+ * before the oldest time asked for are not read.
  */
 export async function attachAnonymousEvents(
   transaction: DatabaseOrTransaction,

@@ -2,11 +2,10 @@
  * Which opens and clicks are the first of their message, and of their link: what webhooks without
  * `full_resolution` are told of (`ingestion-webhooks.md` §2).
  *
- * The first is whoever's row goes in. Where two transactions report one message at once, the second
- * waits in the primary key until the first has ended: so exactly one is first, and where the first
- * is undone the second one is. Rows go in in order of their key, so that two envelopes never wait
- * for each other. It does not matter which webhooks exist: one made later is not told of an open
- * again as if it were new.
+ * The first is the one whose row is inserted. Where two transactions report one message at once, the second waits at
+ * the primary key until the first has ended: so exactly one is first, and if the first is rolled back it is the
+ * second. Rows are inserted in order of their key, so that two envelopes never deadlock. Which webhooks exist does
+ * not matter: one made later is not told of a repeated open as if it were new.
  *
  * Part of step 10 of the walk, called by `deliveries.ts`.
  */

@@ -25,7 +25,7 @@ export type KeyClaim =
   /** The key was used for something else. */
   | { readonly outcome: 'mismatch' };
 
-/** Takes the key, or says what became of it. One that was started before `forgottenBeforeMs` counts as new. */
+/** Takes the key, or says what became of its call. A key from before `forgottenBeforeMs` counts as new. */
 export async function claimIdempotencyKey(
   database: DatabaseOrTransaction,
   { principal, keyHash }: IdempotencyKey,
@@ -55,7 +55,7 @@ export async function claimIdempotencyKey(
     select fingerprint = ${fingerprint} as "isSame", answer from idempotency_keys
      where principal = ${principal} and key_hash = ${keyHash}`.execute(database);
   const [row] = rows;
-  // Gone again meanwhile: the other call had nothing to keep, and the next try claims it.
+  // Gone meanwhile: the other call had nothing to keep. The next try claims it.
   if (!row) return { outcome: 'running' };
   if (!row.isSame) return { outcome: 'mismatch' };
   return row.answer === null ? { outcome: 'running' } : { outcome: 'answered', answer: row.answer };

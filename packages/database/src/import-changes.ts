@@ -1,7 +1,7 @@
 /**
- * What somebody asks of an import: made, sent whole, cancelled, given up because its file did not come whole or
- * came before. What makes, ends or deletes one leaves an entry in the audit log, in its own transaction. What a
- * worker comes to stands in the row (`imports.ts`).
+ * What somebody asks of an import: it is made, its file is complete, it is cancelled, or it is given up because its
+ * file did not come whole or had come before. Making, ending or deleting one leaves an entry in the audit log, in the
+ * same transaction. A worker's progress stands in the row (`imports.ts`).
  *
  * By the primary key (environment_id, import_id).
  */
@@ -68,8 +68,8 @@ async function countUnfinished(transaction: Transaction, environmentId: number):
 }
 
 /**
- * The file was sent whole. The same call that has finished an import before gives that one, and this one is
- * for the caller to delete.
+ * The whole file was sent. If the same call has finished an import before, that one is returned, and the caller must
+ * delete this one.
  *
  * @returns undefined where the import is gone or cancelled.
  */
@@ -89,7 +89,7 @@ export async function finishUpload(
   });
 }
 
-/** Of a file that did not come whole, or came before: nobody has heard of it but the audit log. */
+/** Deletes an import whose file did not come whole, or had come before: only the audit log has mentioned it. */
 export async function deleteImport(
   database: Database,
   { environmentId, importId }: ImportKey,

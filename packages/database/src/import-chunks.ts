@@ -10,13 +10,13 @@ export interface ImportPiece {
   readonly leaseMs: number;
   readonly nowMs: number;
   /**
-   * Of the files of all unfinished imports of the workspace together. They are summed up without a lock, so each
-   * file that is under way at the moment may go past it by one piece.
+   * Bytes of all unfinished imports of the workspace together. They are summed without a lock, so each file under way
+   * may exceed it by one piece.
    */
   readonly unfinishedSizeBytesMax: number;
 }
 
-/** `ended`: the import has, or is another's by now. `no_room`: there is none beside the others of the workspace. */
+/** `ended`: the import has ended, or another worker has it. `no_room`: the workspace's imports take all the room. */
 export type PieceOutcome = 'kept' | 'ended' | 'no_room';
 
 /**

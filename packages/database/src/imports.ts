@@ -114,10 +114,10 @@ export async function listImports(
 }
 
 /**
- * Takes the lease of the oldest import that has work for a worker and that nobody works on. Of those
- * whose file is being sent to us there is none: the API works on them. A workspace has one at a time,
- * so that many files of one do not take the turns of the others; two workers that look in the same moment
- * may take two, which harms nobody. By `imports_unfinished`.
+ * Takes the lease of the oldest import that has work for a worker and that nobody works on. Imports whose file is
+ * being sent to us have none: the API works on them. One at a time for each workspace, so that many files of one do
+ * not take the turns of the others; two workers that look at the same moment may take two, which does no harm. By
+ * `imports_unfinished`.
  */
 export async function claimImport(
   database: DatabaseOrTransaction,
@@ -170,8 +170,8 @@ export interface ImportStep {
 }
 
 /**
- * Writes progress and keeps the lease; false where it is lost or the import has ended meanwhile.
- * With the last state the bytes go.
+ * Writes progress and keeps the lease; false where it is lost or the import has ended meanwhile. A final state
+ * deletes the bytes.
  */
 export async function advanceImport(
   transaction: DatabaseOrTransaction,
@@ -227,10 +227,10 @@ export async function failAbandonedUploads(
 }
 
 /**
- * Ends imports that were made so long ago and that nobody works on: what has not ended by then never will, and
- * holds its bytes. By `imports_unfinished`.
+ * Ends imports that were made so long ago and that nobody works on: they will never end by themselves, and hold their
+ * bytes. By `imports_unfinished`.
  *
- * One that is taken up meanwhile has a lease and stays, so no piece can come after its bytes are gone.
+ * An import that is taken up meanwhile has a lease and stays, so no piece can come after the bytes are deleted.
  */
 export async function failStuckImports(
   database: DatabaseOrTransaction,

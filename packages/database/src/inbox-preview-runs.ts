@@ -1,7 +1,6 @@
 /**
- * Runs of inbox previews as rows: what was used, when, by whom, and what of it was given back. The
- * credits are moved beside them, in the same transaction (`credits.ts`); the days that the runs belong to
- * are held before (`usage-watermarks.ts`).
+ * Runs of inbox previews as rows: what was used, when, by whom, and what was given back. The credits are moved in the
+ * same transaction (`credits.ts`); the days of the runs are locked before (`usage-watermarks.ts`).
  *
  * Indexes: the primary keys; `environments` and `users` by theirs.
  */
@@ -22,7 +21,7 @@ export interface PreviewRun {
   readonly recordedAt: Date;
 }
 
-/** A row's `user_id` is a number always, so that it can be part of a key: 0 is nobody. */
+/** A row's `user_id` is always a number, so that it can be part of a key: 0 is nobody. */
 export const toUserId = (kept: number): number | null => (kept === 0 ? null : kept);
 export const fromUserId = (userId: number | null): number => userId ?? 0;
 
@@ -79,7 +78,7 @@ export async function refundPreviewRun(
   if (numAffectedRows !== 4n) throw new AppError('BUG', 'a closed day lacks the sums of a run');
 }
 
-/** Which of them are the account's; a workspace that was deleted goes on being. */
+/** Which of them are the account's, deleted workspaces included. */
 export async function findUsageOwners(
   database: DatabaseOrTransaction,
   accountId: number,

@@ -3,8 +3,8 @@
  * sums, a later one from its runs; the mark between them is read in the same statement, so each day is
  * read from one of the two and no reader can meet a mark that moves (`usage-watermarks.ts`).
  *
- * A log that is paged keeps the mark of its first page: runs stay, so a day that is closed meanwhile can be
- * read as it was begun, and no entry is shown twice or left out.
+ * A paged log keeps the mark of its first page. Runs stay, so a day that is closed meanwhile is still read run by
+ * run, and no entry is shown twice or left out.
  *
  * Indexes: the primary key of `inbox_preview_days` and `inbox_preview_runs_by_day`, each one range of the
  * account's days, and read without the tables where Postgres has vacuumed them. Filters by workspace and
@@ -66,8 +66,13 @@ export interface UsageLogPage {
   readonly limit: number;
 }
 
-/** What of the sums is read: the coarsest that tells apart what is asked for. */
+/** Which sums are read: the coarsest that distinguish what is asked for. */
 type Grain = 'workspace_user' | 'workspace' | 'user' | 'day';
+
+function grainOf(tellsWorkspaces: boolean, tellsUsers: boolean): Grain {
+  if (tellsWorkspaces) return tellsUsers ? 'workspace_user' : 'workspace';
+  return tellsUsers ? 'user' : 'day';
+}
 
 const inFilter = (filter: UsageFilter) => sql`
   account_id = ${filter.accountId}
@@ -180,15 +185,10 @@ export async function sumUsage(
     workspace: sql`environment_id`,
     user: sql`user_id`,
   }[groupBy];
-  const ofWorkspaces = filter.environmentId !== undefined || groupBy === 'workspace';
-  const ofUsers = filter.userId !== undefined || groupBy === 'user';
-  const grain = ofWorkspaces
-    ? ofUsers
-      ? 'workspace_user'
-      : 'workspace'
-    : ofUsers
-      ? 'user'
-      : 'day';
+  const grain = grainOf(
+    filter.environmentId !== undefined || groupBy === 'workspace',
+    filter.userId !== undefined || groupBy === 'user',
+  );
   const { rows } = await sql<{
     closedThrough: UtcDay | null;
     bucket: number | null;

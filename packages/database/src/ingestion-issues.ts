@@ -82,7 +82,7 @@ export async function deleteOldIssues(
   return Number(numAffectedRows);
 }
 
-/** One row a key, for an upsert may not meet the same key twice. */
+/** One row for each key: an upsert may not meet the same key twice. */
 function countIssues(issues: readonly IssueRow[]): CountedIssue[] {
   const counted = new Map<string, CountedIssue>();
   for (const { environmentId, source, issue, count, atMs } of issues) {

@@ -23,8 +23,8 @@ export async function joinInstallation(database: Database, shardCount: number): 
 }
 
 /**
- * Keeps a process with another number of shards from starting: it would put events where no worker
- * looks, or leave queues that nobody reads. By the primary key.
+ * Keeps a process with another number of shards from starting: it would put events where no worker looks, or leave
+ * queues unread. By the primary key.
  *
  * @throws AppError CONFIG_INVALID
  */

@@ -6,13 +6,12 @@
  * is given up only where nobody holds the lease, and doing so takes a fencing number, so that a
  * worker whose lease ran out while it waited writes nothing over it.
  *
- * A resend and a test are rows at the end of the log, tried once. Tried once, for a receiver that
- * refuses them must not hold back what happens after; at the end of the log, for a lane of its own
- * would let them overtake what is held back. So a healthy lane sends them at once at the price of
- * one request, and a failing one after all that it owes.
+ * A resend and a test are rows at the end of the log, tried once. Once, because a receiver that refuses them must not
+ * hold back what happens later. At the end of the log, because in a lane of their own they would overtake what is
+ * held back. So a healthy lane sends them at once, and a failing one after everything that it owes.
  *
- * Each leaves one entry in the audit log, of the delivery that it is done to, in its own transaction and last
- * of all (`audit-logs.ts`); what changes nothing leaves none.
+ * Each leaves one entry in the audit log, about the delivery concerned, at the end of its own transaction
+ * (`audit-logs.ts`); an action that changes nothing leaves none.
  *
  * Every statement finds by a primary key, with environment_id first. Read side: `lane-states.ts`.
  */
@@ -92,7 +91,7 @@ export type SkipOutcome =
   | 'in_progress'
   | 'not_found';
 
-/** Gives the head of a failing lane up, once: it counts as abandoned, and a row among its attempts says by whom. */
+/** Gives up the head of a failing lane, once: it counts as abandoned, and a row among its attempts says by whom. */
 export async function skipHead(
   database: Database,
   lane: LaneKey,
@@ -216,7 +215,7 @@ export async function appendTest(
 
 const isLogged = ({ outcome }: AppendOutcome): boolean => outcome === 'logged';
 
-/** A disabled webhook is sent nothing, and must not find it waiting when it is enabled. */
+/** A disabled webhook is sent nothing, and a test must not wait there until it is enabled. */
 async function lockForAppend(
   transaction: DatabaseOrTransaction,
   lane: LaneKey,

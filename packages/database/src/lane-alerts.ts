@@ -116,7 +116,8 @@ export async function takeUntold(
   );
 }
 
-// An episode outlasts its head: one that was skipped or given up, with nothing behind it, leaves a lane that does not fail.
+// An episode may outlast its head: when the head was skipped or given up with nothing behind it, the lane is not
+// failing any more.
 const isFailureDue = (sinceBeforeMs: number) =>
   sql`(not is_failure_told and not is_paused and state = 'failing' and failing_since is not null and failing_since <= ${new Date(sinceBeforeMs)})`;
 const isAbandonmentDue = sql`(not is_abandonment_told and abandoned_sequence is not null)`;

@@ -20,12 +20,15 @@ export interface LaneBacklog {
 
 const NOTHING: LaneBacklog = { laneCount: 0, deliveryCount: 0, windowCount: 0, oldestAtMs: null };
 
-/** A lane with a rate limit that is so long behind its own next start waits for us. Longer than a lost wake-up takes. */
+/**
+ * When a lane with a rate limit is so long behind its own next start, it waits for us, not for its rate. Longer than
+ * a lost wake-up takes.
+ */
 const LATE_START_MS = 5_000;
 
 /**
- * By state. What a disabled webhook holds is nobody's work, and not counted. What waits because its webhook's rate is
- * lower than what happens has no age: nobody is late, and no further worker would change it.
+ * By state. What a disabled webhook holds is nobody's work and not counted. What waits because events exceed the
+ * webhook's rate has no age: nobody is late, and another worker would not help.
  */
 export async function findLaneBacklog(
   database: DatabaseOrTransaction,

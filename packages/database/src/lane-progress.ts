@@ -59,7 +59,7 @@ export interface LaneAfterProgress extends LaneTarget {
   readonly leaseLeftMs: number;
 }
 
-/** What one drain has to say, under the fencing number that it was given. */
+/** The results of one drain, under the fencing number that it was given. */
 export interface DrainReport {
   readonly lane: LaneKey;
   readonly fencing: number;
@@ -68,9 +68,9 @@ export interface DrainReport {
 }
 
 /**
- * Keeps what drains have come to: their attempts and their lanes' new states, in one statement,
- * however many. In the place of a drain whose number is no longer the lane's, or whose lane is gone,
- * undefined, and nothing is written. May be repeated when its answer was lost.
+ * Writes down the results of drains: their attempts and their lanes' new states, in one statement, however many.
+ * Undefined, with nothing written, in the place of a drain whose fencing number is no longer the lane's, or whose
+ * lane is gone. May be repeated when its answer was lost.
  */
 export async function recordProgressOfLanes(
   database: DatabaseOrTransaction,
@@ -196,9 +196,8 @@ interface KeptAttempt {
 }
 
 /**
- * The first delivery of each lane that was given up, but not what an operator had tried once, nor an alert:
- * of those nobody is told. Next to never is there any, and then the log, with all its days, stays out of the
- * statement.
+ * The first delivery of each lane that was given up, except what an operator had tried once and alerts: those are not
+ * reported. There is hardly ever one, and without any the log, with all its days, stays out of the statement.
  */
 function firstAbandoned(attempts: readonly KeptAttempt[]) {
   const abandoned = attempts.filter(({ attempt }) => attempt.outcome === 'abandoned');

@@ -1,6 +1,6 @@
 /**
- * Where and how the deliveries of a webhook are sent: the columns of `webhooks` that whoever drains a
- * lane reads with it, and again whenever it writes down how far it is, so that a change counts at once.
+ * Where and how the deliveries of a webhook are sent: the columns of `webhooks` that a drain reads with its lane, and
+ * again whenever it writes its progress, so that a change counts at once.
  */
 import { sql } from 'kysely';
 

@@ -7,8 +7,8 @@
  * the workers' clock, which is handed in.
  *
  * Claims and progress are taken for many lanes in one statement, because a worker drains many at a
- * time and a statement costs the same whatever the number. Lanes are locked in order of their key,
- * as `appendDeliveries` does, so that nobody waits in a circle.
+ * time and a statement costs the same whatever the number. Lanes are locked in order of their key, as
+ * `appendDeliveries` does, so that there are no deadlocks.
  *
  * Every statement finds its lanes by the primary key (environment_id, webhook_id), except
  * `listLanesToWake`, which reads the partial index `lanes_to_wake`.
@@ -31,7 +31,7 @@ export interface LaneKey {
 export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   /** Whose it is: workers are shared between accounts. */
   readonly accountId: number;
-  /** As of the delivery after the cursor; null where nobody knows. */
+  /** The day of the delivery after the cursor, or an earlier one; null where it is not known. */
   readonly readFromDay: string | null;
   readonly fencing: number;
   readonly lastSequence: number;
@@ -39,7 +39,7 @@ export interface ClaimedLane extends LaneSnapshot, LaneTarget {
   readonly nextStartAtMs: number | null;
 }
 
-/** Of a joined workspace and its account: it is there still. Of one that is not nothing is sent. */
+/** A condition on a joined workspace and its account: both are open. Otherwise nothing is sent. */
 export const IS_OPEN = sql`(environments.deleted_at is null and accounts.status <> 'closed')`;
 
 /**
@@ -55,20 +55,20 @@ export interface LaneClaim {
 }
 
 /**
- * A rate is at least one a second, so the next start is a second away at most. What is further away was written by a
- * clock that was ahead, and nobody waits for that. Clocks that differ by less are believed.
+ * A rate is at least one a second, so the next start is at most a second away. A time further away was written by a
+ * clock that was ahead, and is not waited for. Smaller differences between clocks are accepted.
  */
 export const NEXT_START_AHEAD_MS_MAX = 60_000;
 
 /** As long as a probe may be put off, by the widest settings. */
 export const PROBE_WAIT_MS_MAX = 7 * 86_400_000;
-/** Clocks that differ by less are believed: the hour after a listed failure must not be cut short by them. */
+/** Smaller differences between clocks are accepted: they must not cut short the hour after a listed failure. */
 const CLOCK_AHEAD_MS_MAX = 600_000;
 
 /**
- * A probe after it was put off by a clock that was far ahead, and is due now.
+ * A probe later than this was put off by a clock far ahead, and is due now.
  *
- * @param probeWaitMsMax - as long as a probe is put off by the policy.
+ * @param probeWaitMsMax - the longest that the policy puts off a probe.
  */
 export const unbelievedProbeAt = (nowMs: number, probeWaitMsMax: number): Date =>
   new Date(nowMs + probeWaitMsMax + CLOCK_AHEAD_MS_MAX);
@@ -182,7 +182,7 @@ export async function findLane(
 
 /** A lane that nobody holds and that has something to do. */
 export interface UnclaimedLane extends LaneKey {
-  /** As of its last claim: the same later where nobody has claimed it since. */
+  /** Of its last claim; unchanged later where nobody has claimed it since. */
   readonly fencing: number;
 }
 

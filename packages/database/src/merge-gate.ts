@@ -1,5 +1,5 @@
 /**
- * The gate between those who merge people and those who read who somebody is without holding it.
+ * The gate between transactions that merge people and transactions that read who somebody is without locking it.
  *
  * An event that holds its identifier's row dirties a page for nothing: at 10⁶ people that was 0.27 whole pages of log
  * an event, three fourths of all it wrote (`benchmarks/README.md`, "growth"). What the row was held for is a merge, which
@@ -10,10 +10,10 @@
  *   merges   share         ─┘ or by any number of the other, never by both; until the end of the transaction
  * ```
  *
- * Events never wait: where a merge is there, or waits, they hold their rows as they would otherwise. So merges wait for
- * the transactions that were there before them and for nobody who comes later, and where merges come all the time,
- * nobody is at the gate whom they would wait for. Who waits here holds its claim and nothing else, so there is no circle,
- * but for one envelope that two run at the same time: a deadlock, which is a conflict and tried again.
+ * Events never wait: where a merge is under way, or waits, they lock their rows instead. So a merge waits only for
+ * the transactions that were there before it, and where merges come all the time there are none. A transaction that
+ * waits here holds only its claim, so there is no deadlock, except where two run the same envelope at the same time:
+ * that is a conflict like any other, and tried again.
  *
  * Old code: `migrations/0032_merge_gate.ts`.
  */

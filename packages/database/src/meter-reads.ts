@@ -1,4 +1,4 @@
-/** What an account uses of what its plan includes; beside `domain/src/meters.ts`. */
+/** What an account uses of what its plan includes. Beside `domain/src/meters.ts`, which prices it. */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

@@ -1,4 +1,4 @@
-/** Brings the schema forward. Migrations have no way back: a mistake is mended by the next one. */
+/** Brings the schema forward. Migrations have no way back: the next one corrects a mistake. */
 import { Migrator, type MigrationResult } from 'kysely/migration';
 import { AppError } from '@sluice/domain/errors';
 import type { Database } from './connection.ts';
@@ -92,8 +92,8 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
 };
 
 /**
- * Runs what is missing, all in one transaction; concurrent callers wait for one another. Of a schema
- * that is ahead and can be used (an older version that was started again) it leaves everything as it is.
+ * Runs what is missing, all in one transaction; concurrent callers wait for one another. A schema that is ahead and
+ * can be used (an older version was started again) is left as it is.
  *
  * @returns the names that were run.
  * @throws AppError MIGRATION_MISMATCH when one failed, or the schema needs newer code.

@@ -2,8 +2,8 @@
  * The outbox: what must be told to the world because of a change, written in the change's transaction.
  *
  * An entry is due, claimed (due again after a minute, so that a process that dies loses nothing), then done, or
- * postponed for a time that grows. It is delivered at least once; whoever receives it takes it once by its key.
- * What is told is cleared away in the end.
+ * postponed for a time that grows. It is delivered at least once, and its key lets the receiver take it once. Told
+ * entries are deleted in the end.
  */
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
@@ -18,7 +18,7 @@ export interface OutboxEntry {
   readonly attempt: number;
 }
 
-/** Longer than a slow mail server lets one wait, for meanwhile nobody else should tell the same. */
+/** Longer than a slow mail server takes, because nobody else should tell the same meanwhile. */
 const CLAIMED_MS = 60_000;
 const RETRY_MS_MIN = 5_000;
 const RETRY_MS_MAX = 600_000;

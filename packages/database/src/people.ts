@@ -105,9 +105,9 @@ export async function deletePeople(
 }
 
 /**
- * Gives merged people's identifiers, messages and recent events to whom they were merged into. By
- * `person_identifiers_by_person`, `message_deliveries_by_person` and `events_by_person`; the oldest
- * time that any move asks for leaves out the partitions before it.
+ * Gives the identifiers, messages and recent events of merged people to the people they were merged into. By
+ * `person_identifiers_by_person`, `message_deliveries_by_person` and `events_by_person`; the oldest time that any
+ * move asks for leaves out the partitions before it.
  *
  * @param moves - `toPersonId` is final: nobody who is moved to is moved.
  */

@@ -2,9 +2,9 @@
  * Identifiers: who is who. Whoever works on one holds its row until the end of the transaction; events that
  * only ask whose it is read it behind the gate of merges (`merge-gate.ts`).
  *
- * Locks are taken in the order of the primary key, before those of people and objects, so that
- * envelopes of different shards wait in line and not in a circle. A new identifier that two make at
- * once is a unique violation for the second, who starts again and finds it.
+ * Locks are taken in the order of the primary key, before those of people and objects, so that envelopes of different
+ * shards never deadlock. When two make the same new identifier at once, it is a unique violation for the second,
+ * which starts again and finds it.
  */
 import type {
   IdentifierKey,
@@ -35,8 +35,8 @@ export function lockIdentifiers(
 }
 
 /**
- * Keeps others who name these here off until the end of the transaction, also where nobody has them yet: there is no
- * row to lock then. In order, and before all row locks.
+ * Keeps off others who name these identifiers here until the end of the transaction, also where nobody has them yet
+ * and there is no row to lock. In order, and before all row locks.
  */
 export async function holdNames(
   transaction: DatabaseOrTransaction,
@@ -77,8 +77,8 @@ async function selectIdentifiers(
 }
 
 /**
- * All identifiers of whoever is named, by an identifier or by number, without locking: what to lock
- * when any of them may be given up. By the primary key, then `person_identifiers_by_person`.
+ * All identifiers of the people named, by an identifier or by number, without locking: what to lock when any of them
+ * may be given up. By the primary key, then `person_identifiers_by_person`.
  */
 export async function listIdentifiersOf(
   database: DatabaseOrTransaction,

@@ -60,7 +60,7 @@ export async function canReach(path: string, account: ServerAccount): Promise<bo
   return exitCode === 0;
 }
 
-/** The environment of every program of Postgres: nothing of ours, so that no `PG…` variable leaks in. */
+/** The environment of every Postgres program: nothing of ours, so that no `PG…` variable leaks in. */
 export const SERVER_ENVIRONMENT = { LC_ALL: 'C', TZ: 'UTC', PATH: '/usr/bin:/bin' };
 
 export interface Ran {

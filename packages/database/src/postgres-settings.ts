@@ -3,7 +3,7 @@
 /** `full`: what is committed survives a power cut. `none`: for tests, nothing survives a crash. */
 export type Durability = 'full' | 'none';
 
-/** Beyond an eighth of the memory pages would be missing to the services; the least is what Postgres itself starts with. */
+/** Beyond an eighth of the memory the services would lack it; the least is Postgres' own default. */
 const SHARE_OF_MEMORY = 1 / 8;
 const SHARED_BUFFERS_MIB_MIN = 128;
 const SHARED_BUFFERS_MIB_MAX = 2_048;
@@ -29,7 +29,7 @@ export function postgresSettings(
     max_connections: '200',
     // The hot set: identifiers, the queue, this month's indexes. A page that is not in it costs 7 to 12 µs of CPU
     // (benchmarks/README.md, growth). Taken from the system page by page, as data is read: a small database stays small.
-    // What drops tables looks through all of it, and tests drop many.
+    // Dropping a table scans all of it, and tests drop many.
     shared_buffers: durability === 'full' ? `${sharedBuffersMib}MB` : '192MB',
     // Sorting and hashing an envelope of 1,000 operations stays in memory.
     work_mem: '16MB',
@@ -49,7 +49,7 @@ export function postgresSettings(
   };
 }
 
-/** The defaults, said aloud: an acknowledgement stands on them. */
+/** The defaults, written out because an acknowledgement relies on them. */
 const DURABLE = { fsync: 'on', full_page_writes: 'on', synchronous_commit: 'on' };
 
 const FAST = {

@@ -1,8 +1,8 @@
 /**
  * A server left running on our data by a supervisor that was killed together with its guard.
  *
- * Who calls this holds the data's lock, so no supervisor lives. Postgres itself would refuse to
- * start beside a live process of the recorded id, even when that id now belongs to something else.
+ * The caller holds the data's lock, so no supervisor lives. Postgres itself would refuse to start beside a live
+ * process of the recorded id, even when that id now belongs to something else.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

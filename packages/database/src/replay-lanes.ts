@@ -27,7 +27,10 @@ export interface ClaimedReplay extends ReplayKey, LaneSnapshot, LaneTarget {
   readonly traceparent: string | null;
 }
 
-/** Takes the lease of a replay that has something to send now, if there is one; those of disabled webhooks, and of workspaces that are not open, wait. */
+/**
+ * Takes the lease of a replay that has something to send now, if there is one. Replays of disabled webhooks, and of
+ * workspaces that are not open, wait.
+ */
 export async function claimReplay(
   database: DatabaseOrTransaction,
   leaseMs: number,

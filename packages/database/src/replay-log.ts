@@ -1,10 +1,9 @@
 /**
  * Which rows of a webhook's log a replay wants: counting them, and reading on from a place.
  *
- * A replay is asked for with whatever somebody can say of what went wrong, so there is no index for
- * it: the log is read in the order of its primary key, at most so many rows a statement, and where a
- * time is given it is first searched for, because along a lane's sequence times all but never
- * decrease (a delivery is logged under the lock of its lane, at the time its transaction began).
+ * A replay may be asked for by many criteria, so no index fits it: the log is read in the order of its primary key, a
+ * bounded number of rows a statement. Where a time is given it is first searched for, because along a lane's sequence
+ * times hardly ever decrease (a delivery is logged under the lock of its lane, at the time its transaction began).
  */
 import type { FailureClass } from '@sluice/domain/delivery-failure';
 import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
@@ -14,7 +13,7 @@ import type { LoggedDelivery } from './deliveries.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { LaneKey } from './lanes.ts';
 
-/** What is to be sent again; all that is given must hold. Only what happened: no resends and no tests. */
+/** What is to be sent again; every given criterion must hold. Resends and tests are left out. */
 export interface ReplayCriteria {
   /** Logged at this time or later, before that one. Unix seconds. */
   readonly since?: number | undefined;

@@ -1,5 +1,5 @@
 /**
- * The steps of runs: what the vendor was asked for one, noted before, and what came of it. By the primary key.
+ * The steps of runs: what the vendor is asked, noted beforehand, and what came of it. By the primary key.
  *
  * Before: `runs.ts`, whose lease and fence they are written under.
  */
@@ -75,7 +75,8 @@ export async function insertStepIntent(
  *
  * Call with the run locked and its fence compared.
  *
- * @param from - `done` of what the vendor had done and that has failed after all, as a bank's payment does days later.
+ * @param from - `done` for a step that the vendor had done and that has failed after all, as a bank's payment may
+ * days later.
  */
 export async function updateStep(
   transaction: Transaction,

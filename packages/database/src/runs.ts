@@ -133,7 +133,7 @@ export async function listBoughtPlanPrices(
   return rows.map(({ priceId }) => priceId);
 }
 
-/** What is in flight: every lane that excludes others. Index: `runs_in_flight`. */
+/** The pending runs of lanes that exclude others. Index: `runs_in_flight`. */
 export async function listPendingRuns(
   database: DatabaseOrTransaction,
   accountId: number,
@@ -161,7 +161,7 @@ export async function claimRun(
   return rows[0];
 }
 
-/** For the end of a transaction that decides about it. */
+/** Locks the run, for a transaction that decides about it. */
 export async function lockRun(
   transaction: Transaction,
   { accountId, runId }: RunKey,

@@ -10,8 +10,8 @@
  * | a newer one that takes away (contract) | runs if it knows that one's `oldestCode`, else does not start | |
  * | not all of the code's | | does not start: `npm run migrate` first |
  *
- * So a change that takes away is three releases: add; stop using the old; take it away, naming the
- * second one's migration as the oldest code that can live with it.
+ * So taking something away needs three releases: add the new; stop using the old; take the old away, naming the
+ * second release's migration as the oldest code that can live with it.
  */
 import { AppError } from '@sluice/domain/errors';
 import { sql } from 'kysely';
@@ -78,7 +78,7 @@ export async function checkSchema(
   assertUsable(judgeSchema(known, await readSchemaState(database)));
 }
 
-/** The step with its demand written down in the transaction that runs it. */
+/** The migration, with its `oldestCode` written down in the transaction that runs it. */
 export const recordingDemand = (name: string, step: SchemaStep): Migration => ({
   async up(database) {
     await step.up(database);

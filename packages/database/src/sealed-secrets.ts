@@ -1,8 +1,8 @@
 /**
  * All secrets of webhooks in the installation, as they are stored: sealed. Nothing here can read one.
  *
- * A sealed column that is left out here is lost with the key that sealed it. So are the secrets of a webhook
- * that was deleted: nobody sends with them while it is cleared away.
+ * A sealed column that is missing here would be lost with the key that sealed it. Secrets of deleted webhooks are
+ * left out on purpose: nobody sends with them.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
@@ -61,8 +61,8 @@ export async function listSecretsWithout(
 }
 
 /**
- * One secret of each key that sealed any, by what stands between the first two colons: whoever opens these
- * has every key of the installation. Reads all webhooks and workspaces: for the start of a process.
+ * One secret for each key that sealed any, by the key id between the first two colons: a process that opens all of
+ * these has every key of the installation. Reads all webhooks and workspaces: for the start of a process.
  */
 export async function listSealedSamples(
   database: DatabaseOrTransaction,

@@ -123,8 +123,8 @@ async function seedAccount(
 }
 
 /**
- * False where the number was given to somebody's account before there was a demo: its keys must
- * never open that. Seeded before: known by its keys, also when those were revoked since.
+ * False where the number belongs to somebody's account from before there was a demo: the demo's keys must never open
+ * that. A demo that was seeded before is recognised by its keys, revoked ones included.
  */
 async function isForDemo(
   transaction: DatabaseOrTransaction,

@@ -45,10 +45,10 @@ export async function countSetAsideRuns(
 }
 
 /**
- * Lets a run go on: a worker takes one that is pending up within a second, from the step at which it stands;
- * of one that has ended the contradiction counts as looked at. The account's audit log says that it was done.
+ * Lets a run go on. A worker takes up a pending one within a second, from the step at which it stands; for one that
+ * has ended, the contradiction counts as looked at. The account's audit log records it.
  *
- * @returns as it was set aside; undefined where no such run is.
+ * @returns the run as it was set aside; undefined where there is no such run.
  */
 export async function releaseSetAsideRun(
   database: Database,

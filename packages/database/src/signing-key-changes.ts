@@ -66,7 +66,7 @@ export function cancelWebhookSecret(
 export interface KeyReplacement {
   readonly stored: string;
   readonly sealed: string;
-  /** Called when there is nothing left to do but to commit; where it throws nothing is replaced. */
+  /** Called when only the commit is left to do; where it throws nothing is replaced. */
   readonly beforeCommit: () => Promise<void>;
 }
 

@@ -58,7 +58,7 @@ export type KeyChange =
 export interface KeyRotation {
   /** The next key. */
   readonly signingKey: string;
-  /** From then on, which may be now, it is the only one; later than now it is so by each worker's clock. */
+  /** From this time on, which may be now, it is the only key; a time that is to come is told by each worker's clock. */
   readonly signsFromMs: number;
 }
 
@@ -75,7 +75,7 @@ export async function startRotation(
       ? sql`
            signing_key = ${rotation.signingKey}, signing_key_made_at = ${now},
            next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null`
-      : // What a rotation that is over has left is promoted by the way.
+      : // The next key of a rotation that is over is promoted in the same statement.
         sql`
            signing_key = coalesce(next_signing_key, signing_key),
            signing_key_made_at = coalesce(next_signing_key_made_at, signing_key_made_at),

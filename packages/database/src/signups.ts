@@ -4,10 +4,10 @@
  *   started ─mailed→ code ─right code→ used, the account is there
  *                        └ wrong five times, expired, or a newer code was mailed: dead
  *
- * The attempt is counted before the code is compared, in one statement, so that guesses at the same
- * time cannot be more than five; the code is used in the transaction that makes the account, so that
- * there is one account. Only the newest code of an address is good. Before a signup is done there is
- * no tenant: these statements find by address, indexes `signups_by_email` and `signups_by_ip`.
+ * An attempt is counted before the code is compared, in one statement, so that simultaneous guesses cannot exceed
+ * five. The code is used in the transaction that makes the account, so that there is one account. Only the newest
+ * code of an address is valid. Before a signup is done there is no tenant: these statements find by address, indexes
+ * `signups_by_email` and `signups_by_ip`.
  */
 import { sql } from 'kysely';
 import { auditedAccount } from './account-changes.ts';
@@ -51,7 +51,7 @@ export async function startSignup(
   const since = (durationMs: number) => new Date(nowMs - durationMs);
   const isStarted = (outcome: 'started' | 'too_many'): boolean => outcome === 'started';
   return transactOnce(database, call, isStarted, async (transaction) => {
-    // One start an IP address at a time, then one a mail address: the counts are exact.
+    // One start at a time for each IP address, then for each mail address, so that the counts are exact.
     await sql`select pg_advisory_xact_lock(hashtextextended(${ip}, 1))`.execute(transaction);
     await sql`select pg_advisory_xact_lock(hashtextextended(lower(${email}), 2))`.execute(
       transaction,
@@ -66,13 +66,13 @@ export async function startSignup(
     const isSilent =
       counts.ofEmail >= limits.codesPerHourAndEmail ||
       counts.failures >= limits.failuresPerDayAndEmail;
-    // Without the address it counts for the IP address and for nobody's codes.
+    // Without the mail address it counts for the IP address, but not for anybody's codes.
     const made = await sql<{ signupId: string }>`
       insert into signups (email, ip, started_at)
       values (${isSilent ? '' : email}, ${ip}, ${new Date(nowMs)})
       returning signup_id as "signupId"`.execute(transaction);
     const signupId = made.rows[0]?.signupId as string;
-    // Also where nothing will be mailed, so that the same is done for every address.
+    // Also where nothing will be mailed, so that the same work is done for every address.
     const entry = { topic: SIGNUP_TOPIC, dedupeKey: signupId, payload: { signup_id: signupId } };
     await appendToOutbox(transaction, entry, nowMs);
     return 'started';

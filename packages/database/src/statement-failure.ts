@@ -2,7 +2,7 @@
 
 /** Serialisation failure, deadlock: Postgres ended this transaction so that another could go on. */
 const SACRIFICED_SQLSTATES: ReadonlySet<string> = new Set(['40001', '40P01']);
-/** Those, and unique violation: another transaction was there first. */
+/** Those, and a unique violation: another transaction was first. */
 const CONFLICT_SQLSTATES: ReadonlySet<string> = new Set([...SACRIFICED_SQLSTATES, '23505']);
 /** Data exceptions, integrity constraints, and limits of the program such as the size of an index entry. */
 const REFUSED_SQLSTATE = /^(22|23|54)/;

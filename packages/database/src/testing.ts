@@ -22,7 +22,7 @@ declare module 'vitest' {
   }
 }
 
-/** Whose changes those are that a test makes past the API. */
+/** The actor of changes that a test makes without the API. */
 export const BY_TEST: ChangeOrigin = { actor: { type: 'system' } };
 
 export interface TestDatabase {
@@ -33,7 +33,7 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Clients end their connections a moment after they said so. */
+/** Connections end a moment after their clients said so. */
 const LEAK_DEADLINE_MS = 2_000;
 const POLL_INTERVAL_MS = 20;
 
@@ -129,8 +129,8 @@ async function onServer<Result>(use: (client: pg.Client) => Promise<Result>): Pr
 }
 
 /**
- * How many sessions of the database wait for a lock. Not to be asked by a transaction: all that it sees of other
- * sessions is what was there at its first look.
+ * How many sessions of the database wait for a lock. Not to be asked within a transaction, which sees other sessions
+ * as they were at its first look.
  */
 export async function lockWaiterCount(database: Database): Promise<number> {
   const { rows } = await sql<{ count: number }>`

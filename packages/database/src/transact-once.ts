@@ -2,13 +2,13 @@
  * A change that is made once, however often its call comes (`account-conventions.md` §3.5).
  *
  * The transaction that makes the change also keeps what came of it, in the row of the call's key. So a
- * process may die at any moment: before the commit nothing has happened, after it the same call finds
- * its outcome and goes on from there to the answer that was never sent. Two that make the same call at
- * the same time wait for each other on that row.
+ * process may die at any moment: before the commit nothing has happened; after it, the same call finds its outcome
+ * and goes on to the answer that was never sent. Two callers of the same call at the same time wait for each other on
+ * that row.
  *
- * The outcome is kept whole, as a value, for an answer may show what was drawn for it, such as a
- * secret; it is sealed by the caller's key, which is not kept. Before: `idempotency-keys.ts`, which
- * claims the row. Finding: its primary key.
+ * The outcome is kept whole, as a value, because an answer may show something random that was made for it, such as a
+ * secret. It is sealed under the caller's key, which is not kept. Before: `idempotency-keys.ts`, which claims the
+ * row. Finding: its primary key.
  */
 import { deserialize, serialize } from 'node:v8';
 import { AppError } from '@sluice/domain/errors';

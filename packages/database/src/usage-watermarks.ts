@@ -2,18 +2,18 @@
  * How far each account's days of usage are closed: a closed day is read from its sums
  * (`inbox_preview_days`), a later one from its runs. No day is in both (`account-conventions.md` §5.6):
  *
- * - who records or refunds holds the account's row, and a run's day is after the mark that it found
- *   there, whatever its clock says: nothing lands in a day that is closed;
- * - who closes holds the row too, and only then, in a statement of its own, adds up: what the writers it
- *   waited for have written is in the sums;
- * - who reads asks for mark, sums and runs in one statement, one snapshot.
+ * - recording and refunding lock the account's row, and a run's day is after the mark found there, whatever the clock
+ *   says: nothing lands in a closed day;
+ * - closing locks the row too, and only then, in a statement of its own, adds up: so the sums include what the
+ *   writers it waited for have written;
+ * - reading takes mark, sums and runs in one statement, so from one snapshot.
  *
- * The row is the first thing that a transaction locks, so no two wait for one another in a ring. Writers
- * could share it, but they wait for one another at the account's credits anyway; and Postgres lets ever
- * new sharers in before one who waits to have the row alone, so days of a busy account would never close.
+ * The row is the first thing that a transaction locks, so there are no deadlocks. Writers could share the lock, but
+ * they wait for one another at the account's credits anyway; and Postgres lets new sharers pass a waiter for the
+ * exclusive lock, so days of a busy account would never close.
  *
- * A day is summed by workspace and user, which is what the log shows of it, and by less, so that a summary
- * reads no more rows than it tells apart.
+ * A day is summed by workspace and user, which is what the log shows of it, and at coarser grains, so that a summary
+ * reads no more rows than it distinguishes.
  *
  * Indexes: the primary key; `usage_watermarks_open` for what is to be closed; a range of
  * `inbox_preview_runs_by_day` an account for the sums.
@@ -58,9 +58,9 @@ export const GRAIN_OF_RUNS = sql`
 const DAYS_MAX = 31;
 
 /**
- * Closes days up to `through` of at most `accountsMax` accounts, in one transaction: all of it or nothing. May be
- * run again and by several workers at once; who comes second waits and finds it done. Accounts are locked in
- * the order of their numbers, which nobody changes, so that two workers do not wait for one another in a ring.
+ * Closes days up to `through` of at most `accountsMax` accounts, in one transaction: all of it or nothing. May be run
+ * again and by several workers at once; the second waits and finds it done. Accounts are locked in the order of their
+ * numbers, so that two workers never deadlock.
  *
  * @returns how many accounts went forward; 0 once all are closed so far.
  */

@@ -1,7 +1,7 @@
 /**
- * Which customer of the payment vendor an account is, and that the vendor is to be told what stands on the
- * account's invoices: an entry of the outbox, which says whom it is about and not what. Whoever tells it reads what
- * is so then; so entries may be told late, twice or in any order.
+ * Which customer of the payment vendor an account is; and outbox entries for telling the vendor what stands on the
+ * account's invoices. An entry says whom it is about, not what: the present values are read when it is told. So
+ * entries may be told late, twice or in any order.
  *
  * Index: the primary key, unless a statement says otherwise.
  */
@@ -22,7 +22,7 @@ export async function tellVendor(
   await appendToOutbox(database, { topic: CUSTOMER_TOPIC, dedupeKey: fact, payload }, nowMs);
 }
 
-/** Whoever tells it ends what the account has subscribed to at the vendor, unless it has bought a plan since. */
+/** Telling it ends the account's subscription at the vendor, unless the account has bought a plan since. */
 export const TRIAL_ENDED_TOPIC = 'vendor.trial_ended';
 
 export async function tellVendorTrialEnded(

@@ -1,10 +1,10 @@
 /**
- * What the vendor told us has changed. An event is kept once, by its id, and worked off later: it is a
- * hint to look, so neither its order nor how often it comes matters. Of no tenant until it is looked
- * at. Index: the primary key; `vendor_events_due`.
+ * What the vendor told us has changed. An event is kept once, by its id, and applied later: it is a hint to look, so
+ * neither its order nor how often it comes matters. It has no tenant until it is looked at. Index: the primary key;
+ * `vendor_events_due`.
  *
- * One that comes again after it was cleared away is worked off again and finds what it led to: who pays for a
- * purchase once is decided by the run and its grant, not here.
+ * One that comes again after it was deleted is applied again and finds everything done: that a purchase is paid once
+ * is ensured by the run and its grant, not here.
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
@@ -64,8 +64,8 @@ export async function settleVendorEvent(
 }
 
 /**
- * When the oldest came that is not worked off yet; undefined where none waits. The installation's, for its metrics.
- * Reads `vendor_events_due`, which holds those that wait and nothing else.
+ * When the oldest event that is not applied yet came; undefined where none waits. The installation's, for its
+ * metrics. Reads `vendor_events_due`, which holds those that wait and nothing else.
  */
 export async function findOldestWaitingEvent(
   database: DatabaseOrTransaction,

@@ -1,5 +1,5 @@
 /**
- * The credit pools made again from the ledger: each grant's places must be the sum of its moves. Beside
+ * Computes the credit pools again from the ledger: each grant's places must be the sum of its moves. Beside
  * `credits.ts`, which writes both; `npm run verify` asks.
  */
 import { sql } from 'kysely';

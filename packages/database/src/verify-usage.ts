@@ -1,7 +1,7 @@
 /**
- * Usage of inbox previews made again from the runs, which stay for good: the sums of every closed day at
- * each of its four grains, and what the ledger of credits has taken for the runs. Beside
- * `usage-watermarks.ts`, which sums, and `inbox-preview-runs.ts`, which records; `npm run verify` asks.
+ * Computes the usage of inbox previews again from the runs, which stay for good: the sums of every closed day at each
+ * of its four grains, and what the ledger of credits has taken for the runs. Beside `usage-watermarks.ts`, which
+ * sums, and `inbox-preview-runs.ts`, which records; `npm run verify` asks.
  *
  * Indexes: each statement reads the runs of all accounts once, from `inbox_preview_runs_by_day` alone
  * where Postgres has vacuumed them, and joins what it made by the primary key of `inbox_preview_days`.

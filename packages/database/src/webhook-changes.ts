@@ -22,7 +22,10 @@ import {
   type WebhookSettings,
 } from './webhooks.ts';
 
-/** Makes a webhook and its empty lane. Undefined where there is no such workspace; `too_many` where it has all it may. */
+/**
+ * Makes a webhook and its empty lane. Undefined where there is no such workspace; `too_many` where it has as many as
+ * it may.
+ */
 export async function makeWebhook(
   database: Database,
   environmentId: number,
@@ -50,7 +53,7 @@ export async function makeWebhook(
 /**
  * Changes what is given, as `updateWebhook` does; undefined where there is no such webhook.
  *
- * @param storedHeaders - nothing is changed where its headers are others, and undefined returned.
+ * @param storedHeaders - where the stored headers differ, nothing is changed and undefined is returned.
  */
 export async function changeWebhook(
   database: Database,

@@ -72,7 +72,7 @@ export async function insertWebhook(
   return rows[0];
 }
 
-/** Of a workspace; deleted ones are none. */
+/** Of a workspace, without deleted ones. */
 export async function countWebhooks(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -125,9 +125,9 @@ export async function lockWebhook(
 /**
  * Changes what is given and leaves the rest; undefined where there is no such webhook.
  *
- * Disabling holds what is held and keeps later events out. Enabling, and a changed endpoint, let a
- * failing lane probe at `nowMs` instead of when it was due: wake the lane after commit in any case
- * (`mustWake` says whether there is something to send).
+ * Disabling keeps what is held back and keeps later events out. Enabling, or a changed endpoint, lets a failing lane
+ * probe at `nowMs` instead of when it was due: wake the lane after the commit where `mustWake` says that there is
+ * something to send.
  */
 export async function updateWebhook(
   database: DatabaseOrTransaction,
@@ -180,7 +180,7 @@ export async function updateWebhook(
   return { webhook, mustWake };
 }
 
-/** False where there is no such webhook. Whoever drains its lane finds it gone and stops. */
+/** False where there is no such webhook. A drain of its lane finds it gone and stops. */
 export async function deleteWebhook(
   database: DatabaseOrTransaction,
   environmentId: number,
@@ -200,8 +200,8 @@ export async function deleteWebhook(
 }
 
 /**
- * Clears at most `limit` log rows, with their attempts, of the webhook that was deleted first, and
- * at last its own row. Finds it by `webhooks_deleted`. Safe to call at the same time.
+ * Deletes at most `limit` log rows, with their attempts, of the webhook that was deleted first, and finally its own
+ * row. Finds it by `webhooks_deleted`. Safe to call at the same time.
  *
  * @returns true where there may be more to clear.
  */

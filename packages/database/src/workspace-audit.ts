@@ -1,4 +1,4 @@
-/** The audit log of what belongs to a workspace, for whoever knows the workspace and not its account. */
+/** The audit log of what belongs to a workspace, for callers that know the workspace and not its account. */
 import type { AuditObjectType } from '@sluice/domain/audit-registry';
 import { AppError } from '@sluice/domain/errors';
 import { recordChange, type ChangeOrigin, type RecordedChange } from './audit-logs.ts';

@@ -20,10 +20,10 @@ export function includesRole(role: Role, needed: Role): boolean {
 
 /**
  * How many credentials in force a workspace may have, of all types together, and how many tokens of service accounts
- * an account. The specs name no number; products of this kind allow between 5 and some hundreds. A key stands for one
- * program, and intake, which may meet any of them at any time, keeps those in use in memory.
+ * an account may have. The specs name no number; products of this kind allow between 5 and some hundreds. Intake
+ * keeps all keys in use in memory.
  */
 export const CREDENTIAL_COUNT_MAX = 200;
 
-/** What of an account may be switched on. */
+/** The products that may be switched on for an account. */
 export const PRODUCTS = ['journeys', 'pipelines', 'inbox_previews', 'design_studio'] as const;

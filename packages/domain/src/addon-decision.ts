@@ -22,8 +22,7 @@ export type AddonDecision =
     };
 
 /**
- * A price that is held already is a no-op even where it is retired or on another cycle, so that is
- * asked first.
+ * A price that is already held is a no-op even where it is retired or on another cycle, so this is checked first.
  *
  * @param held - prices on the subscription now.
  * @param interval - the subscription's billing cycle.
@@ -35,7 +34,7 @@ export function decideAddons(
   skus: readonly string[],
 ): AddonDecision {
   const addonOf = new Map(catalogue.addons.map((each) => [each.sku, each.addon]));
-  // Two prices of one add-on in one purchase: the second is another price of what the first brings.
+  // For two prices of one add-on in one purchase: the second is another price of what the first already brings.
   const taken = new Map<string, string>();
   for (const sku of held) {
     const addon = addonOf.get(sku);
@@ -56,7 +55,7 @@ export function decideAddons(
     return { sku, result: 'added', reason: null };
   });
   if (items.some((item) => item.result === 'refused')) {
-    // Nothing is added, so nothing may read as if it had been.
+    // Nothing is added, so no price may be reported as added.
     return { outcome: 'refused', items: items.filter((item) => item.result !== 'added') };
   }
   const added = items.filter((item) => item.result === 'added').map((item) => item.sku);

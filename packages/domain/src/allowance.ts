@@ -1,7 +1,7 @@
 /**
- * The monthly allowance: a grant that a plan brings each calendar month (UTC) and that ends with it. Its
- * key is month and plan, so it comes once however often and by whomever it is given; after an upgrade the
- * difference comes (`database/src/credits.ts`).
+ * The monthly allowance: a grant that a plan brings each calendar month (UTC) and that ends with it. Its key is month
+ * and plan, so it is granted once, whoever grants it and however often; after an upgrade the difference is granted
+ * (`database/src/credits.ts`).
  */
 import type { CreditKind, Plan } from './catalogue.ts';
 
@@ -11,7 +11,7 @@ export interface Allowance {
   /** What the plan includes, whatever another plan has given this month already. */
   readonly included: number;
   readonly endsAtMs: number;
-  /** The fact that it comes of. */
+  /** The grant's key: the fact that it comes from. */
   readonly key: string;
 }
 

@@ -2,8 +2,8 @@
  * Which events of the types that a webhook has chosen it is told of: conditions on members of the
  * delivery's body, all of which must hold.
  *
- * They are looked at when a delivery would be logged, so that what does not match costs no row and no
- * request, and what is logged already is not affected by a filter that comes later.
+ * They are checked when a delivery would be logged: what does not match costs no row and no request, and a filter
+ * that comes later does not change what is already logged.
  */
 import { isJsonObject, type Json } from './json.ts';
 import type { ReportingEvent } from './reporting-event.ts';
@@ -14,7 +14,7 @@ export interface AttributeFilter {
   /** Dots between levels: `object_type`, `data.campaign_id`, `data.identifiers.email`. */
   readonly field: string;
   readonly operator: (typeof FILTER_OPERATORS)[number];
-  /** For `eq` one of which it must be, for `not_eq` none; compared as text. */
+  /** For `eq` the member must be one of these, for `not_eq` none; compared as text. */
   readonly values?: readonly string[] | undefined;
 }
 

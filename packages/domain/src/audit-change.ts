@@ -30,7 +30,7 @@ export interface AttributeChange {
 /** Stands where a secret was or is. */
 export const REDACTED = '[redacted]';
 
-/** What happened, from which of the states is there. */
+/** What happened, told by which of the two states exist. */
 export function auditAction(before: unknown, after: unknown): AuditAction {
   if (before === null) return 'created';
   return after === null ? 'deleted' : 'updated';

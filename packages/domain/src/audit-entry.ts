@@ -68,7 +68,7 @@ export function wholeAuditLogToWire(entry: WholeAuditLogEntry) {
   return {
     ...auditLogToWire(entry),
     changes: [...entry.changes],
-    // Where an address lies is nothing that we look up.
+    // Locations of addresses are not looked up.
     context: { location: null, credential_id: entry.credentialId, run_id: entry.runId },
     hash: entry.hash,
     prev_hash: entry.previousHash,

@@ -110,7 +110,7 @@ export const AUDIT_OBJECTS = {
       until: 'shown',
       event_types: 'shown',
       states: 'shown',
-      // Whom it is about is personal data, and entries stay for good.
+      // Left out: whom it is about is personal data, and entries stay for good.
       person: 'secret',
       rate_per_second: 'shown',
       cancelled: 'shown',

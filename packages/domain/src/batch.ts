@@ -21,7 +21,7 @@ export function readBatch(
 ): void {
   const batch = readList(draft, body, bounds.countMax);
   if (batch === undefined) return;
-  // A body no larger than one item may be has no item that is too large.
+  // If the whole body is no larger than one item may be, no item is too large.
   const measuresItems =
     (draft.context.bodySizeBytes ?? Number.POSITIVE_INFINITY) > bounds.itemSizeBytesMax;
   for (let index = 0; index < batch.length; index++) {

@@ -22,7 +22,7 @@ import {
 import type { MessageChannel } from './reporting-event.ts';
 import type { WorkingSet } from './working-set.ts';
 
-/** Names that are no attributes: ours to give, or handled by the caller. */
+/** Names that are not attributes: set by the service, or handled by the caller. */
 const IGNORED: ReadonlySet<string> = new Set(['svc_id', 'cio_id', 'anonymous_id']);
 
 /**

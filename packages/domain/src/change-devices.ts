@@ -1,4 +1,4 @@
-/** Devices of a person (`ingestion-conventions.md` §1.6). Adding one again lays its attributes over. */
+/** Devices of a person (`ingestion-conventions.md` §1.6). Adding one again merges its attributes. */
 import { mergeAttributes } from './merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
 import type { AddDevice, DeleteDevice } from './operation.ts';

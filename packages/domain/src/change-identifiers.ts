@@ -1,9 +1,9 @@
 /**
  * Which identifiers a person may be given: the rules of `ingestion-conventions.md` §1.2.
  *
- * A free one is received where the person has none of its kind. One that is set is replaced or
- * removed only by a call under the person's svc_id, and one that is somebody else's is never taken:
- * both are refused and recorded with the people they concern. Nothing is guessed.
+ * A free identifier is given where the person has none of its kind. One that is set is replaced or removed only by a
+ * call under the person's svc_id, and one that belongs to somebody else is never taken over; other attempts are
+ * refused and recorded with the people they concern. Nothing is guessed.
  */
 import { isPhone } from './identifiers.ts';
 import { isRemoval, noteChange } from './merge-attributes.ts';
@@ -54,7 +54,7 @@ export function changeIdentifier(
     refuseOwned(set, operation, person, kind, value, owner.person);
     return changes;
   }
-  // Only a phone comes so far: an id or email that is suppressed has the whole call ignored.
+  // Only a phone gets here: a call with a suppressed id or email is ignored as a whole.
   if (owner.outcome === 'suppressed') {
     refuseSuppressed(set, operation, kind, value);
     return changes;

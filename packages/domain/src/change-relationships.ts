@@ -2,8 +2,8 @@
  * Relationships between people and objects, from either side, and the objects they make.
  *
  * Adding makes what is not there: the object, and a person named by id, email or phone. An object
- * named by its svc object id, and a person by svc_id or anonymous id, must be there. Adding again
- * lays the attributes over those there are.
+ * named by its svc object id, and a person by svc_id or anonymous id, must be there. Adding again merges the
+ * attributes.
  */
 import { mergeAttributes } from './merge-attributes.ts';
 import { findOrCreatePerson, findPerson } from './find-person.ts';
@@ -22,8 +22,8 @@ import { svcObjectId } from './svc-id.ts';
 import { relationshipText, type WorkingSet } from './working-set.ts';
 
 /**
- * What is done to relationships. `isHalf`: the other side is made, or missed, by the other half, but for what cannot
- * be made, which stays with the half of what the call is about.
+ * What is done to relationships. `isHalf`: the other half makes the other side, or records that it is missing. What
+ * cannot be made is recorded by the half of what the call is about.
  */
 interface Change<Entry> {
   readonly action: 'add' | 'delete';

@@ -1,8 +1,8 @@
 /**
- * Our books of purchases against the vendor's, entry by entry: whatever the vendor was paid is a
- * purchase that succeeded and was given once, and nothing can be collected for one that did not.
+ * Compares our books of purchases with the vendor's, entry by entry: whatever the vendor was paid must be a purchase
+ * that succeeded and was granted once, and nothing may be collectable for one that did not succeed.
  *
- * A purchase under way is allowed what it may be in the middle of. Pure; `scripts/verify.ts` reads both.
+ * A purchase under way may differ by the step that it is in. Pure; `scripts/verify.ts` reads both.
  */
 import { isSameMoney, type Money } from './money.ts';
 import type { RunStatus } from './run.ts';

@@ -16,7 +16,7 @@
  * Pure: `database/src/credits.ts` locks the grants, asks this file, and writes the moves.
  */
 
-/** In the order in which they are spent: what was free goes before what was paid for. */
+/** In the order in which they are spent: free credits before paid ones. */
 export const POOLS = ['monthly_allowance', 'goodwill', 'purchased'] as const;
 export type Pool = (typeof POOLS)[number];
 
@@ -67,8 +67,8 @@ function spendable(grants: readonly Grant[], nowMs: number, hasAllowance: boolea
 }
 
 /**
- * Takes `amount` out of what is available, or nothing: allowance, then goodwill, then purchased; within
- * a pool what ends first, then what is oldest.
+ * Takes all of `amount` out of what is available, or nothing: from the allowance, then goodwill, then purchased;
+ * within a pool from the grant that ends first, then from the oldest.
  *
  * @param to - `used` for a debit, `held` for a hold.
  * @param hasAllowance - false for a plan without one: what is left in that pool is not spent.

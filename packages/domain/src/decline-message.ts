@@ -1,6 +1,6 @@
 /**
- * What a customer may read of a declined payment. Vendors ask that a lost, stolen or suspicious card is
- * not named as such to whoever holds it, so only the codes listed here have a text of their own.
+ * What a customer may read about a declined payment. Vendors ask not to tell the holder that a card counts as lost,
+ * stolen or suspicious, so only the codes listed here have a text of their own.
  */
 
 const GENERIC = 'The card was declined. Use another payment method, or ask the card issuer.';
@@ -27,7 +27,7 @@ export const FAILURE_MESSAGES = {
   noSubscription: 'The account has no subscription to add to.',
 } as const;
 
-/** Why we refuse a checkout ourselves: our words, which a run keeps where others have the vendor's code. */
+/** Reasons for which we refuse a checkout ourselves. A run keeps them where others have the vendor's code. */
 const CHECKOUT_REFUSALS = {
   amount_changed: 'The amount is not the one that was shown; nothing was charged.',
   unknown_subscription_item:
@@ -41,7 +41,7 @@ export type CheckoutRefusal = keyof typeof CHECKOUT_REFUSALS;
 export const isCheckoutRefusal = (code: string | undefined): code is CheckoutRefusal =>
   code !== undefined && Object.hasOwn(CHECKOUT_REFUSALS, code);
 
-/** @param code - ours, or the vendor's: what it refuses may be the payment method's doing. */
+/** @param code - ours, or the vendor's, whose refusals may be due to the payment method. */
 export const refusalMessage = (code: string | undefined): string =>
   isCheckoutRefusal(code)
     ? CHECKOUT_REFUSALS[code]

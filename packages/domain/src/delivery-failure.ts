@@ -5,11 +5,11 @@
  * says "EOF", "misbehaving server", "connection refused", "connection reset by peer". Ours for the
  * same things are the keys below. Whatever is not listed goes straight to exponential backoff.
  *
- * "A misbehaving server" stands among what the receiver does, so it is read as a receiver that does not speak HTTP. Go's
- * "server misbehaving" is another thing: a name server that failed (SERVFAIL). It is not listed here on purpose: the
- * system's resolver tells that, one that is silent and one that is out of reach by one code (EAI_AGAIN), and the name
- * server is as a rule ours. An hour for every endpoint after each failure of our own resolver is not what a receiver's
- * hour of rest is for; backoff asks again within seconds, and after some failures within the hour just as well.
+ * "A misbehaving server" stands among failures of the receiver, so it is read as a receiver that does not speak HTTP.
+ * Go's "server misbehaving" is something else: a name server that failed (SERVFAIL). It is left out on purpose. The
+ * system's resolver has one code (EAI_AGAIN) for a name server that fails, is silent or is out of reach, and the name
+ * server is usually ours. The hour of rest is meant for receivers, and a failure of our own resolver would cost every
+ * endpoint one; backoff asks again within seconds.
  */
 
 /** Failure class → what it means, for those who read the attempts. */
@@ -34,7 +34,7 @@ export const FAILURE_CLASSES = {
 
 export type FailureClass = keyof typeof FAILURE_CLASSES;
 
-/** A failed attempt. `status` is set where there was a response head, whichever the class. */
+/** A failed attempt. `status` is set where a response head came, whatever the class. */
 export interface DeliveryFailure {
   readonly failure: FailureClass;
   readonly status: number | null;

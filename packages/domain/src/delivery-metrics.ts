@@ -2,7 +2,7 @@
  * What happened to a message, as reported from outside: v1 `/metrics`, the older `/push/events`, v2
  * `delivery` events and Pipelines' 'Report Delivery Event' (`ingestion-conventions.md` §1.6, §3.4).
  *
- * Which channel a metric fits is not checked here: only the delivery tells the channel.
+ * Whether a metric fits the channel is not checked here: only the delivery says which channel it is.
  */
 import { cleanKey, reportFlaws } from './clean-json.ts';
 import { readRequiredText } from './identifiers.ts';
@@ -113,7 +113,7 @@ function readOneOf(
   return undefined;
 }
 
-/** Nothing is looked up by these, so a character that cannot be stored is replaced. */
+/** Nothing is looked up by these texts, so a character that cannot be stored is replaced. */
 function readFreeText(draft: CallDraft, value: unknown, field: string): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   if (typeof value !== 'string' && !(typeof value === 'number' && Number.isFinite(value))) {

@@ -11,14 +11,14 @@
  *      │ └─ failure before give-up: wait, again
  *      └─── failure at or after give-up ───────▶ abandoned
  *
- * Waits: the first listed failure of a delivery waits exactly the listed time (one hour); every
- * other failure takes the next exponential step, base × 2ⁿ up to the cap, of which between half
- * and the whole is waited, by chance. So waits never get shorter, and lanes that failed together do
- * not come back together. "One hour, then exponential" leaves open whether a listed failure later
- * in a delivery's life waits an hour again; once is enough to honour both readings.
+ * Waits: the first listed failure of a delivery waits exactly the listed time (one hour). Every other failure takes
+ * the next exponential step, base × 2ⁿ up to the cap, and waits a random time between half of it and all of it. So
+ * the steps never get shorter, and lanes that failed together do not come back together. "One hour, then exponential"
+ * leaves open whether a listed failure later in a delivery's life waits an hour again; once is enough to honour both
+ * readings.
  *
- * Deliveries that failed beside one another wait together (`lane.ts`): none of them is tried within the hour of
- * any, so a wait may be longer than its own delivery asked for, and an hour is never cut short by another's success.
+ * Deliveries that failed beside one another wait together (`lane.ts`): none is tried within the hour of any of them.
+ * So a wait may be longer than its own delivery needs, and another's success never cuts an hour short.
  *
  * The last attempt is made at the give-up time itself, so a delivery is never given up without
  * having been tried at the end, and never before. Give-up counts from the delivery's own first
@@ -103,7 +103,7 @@ export function judgeFailure(
   return { outcome: 'retrying', retry, nextAttemptAtMs, isListedWait };
 }
 
-/** No attempt is put off for longer. */
+/** The longest time by which any attempt is put off. */
 export const longestWaitMs = (policy: DeliveryPolicy): number =>
   Math.min(Math.max(policy.listedFailureWaitMs, policy.backoffCapMs), policy.giveUpAfterMs);
 

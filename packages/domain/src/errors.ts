@@ -45,7 +45,7 @@ export class AppError extends Error {
   }
 }
 
-/** What an error says; of several in one (each address of `localhost` refused), what each of them says. */
+/** An error's message; for several in one (each address of `localhost` refused), all of their messages. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { message, name } = error;

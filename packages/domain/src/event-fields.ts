@@ -2,8 +2,9 @@
  * What all three interfaces' events have in common: name, id and data (`ingestion-webhooks.md` §2,
  * `ingestion-conventions.md` §1.4).
  *
- * An event id is compared exactly, except that a ULID is the same in either letter case (`ulid.ts`). An id that cannot be kept exactly is refused: a
- * mended one could make two events look like one, and the second would be dropped.
+ * An event id is compared exactly, except that a ULID is the same in either letter case (`ulid.ts`). An id that
+ * cannot be kept exactly is refused: altered, it could make two events look like one, and the second would be
+ * dropped.
  */
 import { cleanKey, cleanObject, reportFlaws } from './clean-json.ts';
 import { readExactText } from './identifiers.ts';
@@ -60,7 +61,7 @@ export function readData(draft: CallDraft, value: unknown, field: string): JsonO
   return {};
 }
 
-/** Takes the event. An anonymous id beside a known person is where the events before belong. */
+/** Takes the event. An anonymous id beside a known person is the one under which their earlier events came. */
 export function takeEvent(
   draft: CallDraft,
   kind: TrackEvent['kind'],

@@ -78,7 +78,7 @@ export function recordNotFound(
   });
 }
 
-/** A new person with one identifier; whoever asks for it notes it in the history. */
+/** A new person with one identifier. The caller notes it in the history. */
 export function createPerson(
   set: WorkingSet,
   operation: Operation,

@@ -1,13 +1,13 @@
 /**
  * Which identifiers an envelope has to hold while it is applied, and which it may only read.
  *
- * A plain event of somebody who is there asks whose an identifier is and changes nothing about it. That
- * somebody else deletes, suppresses or renames the person meanwhile is as if the event had come first:
- * their history stays theirs. A merge is the exception, for it moves what is stored, so nobody may read
- * without holding while one goes on (`database/src/merge-gate.ts`).
+ * A plain event of a known person asks whose an identifier is and changes nothing about it. Where another operation
+ * deletes, suppresses or renames the person meanwhile, it is as if the event had come first: the history stays
+ * theirs. A merge is the exception, because it moves what is stored: nobody may read without holding while one goes
+ * on (`database/src/merge-gate.ts`).
  *
- * Held is whatever else an operation may change, and every other name of the same people: within one
- * envelope an operation must meet what the one before it did.
+ * Everything else that an operation may change is held, and every other name of the same people: within one envelope
+ * each operation must meet what the one before it did.
  *
  * Part of step 9 of the walk, called by `worker/src/load-slice.ts`. Pure.
  */
@@ -17,8 +17,8 @@ import { identifierText } from './slice-keys.ts';
 import type { NeededIdentifier, SliceNeeds } from './slice-needs.ts';
 
 /**
- * What an envelope is to merges of people: it merges, it reads who people are and keeps merges off
- * meanwhile, or it holds whatever it names and needs neither.
+ * How an envelope stands to merges of people: it `merges`, it `reads` who people are and keeps merges off meanwhile,
+ * or it `holds` whatever it names and needs neither.
  */
 export type MergeStance = 'merges' | 'reads' | 'holds';
 
@@ -47,7 +47,7 @@ export function identifiersToHold(
   for (const { environmentId, kind, value, personId } of found)
     owners.set(identifierText(environmentId, kind, value), personId);
 
-  // Nobody's: who makes or attaches it must meet the others who would.
+  // Nobody has it: operations that would make or attach it must meet each other.
   const held = new Set<string>();
   for (const { environmentId, kind, value, needsPerson } of needs.identifiers) {
     const text = identifierText(environmentId, kind, value);

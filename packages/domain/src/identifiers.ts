@@ -34,7 +34,7 @@ export function isEmail(text: string): boolean {
   return text.includes('@') && EMAIL.test(text);
 }
 
-/** Hexadecimal, as `svc-id.ts` writes them and the field does. `svc_payments` is somebody's id of their own. */
+/** Hexadecimal, as `svc-id.ts` writes them. `svc_payments` is a client's own id. */
 const PREFIXED_SVC_ID = /^(?:cio|svc)_[0-9a-f]{6,}$/;
 
 /** Tells the kind from the shape: a prefixed svc_id (kept without the prefix), an email, else an id. */
@@ -80,7 +80,10 @@ export function readPerson(
     : undefined;
 }
 
-/** The person of a v1 path, percent-decoded. The path was no part of the body, so its text is checked whatever is known of that. */
+/**
+ * The person of a v1 path, percent-decoded. What is known of the body's texts says nothing about the path, so it is
+ * always checked.
+ */
 export function readPathPerson(draft: CallDraft, identifier: string): PersonIdentifier | undefined {
   if (!isStorableText(identifier)) {
     draft.refuse(
@@ -277,7 +280,7 @@ function isIdentifiersObject(draft: CallDraft, value: unknown, field: string): v
   return false;
 }
 
-/** v2 wants svc ids without the prefix that marks them elsewhere; one that kept it is meant all the same. */
+/** v2 wants svc ids without the prefix that marks them elsewhere; one that has it is taken too. */
 function withoutPrefix(svcId: string): string {
   return svcId.startsWith('cio_') || svcId.startsWith('svc_') ? svcId.slice(4) : svcId;
 }

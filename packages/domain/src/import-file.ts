@@ -3,11 +3,11 @@
  * `ingestion-conventions.md` §7).
  *
  * A row is a track call, read by the same rules, with these differences: the people must exist (an
- * event of a file makes nobody), its timestamp must be readable where there is one (dated now, a
- * whole column of typing errors would be a year of events today), and cells are texts: `"42"` stays a
- * text, because a file does not say what it means by it. An empty cell is no property.
+ * event of a file creates nobody), a timestamp must be readable (else a whole column of typing errors would become a
+ * year of events dated today), and cells are texts: `"42"` stays a text, because a file does not say what it means by
+ * it. An empty cell is no property.
  *
- * Its event id is made of the import and the row, so that a row that is read twice is counted once.
+ * The event id is made from the import and the row, so that a row that is read twice is counted once.
  *
  * Pure. Before: `worker/src/read-csv.ts`. After: `worker/src/import-rows.ts`.
  */
@@ -28,7 +28,7 @@ import { readInstantMs } from './timestamps.ts';
 
 export type ImportIdentifier = 'id' | 'email';
 
-/** Where in a record what is; other columns are properties. */
+/** Which column is what; other columns are properties. */
 export interface ImportColumns {
   readonly names: readonly string[];
   readonly nameAt: number;
@@ -57,7 +57,7 @@ export interface RowContext {
   readonly receivedAtMs: number;
 }
 
-/** What the trace of such an event, and the live tail, say that it came with. */
+/** The source that the trace of such an event, and the live tail, show. */
 export const IMPORT_SOURCE = 'imports';
 const COLUMN_COUNT_MAX = 100;
 const COLUMN_NAME_LENGTH_MAX = 150;
@@ -123,7 +123,7 @@ export function readImportRow(
           occurredAtMs,
           source: IMPORT_SOURCE,
         };
-  // The timestamp's own warning was made an error.
+  // The timestamp's warning has been made an error.
   const issues = draft.issues.filter(({ code }) => code !== 'timestamp_invalid');
   return { event, issues: event === undefined ? issues.filter(isError) : issues };
 }

@@ -1,8 +1,8 @@
 /**
- * What can be wrong with a call, or was put right in it: one table of codes for both APIs.
+ * What can be wrong with a call, or was corrected in it: one table of codes for both APIs.
  *
- * An issue of severity `error` means that the call (or the batch item) was not taken; a `warning`
- * that it was, with the difference that the message names.
+ * An issue of severity `error` means that the call (or the batch item) was not taken; a `warning` that it was, with a
+ * change that the message names.
  */
 
 /** Wire reasons of Track v2 (conventions §2.3) and codes of the issues log. */

@@ -1,9 +1,9 @@
 /**
  * How large a value is as compact JSON, without writing it.
  *
- * For batch items: their bytes are not known after `JSON.parse` of the whole body. Re-serialising each
- * is what it must not cost, so a first pass adds up an upper bound (six bytes a UTF-16 unit, the longest
- * escape) and only what that leaves open is measured exactly. Neither pass recurses: depth is free.
+ * For batch items: their bytes are not known after `JSON.parse` of the whole body, and serialising each again would
+ * cost too much. So a first pass adds up an upper bound (six bytes a UTF-16 unit, the longest escape), and only what
+ * that leaves open is measured exactly. Neither pass recurses: depth is free.
  */
 
 /** The longest double (`-2.2250738585072014e-308`) has 24 characters. */

@@ -2,9 +2,9 @@
  * What a workspace is told of a webhook that cannot be sent to: two event types of the service's own
  * that webhooks may choose like any other, beside the registry.
  *
- * The webhook that fails is not told itself: it would get the news when it is none any more. And of
- * an alert that is given up no alert is made, or two dead endpoints would report each other for ever
- * (`database/src/lanes.ts` does not count it as given up).
+ * The failing webhook is not told itself: it would hear of it only once it works again. An alert that is given up
+ * makes no alert, or two dead endpoints would report each other for ever (`database/src/lanes.ts` does not count it
+ * as given up).
  */
 import type { JsonObject } from './json.ts';
 import { splitOwnEventType, type AlertEventType, type ReportingEvent } from './reporting-event.ts';

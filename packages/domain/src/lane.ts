@@ -55,7 +55,7 @@ export interface LaneDelivery {
   readonly retry: RetryState;
   /** Delivered or abandoned out of order, in an earlier run. */
   readonly isFinished: boolean;
-  /** An operator asked for it: a failure of it is its end, so that it never holds back what happens. */
+  /** An operator asked for it: its first failure ends it, so that it never holds back later deliveries. */
   readonly isTriedOnce: boolean;
 }
 
@@ -78,8 +78,8 @@ export class LaneRun<Delivery extends LaneDelivery> {
   #inFlight = 0;
   #window: number;
   /**
-   * Set exactly while failing: the earliest delivery known to have failed, and until when the endpoint asked to
-   * be left alone, by its answer to any (spec section 7: an hour before it is tried again).
+   * Set exactly while failing: the earliest delivery known to have failed, and until when the endpoint is left alone
+   * because of its answer to any delivery (`ingestion-webhooks.md` §7: an hour).
    */
   #failing: { head: number; nextProbeAtMs: number; listedUntilMs: number } | undefined;
 
@@ -105,7 +105,7 @@ export class LaneRun<Delivery extends LaneDelivery> {
     return this.#window;
   }
 
-  /** How many loaded deliveries come after those already started: time to load more when few. */
+  /** How many loaded deliveries come after those already started; when few, it is time to load more. */
   get ahead(): number {
     return this.#loadedThrough - Math.max(this.#next - 1, this.#cursor);
   }

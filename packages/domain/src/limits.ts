@@ -36,7 +36,7 @@ export const PIPELINES_REQUEST_SIZE_BYTES_MAX = 64 * KB;
 export const PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX = 32 * KB;
 /** One Pipelines `/v1/batch` body, in both modes (`ingestion-webhooks.md` §8). */
 export const PIPELINES_BATCH_SIZE_BYTES_MAX = 1_024 * KB;
-/** One item of it: what the same call may weigh alone. */
+/** One item of it: as much as the same call may have alone. */
 export const PIPELINES_BATCH_ITEM_SIZE_BYTES_MAX = PIPELINES_REQUEST_SIZE_BYTES_MAX;
 /** Items of a Pipelines batch (`ingestion-conventions.md` §3.6: Segment's bound). */
 export const PIPELINES_BATCH_COUNT_MAX = 2_500;

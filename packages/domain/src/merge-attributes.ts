@@ -10,7 +10,7 @@ import { isJsonObject, setKey, type Json, type JsonObject } from './json.ts';
 export const STORED_ATTRIBUTE_COUNT_MAX = 300;
 
 export interface AttributeMerge {
-  /** The very object that was given where nothing changed. */
+  /** Where nothing changed, the very object that was given. */
   readonly attributes: JsonObject;
   /** Name → `{from, to}`, null for absent. Undefined where nothing changed. */
   readonly changes: JsonObject | undefined;
@@ -20,7 +20,7 @@ export interface AttributeMerge {
 
 const NONE_REFUSED: readonly string[] = [];
 
-/** Lays `patch` over `current`. Neither is written to. */
+/** Merges `patch` into `current` and returns the result. Neither is written to. */
 export function mergeAttributes(current: JsonObject, patch: JsonObject): AttributeMerge {
   let merged = current;
   let changes: JsonObject | undefined;

@@ -16,13 +16,13 @@ import { relationshipText, deviceText, type WorkingSet } from './working-set.ts'
 
 const NAMED_KINDS: readonly NamedKind[] = ['id', 'email', 'phone'];
 
-/** Merges two people; nothing happens, and it is recorded, where either is not there. */
+/** Merges two people. Where either does not exist nothing happens, and that is recorded. */
 export function mergePeople(set: WorkingSet, operation: MergePeople): void {
   const primary = findPerson(set, operation, operation.primary);
   if (primary.outcome !== 'found') return;
   if (operation.secondary.kind === 'anonymous_id') {
     const owner = set.directory.resolve(operation.environmentId, operation.secondary);
-    // Nobody's yet: the events under it are all there is to merge.
+    // The anonymous id is nobody's yet: the events under it are all there is to merge.
     if (owner.outcome === 'unknown')
       return attachAnonymousId(set, operation, primary.person, operation.secondary.value);
   }

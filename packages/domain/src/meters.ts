@@ -1,6 +1,6 @@
 /**
- * What an account uses of what its plan includes, and what is beyond that. Profiles are counted and paid
- * for afterwards; credits are paid for before they are spent, so that there is never more than there was.
+ * What an account uses of what its plan includes, and what it uses beyond. Profiles are counted and paid for
+ * afterwards. Credits are paid for before they are spent, so they have no overage.
  */
 import type { Catalogue, CreditKind, Plan } from './catalogue.ts';
 import type { Money } from './money.ts';
@@ -19,7 +19,7 @@ export interface MeterLine {
   readonly amount: Money;
 }
 
-/** @param plan - undefined: one that the catalogue has no more, which includes nothing. */
+/** @param plan - undefined: the catalogue no longer has it, so it includes nothing. */
 export function readMeters(
   catalogue: Pick<Catalogue, 'currency' | 'profileAmountDecimal'>,
   plan: Pick<Plan, 'included' | 'profiles'> | undefined,
@@ -41,7 +41,7 @@ const includedOf = (plan: Pick<Plan, 'included'> | undefined, kind: CreditKind):
 /**
  * `count` units at a price below a minor unit, rounded once, half up.
  *
- * @param unitAmountDecimal - digits, with a dot and more digits at most.
+ * @param unitAmountDecimal - digits, optionally with a dot and more digits.
  */
 export function priceUnits(count: number, unitAmountDecimal: string): number {
   const [whole = '0', fraction = ''] = unitAmountDecimal.split('.');

@@ -31,7 +31,7 @@ export function proratedAmount(amount: number, share: number, whole: number): nu
   if (whole <= 0) return 0;
   const numerator = BigInt(amount) * BigInt(Math.min(Math.max(share, 0), whole));
   const denominator = BigInt(whole);
-  // Exact: an amount times seconds is beyond what a double holds.
+  // In BigInt: an amount times seconds is beyond what a double holds exactly.
   return Number((2n * numerator + denominator) / (2n * denominator));
 }
 

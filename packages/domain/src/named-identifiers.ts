@@ -2,7 +2,7 @@
 import type { IdentifyPerson, PersonIdentifier } from './operation.ts';
 import { identifierIn } from './slice-keys.ts';
 
-/** The identifiers of the call and of its body, as far as they are any. */
+/** The identifiers of the call and of its attributes; values that identify nobody are left out. */
 export function namedIdentifiers({
   person,
   attributes,

@@ -1,11 +1,11 @@
 /**
- * Which addresses a webhook may be sent to: a table, and how an address is looked up in it; and what of the
- * address space a caller of ours counts as.
+ * Which addresses a webhook may be sent to: a table, and how an address is looked up in it. And which part of the
+ * address space counts as one caller.
  *
  * The rules see addresses only, never names: names are resolved first, and the address that was
  * judged is the one that is connected to (`worker/src/vetted-connection.ts`), so a name cannot
- * change its answer in between. Every way to write a literal (`0x7f.1`, `2130706433`, `[::1]`) is
- * made dotted decimal or hexadecimal groups by URL parsing before it comes here.
+ * change its answer in between. URL parsing has brought every way to write a literal (`0x7f.1`, `2130706433`,
+ * `[::1]`) to dotted decimal or hexadecimal groups before it comes here.
  *
  * IPv6 is refused unless it is global unicast (2000::/3), so a range nobody thought of is refused.
  * Ranges that carry an IPv4 address inside are judged by that address as well: a private one does
@@ -135,9 +135,9 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
 }
 
 /**
- * What of the address space one caller has, as a name to count by: an IPv4 address, also where it is written as an
- * IPv6 one, or the 64 bits that an IPv6 network of one household begins with, where every host may take as many
- * addresses as it likes (RFC 7934). What is no address is itself.
+ * The part of the address space that counts as one caller, as a name: an IPv4 address, also where it is written as an
+ * IPv6 one; of an IPv6 address the first 64 bits, because a host may take as many addresses of its network as it
+ * likes (RFC 7934). A text that is no address stands for itself.
  */
 export function callerNetwork(text: string): string {
   const bits = parseAddress(text);

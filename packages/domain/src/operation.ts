@@ -151,7 +151,7 @@ export interface ChangeObjectRelationships extends OperationBase {
   readonly entries: readonly PersonRelationship[];
   /** The object's half (`split-operation.ts`): it makes no people. */
   readonly isHalf?: true;
-  /** Of a half of a call about a person: whom that names. It is not applied where they cannot be written to. */
+  /** In the half of a call about a person: the person. It is not applied where that person cannot be written to. */
   readonly named?: readonly PersonIdentifier[];
 }
 
@@ -167,14 +167,14 @@ export interface ReportMetric extends OperationBase {
   readonly reason?: string;
   readonly href?: string;
   readonly deviceToken?: string;
-  /** What was chosen in an in-app message. */
+  /** What a person chose in an in-app message. */
   readonly actionName?: string;
   readonly actionValue?: string;
   /** Unique per workspace, made at intake or the client's `messageId`. */
   readonly eventId: string;
 }
 
-/** The person behind a delivery asked for no more (Track `/unsubscribe/{delivery_id}`). */
+/** The person behind a delivery unsubscribed (Track `/unsubscribe/{delivery_id}`). */
 export interface UnsubscribeDelivery extends OperationBase {
   readonly type: 'delivery.unsubscribe';
   readonly deliveryId: string;
@@ -195,7 +195,10 @@ export interface ChangeSegment extends OperationBase {
   readonly people: readonly PersonIdentifier[];
 }
 
-/** Something intake refused or put right, kept for `GET /v1/ingestion_issues`. Travels with the operations, so it is as durable as they are. */
+/**
+ * Something that intake refused or corrected, kept for `GET /v1/ingestion_issues`. It travels with the operations, so
+ * it is as durable as they are.
+ */
 export interface RecordIssue extends OperationBase {
   readonly type: 'issue.record';
   readonly issue: Issue;

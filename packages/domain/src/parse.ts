@@ -32,8 +32,8 @@ export interface ParseContext {
   /** The call's name, for the trace of an event; unknown, it is not kept. */
   readonly source?: string;
   /**
-   * Of the whole body, inflated. A batch that is no larger than one item may be needs no measuring of
-   * its items, so say it; unknown, each item is measured.
+   * Of the whole body, inflated. In a batch that is no larger than one item may be, no item needs measuring. Unknown:
+   * each item is measured.
    */
   readonly bodySizeBytes?: number;
   /**
@@ -53,13 +53,13 @@ type CodeOf<Severity> = {
   [Code in IssueCode]: (typeof ISSUE_CODES)[Code] extends Severity ? Code : never;
 }[IssueCode];
 
-/** Track bounds its attributes (`limits.ts`); Pipelines has ISO 8601 among its traits and properties converted. */
+/** Track bounds its attributes (`limits.ts`); for Pipelines, ISO 8601 values of traits and properties are converted. */
 export type Dialect = 'track' | 'pipelines';
 
 const NO_ISSUES: Issue[] = [];
 Object.freeze(NO_ISSUES);
 
-/** Of one call or item. Enough to mend it by; 16,000 bad entries of one list are not worth 16,000 sentences. */
+/** Of one call or item: enough to correct it by. 16,000 bad entries of one list are not worth 16,000 sentences. */
 const ISSUE_COUNT_MAX = 20;
 const SAMPLE_LENGTH_MAX = 200;
 /** Paths and messages hold clients' keys, of any length and depth: both are cut. */
@@ -98,7 +98,7 @@ export class CallDraft {
     this.#issueCountBefore = this.issues.length;
   }
 
-  /** Records an error; what the call or item gave until now is taken back. `value`, where given, is what was sent. */
+  /** Records an error and takes back the operations of this call or item. `value`, where given, is what was sent. */
   refuse(code: CodeOf<'error'>, field: string | null, message: string, value?: unknown): void {
     // The first error is always told, however many warnings came before it.
     const isTold = !this.isRefused || this.#hasRoom();
@@ -107,7 +107,7 @@ export class CallDraft {
     if (isTold) this.#record(code, field, message, value);
   }
 
-  /** Records what was put right. */
+  /** Records a warning: something was corrected. */
   warn(code: CodeOf<'warning'>, field: string | null, message: string, value?: unknown): void {
     if (this.#hasRoom()) this.#record(code, field, message, value);
   }
@@ -116,7 +116,8 @@ export class CallDraft {
   take(operation: Operation): void {
     if (this.isRefused) return;
     const { source } = this.context;
-    // What has an id of its own can be asked for by it. Set afterwards: a spread would cost more than the rest.
+    // Operations with an id of their own can be looked up by it, so they keep their source. Set afterwards: a spread
+    // would cost more than the rest.
     if (source !== undefined && 'eventId' in operation)
       (operation as { source?: string }).source = source;
     this.operations.push(operation);

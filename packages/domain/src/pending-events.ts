@@ -1,12 +1,12 @@
 /**
- * Events and activities of an envelope until they are written: whose they are can still change, when
- * an anonymous id turns out to be somebody's and when people are merged.
+ * Events and activities of an envelope until they are written: their person can still change, when an anonymous id
+ * turns out to be somebody's and when people are merged.
  */
 import { followMerges, type PersonState } from './person-directory.ts';
 import type { AnonymousAttachment, EventRow } from './slice.ts';
 import { eventText } from './slice-keys.ts';
 
-/** Events of so long ago still become the person's (`ingestion-conventions.md` §1.4, §1.6). */
+/** How old an event may be and still become the person's (`ingestion-conventions.md` §1.4, §1.6). */
 export const ATTACHED_AGE_MS_MAX = 30 * 24 * 60 * 60 * 1000;
 
 /** An event as it comes, before it is anybody's. */
@@ -63,7 +63,7 @@ export class PendingEvents {
   ): boolean {
     const { environmentId } = person;
     const text = eventText(environmentId, anonymousId);
-    // Stored ones are given away once: an anonymous id that comes free again has none left.
+    // Stored ones are assigned once: an anonymous id that becomes free again has none left.
     const hasStored = isStored && !this.#attachedAnonymousIds.has(text);
     if (hasStored) {
       this.#attachedAnonymousIds.add(text);
@@ -79,7 +79,7 @@ export class PendingEvents {
     return hasStored || waiting.length > 0;
   }
 
-  /** Keeps what is older under a person who is about to be merged, as it is kept of stored events. */
+  /** Leaves older events with a person who is about to be merged, as is done with stored events. */
   leaveBehind(from: PersonState, sinceMs: number): void {
     const before: PersonState = { ...from };
     for (const event of this.#events) {

@@ -72,7 +72,10 @@ export class PersonDirectory {
     }
   }
 
-  /** Whom an identifier means by now. A svc_id means its own person: of whoever was merged it means nobody, as it will once they are stored. */
+  /**
+   * The person that an identifier means at this point of the fold. The svc_id of a merged person means nobody, as it
+   * will once the merge is stored.
+   */
   resolve(environmentId: number, identifier: PersonIdentifier): Resolution {
     if (identifier.kind !== 'svc_id')
       return this.resolveStored(environmentId, identifier.kind, identifier.value);
@@ -90,7 +93,7 @@ export class PersonDirectory {
     return owner ? resolutionOf(owner) : UNKNOWN;
   }
 
-  /** Whom a number that another row holds means by now. */
+  /** The person that a number in another row means at this point of the fold. */
   find(environmentId: number, personId: number): PersonState | undefined {
     const known = this.#people.get(personId);
     const person = known && followMerges(known);
@@ -104,7 +107,7 @@ export class PersonDirectory {
     return this.#addPerson(row, undefined, 'nothing') as LoadedPerson;
   }
 
-  /** Makes the identifier this person's, whosever it was; nobody's where `owner` is undefined. */
+  /** Gives the identifier to `owner`, whoever had it; undefined: to nobody. */
   assign(
     environmentId: number,
     kind: StoredIdentifierKind,

@@ -10,7 +10,7 @@ export function readAnonymousId(draft: CallDraft, call: JsonObject): string | un
   return readExactText(draft, call.anonymousId, 'anonymousId', ID_SIZE_BYTES_MAX);
 }
 
-/** An identifier that was refused was there: saying that it is missing would mislead. */
+/** A refused identifier was present: calling it missing would mislead. */
 export function requireSomebody(
   draft: CallDraft,
   person: PersonIdentifier | undefined,
@@ -21,7 +21,7 @@ export function requireSomebody(
   }
 }
 
-/** Whom nothing else identifies. */
+/** The anonymous person, where nothing else identifies one. */
 export function anonymousPerson(anonymousId: string | undefined): PersonIdentifier | undefined {
   return anonymousId === undefined ? undefined : { kind: 'anonymous_id', value: anonymousId };
 }

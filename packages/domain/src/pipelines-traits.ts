@@ -1,9 +1,9 @@
 /**
  * Pipelines' calls with traits: identify and group.
  *
- * A call's timestamp is the time of an event; it does not order the traits, which apply in the order in
- * which they were taken: client clocks differ, and one that is ahead would keep every other source
- * from writing. Who wants that order sends `_timestamp` among the traits, as on Track.
+ * A call's timestamp is the time of an event and does not order the traits, which apply in the order in which the
+ * calls were taken. Client clocks differ, and one that is ahead would keep every other source from writing. Senders
+ * who want such an order send `_timestamp` among the traits, as on Track.
  */
 import {
   isEmail,

@@ -131,9 +131,9 @@ function readView(
 }
 
 /**
- * A view need not be named (`ingestion-webhooks.md` §7 requires only a person of it): then it is
- * its URL, and a view of nothing known is still a view. An address that is too long for a name loses
- * its query, which the properties keep.
+ * A view need not be named (`ingestion-webhooks.md` §7 requires only a person). Without a name it is named by its
+ * URL, and without a URL it is still a view. An address that is too long for a name loses its query, which the
+ * properties keep.
  */
 function readViewName(
   draft: CallDraft,
@@ -157,7 +157,7 @@ function readViewName(
   );
 }
 
-/** Browsers that know no former id send the visitor's anonymous id for it, and beside it as what it is. */
+/** Browsers that know no former id send the visitor's anonymous id in its place, and also as the anonymous id. */
 function readAlias(draft: CallDraft, call: JsonObject): void {
   const person = readPerson(draft, call.userId, 'userId');
   const anonymousId = readAnonymousId(draft, call);

@@ -1,7 +1,7 @@
 /**
- * Texts of others on an operator's terminal. A name or an attribute is whatever its sender wrote, and a
- * terminal obeys what it is shown: escape sequences clear it, rename it, or write into what is typed next;
- * marks of direction make a line read otherwise than it is. Shown as escapes instead, they can be read.
+ * Makes texts of others safe for an operator's terminal. A name or an attribute is whatever its sender wrote, and a
+ * terminal obeys what it shows: escape sequences can clear it, rename it, or write into what is typed next, and marks
+ * of direction can reorder a line. Here they are shown as escapes.
  *
  * Used where people read: `sluice`, the operator's scripts, the log of `npm start`.
  */
@@ -14,7 +14,7 @@ const DRIVES_A_TERMINAL =
   // oxlint-disable-next-line no-control-regex -- they are what is looked for
   /[\u0000-\u001F\u007F-\u009F\u061C\u200E\u200F\u2028-\u202E\u2066-\u2069]|\p{Surrogate}/gu;
 
-/** `text` in one line that drives no terminal: what would is written `\u001b`. */
+/** `text` as one line that cannot drive a terminal: control characters are written like `\u001b`. */
 export const printable = (text: string): string =>
   text.replace(
     DRIVES_A_TERMINAL,

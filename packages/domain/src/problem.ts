@@ -58,7 +58,7 @@ export function problemBody(problem: Problem): Record<string, unknown> {
   };
 }
 
-/** Clients of the older account API read a pointer of every 422, also where no member of the body is meant. */
+/** Clients of the older account API read a pointer in every 422, also where no member of the body is meant. */
 function sourceOf(status: number, source: ProblemDetail['source']): object {
   if (status === 422) return { source: { pointer: '', ...source } };
   return source === undefined ? {} : { source };

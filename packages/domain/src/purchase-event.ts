@@ -2,8 +2,8 @@
  * What the workspaces of an account are told when a purchase of it has ended, whatever the ending: an
  * event type of the service's own that webhooks may choose like any other.
  *
- * It says no more than who may see the account's purchases learns by asking; its id is the run's, so
- * that a receiver knows a second one.
+ * It says no more than a caller who may see the account's purchases can ask for. Its id is the run's, so that a
+ * receiver recognises a second one.
  */
 import type { ReportingEvent } from './reporting-event.ts';
 import type { Rail, RunEnding, RunKind } from './run.ts';

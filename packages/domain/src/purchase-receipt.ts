@@ -34,7 +34,7 @@ export interface BilledAccount {
   readonly address: Address | null;
 }
 
-/** By its run, which has one receipt. Without the card: what is kept of a charge does not name it. */
+/** Made from its run, which has one receipt. Without the card, since what is kept of a charge does not name it. */
 export function purchaseReceipt(
   run: { readonly runId: string; readonly content: RunContent },
   result: RunResult,

@@ -117,7 +117,7 @@ function readValue(
   return cleanMember(draft, value);
 }
 
-/** An identifier among the attributes is kept as exactly as one outside them; null or blank asks for its removal. */
+/** An identifier among the attributes is kept exactly, like one outside them; null or blank asks for its removal. */
 function readIdentifier(draft: CallDraft, value: Json, field: string, sizeBytesMax: number): Json {
   return readExactText(draft, value, field, sizeBytesMax) ?? null;
 }
@@ -129,7 +129,7 @@ function storedName(
   key: string,
   owner: AttributeOwner,
 ): string | undefined {
-  // Every key of every attribute comes by: one look at the first letter spares nearly all of them.
+  // Called for every key of every attribute, so the first letter is tested first, which rules out nearly all.
   if (key.charCodeAt(0) === 99) {
     const name = canonicalName(draft, key, owner);
     if (name !== key) return Object.hasOwn(source, name) ? undefined : name;

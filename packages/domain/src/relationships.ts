@@ -2,7 +2,7 @@
  * Relationship entries: objects as seen from a person, people as seen from an object.
  *
  * v1 sends an object with an action, v2 an array, under `svc_relationships` (alias `cio_relationships`).
- * One bad entry refuses the call: half of a list is nobody's intention.
+ * One bad entry refuses the call: nobody means to send half of a list.
  */
 import { readOptionalAttributes } from './read-attributes.ts';
 import { readObjectIdentifiers, readPersonIdentifiers } from './identifiers.ts';

@@ -121,7 +121,7 @@ function dataOf(
     customer_id: person?.row.id ?? '',
     identifiers: person ? identifiersOf(person.row) : { id: null, email: null },
   };
-  // A push message that was not delivered says so of the device.
+  // A push message that was not delivered also sets the device's status.
   const isOfDevice =
     channel === 'push' &&
     deviceToken !== undefined &&

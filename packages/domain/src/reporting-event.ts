@@ -91,7 +91,7 @@ export const REPORTING_EVENT_TYPES = Object.entries(SUFFIXES).flatMap(([family, 
 
 const TYPES: ReadonlySet<string> = new Set(REPORTING_EVENT_TYPES);
 
-/** What the service tells about itself; ours, beside the registry: a lane that fails, and what it gave up. */
+/** Our own, beside the registry: what the service tells about itself, a failing lane and what it gave up. */
 export const ALERT_EVENT_TYPES = [
   'reporting_webhook_failing',
   'reporting_webhook_abandoned',
@@ -175,7 +175,7 @@ export interface ReportingEvent {
   readonly personId?: number;
   /** The one webhook that is not told. */
   readonly exceptWebhookId?: number;
-  /** Set for opens and clicks: what must be the same for two of them to be the same one again. */
+  /** Set for opens and clicks: two with the same value count as the same one. */
   readonly engagement?: {
     readonly deliveryId: string;
     /** Empty where it is no click, or one that names no link. */

@@ -48,7 +48,7 @@ export interface StepRecord {
 export type NextMove =
   | { readonly move: 'do'; readonly step: StepName; readonly attempt: number }
   | { readonly move: 'wait-for-payment' }
-  /** Every step has been tried so often that a person has to look. */
+  /** The step has been tried so often that a person has to look. */
   | { readonly move: 'park'; readonly step: StepName }
   | { readonly move: 'finish'; readonly status: RunEnding };
 
@@ -83,8 +83,8 @@ export function nextMove(
   }
   if (workflow === 'addons' || workflow === 'checkout')
     return { move: 'finish', status: 'success' };
-  // An invoice that is paid has ended the run where that was written down. That it was taken on for payment
-  // says nothing: a bank decides days later.
+  // Where the payment was recorded, it has ended the run. That an invoice was taken on for payment is no ending: a
+  // bank decides days later.
   return workflow === 'card' && run.isExpired
     ? endWithout(steps, 'failed', run.kind)
     : { move: 'wait-for-payment' };
@@ -126,7 +126,7 @@ export function retryDelayMs(count: number): number {
 }
 
 /**
- * The vendor may forget a key after 24 h, and would then do it once more: from here on an intent is
- * looked up, never called again (`account-conventions.md` §5.4).
+ * The vendor may forget a key after 24 h, and would then act a second time. From this age on an intent is looked up,
+ * never called again (`account-conventions.md` §5.4).
  */
 export const INTENT_REPLAY_MS_MAX = 23 * 3_600 * SECOND_MS;

@@ -31,8 +31,8 @@ export function laneOf(kind: RunKind, rail: Rail): RunLane {
 }
 
 /**
- * What makes two starts the same purchase: its kind and what it buys. Not the price: a catalogue that
- * changes between two clicks must not make two purchases of one.
+ * What makes two starts the same purchase: its kind and what it buys. Not the price: a catalogue that changes between
+ * two clicks must not turn one purchase into two.
  */
 export function fingerprintOf(kind: RunKind, content: Readonly<Record<string, unknown>>): string {
   const parts = Object.keys(content)
@@ -58,7 +58,7 @@ export function judgeStart(
   return pendingFingerprint === fingerprint ? 'join' : 'in-flight';
 }
 
-/** What a caller who asked for this plan and coupon, so often and at this amount, learns of a checkout that bought something. */
+/** What a caller who asked for this plan, coupon, quantity and amount learns of a checkout that bought something. */
 export function judgeCheckout(
   bought: {
     readonly planId: string;

@@ -110,7 +110,7 @@ function deleteDevice(draft: CallDraft, track: TrackCall): void {
   if (person && token !== undefined) takeDeviceDeletion(draft, person, token);
 }
 
-/** An event that tells no complete device is an event all the same. */
+/** Without a complete device it is still an event. */
 function addLifecycleDevice(draft: CallDraft, track: TrackCall): void {
   const device = contextDevice(track);
   const platform = platformOf(device?.type);

@@ -1,11 +1,10 @@
 /**
  * Keeps the requests to one webhook to so many a second, evenly spaced.
  *
- * A lane is drained by one worker after another, a slice at a time, so all that is remembered is the
- * earliest time of the next start, which is kept with the lane: whoever drains it next goes on from
- * there. Starts may run ahead of their even spacing by a tenth of a second, because timers and
- * wake-ups are late by some milliseconds and the rate is to be reached all the same: in any second
- * there are at most the rate, a tenth of it and one more. (The generic cell rate algorithm.)
+ * A lane is drained by one worker after another, a slice at a time. So all that is remembered is the earliest time of
+ * the next start, which is kept with the lane, and the next drain goes on from there. Timers and wake-ups are late by
+ * some milliseconds, so starts may run ahead of their even spacing by a tenth of a second to reach the rate: in any
+ * second there are at most the rate, a tenth of it and one more. (The generic cell rate algorithm.)
  */
 const SECOND_MS = 1_000;
 const AHEAD_MS_MAX = 100;
@@ -19,7 +18,7 @@ export class SendPace {
   constructor(ratePerSecond: number, earliestAtMs: number | null, nowMs: number) {
     this.#intervalMs = SECOND_MS / ratePerSecond;
     const due = earliestAtMs === null ? nowMs : earliestAtMs + AHEAD_MS_MAX;
-    // A clock that was set back must not stop a webhook for as long.
+    // A clock that was set back must not stop a webhook for that long.
     this.#dueAtMs = Math.min(due, nowMs + AHEAD_MS_MAX + this.#intervalMs);
   }
 
@@ -33,7 +32,7 @@ export class SendPace {
     this.#dueAtMs = Math.max(this.#dueAtMs, nowMs) + this.#intervalMs;
   }
 
-  /** To be kept; not whole. Rounded down it would let more through than the rate. */
+  /** To be kept with the lane. Not a whole number: rounded down it would let more through than the rate. */
   get nextStartAtMs(): number {
     return this.#dueAtMs - AHEAD_MS_MAX;
   }

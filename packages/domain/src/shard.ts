@@ -5,10 +5,10 @@
  * The hash is part of the stored state: envelopes wait in their shard's queue across a deploy, and a
  * person who moved could overtake themselves. It must never change; a test pins its values.
  *
- * What it trades away: two identifiers of one person (id and email) may be two shards, so the worker
- * still meets the same person from two sides and must lock. And what is about an object waits for that
- * object, not for the people it names: writes to one object come from many people and the last must
- * win, while a person whom a relationship meets first is made, whichever comes first.
+ * The price: two identifiers of one person (id and email) may be in two shards, so the worker may meet the same
+ * person from two sides and must lock. And an operation about an object is ordered by that object, not by the people
+ * it names: many people write to one object and the last must win, while it does not matter which operation makes a
+ * person.
  */
 import type { ObjectIdentifier, Operation, PersonIdentifier } from './operation.ts';
 import { unitAt } from './unit-at.ts';

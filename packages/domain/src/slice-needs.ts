@@ -47,15 +47,15 @@ export interface SliceNeeds {
   readonly events: readonly EventClaim[];
   /** What events that name two identifiers make of them. */
   readonly links: readonly IdentifierLink[];
-  /** Of the people whom halves are about (`split-operation.ts`): the other half must not be applied meanwhile. */
+  /** Names of the people whom halves are about (`split-operation.ts`): the other half must not be applied meanwhile. */
   readonly halves: readonly IdentifierKey[];
   readonly changesRelationships: boolean;
   /** Of the devices that are added or deleted; some may be named twice. */
   readonly deviceTokens: readonly string[];
   readonly mergesPeople: boolean;
-  /** Identifiers that are not named may be given up: whoever else holds them must be waited for. */
+  /** Identifiers that no operation names may be given up; other transactions that hold them must be waited for. */
   readonly releasesIdentifiers: boolean;
-  /** So many people and objects can be new, at most. */
+  /** How many people and objects can be new, at most. */
   readonly newNumbersMax: number;
 }
 

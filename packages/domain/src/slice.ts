@@ -152,14 +152,14 @@ export interface EventRow extends EventKey {
   readonly processedAtMs: number | null;
 }
 
-/** Stored anonymous events since a time become a person's. */
+/** Assigns stored anonymous events since a time to a person. */
 export interface AnonymousAttachment extends PersonKey {
   readonly anonymousId: string;
   readonly sinceMs: number;
   readonly processedAtMs: number;
 }
 
-/** What was stored of `fromPersonId` becomes another person's; events since a time only. */
+/** Moves what is stored of `fromPersonId` to another person; of events only those since a time. */
 export interface PersonMove {
   readonly environmentId: number;
   readonly fromPersonId: number;

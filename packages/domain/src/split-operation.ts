@@ -1,18 +1,18 @@
 /**
- * What is about an object and names people of other shards, or about a person and names objects of others, as
- * halves: the object's, which waits its turn among the calls about the object, and the person's, among the calls
- * about that person.
+ * Splits an operation that is about an object and names people of other shards, or is about a person and names
+ * objects of others, into halves: the object's half is ordered among the calls about the object, the person's among
+ * the calls about that person.
  *
- * Without it a group call could be applied after the deletion of its person that came later, and would make
- * the person anew, and an identify the object: they are in different shards, which have no order between them. So
- * each half makes only what its own shard is about, and adds or deletes the relationship where the other side is
- * there already. Both hold the person's name while they are applied (`worker/src/load-slice.ts`), so whichever comes
- * second meets what the first did, and doing the same again changes nothing.
+ * Shards have no order between them. So without halves a group call could be applied after a later deletion of its
+ * person and would make the person anew; an identify could do that to its object. Each half makes only what its own
+ * shard is about, and adds or deletes the relationship where the other side is there already. Both hold the person's
+ * name while they are applied (`worker/src/load-slice.ts`), so whichever comes second meets what the first did, and
+ * doing the same again changes nothing.
  *
- * What is left: where the person or object was deleted and made anew at once, a half that comes late gives the
- * relationship to the new one. A call about a person who is suppressed before its object's half is applied makes no
- * object. And a call that may find nobody to apply to (`_update`, an anonymous id alone) stays whole: which objects it
- * makes is known among the calls about that person only.
+ * What remains: where the person or object was deleted and made anew at once, a late half gives the relationship to
+ * the new one. A call about a person who is suppressed before its object's half is applied makes no object. And a
+ * call that may find nobody to apply to (`_update`, an anonymous id alone) stays whole, because only the calls about
+ * that person tell which objects it makes.
  *
  * Between the parser and `shardOf`, in `intake/src/commit-group.ts`. Pure.
  */
@@ -50,7 +50,7 @@ export function canBeMade({ kind }: PersonIdentifier): boolean {
   return kind !== 'svc_id' && kind !== 'anonymous_id';
 }
 
-/** As {@link canBeMade}, of an object. */
+/** As {@link canBeMade}, for an object. */
 export function canBeMadeObject(object: ObjectIdentifier): boolean {
   return 'objectId' in object;
 }

@@ -46,7 +46,7 @@ export interface PreferencesMerge {
  * The preferences after the changes of one call. Null and '' remove the value, the group or all that
  * they are given for. What is neither a group nor a yes or no inside one is left out.
  *
- * All changes at once, for each by itself would copy all that is there: a call may have a thousand.
+ * All changes at once: each by itself would copy all preferences, and a call may have a thousand.
  */
 export function mergePreferences(
   current: Json | undefined,

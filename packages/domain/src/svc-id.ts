@@ -8,7 +8,7 @@
 const PERSON_PREFIX = 'a3';
 const OBJECT_PREFIX = 'ob';
 const DIGIT_COUNT_MIN = 6;
-/** 2^52 and a bit less: every number of so many digits is exact. */
+/** Below 2^52, so every number of this many digits is exact. */
 const DIGIT_COUNT_MAX = 13;
 
 /** A person's svc_id. */

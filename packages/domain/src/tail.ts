@@ -1,8 +1,8 @@
 /**
  * The live tail: one line for what came in or was reported, and which lines a reader asked for.
  *
- * A tail is a view of what passes, not a log: lines may be dropped, and nothing is decided by them.
- * So a line is small, holds no attributes and no event data, and its texts are cut.
+ * A tail is a view of what passes, not a log: lines may be dropped, and nothing depends on them. A line is small,
+ * holds no attributes and no event data, and its texts are cut.
  *
  * Beside the walk: `intake/src/tell-call.ts` (after step 8), `worker/src/tell-rows.ts` (imports) and
  * `worker/src/tell-attempt.ts` (step 13) make lines, `platform/src/tail-source.ts` carries them to
@@ -12,7 +12,10 @@ import { isError, type Issue } from './issue.ts';
 import { isJsonObject, type Json, type JsonObject } from './json.ts';
 import type { Operation, PersonIdentifier } from './operation.ts';
 
-/** `received`: an operation was taken. `refused`: a call, or something in it, was not, or was put right. `reported`: one attempt to tell a webhook. */
+/**
+ * `received`: an operation was taken. `refused`: a call, or something in it, was refused or corrected. `reported`:
+ * one attempt to tell a webhook.
+ */
 export type TailKind = 'received' | 'refused' | 'reported';
 
 export interface TailLine {
@@ -80,7 +83,7 @@ export function lineOfOperation(operation: Operation, outcome: string, source: s
   };
 }
 
-/** The lines of what was wrong in a call or a row, or was put right. `place`: where that was, besides the source. */
+/** The lines of what was wrong or corrected in a call or a row. `place`: where that was, besides the source. */
 export function linesOfIssues(
   issues: readonly Issue[],
   atMs: number,

@@ -18,7 +18,7 @@ import {
 } from './relationships.ts';
 import { readInstantMs } from './timestamps.ts';
 
-/** Keys of a person's attributes that are none. */
+/** Keys among a person's attributes that are not attributes. */
 export const PERSON_CONTROL_KEYS: ReadonlySet<string> = new Set([
   '_update',
   '_timestamp',
@@ -35,7 +35,7 @@ export interface IdentifyExtras {
   /** v2's `timestamp`; `_timestamp` goes before it. */
   readonly timestamp?: unknown;
   readonly relationships?: RelationshipChange | undefined;
-  /** Where the attributes hold more keys that are none. */
+  /** Set where the attributes hold further keys that are not attributes. */
   readonly controlKeys?: ReadonlySet<string>;
 }
 

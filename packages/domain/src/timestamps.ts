@@ -19,7 +19,7 @@ const INSTANT_MS_MAX = 253_402_300_799_999;
 /** True from 1970 to 9999. */
 export const isInstantMs = (ms: number): boolean => ms >= 0 && ms <= INSTANT_MS_MAX;
 
-/** What a reader says instead of the time that it could not use. */
+/** What a warning says is done where a time could not be read. */
 export type Otherwise = 'the time of receipt is used' | 'it is left out';
 
 /** Reads a timestamp field. Null and an empty text count as absent. */

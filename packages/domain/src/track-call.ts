@@ -22,7 +22,7 @@ export function readTimestamp(draft: CallDraft, body: JsonObject): number {
   );
 }
 
-/** For calls whose texts come from the path: nothing is known of those, whatever is of the body. */
+/** For calls whose texts come from the path: what is known of the body's texts does not hold for those. */
 export function pathDraft(context: ParseContext): CallDraft {
   return new CallDraft({ ...context, hasEscapes: true }, 'track');
 }

@@ -53,7 +53,7 @@ function addAnonymousEvent(set: WorkingSet, operation: TrackEvent, anonymousId: 
   }
   const person = owner.outcome === 'found' ? owner.person : undefined;
   addEvent(set, operation, anonymousId, person);
-  // Held from now on, so that whoever is given the id meets this event.
+  // Held from now on, so that a person who is given the id gets this event.
   if (!person)
     set.directory.assign(operation.environmentId, 'anonymous_id', anonymousId, undefined);
 }

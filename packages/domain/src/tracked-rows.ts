@@ -64,10 +64,10 @@ export class TrackedRows<Row extends object> {
   }
 }
 
-/** Those of people, of whom one's are found without a look at all others': an envelope may merge a thousand. */
+/** Rows of people, found by person without a look at all rows: an envelope may merge a thousand people. */
 export class RowsOfPeople<Row extends PersonKey> extends TrackedRows<Row> {
   readonly #keyOf: (row: Row) => string;
-  /** By person; also of rows that are gone. Made when it is first asked for, since only merges ask. */
+  /** By person, rows that are gone included. Built at the first question, since only merges ask. */
   #keys: Map<number, Set<string>> | undefined;
 
   constructor(keyOf: (row: Row) => string, loaded: readonly Row[]) {

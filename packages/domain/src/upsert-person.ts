@@ -26,7 +26,7 @@ import { loaded, type LoadedPerson } from './person-directory.ts';
 import { identifierIn } from './slice-keys.ts';
 import type { WorkingSet } from './working-set.ts';
 
-/** What of an identify says whom and what, for calls that identify among other things. */
+/** The part of an identify that says whom and what, for calls that identify among other things. */
 export type Identification = Omit<IdentifyPerson, 'type' | 'environmentId' | 'receivedAtMs'>;
 
 interface Target {
@@ -130,8 +130,8 @@ function findReceiver(
 }
 
 /**
- * An anonymous id makes nobody by itself: the body's id or email does. Where it names neither, the
- * traits wait with the anonymous events and become part of the history of whoever it turns out to be.
+ * An anonymous id alone creates nobody; an id or email in the body does. Where the body names neither, the traits
+ * wait with the anonymous events and become part of the history of the person it turns out to be.
  */
 function createForAnonymous(
   set: WorkingSet,

@@ -15,8 +15,8 @@ const SIGNATURE_VERSION = 'v0';
 
 /**
  * How many reporting webhooks a workspace may have. The specs name no number; products of this kind allow between 10
- * and 100. An event is logged once for each webhook that chose it, so this is how much more than itself an event can
- * make Postgres write.
+ * and 100. An event is logged once for each webhook that chose it, so this bounds what one event can make Postgres
+ * write.
  */
 export const WEBHOOK_COUNT_MAX = 100;
 
@@ -50,7 +50,7 @@ export function standardStringToSign(eventId: string, timestamp: number, body: s
   return `${eventId}.${timestamp}.${body}`;
 }
 
-/** Whose a sealed signing key is; sealed with it, so that it opens in no other workspace. */
+/** The workspace of a sealed signing key. It is sealed into the text, so that it opens in no other workspace. */
 export const secretContext = (environmentId: number): string => `environment ${environmentId}`;
 
 const STANDARD_PREFIX = 'whsec_';
@@ -80,7 +80,7 @@ function isStandardForm(signingKey: string): boolean {
 export interface AttemptSignatures {
   /** Of `stringToSign`, with the webhook's key. */
   readonly signature: string;
-  /** With the key that replaces it soon; none but while keys are rotated. */
+  /** With the key that will replace it; only while keys are rotated. */
   readonly nextSignature?: string;
   /** Of `standardStringToSign`, one a key, where the webhook wants these headers too. */
   readonly standard?: { readonly eventId: string; readonly signatures: readonly string[] };

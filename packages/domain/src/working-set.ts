@@ -185,7 +185,7 @@ export class WorkingSet {
     };
   }
 
-  /** Messages of people who were merged meanwhile are the other person's; of those who are gone, nobody's. */
+  /** Messages of people who were merged meanwhile go to the other person; those of deleted people to nobody. */
   #messageDeliveryChanges(): SliceChanges['messageDeliveries'] {
     const { inserted, updated, deleted } = this.messageDeliveries.changes(() => false);
     const mend = (row: MessageDeliveryRow): MessageDeliveryRow => ({
@@ -204,7 +204,7 @@ export class WorkingSet {
     const deleted: PersonKey[] = [];
     const removedPeople: PersonKey[] = [];
     const suppressedPeople: PersonKey[] = [];
-    // Somebody who was made and is gone again may have been given stored rows in between.
+    // A person who was made and is gone again may have been given stored rows in between.
     const heirs = new Set(this.#moves.map(({ from }) => followMerges(from)));
     for (const person of this.directory.people()) {
       if (person.fate === 'present') {

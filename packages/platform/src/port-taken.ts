@@ -17,17 +17,23 @@ export interface WantedPort {
  */
 export function portTaken({ owner, host, port }: WantedPort, cause?: unknown): AppError {
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined;
-  const setting = `${owner}_PORT`;
-  const other = `choose another port: ${setting}=${port > 50_000 ? port - 10_000 : port + 10_000}`;
-  const message =
-    code === 'EADDRINUSE'
-      ? `another process listens on ${host}:${port}; stop it, or ${other}`
-      : code === 'EACCES'
-        ? `this user may not listen on ${host}:${port}; ${other}`
-        : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
-          ? `${host} is no address of this machine; correct ${owner}_HOST`
-          : `${host}:${port} cannot be listened on; look at ${owner}_HOST, or ${other}`;
-  return new AppError('PORT_TAKEN', message, { cause });
+  return new AppError('PORT_TAKEN', whyNot({ owner, host, port }, code), { cause });
+}
+
+function whyNot({ owner, host, port }: WantedPort, code: unknown): string {
+  const free = port > 50_000 ? port - 10_000 : port + 10_000;
+  const other = `choose another port: ${owner}_PORT=${free}`;
+  switch (code) {
+    case 'EADDRINUSE':
+      return `another process listens on ${host}:${port}; stop it, or ${other}`;
+    case 'EACCES':
+      return `this user may not listen on ${host}:${port}; ${other}`;
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return `${host} is no address of this machine; correct ${owner}_HOST`;
+    default:
+      return `${host}:${port} cannot be listened on; look at ${owner}_HOST, or ${other}`;
+  }
 }
 
 /** Asks for a port before anything is started. @throws AppError PORT_TAKEN */

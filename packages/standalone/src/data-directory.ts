@@ -24,7 +24,7 @@ export type Holder = z.infer<typeof holderSchema>;
 
 export interface DataDirectory {
   readonly path: string;
-  /** Who held it before us, when they did not give it back. */
+  /** The holder before us, when it did not give it back. */
   readonly earlierHolder: Holder | undefined;
   /** Tells others who holds it. */
   describe(holder: Holder): void;

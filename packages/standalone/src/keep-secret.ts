@@ -1,7 +1,6 @@
 /**
- * Secrets of this installation, kept in files of its data directory: made at the first start, the same
- * ever after. Whoever copies the database alone cannot read what is sealed in it; whoever moves the data
- * directory takes both along.
+ * Secrets of this installation, kept in files of its data directory: made at the first start and the same ever after.
+ * A copy of the database alone cannot be read where it is sealed; a moved data directory takes both along.
  */
 import { randomBytes } from 'node:crypto';
 import { open, readFile, rename } from 'node:fs/promises';
@@ -28,7 +27,7 @@ export async function keepSealingKeys(directory: string): Promise<string> {
 /** `API_SECRET`: what it signed stays good after the next start. */
 export async function keepApiSecret(directory: string): Promise<string> {
   const path = join(directory, 'api-secret');
-  // Empty, as a machine that stops can leave it, it would be a secret that everybody knows.
+  // A machine that stops can leave the file empty, and an empty secret is one that everybody knows.
   return (
     (await readSecret(path)) || writeSecret(directory, path, randomBytes(32).toString('base64url'))
   );

@@ -14,7 +14,7 @@ import { startStandalone } from './start-standalone.ts';
 const SAME_WISH_MS = 500;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
-// Who read our output may be gone (`npm start | head`); that is no reason to stop.
+// The reader of our output may be gone (`npm start | head`); that is no reason to stop.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
 const [argument] = process.argv.slice(2);
@@ -64,7 +64,7 @@ const banner = await startStandalone(
     execPath: process.execPath,
     pid: process.pid,
     root: fileURLToPath(new URL('../../..', import.meta.url)),
-    // Of the container, where one bounds it: without, Node says more than any machine has.
+    // Of the container, where one bounds it; otherwise Node names more than any machine has.
     memoryBytes: Math.min(totalmem(), process.constrainedMemory() || Infinity),
     lifecycle,
     kill: (pid) => void process.kill(pid, 'SIGKILL'),

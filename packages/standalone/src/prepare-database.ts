@@ -15,7 +15,7 @@ export async function prepareDatabase(url: string, hasDemo: boolean): Promise<vo
     url,
     poolMax: 2,
     applicationName: 'sluice-standalone',
-    // A statement that it breaks says so itself.
+    // A statement that fails because of it says so itself.
     onError: () => {},
   });
   try {

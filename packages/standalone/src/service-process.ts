@@ -1,9 +1,9 @@
 /**
  * One service as a child process: started, watched, started again when it dies, stopped.
  *
- * States: starting → running → (died → waiting → starting)* → stopping → stopped. A death before
- * the first time it was ready is a failed start, which starting again would not mend. Afterwards it
- * is started again after a pause that grows, until it has run for a while.
+ * States: starting → running → (died → waiting → starting)* → stopping → stopped. A death before it was ever ready is
+ * a failed start, which starting again would not help. Afterwards it is started again after a pause that grows, until
+ * it has run for a while.
  *
  * It has a session of its own, so that Ctrl-C reaches only the supervisor, which stops the services
  * in order; and an IPC channel, by which it notices when the supervisor is gone, however that ended.
@@ -15,7 +15,7 @@ import { parseLogLine, type LogEntry } from './log-lines.ts';
 
 const PAUSE_MS_MIN = 500;
 const PAUSE_MS_MAX = 30_000;
-/** One that ran for so long did not die of what it died of before. */
+/** After running for so long it did not die for the same reason as before. */
 const STABLE_AFTER_MS = 60_000;
 const READY_DEADLINE_MS = 60_000;
 const POLL_INTERVAL_MS = 50;

@@ -28,7 +28,7 @@ export type StandaloneSettings = z.infer<typeof standaloneSettings>;
 
 const LOOPBACK = /^(127\.\d+\.\d+\.\d+|::1|localhost)$/;
 
-/** Why the demo workspace must not be opened; nothing when it may. Its keys are public knowledge. */
+/** Why the demo workspace must not be opened; undefined when it may. Its keys are public. */
 export function demoRefusal(settings: StandaloneSettings): string | undefined {
   if (settings.NODE_ENV === 'production') return 'NODE_ENV is production';
   for (const name of ['INTAKE_HOST', 'API_HOST'] as const) {

@@ -162,7 +162,7 @@ function serviceEnvironment(
   return {
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
     MAIL_DIRECTORY: join(directory, 'mail'),
-    // One person with one token, who tries things out: the limits of a service for many would be in the way.
+    // For one person with one token who tries things out, the limits of a shared service would be in the way.
     API_RATE_LIMIT_PER_MINUTE: '6000',
     API_KEY_RATE_LIMIT_PER_SECOND: '100',
     // Our own events are the demo workspace's, to be looked at.

@@ -178,12 +178,14 @@ const refusalOf = (
   result: Extract<VendorResult<unknown>, { outcome: 'declined' | 'refused' }>,
 ): string => (result.outcome === 'refused' ? result.code : (result.declineCode ?? 'declined'));
 
+type KnownStepResult = Exclude<StepResult<StepOutput | null>, { outcome: 'unknown' }>;
+
 /** The second transaction: what came of the step, and what it means, together. */
 async function recordStep(
   deps: AdvanceRunDeps,
   run: Run,
   step: { readonly step: StepName; readonly attempt: number },
-  result: Exclude<StepResult<StepOutput | null>, { outcome: 'unknown' }>,
+  result: KnownStepResult,
   known: StepOutput,
 ): Promise<AdvanceOutcome | 'advanced'> {
   const nowMs = deps.now();
@@ -191,14 +193,7 @@ async function recordStep(
     const locked = await lockRun(transaction, run);
     if (!locked || locked.status !== 'pending' || locked.fence !== run.fence) return 'overtaken';
     if (result.outcome !== 'ok' || result.value === null) {
-      const state = result.outcome === 'ok' ? 'absent' : result.outcome;
-      const output =
-        result.outcome === 'declined'
-          ? { declineCode: result.declineCode }
-          : result.outcome === 'refused'
-            ? { code: result.code }
-            : {};
-      await updateStep(transaction, run, step, 'intent', { state, output }, nowMs);
+      await updateStep(transaction, run, step, 'intent', unsuccessful(result), nowMs);
       await recordCard(transaction, run, result.cardOnFile, nowMs);
       return 'advanced';
     }
@@ -228,6 +223,18 @@ async function recordStep(
     await recordCard(transaction, run, result.cardOnFile, nowMs);
     return ended;
   });
+}
+
+/** What is kept of a step that did not succeed, or that provably had no effect. */
+function unsuccessful(result: KnownStepResult) {
+  switch (result.outcome) {
+    case 'ok':
+      return { state: 'absent', output: {} } as const;
+    case 'declined':
+      return { state: 'declined', output: { declineCode: result.declineCode } } as const;
+    case 'refused':
+      return { state: 'refused', output: { code: result.code } } as const;
+  }
 }
 
 /** Call it last: the audit log is locked. */

@@ -28,14 +28,14 @@ export async function endRun(
   status: RunEnding,
 ): Promise<'ended' | 'overtaken'> {
   const declined = steps.findLast((step) => step.state === 'declined');
-  const code = (declined?.output as { declineCode?: string | null } | undefined)?.declineCode;
   const refused = steps.findLast((step) => step.state === 'refused');
   const refusal = (refused?.output as { code?: string } | undefined)?.code;
-  const message = declined
-    ? declineMessage(code ?? null)
-    : refused
-      ? refusalMessage(refusal)
-      : FAILURE_MESSAGES.expired;
+  let message: string = FAILURE_MESSAGES.expired;
+  if (refused) message = refusalMessage(refusal);
+  if (declined) {
+    const output = declined.output as { declineCode?: string | null } | undefined;
+    message = declineMessage(output?.declineCode ?? null);
+  }
   const result = {
     charged: null,
     invoiceId: run.invoiceId,

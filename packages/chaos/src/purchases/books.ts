@@ -1,4 +1,4 @@
-/** What the vendor took against what we gave, after everything: what is said here is wrong. */
+/** Compares what the vendor took with what we gave, after everything, and lists what is wrong. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { collectEverything, listCharges } from '@sluice/billing-vendor/simulator-controls';

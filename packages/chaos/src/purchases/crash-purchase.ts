@@ -100,7 +100,7 @@ async function expireMeanwhile(
   }
 }
 
-/** The customer's hour is over, once there is something that they could pay. */
+/** Ends the customer's hour, once there is something that they could pay. */
 async function endPaymentTime(fleet: PurchaseFleet, accountId: number): Promise<void> {
   await sql`
     update runs set expires_at = now(), next_at = now()

@@ -80,7 +80,7 @@ async function waitForPlan(fleet: PurchaseFleet, { accountId }: Customer): Promi
 const putCard = (fleet: PurchaseFleet, customer: Customer, card: string) =>
   post(fleet, customer, '/payment_method/default', { payment_method_id: card }, [204]);
 
-/** The purchase itself, as far as it is the customer's to do. */
+/** The customer's part of the purchase itself. */
 export async function buy(
   fleet: PurchaseFleet,
   customer: Customer,
@@ -100,7 +100,7 @@ export async function buy(
     case 'checkout':
     case 'change of plan':
     case 'checkout, declined':
-      // Bought, declined, or not yet: each says that it has begun.
+      // Bought, declined or pending: each shows that the purchase has begun.
       return void (await post(fleet, customer, '/plans/premium_month', {}, [200, 402, 409]));
     case 'card, paid':
     case 'card, not paid': {

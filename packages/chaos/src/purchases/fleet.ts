@@ -28,7 +28,7 @@ export interface PurchaseFleet {
   /** SIGKILL; resolves when it is gone. */
   kill(service: Service): Promise<void>;
   start(service: Service): Promise<void>;
-  /** What a program beside them needs to see the same books. */
+  /** What a program needs to see the same books. */
   readonly settings: Readonly<Record<string, string>>;
   lastLines(service: Service): readonly string[];
   close(): Promise<void>;

@@ -75,7 +75,7 @@ export async function waitForPoint(
   }
 }
 
-/** Call when the process is dead: what it was waiting with dies too, and nobody else waits. */
+/** Call when the process is dead: ends its waiting statement too, and lets nobody else wait. */
 export async function releasePoint(database: Database): Promise<void> {
   await sql`
     select pg_terminate_backend(pid, 5000) from pg_stat_activity

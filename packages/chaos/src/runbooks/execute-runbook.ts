@@ -6,12 +6,12 @@ import { readRunbook, unseen, type Step } from './read-runbook.ts';
 import { situations } from './situations.ts';
 import { CHECKOUT, startWorld, type World } from './world.ts';
 
-/** For whoever looks for the reason of a failure. */
+/** To find the reason of a failure. */
 const DIAGNOSIS = `
   for service in $INTAKE $WORKER; do curl -s -m 3 $service/readyz; curl -s -m 3 $service/metrics | grep '^sluice_'; done
   psql "$DATABASE_URL" -Atc "select pid, state, wait_event, now() - xact_start, left(query, 80) from pg_stat_activity where datname = current_database()"
   true`;
-/** Whoever works through a backlog on a machine that others use too may take a while. */
+/** Working through a backlog may take a while on a machine that is used for other things too. */
 const LOOK_MS_MAX = 120_000;
 const LOOK_INTERVAL_MS = 300;
 

@@ -10,7 +10,7 @@ import { sql } from 'kysely';
 const CLIENTS = 3;
 /** Few calls: the worker of a machine that others use must keep up with them. */
 const PAUSE_MS = 300;
-/** A call in so many changes a person, which is reported. */
+/** One call in so many changes a person, which is reported. */
 const CHANGE_EVERY = 4;
 const STANDSTILL_MS_MAX = 30_000;
 const POLL_INTERVAL_MS = 200;
@@ -115,7 +115,7 @@ export class Traffic {
       this.acknowledged.push(messageId);
   }
 
-  /** Sends again what was cut before any answer: so HTTP lets a client do. */
+  /** Sends again what was cut before any answer, as HTTP allows. */
   async #post(call: string, messageId: string, body: unknown): Promise<boolean> {
     for (;;) {
       try {

@@ -244,7 +244,7 @@ function openDatabase(url: string): Database {
   return createDatabase({ url, poolMax: 2, applicationName: 'runbook', onError: () => {} });
 }
 
-/** A disk that is really full when it is full, for the account that Postgres runs as. */
+/** A disk that is really full, also for the account that Postgres runs as. */
 async function mountDisk(path: string, sizeMebibytes: number, postgresPid: number): Promise<void> {
   const { uid, gid } = await stat(`/proc/${postgresPid}`);
   await mkdir(path);
@@ -261,7 +261,7 @@ async function makeWebhook(apiUrl: string, endpoint: string): Promise<number> {
       name: 'Endpoint',
       endpoint,
       events: ['customer_subscribed', 'customer_unsubscribed'],
-      // A secret, as what it signs with is: nobody may lose it when keys are replaced.
+      // A secret like the signing key: it must not be lost when keys are replaced.
       headers: { Authorization: 'Bearer of the endpoint' },
     }),
   });
