@@ -5,13 +5,14 @@
  * It knows what is in Postgres. An event that still waits in a queue, or in the spill of an intake, is 404, like one
  * that was never sent or is another workspace's.
  */
+import { ATTEMPTS_SHOWN_MAX } from '@sluice/database/delivery-reads';
 import type {
   TracedArrival,
+  TracedAttempt,
   TracedDelivery,
   TracedEnvelope,
   TracedEvent,
 } from '@sluice/database/event-traces';
-import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { EVENT_ID_SIZE_BYTES_MAX } from '@sluice/domain/limits';
 import { svcId } from '@sluice/domain/svc-id';
 import { storedEventId, ulidTimeMs } from '@sluice/domain/ulid';
@@ -40,7 +41,7 @@ export interface EventTraceDependencies {
   readonly listAttemptsOf: (
     environmentId: number,
     deliveries: readonly TracedDelivery[],
-  ) => Promise<(AttemptRecord & { readonly webhookId: number })[]>;
+  ) => Promise<TracedAttempt[]>;
 }
 
 /** Deliveries shown at most: an event may have one for each webhook and each resend. */
@@ -95,17 +96,19 @@ const trace = z
           origin: z.enum(['event', 'resend', 'test']),
           resend_of: z.int().nullable(),
           logged_at_ms: ms,
-          attempts: z.array(
-            z.object({
-              attempt: z.int(),
-              started_at_ms: ms,
-              duration_ms: z.int(),
-              outcome: z.enum(['delivered', 'retrying', 'abandoned']),
-              status: z.int().nullable(),
-              failure: z.string().nullable(),
-              failure_message: z.string().nullable(),
-            }),
-          ),
+          attempts: z
+            .array(
+              z.object({
+                attempt: z.int(),
+                started_at_ms: ms,
+                duration_ms: z.int(),
+                outcome: z.enum(['delivered', 'retrying', 'abandoned']),
+                status: z.int().nullable(),
+                failure: z.string().nullable(),
+                failure_message: z.string().nullable(),
+              }),
+            )
+            .meta({ description: `The latest ${ATTEMPTS_SHOWN_MAX}, oldest first.` }),
         }),
       )
       .meta({
@@ -199,7 +202,7 @@ const eventToWire = (event: TracedEvent): Wire['event'] => ({
 
 const deliveryToWire = (
   delivery: TracedDelivery,
-  attempts: readonly AttemptRecord[],
+  attempts: readonly TracedAttempt[],
 ): Wire['deliveries'][number] => ({
   webhook_id: delivery.webhookId,
   sequence: delivery.sequence,

@@ -1,5 +1,10 @@
 /** `GET /v1/reporting_webhooks/{id}/deliveries`: what was sent, what it came to, and what is still held back. */
-import type { DeliveriesOfState, DeliveryReport } from '@sluice/database/delivery-reads';
+import {
+  ANSWERS_SHOWN_MAX,
+  ATTEMPTS_SHOWN_MAX,
+  type DeliveriesOfState,
+  type DeliveryReport,
+} from '@sluice/database/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { Webhook } from '@sluice/database/webhooks';
@@ -68,7 +73,9 @@ const delivery = z
       .int()
       .nullable()
       .meta({ description: 'The sequence of the delivery that this one repeats.' }),
-    attempts: z.array(attempt).meta({ description: 'Oldest first.' }),
+    attempts: z.array(attempt).meta({
+      description: `The latest ${ATTEMPTS_SHOWN_MAX}, oldest first; what was answered, head and body, is given of the latest ${ANSWERS_SHOWN_MAX}.`,
+    }),
   })
   .meta({ id: 'Delivery', description: 'One event to one webhook.' });
 

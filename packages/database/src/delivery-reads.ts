@@ -43,7 +43,15 @@ export async function listDeliveries(
   return rows.map((row) => ({ ...row, sequence: Number(row.sequence) }));
 }
 
-/** All attempts of some deliveries of a webhook, in order; by the primary key. */
+/** A week of the default schedule has at most 350, but an operator may have one made at each call. */
+export const ATTEMPTS_SHOWN_MAX = 400;
+/** Of a delivery. Each has up to 32 KB of what was answered, and a page up to a hundred deliveries. */
+export const ANSWERS_SHOWN_MAX = 10;
+
+/**
+ * The latest attempts of some deliveries of a webhook, in order; what was answered, head and body, of the last of
+ * them alone. By the primary key, backwards.
+ */
 export async function listAttempts(
   database: DatabaseOrTransaction,
   lane: LaneKey,
@@ -53,10 +61,14 @@ export async function listAttempts(
     Omit<AttemptRecord, 'sequence' | 'startedAtMs'> & { sequence: string; startedAt: Date }
   >`
     select sequence, attempt, started_at as "startedAt", duration_ms as "durationMs", status, outcome, failure,
-           failure_message as "failureMessage", response_head as "responseHead", response_body as "responseBody"
-      from delivery_attempts
-     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
-       and sequence = any (${sequences}::bigint[])
+           failure_message as "failureMessage",
+           case when place <= ${ANSWERS_SHOWN_MAX} then response_head end as "responseHead",
+           case when place <= ${ANSWERS_SHOWN_MAX} then response_body end as "responseBody"
+      from unnest(${sequences}::bigint[]) as asked (of_sequence)
+     cross join lateral (
+        select *, row_number() over (order by attempt desc) as place from delivery_attempts
+         where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence = of_sequence
+         order by attempt desc limit ${ATTEMPTS_SHOWN_MAX}) latest
      order by sequence, attempt`.execute(database);
   return rows.map(({ startedAt, ...row }) => ({
     ...row,

@@ -4,7 +4,7 @@
  */
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
-import type { DeliveryReport } from './delivery-reads.ts';
+import { ATTEMPTS_SHOWN_MAX, type DeliveryReport } from './delivery-reads.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 
 /** What is known of the envelope that an event came in. */
@@ -129,29 +129,31 @@ export async function listDeliveriesOfEvent(
   }));
 }
 
-/** The attempts of some deliveries, in order; by the primary key. */
+/** An attempt without what was answered. */
+export type TracedAttempt = Omit<AttemptRecord, 'responseHead' | 'responseBody'> & {
+  readonly webhookId: number;
+};
+
+/** The latest attempts of some deliveries, in order; by the primary key, backwards. */
 export async function listAttemptsOf(
   database: DatabaseOrTransaction,
   environmentId: number,
   deliveries: readonly { readonly webhookId: number; readonly sequence: number }[],
-): Promise<(AttemptRecord & { readonly webhookId: number })[]> {
+): Promise<TracedAttempt[]> {
   if (deliveries.length === 0) return [];
   const { rows } = await sql<
-    Omit<AttemptRecord, 'sequence' | 'startedAtMs'> & {
-      webhookId: number;
-      sequence: string;
-      startedAt: Date;
-    }
+    Omit<TracedAttempt, 'sequence' | 'startedAtMs'> & { sequence: string; startedAt: Date }
   >`
     select webhook_id as "webhookId", sequence, attempt, started_at as "startedAt", duration_ms as "durationMs", status,
-           outcome, failure, failure_message as "failureMessage", response_head as "responseHead",
-           response_body as "responseBody"
+           outcome, failure, failure_message as "failureMessage"
       from unnest(
         ${deliveries.map((delivery) => delivery.webhookId)}::int[],
         ${deliveries.map((delivery) => delivery.sequence)}::bigint[]
-      ) as d (webhook_id, sequence)
-      join delivery_attempts using (webhook_id, sequence)
-     where environment_id = ${environmentId}
+      ) as d (of_webhook, of_sequence)
+     cross join lateral (
+        select * from delivery_attempts
+         where environment_id = ${environmentId} and webhook_id = of_webhook and sequence = of_sequence
+         order by attempt desc limit ${ATTEMPTS_SHOWN_MAX}) latest
      order by webhook_id, sequence, attempt`.execute(database);
   return rows.map(({ startedAt, ...row }) => ({
     ...row,

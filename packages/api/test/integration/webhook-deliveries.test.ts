@@ -2,6 +2,7 @@ import { appendDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
 import { recordProgress, type AttemptRecord } from '@sluice/database/lane-progress';
 import { claimLane } from '@sluice/database/lanes';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
@@ -196,4 +197,30 @@ test.each([
 ])('%s is 400 and names the field', async (query, field) => {
   const answer = await api.call('GET', `/v1/reporting_webhooks/${webhookId}/deliveries?${query}`);
   expect(expectProblem(answer, 400, 'invalid_request').errors).toMatchObject([{ field }]);
+});
+
+// Security: whoever has a key may probe, and chooses what its own endpoint answers; all tenants share this process.
+test('of a delivery that was tried without end the latest attempts are shown, and what the last of them were answered', async () => {
+  const { environmentId } = api.a;
+  await sql`
+    insert into delivery_attempts
+      (environment_id, webhook_id, sequence, attempt, started_at, duration_ms, status, outcome, failure, response_head, response_body)
+    select ${environmentId}, ${webhookId}, 4, n, now(), 1, 500, 'retrying', 'status', repeat('h', 16000), repeat('b', 16000)
+      from generate_series(2, 2000) n`.execute(api.database);
+  const { deliveries } = await list({ state: 'retrying' });
+  const shown = deliveries[0]!.attempts;
+  expect(shown.map(({ attempt }) => attempt)).toEqual(
+    Array.from({ length: 400 }, (_, index) => 1601 + index),
+  );
+  const answered = shown.filter(({ response_body: body }) => body !== null);
+  expect(answered.map(({ attempt }) => attempt)).toEqual([
+    1991, 1992, 1993, 1994, 1995, 1996, 1997, 1998, 1999, 2000,
+  ]);
+  const trace = await api.call('GET', '/v1/events/event-4/trace');
+  expect(trace.json().trace.deliveries[0].attempts).toHaveLength(400);
+  await sql`
+    delete from delivery_attempts
+     where environment_id = ${environmentId} and webhook_id = ${webhookId} and sequence = 4 and attempt > 1`.execute(
+    api.database,
+  );
 });
