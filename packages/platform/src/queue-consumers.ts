@@ -78,7 +78,8 @@ export async function startConsumers(
   const openShardQueue = async (name: string): Promise<Queue> => {
     const queue = side.openQueue(name);
     queue.on('error', (error) => warnOfConnection(error, name));
-    await queue.setGlobalConcurrency(1);
+    // It is kept there, and a Redis whose memory is full takes no setting: workers that may not start would never empty it.
+    if ((await queue.getGlobalConcurrency()) !== 1) await queue.setGlobalConcurrency(1);
     return queue;
   };
   const shardQueues = await Promise.all(shardNames.map(openShardQueue));

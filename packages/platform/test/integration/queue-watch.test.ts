@@ -50,7 +50,7 @@ afterEach(async () => {
 const connection = () => ({ connection: redis, prefix: redisPrefix(options.prefix, NAME) });
 
 /** A queue that is watched, its workers as they were opened, and what they processed. */
-function watchOne(nowMs: () => number, firstLoop: 'runs' | 'hangs') {
+function watchOne(nowMs: () => number, loops: 'run' | 'first hangs' | 'hang') {
   const workers: Worker[] = [];
   const processed: string[] = [];
   const queue = new WatchedQueue({
@@ -67,7 +67,8 @@ function watchOne(nowMs: () => number, firstLoop: 'runs' | 'hangs') {
         skipStalledCheck: true,
       });
       worker.on('error', () => undefined);
-      if (firstLoop === 'hangs' && workers.length === 0) worker.run = () => new Promise(() => {});
+      if (loops === 'hang' || (loops === 'first hangs' && workers.length === 0))
+        worker.run = () => new Promise(() => {});
       workers.push(worker);
       return worker;
     },
@@ -93,7 +94,7 @@ function watchOne(nowMs: () => number, firstLoop: 'runs' | 'hangs') {
 }
 
 test('a worker whose loop has ended is replaced at the next look, and the queue goes on', async () => {
-  const { workers, processed, watch } = watchOne(Date.now, 'runs');
+  const { workers, processed, watch } = watchOne(Date.now, 'run');
   await workers[0]?.close();
   await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
   await vi.waitFor(async () => {
@@ -106,7 +107,7 @@ test('a worker whose loop has ended is replaced at the next look, and the queue 
 
 test('a worker that takes nothing though jobs wait is replaced after the stall time, not before', async () => {
   let nowMs = 1_000_000;
-  const { workers, processed, watch } = watchOne(() => nowMs, 'hangs');
+  const { workers, processed, watch } = watchOne(() => nowMs, 'first hangs');
   await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
   await watch.look();
   nowMs += 14_999;
@@ -119,9 +120,22 @@ test('a worker that takes nothing though jobs wait is replaced after the stall t
   await vi.waitFor(() => expect(processed).toEqual(['envelope-a']), WAIT);
 });
 
+// As where Redis' memory is full: what takes a job is refused, whoever asks.
+test('a queue whose workers are replaced again and again and take nothing is told of as stuck', async () => {
+  let nowMs = 1_000_000;
+  const { workers, watch } = watchOne(() => nowMs, 'hang');
+  await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  for (let look = 0; look < 3; look++) {
+    await watch.look();
+    nowMs += 15_000;
+  }
+  expect(workers).toHaveLength(3);
+  expect(watch.report()).toMatchObject({ stuckQueues: [NAME], replacedWorkers: 2 });
+});
+
 test('nothing queued, nothing in hand: one look in two thirds of the stall time, until something happens', async () => {
   let nowMs = 1_000_000;
-  const { watch } = watchOne(() => nowMs, 'hangs');
+  const { watch } = watchOne(() => nowMs, 'first hangs');
   const readHeads = vi.spyOn(redis, 'lindex');
   const looksIn = async (seconds: number): Promise<number> => {
     readHeads.mockClear();
@@ -144,7 +158,7 @@ test('nothing queued, nothing in hand: one look in two thirds of the stall time,
 
 test('a queue that stands is named until it moves', async () => {
   let nowMs = 1_000_000;
-  const { watch } = watchOne(() => nowMs, 'hangs');
+  const { watch } = watchOne(() => nowMs, 'first hangs');
   await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
   await watch.look();
   nowMs += 30_001;

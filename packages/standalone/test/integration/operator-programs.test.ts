@@ -57,6 +57,14 @@ test.each([
   },
 );
 
+// `npx sluice verify | head -1`: 1 would say that something differs.
+test('verify whose reader has had enough ends as one that could not look, and without a stack', async () => {
+  const program = run(SLUICE, ['verify']);
+  program.child.stdout.destroy();
+  expect(await program.ended).toBe(2);
+  expect(program.errors).not.toContain('EPIPE');
+});
+
 test('listen refuses a signature by another secret and an old one, prints a genuine delivery, and ends by SIGTERM', async () => {
   const program = run(SLUICE, ['--json', 'listen', '--port', '0', '--secret', 'the secret']);
   const url = await vi.waitFor(() => {
