@@ -28,6 +28,9 @@
  */
 import { isListedFailure, type DeliveryFailure } from './delivery-failure.ts';
 
+/** Seven days (`ingestion-webhooks.md` §8): the default of the workers, and of the API, which tells when a delivery ends. */
+export const GIVE_UP_AFTER_MS_DEFAULT = 7 * 24 * 3_600_000;
+
 /** The rules' numbers. The defaults of `worker/src/webhook-settings.ts` are the spec's where it has one. */
 export interface DeliveryPolicy {
   readonly listedFailureWaitMs: number;
