@@ -13,7 +13,7 @@
  *
  * Waits: the first listed failure of a delivery waits exactly the listed time (one hour). Every other failure takes
  * the next exponential step, base × 2ⁿ up to the cap, and waits a random time between half of it and all of it. So
- * the steps never get shorter, and lanes that failed together do not come back together. "One hour, then exponential"
+ * waits never get shorter, and lanes that failed together do not come back together. "One hour, then exponential"
  * leaves open whether a listed failure later in a delivery's life waits an hour again; once is enough to honour both
  * readings.
  *
