@@ -2,14 +2,14 @@
  * The guard of the account routes: bearer token → whose account, and whether this route is theirs
  * to call (`account-conventions.md` §3.1).
  *
- * How to use it: declare routes on a scope that `guardAccounts` was called on, each with `config: { access: { role }
- * }` (and `scope` where the role is not enough). In the handler read `accountCallerOf(request)`, and
- * `originOf(request)` for the audit log. A route without `access` keeps the process from starting. `:account_id` in a
- * path is compared here; whatever else a path names the handler looks up **with**
+ * How to use it: declare routes on a scope that `guardAccounts` was called on, each with
+ * `config: { access: { role } }` (and `scope` where the role is not enough). In the handler read
+ * `accountCallerOf(request)`, and `originOf(request)` for the audit log. A route without `access` keeps the process
+ * from starting. `:account_id` in a path is compared here; whatever else a path names the handler looks up **with**
  * `accountCallerOf(request).accountId`, and answers 404 (`notFound`) where it is not that account's.
  *
- * Order of the answers: 401 without a token in force; 429 over the rate (`call-rate.ts`); 404 where the path names another account,
- * without asking whether it exists, so that neither body nor time tells; 403 from an address that
+ * Order of the answers: 401 without a token in force; 429 over the rate (`call-rate.ts`); 404 where the path names
+ * another account, without asking whether it exists, so that neither body nor time tells; 403 from an address that
  * the token does not allow, for writing with a read-only token, for too low a role, for a missing
  * scope. All before the body is read. What else a route refuses is checked once the body is read, and before a kept
  * answer is sent ({@link refuseWhatIsBeyond}).

@@ -1,5 +1,10 @@
 /** The settings of the API. */
 import { billingSettings } from '@sluice/billing-vendor/settings';
+import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery-schedule';
+import {
+  IMPORT_SIZE_BYTES_DEFAULT,
+  UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
+} from '@sluice/domain/import-limits';
 import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { tracingSettings } from '@sluice/platform/tracing';
 import { z } from 'zod';
@@ -58,7 +63,7 @@ export const apiSettings = platformSettings.extend({
       'the Pipelines API that our own events go to, such as a startup application; absent: they wait in the outbox',
     ),
   ANALYTICS_WRITE_KEY: z.string().default('').describe('its write key'),
-  WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, 604_800_000).describe(
+  WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 31_536_000_000, GIVE_UP_AFTER_MS_DEFAULT).describe(
     "the workers' own, to tell when a delivery is abandoned",
   ),
   CARD_PAYMENT_MS: integer(60_000, 86_400_000, 3_600_000).describe(
@@ -67,10 +72,14 @@ export const apiSettings = platformSettings.extend({
   PURCHASE_WAIT_MS: integer(100, 60_000, 15_000).describe(
     'how long a call waits for a checkout, or for an invoice, before it answers without',
   ),
-  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, IMPORT_SIZE_BYTES_DEFAULT).describe(
     'of a file that is sent for an import',
   ),
-  IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 21_474_836_480).describe(
+  IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(
+    1,
+    Number.MAX_SAFE_INTEGER,
+    UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
+  ).describe(
     "of the files of a workspace's imports that have not ended, together: they lie in Postgres; 409 beyond",
   ),
   OUTGOING_IP_ADDRESSES: addressList.describe(

@@ -32,7 +32,10 @@ export function tryToKeepMergesOff(isTried: boolean): RawBuilder<unknown> {
 
 export const MERGES_ARE_KEPT_OFF = sql`current_setting('sluice.merges_kept_off')::boolean`;
 
-/** Waits until nobody keeps merges off, and keeps them from it until the end of the transaction. Merges do not wait for each other. */
+/**
+ * Waits until nobody keeps merges off, and lets nobody begin to until the end of the transaction. Merges do not wait
+ * for each other.
+ */
 export async function waitToMerge(transaction: DatabaseOrTransaction): Promise<void> {
   await sql`lock table merge_gate in share mode`.execute(transaction);
 }

@@ -13,7 +13,7 @@
  *
  * Waits: the first listed failure of a delivery waits exactly the listed time (one hour). Every other failure takes
  * the next exponential step, base × 2ⁿ up to the cap, and waits a random time between half of it and all of it. So
- * the steps never get shorter, and lanes that failed together do not come back together. "One hour, then exponential"
+ * waits never get shorter, and lanes that failed together do not come back together. "One hour, then exponential"
  * leaves open whether a listed failure later in a delivery's life waits an hour again; once is enough to honour both
  * readings.
  *
@@ -27,6 +27,9 @@
  * Pure: the clock and the chance are arguments. Step 12 of the walk, before and after: `lane.ts`.
  */
 import { isListedFailure, type DeliveryFailure } from './delivery-failure.ts';
+
+/** Seven days (`ingestion-webhooks.md` §8): the default of the workers, and of the API, which tells when a delivery ends. */
+export const GIVE_UP_AFTER_MS_DEFAULT = 7 * 24 * 3_600_000;
 
 /** The rules' numbers. The defaults of `worker/src/webhook-settings.ts` are the spec's where it has one. */
 export interface DeliveryPolicy {

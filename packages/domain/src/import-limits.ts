@@ -15,6 +15,12 @@ export const UNFINISHED_IMPORT_COUNT_MAX = 100;
  */
 export const UNFINISHED_IMPORT_DAYS_MAX = 30;
 
+const GIBIBYTE = 1_024 ** 3;
+/** Bytes of one file: the default of the API and of the workers, so that workers fetch what the API would take. */
+export const IMPORT_SIZE_BYTES_DEFAULT = 10 * GIBIBYTE;
+/** Bytes of all unfinished imports of a workspace: the default of both. */
+export const UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT = 20 * GIBIBYTE;
+
 const WHAT_TO_DO = 'wait until one has ended or cancel one, then send this one again';
 
 export const TOO_MANY_IMPORTS = `the workspace has ${UNFINISHED_IMPORT_COUNT_MAX} imports that have not ended, which is as many as there may be; ${WHAT_TO_DO}`;

@@ -1,7 +1,7 @@
 /**
  * Keeps every queue moving: looks at the head of each once a period and repairs what BullMQ leaves. While nothing is
- * queued, in hand or broken, it looks seldom: an idle process asks its broker for nothing else (`npm run bench --
- * idle`).
+ * queued, in hand or broken, it looks seldom: an idle process asks its broker for nothing else
+ * (`npm run bench -- idle`).
  *
  * | what is found | what is done | after |
  * |---|---|---|

@@ -1,5 +1,9 @@
 /** The settings of the worker; those of delivery are in `webhook-settings.ts`. */
 import { billingSettings } from '@sluice/billing-vendor/settings';
+import {
+  IMPORT_SIZE_BYTES_DEFAULT,
+  UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
+} from '@sluice/domain/import-limits';
 import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { tracingSettings } from '@sluice/platform/tracing';
 import { z } from 'zod';
@@ -21,10 +25,14 @@ export const workerSettings = platformSettings.extend({
   WORKER_SLOW_REQUESTS_MAX: integer(1, 100_000, 4_096).describe(
     'requests that wait for a slow endpoint, a socket each; beyond that they hold up others',
   ),
-  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 10_737_418_240).describe(
+  IMPORT_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, IMPORT_SIZE_BYTES_DEFAULT).describe(
     'of a file that is fetched for an import',
   ),
-  IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(1, Number.MAX_SAFE_INTEGER, 21_474_836_480).describe(
+  IMPORT_UNFINISHED_SIZE_BYTES_MAX: integer(
+    1,
+    Number.MAX_SAFE_INTEGER,
+    UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
+  ).describe(
     "of the files of a workspace's imports that have not ended, together: they lie in Postgres",
   ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(

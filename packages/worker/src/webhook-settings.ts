@@ -8,6 +8,7 @@
  * more rest than requests, and short enough that a lane is back soon after. The cap is the spec's own longest wait: a
  * receiver that comes back is noticed within an hour, at a price of about 170 requests in seven days.
  */
+import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/lane';
 import { parseNetwork, type AddressRange } from '@sluice/domain/network-address';
 import { flag, integer } from '@sluice/platform/config';
@@ -31,7 +32,7 @@ export const webhookSettings = z.object({
   WEBHOOK_BACKOFF_CAP_MS: integer(1, 7 * DAY_MS, HOUR_MS).describe(
     'longest wait of the exponential backoff',
   ),
-  WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, 7 * DAY_MS).describe(
+  WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, GIVE_UP_AFTER_MS_DEFAULT).describe(
     'a delivery is abandoned so long after its first attempt',
   ),
   WEBHOOK_ALERT_AFTER_MS: integer(1, 365 * DAY_MS, HOUR_MS).describe(
