@@ -16,6 +16,7 @@
 import type { ImportIdentifier } from '@sluice/domain/import-file';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
+import { IS_OPEN } from './lanes.ts';
 
 export type ImportState =
   | 'preprocessing'
@@ -77,6 +78,11 @@ export const IMPORT_COLUMNS = sql`
   rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
   traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
 
+/** Nothing is brought into a workspace that is deleted, or whose account is closed; its imports end by their age. */
+const IS_OF_OPEN_WORKSPACE = sql`exists (
+  select from environments join accounts using (account_id)
+  where environments.environment_id = imports.environment_id and ${IS_OPEN})`;
+
 /** The condition of `imports_unfinished`. */
 export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
 
@@ -129,7 +135,7 @@ export async function claimImport(
     with waiting as (
       select environment_id, import_id from imports
       where ${IS_IMPORT_UNFINISHED} and (lease_until is null or lease_until < ${now})
-        and (state <> 'preprocessing' or data_file_url is not null)
+        and (state <> 'preprocessing' or data_file_url is not null) and ${IS_OF_OPEN_WORKSPACE}
         and not exists (
           select from imports held
           where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
@@ -170,8 +176,8 @@ export interface ImportStep {
 }
 
 /**
- * Writes progress and keeps the lease; false where it is lost or the import has ended meanwhile. A final state
- * deletes the bytes.
+ * Writes progress and keeps the lease; false where it is lost, or the import or its workspace has ended meanwhile. A
+ * final state deletes the bytes.
  */
 export async function advanceImport(
   transaction: DatabaseOrTransaction,
@@ -197,7 +203,7 @@ export async function advanceImport(
       lease_until = ${new Date(nowMs + step.leaseMs)},
       updated_at = ${new Date(nowMs)}
     where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
-      and ${IS_IMPORT_UNFINISHED}`.execute(transaction);
+      and ${IS_IMPORT_UNFINISHED} and ${IS_OF_OPEN_WORKSPACE}`.execute(transaction);
   if (numAffectedRows === 0n) return false;
   if (step.state === 'imported' || step.state === 'failed') {
     await sql`delete from import_chunks where environment_id = ${environmentId} and import_id = ${importId}`.execute(

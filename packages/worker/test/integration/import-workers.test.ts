@@ -73,6 +73,36 @@ describe('a worker', () => {
     expect(await world.events()).toHaveLength(LINES);
   });
 
+  test.each([
+    ['its workspace is deleted', sql`update environments set deleted_at = now()`],
+    ['its account is closed', sql`update accounts set status = 'closed'`],
+  ])('brings nothing more in once %s, and takes no such import', async (_, end) => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    let isBetweenBatches = false;
+    let ended: Promise<unknown> | undefined;
+    const database = world.database.withPlugin({
+      transformQuery: ({ node }) => node,
+      async transformResult({ result }) {
+        if (isBetweenBatches) await (ended ??= end.execute(world.database));
+        return result;
+      },
+    });
+    const stopping = {
+      get aborted() {
+        isBetweenBatches = true;
+        return false;
+      },
+    } as AbortSignal;
+    await world.run({ database, stopping });
+    const brought = (await world.events()).length;
+    expect(brought).toBeLessThan(LINES);
+    world.nowMs += LEASE_MS + 1;
+    expect(await world.run()).toBe(false);
+    expect(await world.events()).toHaveLength(brought);
+    expect(await world.shown(key)).toMatchObject({ state: 'importing', rowsImported: brought });
+  });
+
   test('that is told to stop finishes its batch and gives the import back at once', async () => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());
