@@ -115,7 +115,7 @@ export async function startConsumers(
   const openQueue = async (name: string): Promise<Queue> => {
     const queue = side.openQueue(name);
     queue.on('error', (error) => warnOfConnection(error, name));
-    await queue.setGlobalConcurrency(1);
+    await goOneAtATime(queue);
     return queue;
   };
 
@@ -216,6 +216,9 @@ export async function startConsumers(
     logger,
   });
   side.onClosed(() => watch.rouse());
+  side.onReady(() => {
+    Promise.all(shardQueues.map(goOneAtATime)).catch((error: Error) => warnOfConnection(error));
+  });
   const looks = repeat(
     'look at the queues',
     Math.min(LOOK_INTERVAL_MS_MAX, stalledAfterMs / 15),
@@ -261,4 +264,9 @@ export async function startConsumers(
     await within(LEAVE_DEADLINE_MS, side.close()).catch(() => undefined);
   };
   return { report: () => watch.report(), close: () => (closed ??= close()) };
+}
+
+/** Kept by the broker. It is read first: a Redis whose memory is full takes no setting, and the start must not end there. */
+async function goOneAtATime(queue: Queue): Promise<void> {
+  if ((await queue.getGlobalConcurrency()) !== 1) await queue.setGlobalConcurrency(1);
 }

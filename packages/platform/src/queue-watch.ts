@@ -67,6 +67,8 @@ export const NOT_LOOKED_YET: WatchReport = {
 interface Standing {
   readonly headId: string | undefined;
   readonly sinceMs: number;
+  /** When a worker was replaced last; -Infinity: none was since then. */
+  readonly replacedAtMs: number;
   /** Taken in our name, in nobody's hands at the last look. */
   readonly orphans: readonly string[];
 }
@@ -146,9 +148,10 @@ export class QueueWatch {
     const { stalledAfterMs, now, logger } = this.#options;
     const before = this.#standings.get(name);
     const headId = head.active.at(-1)?.id ?? head.nextId;
-    const sinceMs = before && before.headId === headId ? before.sinceMs : now();
+    const { sinceMs, replacedAtMs } =
+      before && before.headId === headId ? before : { sinceMs: now(), replacedAtMs: -Infinity };
     const orphans = head.active.filter((job) => isOrphan(takers, job));
-    this.#standings.set(name, { headId, sinceMs, orphans: orphans.map(orphanKey) });
+    this.#standings.set(name, { headId, sinceMs, replacedAtMs, orphans: orphans.map(orphanKey) });
 
     try {
       for (const job of orphans) {
@@ -163,12 +166,12 @@ export class QueueWatch {
 
     const isNotTaking =
       head.active.length === 0 && head.nextId !== undefined && takers.some(({ isIdle }) => isIdle);
-    const isOverdue = isNotTaking && now() - sinceMs >= stalledAfterMs;
+    const isOverdue = isNotTaking && now() - Math.max(sinceMs, replacedAtMs) >= stalledAfterMs;
     for (const taker of takers) {
       if (taker.hasEnded || (isOverdue && taker.isIdle)) {
         logger.error({ queue: name }, 'a worker takes no jobs; it is replaced');
         taker.replace();
-        this.#standings.set(name, { headId, sinceMs: now(), orphans: [] });
+        this.#standings.set(name, { headId, sinceMs, replacedAtMs: now(), orphans: [] });
       } else if (isNotTaking && before?.headId === headId) taker.nudge();
     }
   }

@@ -1,4 +1,7 @@
 /** The watch over the queues, with real BullMQ workers whose loops are ended and stopped under it. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Envelope } from '@sluice/domain/operation';
 import { createLogger } from '@sluice/platform/logger';
 import {
@@ -13,9 +16,11 @@ import { startConsumers, type Consumers, type Processors } from '@sluice/platfor
 import { redisHeads } from '@sluice/platform/queue-heads';
 import { QueueWatch } from '@sluice/platform/queue-watch';
 import { connectWorker, type RedisClient } from '@sluice/platform/redis';
+import { startRedisServer } from '@sluice/platform/redis-server';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { WatchedQueue } from '@sluice/platform/watched-queue';
 import { Queue, UnrecoverableError, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 const WAIT = { timeout: 10_000, interval: 10 };
@@ -49,7 +54,7 @@ afterEach(async () => {
 const connection = () => ({ connection: redis, prefix: redisPrefix(options.prefix, NAME) });
 
 /** A queue that is watched, its workers as they were opened, and what they processed. */
-function watchOne(nowMs: () => number, firstLoop: 'runs' | 'hangs') {
+function watchOne(nowMs: () => number, loops: 'run' | 'first hangs' | 'hang') {
   const workers: Worker[] = [];
   const processed: string[] = [];
   const queue = new WatchedQueue({
@@ -66,7 +71,8 @@ function watchOne(nowMs: () => number, firstLoop: 'runs' | 'hangs') {
         skipStalledCheck: true,
       });
       worker.on('error', () => undefined);
-      if (firstLoop === 'hangs' && workers.length === 0) worker.run = () => new Promise(() => {});
+      if (loops === 'hang' || (loops === 'first hangs' && workers.length === 0))
+        worker.run = () => new Promise(() => {});
       workers.push(worker);
       return worker;
     },
@@ -92,7 +98,7 @@ function watchOne(nowMs: () => number, firstLoop: 'runs' | 'hangs') {
 }
 
 test('a worker whose loop has ended is replaced at the next look, and the queue goes on', async () => {
-  const { workers, processed, watch } = watchOne(Date.now, 'runs');
+  const { workers, processed, watch } = watchOne(Date.now, 'run');
   await workers[0]?.close();
   await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
   await vi.waitFor(async () => {
@@ -105,7 +111,7 @@ test('a worker whose loop has ended is replaced at the next look, and the queue 
 
 test('a worker that takes nothing though jobs wait is replaced after the stall time, not before', async () => {
   let nowMs = 1_000_000;
-  const { workers, processed, watch } = watchOne(() => nowMs, 'hangs');
+  const { workers, processed, watch } = watchOne(() => nowMs, 'first hangs');
   await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
   await watch.look();
   nowMs += 14_999;
@@ -118,9 +124,22 @@ test('a worker that takes nothing though jobs wait is replaced after the stall t
   await vi.waitFor(() => expect(processed).toEqual(['envelope-a']), WAIT);
 });
 
+// As where Redis' memory is full: what takes a job is refused, whoever asks.
+test('a queue whose workers are replaced again and again and take nothing is told of as stuck', async () => {
+  let nowMs = 1_000_000;
+  const { workers, watch } = watchOne(() => nowMs, 'hang');
+  await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  for (let look = 0; look < 3; look++) {
+    await watch.look();
+    nowMs += 15_000;
+  }
+  expect(workers).toHaveLength(3);
+  expect(watch.report()).toMatchObject({ stuckQueues: [NAME], replacedWorkers: 2 });
+});
+
 test('nothing queued, nothing in hand: one look in two thirds of the stall time, until something happens', async () => {
   let nowMs = 1_000_000;
-  const { watch } = watchOne(() => nowMs, 'hangs');
+  const { watch } = watchOne(() => nowMs, 'first hangs');
   const readHeads = vi.spyOn(redis, 'lindex');
   const looksIn = async (seconds: number): Promise<number> => {
     readHeads.mockClear();
@@ -143,7 +162,7 @@ test('nothing queued, nothing in hand: one look in two thirds of the stall time,
 
 test('a queue that stands is named until it moves', async () => {
   let nowMs = 1_000_000;
-  const { watch } = watchOne(() => nowMs, 'hangs');
+  const { watch } = watchOne(() => nowMs, 'first hangs');
   await producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
   await watch.look();
   nowMs += 30_001;
@@ -173,6 +192,32 @@ async function consume(
   closes.push(() => consumers.close());
   return consumers;
 }
+
+// Several workers share a shard: without its limit they would apply one person's calls side by side.
+test('a Redis that comes back without its data is told again that a shard goes one at a time', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-lost-redis-'));
+  const first = await startRedisServer({ directory });
+  const { port } = first;
+  options = { ...options, redisUrl: first.url };
+  const limit = async (): Promise<string | null> => {
+    const own = new Redis(first.url, { retryStrategy: null });
+    try {
+      return await own.hget(`${redisPrefix(options.prefix, NAME)}:${NAME}:meta`, 'concurrency');
+    } finally {
+      own.disconnect();
+    }
+  };
+  await consume({});
+  expect(await limit()).toBe('1');
+  await first.kill();
+  await rm(directory, { recursive: true });
+  const second = await startRedisServer({ directory, port });
+  closes.push(async () => {
+    await second.kill();
+    await rm(directory, { recursive: true, force: true });
+  });
+  await vi.waitFor(async () => expect(await limit()).toBe('1'), WAIT);
+});
 
 test('a try that does not end is told once, and the queue counts as stuck', async () => {
   let letGo = () => {};

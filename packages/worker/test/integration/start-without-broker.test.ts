@@ -1,16 +1,27 @@
-/** A worker that is started while Redis is away, as after a power cut: whoever looks after it must not end it meanwhile. */
+/** A worker that is started while Redis is away, as after a power cut, or full: whoever looks after it must not end it meanwhile. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createTestDatabase } from '@sluice/database/testing';
 import { findFreePort } from '@sluice/platform/free-port';
-import { startRedisServer } from '@sluice/platform/redis-server';
+import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
+import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const WAIT = { timeout: 30_000, interval: 50 };
+
+async function startOwnRedis(port?: number): Promise<RedisServer> {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-own-redis-'));
+  const redis = await startRedisServer({ directory, ...(port !== undefined && { port }) });
+  onTestFinished(async () => {
+    await redis.kill();
+    await rm(directory, { recursive: true, force: true });
+  });
+  return redis;
+}
 
 test('is alive, tells its metrics and is not ready, and begins by itself once Redis is there', async () => {
   const { url: databaseUrl } = await createTestDatabase();
@@ -26,13 +37,27 @@ test('is alive, tells its metrics and is not ready, and begins by itself once Re
   expect((await ask('/readyz')).status).toBe(503);
   expect(await (await ask('/metrics')).text()).toContain('sluice_undelivered_oldest_seconds{');
 
-  const directory = await mkdtemp(join(tmpdir(), 'sluice-late-redis-'));
-  const redis = await startRedisServer({ directory, port: redisPort });
-  onTestFinished(async () => {
-    await redis.kill();
-    await rm(directory, { recursive: true, force: true });
-  });
+  await startOwnRedis(redisPort);
   const worker = await starting;
   await vi.waitFor(async () => expect((await ask('/readyz')).status).toBe(200), WAIT);
+  expect(await worker.kill('SIGTERM')).toBe(0);
+}, 120_000);
+
+test('starts though Redis is full and refuses every write, once the queues have been there before', async () => {
+  const { url: databaseUrl } = await createTestDatabase();
+  const { url } = await startOwnRedis();
+  const start = () =>
+    startServiceUnderTest(MAIN, {
+      DATABASE_URL: databaseUrl,
+      REDIS_URL: url,
+      SHARD_COUNT: '1',
+      WORKER_PORT: '0',
+    });
+  expect(await (await start()).kill('SIGTERM')).toBe(0);
+  const redis = new Redis(url);
+  onTestFinished(() => redis.disconnect());
+  await redis.config('SET', 'maxmemory', '1');
+  const worker = await start();
+  expect((await fetch(`${worker.url}/livez`)).status).toBe(200);
   expect(await worker.kill('SIGTERM')).toBe(0);
 }, 120_000);
