@@ -78,8 +78,7 @@ export async function startConsumers(
   const openShardQueue = async (name: string): Promise<Queue> => {
     const queue = side.openQueue(name);
     queue.on('error', (error) => warnOfConnection(error, name));
-    // It is kept there, and a Redis whose memory is full takes no setting: workers that may not start would never empty it.
-    if ((await queue.getGlobalConcurrency()) !== 1) await queue.setGlobalConcurrency(1);
+    await goOneAtATime(queue);
     return queue;
   };
   const shardQueues = await Promise.all(shardNames.map(openShardQueue));
@@ -145,6 +144,9 @@ export async function startConsumers(
     logger,
   });
   side.onClosed(() => watch.rouse());
+  side.onReady(() => {
+    Promise.all(shardQueues.map(goOneAtATime)).catch((error: Error) => warnOfConnection(error));
+  });
   const looks = repeat(
     'look at the queues',
     Math.min(LOOK_INTERVAL_MS_MAX, stalledAfterMs / 15),
@@ -201,4 +203,9 @@ async function leave(
   await within(LEAVE_DEADLINE_MS, closes).catch((error: unknown) => {
     logger.warn({ error }, 'a worker did not end');
   });
+}
+
+/** Kept by the broker. It is read first: a Redis whose memory is full takes no setting, and the start must not end there. */
+async function goOneAtATime(queue: Queue): Promise<void> {
+  if ((await queue.getGlobalConcurrency()) !== 1) await queue.setGlobalConcurrency(1);
 }

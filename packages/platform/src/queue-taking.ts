@@ -38,6 +38,8 @@ export interface TakingSide {
   reconnect(): void;
   /** Calls `listener` when a connection has closed, where that is known. */
   onClosed(listener: () => void): void;
+  /** Called when the connection to the broker is there again, perhaps to one that has lost its data. */
+  onReady(listener: () => void): void;
   /** Lets go of a broker that does not answer: what waits for it ends. */
   leave(): void;
   /** Call last. */
@@ -81,6 +83,7 @@ function takeFromRedis(
     // No `endWait`: a wait here ends only when its connection is closed, which is as good as replacing the worker.
     reconnect: () => reconnect(redis),
     onClosed: (listener) => void redis.on('close', listener),
+    onReady: (listener) => void redis.on('ready', listener),
     leave: () => redis.disconnect(),
     close: () => Promise.resolve(),
   };
@@ -116,6 +119,7 @@ function takeFromPostgres(
     },
     reconnect: () => {},
     onClosed: () => {},
+    onReady: () => {},
     leave: () => {},
     close: () => pool.end(),
   };

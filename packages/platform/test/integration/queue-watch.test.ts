@@ -1,4 +1,7 @@
 /** The watch over the queues, with real BullMQ workers whose loops are ended and stopped under it. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Envelope } from '@sluice/domain/operation';
 import { createLogger } from '@sluice/platform/logger';
 import {
@@ -14,9 +17,11 @@ import type { Processors } from '@sluice/platform/queue-processors';
 import { redisHeads } from '@sluice/platform/queue-heads';
 import { QueueWatch } from '@sluice/platform/queue-watch';
 import { connectWorker, type RedisClient } from '@sluice/platform/redis';
+import { startRedisServer } from '@sluice/platform/redis-server';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { WatchedQueue } from '@sluice/platform/watched-queue';
 import { Queue, UnrecoverableError, Worker } from 'bullmq';
+import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 
 const WAIT = { timeout: 10_000, interval: 10 };
@@ -188,6 +193,32 @@ async function consume(
   closes.push(() => consumers.close());
   return consumers;
 }
+
+// Several workers share a shard: without its limit they would apply one person's calls side by side.
+test('a Redis that comes back without its data is told again that a shard goes one at a time', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-lost-redis-'));
+  const first = await startRedisServer({ directory });
+  const { port } = first;
+  options = { ...options, redisUrl: first.url };
+  const limit = async (): Promise<string | null> => {
+    const own = new Redis(first.url, { retryStrategy: null });
+    try {
+      return await own.hget(`${redisPrefix(options.prefix, NAME)}:${NAME}:meta`, 'concurrency');
+    } finally {
+      own.disconnect();
+    }
+  };
+  await consume({});
+  expect(await limit()).toBe('1');
+  await first.kill();
+  await rm(directory, { recursive: true });
+  const second = await startRedisServer({ directory, port });
+  closes.push(async () => {
+    await second.kill();
+    await rm(directory, { recursive: true, force: true });
+  });
+  await vi.waitFor(async () => expect(await limit()).toBe('1'), WAIT);
+});
 
 test('a try that does not end is told once, and the queue counts as stuck', async () => {
   let letGo = () => {};
