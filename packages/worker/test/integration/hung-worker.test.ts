@@ -85,7 +85,11 @@ test(
       );
       expect(rows[0]?.count).toBe(1);
     }, WAIT);
-    expect((await fetch(`${second.url}/readyz`)).status).toBe(200);
+    // From its next look at the queues on.
+    await vi.waitFor(
+      async () => expect((await fetch(`${second.url}/readyz`)).status).toBe(200),
+      WAIT,
+    );
     await second.kill('SIGTERM');
     await producer.close();
   },
