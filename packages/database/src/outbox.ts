@@ -79,6 +79,18 @@ export async function finishOutbox(
   );
 }
 
+/**
+ * When the oldest entry was made that was tried and is not told yet; undefined where there is none. What nobody is set
+ * up to tell is never tried. The installation's, for its metrics. Reads `outbox_due`, which holds what is not told.
+ */
+export async function findOldestUntold(database: DatabaseOrTransaction): Promise<Date | undefined> {
+  const { rows } = await sql<{ createdAt: Date | null }>`
+    select min(created_at) as "createdAt" from outbox where next_attempt_at is not null and attempt > 0`.execute(
+    database,
+  );
+  return rows[0]?.createdAt ?? undefined;
+}
+
 /** Forgets entries that are told and were made so long ago, the oldest first. Index: `outbox_told`. At most `limit` at a time. */
 export async function clearOutbox(
   database: DatabaseOrTransaction,

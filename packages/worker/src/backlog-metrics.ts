@@ -22,6 +22,8 @@ export interface BacklogDependencies {
   }>;
   /** When the oldest of the payment vendor's events that still wait came. */
   readonly findOldestVendorEvent: () => Promise<Date | undefined>;
+  /** When the oldest entry of the outbox was made that was tried and is not told. */
+  readonly findOldestUntold: () => Promise<Date | undefined>;
   /** Unix milliseconds. */
   readonly now: () => number;
 }
@@ -32,6 +34,7 @@ export function registerBacklogMetrics({
   producer,
   findLaneBacklog,
   findOldestVendorEvent,
+  findOldestUntold,
   now,
 }: BacklogDependencies): void {
   const ageSeconds = (sinceMs: number | null | undefined): number =>
@@ -88,5 +91,10 @@ export function registerBacklogMetrics({
     'sluice_vendor_event_oldest_seconds',
     'Age of the oldest event of the payment vendor that is taken and not worked off',
     async () => ageSeconds((await findOldestVendorEvent())?.getTime()),
+  );
+  metrics.gauge(
+    'sluice_outbox_oldest_seconds',
+    'Age of the oldest mail, or other word to the world because of a change, that was tried and did not get away',
+    async () => ageSeconds((await findOldestUntold())?.getTime()),
   );
 }

@@ -27,6 +27,7 @@ import { startHealthServer } from './health-server.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { createPurchases } from './purchases.ts';
 import { listSealedSamples } from '@sluice/database/sealed-secrets';
+import { findOldestUntold } from '@sluice/database/outbox';
 import { findOldestWaitingEvent } from '@sluice/database/vendor-events';
 import { keepSecrets, secretOpener } from './keep-secrets.ts';
 import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
@@ -123,6 +124,7 @@ registerBacklogMetrics({
   producer,
   findLaneBacklog: () => findLaneBacklog(database, now()),
   findOldestVendorEvent: () => findOldestWaitingEvent(database),
+  findOldestUntold: () => findOldestUntold(database),
   now,
 });
 

@@ -21,6 +21,7 @@ test('a statement that is never answered is left behind: the next scrape asks an
         ? new Promise(() => undefined)
         : Promise.resolve({ healthy: lanes, failing: { ...lanes, laneCount: 0 } }),
     findOldestVendorEvent: () => Promise.resolve(undefined),
+    findOldestUntold: () => Promise.resolve(undefined),
     now: () => 5_000,
   });
   const scrape = async (): Promise<string> => {

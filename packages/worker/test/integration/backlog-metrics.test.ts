@@ -1,4 +1,4 @@
-/** What operators are woken by: the age of the oldest envelope, delivery and event of the payment vendor. */
+/** What operators are woken by: the age of the oldest envelope, delivery, event of the payment vendor and entry of the outbox. */
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import {
@@ -7,6 +7,14 @@ import {
   insertVendorEvent,
   settleVendorEvent,
 } from '@sluice/database/vendor-events';
+import {
+  appendToOutbox,
+  claimOutbox,
+  findOldestUntold,
+  finishOutbox,
+  postponeOutbox,
+  type OutboxEntry,
+} from '@sluice/database/outbox';
 import { createTestDatabase } from '@sluice/database/testing';
 import { createLogger } from '@sluice/platform/logger';
 import { createMetrics } from '@sluice/platform/metrics';
@@ -51,6 +59,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
       producer,
       findLaneBacklog: () => findLaneBacklog(database, nowMs),
       findOldestVendorEvent: () => findOldestWaitingEvent(database),
+      findOldestUntold: () => findOldestUntold(database),
       now: () => nowMs,
     });
     const page = await metrics.render();
@@ -63,7 +72,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
 
   test('an idle fleet has nothing that is old', async () => {
     const found = await scrape(Date.now() + MINUTE_MS);
-    expect(found.size).toBe(10);
+    expect(found.size).toBe(11);
     expect([...found.values()].every((value) => value === 0)).toBe(true);
   });
 
@@ -134,5 +143,23 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     expect(await age()).toBe(60);
     await settleVendorEvent(database, 'evt_new', nowMs);
     expect(await age()).toBe(0);
+  });
+
+  test('the age of the oldest word that was tried and did not get away goes on until it is told', async () => {
+    const nowMs = Date.now();
+    const age = async () => (await scrape(nowMs)).get('sluice_outbox_oldest_seconds');
+    const append = (topic: string, dedupeKey: string, ageMs: number) =>
+      appendToOutbox(database, { topic, dedupeKey, payload: {} }, nowMs - ageMs);
+    // Of a kind that nobody here is set up to tell.
+    await append('other', 'a', 60 * MINUTE_MS);
+    await append('signup.mail', 'a', 10 * MINUTE_MS);
+    await append('signup.mail', 'b', MINUTE_MS);
+    expect(await age()).toBe(0);
+    const entries = await claimOutbox(database, ['signup.mail'], 2, nowMs);
+    for (const entry of entries) await postponeOutbox(database, entry, nowMs);
+    expect(await age()).toBe(600);
+    const oldest = entries.find(({ dedupeKey }) => dedupeKey === 'a') as OutboxEntry;
+    await finishOutbox(database, oldest.outboxId);
+    expect(await age()).toBe(60);
   });
 });
