@@ -19,8 +19,11 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
   schema: Schema,
   act: (database: Database, settings: z.infer<Schema>) => Promise<void>,
 ): Promise<void> {
-  // Who reads what it prints may have enough of it (`sluice verify | head`).
-  process.stdout.on('error', () => process.exit(COULD_NOT));
+  // As of `sluice verify | head`, whose reader has had enough.
+  process.stdout.on('error', () => {
+    console.error('ended early: nobody reads the output any more');
+    process.exit(COULD_NOT);
+  });
   try {
     const settings = parseSettings(schema, process.env);
     const database = createDatabase({

@@ -10,8 +10,7 @@ import { parseIsoMs } from './timestamps.ts';
 const RFC_3339 =
   /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(?:\.\d{3}(?<beyond>\d{1,6})|\.\d{1,3})?(?:[Zz]|[+ -]\d{2}:\d{2})$/;
 
-/** In UTC, where times are answered: a zone may lead out of the years that RFC 3339 can write, and Postgres knows no year 0. */
-const FIRST_MS = Date.parse('0001-01-01T00:00:00Z');
+/** Times are answered in UTC, and a zone may lead out of the years that RFC 3339 can write. */
 const LAST_MS = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** Undefined where it is not RFC 3339 or there is no such time. */
@@ -23,5 +22,5 @@ export function parseRfc3339Ms(text: string, rounding: 'up' | 'down'): number | 
   if (ms === undefined) return undefined;
   const isBeyond = /[1-9]/.test(matched.groups?.['beyond'] ?? '');
   const rounded = isBeyond && rounding === 'up' ? ms + 1 : ms;
-  return rounded >= FIRST_MS && rounded <= LAST_MS ? rounded : undefined;
+  return rounded <= LAST_MS ? rounded : undefined;
 }

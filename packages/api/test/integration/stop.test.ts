@@ -33,6 +33,8 @@ test('calls on connections that are kept are answered to the end, and told that 
     expect(answer).toEqual({ status: 200, connection: 'keep-alive' });
   // Nobody waits for an answer here.
   const idle = [connect(api.port), connect(api.port).setNoDelay()];
+  // They are cut in the end.
+  for (const socket of idle) socket.on('error', () => {});
   onTestFinished(() => idle.forEach((socket) => socket.destroy()));
   await Promise.all(idle.map((socket) => once(socket, 'connect')));
   idle[1]?.write('GET /livez HTTP/1.1\r\n');
