@@ -77,7 +77,7 @@ export async function exerciseLane(
       {
         snapshot: { ...claimed, state: 'failing', nextProbeAtMs: nowMs },
         attempts: [],
-        endpoint: claimed.endpoint,
+        endpointVersion: 0,
         isLast: true,
       },
       LEASE_MS,

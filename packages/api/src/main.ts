@@ -165,7 +165,8 @@ const clearing = repeat('clear old rows', CLEARED_INTERVAL_MS, logger, () =>
 );
 lifecycle.defer('clearing', () => clearing.stop());
 
-const serverStop = new ServerStop();
+// Half of the time: what the process stands on is closed in the other.
+const serverStop = new ServerStop({ inHandMsMax: settings.DRAIN_TIMEOUT_MS / 2 });
 const server = await buildServer({
   logger,
   now,

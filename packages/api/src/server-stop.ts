@@ -16,19 +16,27 @@ const QUIET_MS = 300;
 const LINGER_MS_MAX = 5_000;
 const LOOK_INTERVAL_MS = 10;
 
+export interface ServerStopOptions {
+  /** How long calls in hand are waited for: a body may come slowly, and a reader take nothing. */
+  readonly inHandMsMax: number;
+}
+
 export class ServerStop {
+  readonly #options: ServerStopOptions;
   #isStopping = false;
   #answeredAtMs = -Infinity;
   readonly #inHand = new Set<FastifyRequest>();
 
+  constructor(options: ServerStopOptions) {
+    this.#options = options;
+  }
+
   /** Before routes are registered: a hook does not reach those that were there before it. */
   watch(app: ApiServer): void {
-    app.addHook('onRequest', (request, _reply, done) => {
+    app.addHook('onRequest', (request, reply, done) => {
       this.#inHand.add(request);
-      done();
-    });
-    app.addHook('onResponse', (request, _reply, done) => {
-      this.#inHand.delete(request);
+      // Also where the caller goes away, in which case Fastify runs no hook of the answer.
+      reply.raw.once('close', () => this.#inHand.delete(request));
       done();
     });
     app.addHook('onSend', (_request, reply, _payload, done) => {
@@ -38,7 +46,7 @@ export class ServerStop {
     });
   }
 
-  /** Resolves when everybody has been answered. */
+  /** Resolves when everybody has been answered, or was waited for long enough and is cut. */
   async stop(app: ApiServer): Promise<void> {
     this.#isStopping = true;
     const startedAtMs = performance.now();
@@ -49,7 +57,8 @@ export class ServerStop {
       await sleep(LOOK_INTERVAL_MS);
     // It ends live tails.
     const closed = app.close();
-    while (this.#inHand.size > 0) await sleep(LOOK_INTERVAL_MS);
+    while (this.#inHand.size > 0 && performance.now() < startedAtMs + this.#options.inHandMsMax)
+      await sleep(LOOK_INTERVAL_MS);
     app.server.closeAllConnections();
     await closed;
   }

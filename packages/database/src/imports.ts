@@ -79,7 +79,7 @@ export const IMPORT_COLUMNS = sql`
   traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
 
 /** Nothing is brought into a workspace that is deleted, or whose account is closed; its imports end by their age. */
-const IS_OF_OPEN_WORKSPACE = sql`exists (
+export const IS_OF_OPEN_WORKSPACE = sql`exists (
   select from environments join accounts using (account_id)
   where environments.environment_id = imports.environment_id and ${IS_OPEN})`;
 

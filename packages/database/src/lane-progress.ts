@@ -42,8 +42,8 @@ export interface LaneProgress {
   readonly attempts: readonly AttemptRecord[];
   /** Where the webhook has a rate limit. */
   readonly nextStartAtMs?: number | null;
-  /** The endpoint that `snapshot` speaks of: if it was changed meanwhile, the head is probed at once. */
-  readonly endpoint: string;
+  /** Of the endpoint that `snapshot` speaks of: if it has grown meanwhile, the head is probed at once. */
+  readonly endpointVersion: number;
   /** Gives the lease back. */
   readonly isLast: boolean;
   /** Of a delivery at or before the one after the cursor, where it is known. */
@@ -53,7 +53,7 @@ export interface LaneProgress {
 export interface LaneAfterProgress extends LaneTarget {
   readonly lastSequence: number;
   readonly isPaused: boolean;
-  /** As kept: earlier than the snapshot's where the endpoint was changed. */
+  /** As kept: earlier than the snapshot's where the endpoint was changed, or the webhook enabled. */
   readonly nextProbeAtMs: number | null;
   /** Of the lease, at least half of `leaseMs`; 0 where it was given back. */
   readonly leaseLeftMs: number;
@@ -100,14 +100,14 @@ export async function recordProgressOfLanes(
         ${bigintColumn(reports, ({ progress }) => progress.snapshot.attemptedThrough)}::bigint[],
         ${integerColumn(reports, ({ progress }) => progress.snapshot.window)}::int[],
         ${timestampColumn(reports, ({ progress }) => progress.snapshot.nextProbeAtMs)}::timestamptz[],
-        ${textColumn(reports, ({ progress }) => progress.endpoint)}::text[],
+        ${integerColumn(reports, ({ progress }) => progress.endpointVersion)}::int[],
         ${booleanColumn(reports, ({ progress }) => progress.isLast)}::boolean[],
         ${timestampColumn(reports, ({ progress }) => progress.nextStartAtMs ?? null)}::timestamptz[],
         ${booleanColumn(reports, ({ progress }) => hasRecovered(progress))}::boolean[],
         ${integerColumn(reports, ({ leaseMs }) => leaseMs)}::int[],
         ${textColumn(reports, ({ progress }) => progress.readFromDay ?? null)}::text[]
       ) as g (environment_id, webhook_id, fencing, state, cursor_sequence, attempted_sequence, send_window,
-              next_probe_at, endpoint, is_last, next_start_at, has_recovered, lease_ms, read_from_day)
+              next_probe_at, endpoint_version, is_last, next_start_at, has_recovered, lease_ms, read_from_day)
     ), held as (
       select given.*
         from lanes join given using (environment_id, webhook_id)
@@ -121,7 +121,7 @@ export async function recordProgressOfLanes(
              attempted_sequence = held.attempted_sequence, send_window = held.send_window,
              read_from_day = coalesce(held.read_from_day::date, lanes.read_from_day),
              next_probe_at = case when held.next_probe_at is null
-                                    or webhooks.endpoint = held.endpoint and ${IS_WEBHOOK_CURRENT}
+                                    or webhooks.endpoint_version = held.endpoint_version and ${IS_WEBHOOK_CURRENT}
                                   then held.next_probe_at
                                   else least(held.next_probe_at, ${new Date(nowMs)}) end,
              next_start_at = held.next_start_at,
@@ -172,7 +172,7 @@ export async function recordProgressOfLanes(
     select environment_id as "environmentId", webhook_id as "webhookId", fencing, last_sequence as "lastSequence",
            is_paused as "isPaused", next_probe_at as "nextProbeAt",
            (extract(epoch from lease_until - clock_timestamp()) * 1000)::float8 as "leaseLeftMs",
-           endpoint, "signingKey", "nextSigningKey", "nextSignsFromMs", "standardWebhooks", "rateLimitPerSecond",
+           endpoint, "endpointVersion", "signingKey", "nextSigningKey", "nextSignsFromMs", "standardWebhooks", "rateLimitPerSecond",
            "windowMax", "customHeaders"
       from lane`.execute(database);
   const after = new Map(rows.map((row) => [`${nameOf(row)}/${row.fencing}`, row]));

@@ -7,6 +7,8 @@ import { sql } from 'kysely';
 /** Where and how the deliveries of a lane are sent now. */
 export interface LaneTarget {
   readonly endpoint: string;
+  /** Grows when the webhook is sent elsewhere, and when it is enabled: what failed before says nothing about now. */
+  readonly endpointVersion: number;
   /** As it is stored: sealed. */
   readonly signingKey: string;
   /** The one that replaces it at `nextSignsFromMs`; both null but while keys are rotated. */
@@ -23,7 +25,7 @@ export interface LaneTarget {
 }
 
 export const TARGET = sql`
-  webhooks.endpoint, webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
+  webhooks.endpoint, webhooks.endpoint_version as "endpointVersion", webhooks.signing_key as "signingKey", webhooks.next_signing_key as "nextSigningKey",
   (extract(epoch from webhooks.next_signs_from) * 1000)::float8 as "nextSignsFromMs",
   webhooks.standard_webhooks as "standardWebhooks", webhooks.rate_limit_per_second as "rateLimitPerSecond",
   webhooks.window_max as "windowMax", webhooks.custom_headers as "customHeaders"`;
@@ -32,6 +34,7 @@ export const TARGET = sql`
 export function targetOf(row: LaneTarget): LaneTarget {
   return {
     endpoint: row.endpoint,
+    endpointVersion: row.endpointVersion,
     signingKey: row.signingKey,
     nextSigningKey: row.nextSigningKey,
     nextSignsFromMs: row.nextSignsFromMs,

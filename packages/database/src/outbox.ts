@@ -22,6 +22,8 @@ export interface OutboxEntry {
 const CLAIMED_MS = 60_000;
 const RETRY_MS_MIN = 5_000;
 const RETRY_MS_MAX = 600_000;
+/** Whoever tells entries looks every two seconds; this is longer than one may be away. */
+const NEGLECTED_AFTER_MS = 3_600_000;
 
 /** The same fact a second time is nothing. Index: the unique key (topic, dedupe_key). */
 export async function appendToOutbox(
@@ -81,11 +83,16 @@ export async function finishOutbox(
 
 /**
  * When the oldest entry was made that was tried and is not told yet; undefined where there is none. What nobody is set
- * up to tell is never tried. The installation's, for its metrics. Reads `outbox_due`, which holds what is not told.
+ * up to tell, any more or from the beginning, is left out: it has been due for long, or was never tried. The
+ * installation's, for its metrics. Index: `outbox_due`.
  */
-export async function findOldestUntold(database: DatabaseOrTransaction): Promise<Date | undefined> {
+export async function findOldestUntold(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+): Promise<Date | undefined> {
   const { rows } = await sql<{ createdAt: Date | null }>`
-    select min(created_at) as "createdAt" from outbox where next_attempt_at is not null and attempt > 0`.execute(
+    select min(created_at) as "createdAt" from outbox
+     where next_attempt_at > ${new Date(nowMs - NEGLECTED_AFTER_MS)} and attempt > 0`.execute(
     database,
   );
   return rows[0]?.createdAt ?? undefined;

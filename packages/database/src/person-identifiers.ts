@@ -3,7 +3,7 @@
  * only ask whose it is read it behind the gate of merges (`merge-gate.ts`).
  *
  * Locks are taken in the order of the primary key, before those of people and objects, so that envelopes of different
- * shards never deadlock. When two make the same new identifier at once, it is a unique violation for the second,
+ * shards hardly ever deadlock; one that does is tried again. When two make the same new identifier at once, it is a unique violation for the second,
  * which starts again and finds it.
  */
 import type {

@@ -32,7 +32,7 @@ export async function listRelationshipsOf(
     objects === 'all'
       ? sql`true`
       : // Numbers are never given twice, so one that a workspace holds is no other's. "+ 0" makes it a
-        // Filtered by hash: in the index it would be a search for each object of each person.
+        // hashed filter: in the index it would be a search for each object of each person.
         sql`r.object_number + 0 = any(${bigintColumn(objects, (object) => object.objectNumber)}::bigint[])`;
   const { rows } = await sql<StoredRelationship>`
     select r.environment_id as "environmentId", r.person_id as "personId", r.object_number as "objectNumber",

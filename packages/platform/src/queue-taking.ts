@@ -11,6 +11,7 @@ import {
   type Processor,
   type WorkerOptions,
 } from 'bullmq';
+import { Cluster, type Redis } from 'ioredis';
 import { postgresHeads, redisHeads, type ReadHeads } from './queue-heads.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
 import { postgresWaiting, redisWaiting, type WaitingEnvelopes } from './queue-waiting.ts';
@@ -83,7 +84,13 @@ function takeFromRedis(
     // No `endWait`: a wait here ends only when its connection is closed, which is as good as replacing the worker.
     reconnect: () => reconnect(redis),
     onClosed: (listener) => void redis.on('close', listener),
-    onReady: (listener) => void redis.on('ready', listener),
+    onReady(listener) {
+      redis.on('ready', listener);
+      // A Cluster's client does not say that one of its nodes is there again.
+      if (!(redis instanceof Cluster)) return;
+      for (const node of redis.nodes()) node.on('ready', listener);
+      redis.on('+node', (node: Redis) => void node.on('ready', listener));
+    },
     leave: () => redis.disconnect(),
     close: () => Promise.resolve(),
   };

@@ -248,11 +248,12 @@ export class LaneDrain {
 
   #send(delivery: LoggedDelivery, slot: Slot): void {
     const startedAtMs = this.#deps.now();
+    const { version } = this.#endpoint;
     const request = this.#endpoint.request(delivery, startedAtMs);
     this.#deps
       .post(request, delivery)
       .then((outcome) => {
-        this.#end(delivery, startedAtMs, request.endpoint, outcome);
+        this.#end(delivery, startedAtMs, version, outcome);
         this.#goOn(slot);
       })
       .catch((error: unknown) => {
@@ -265,7 +266,7 @@ export class LaneDrain {
   #end(
     delivery: LoggedDelivery,
     startedAtMs: number,
-    endpoint: string,
+    endpointVersion: number,
     outcome: HttpOutcome,
   ): void {
     this.#lastEndedAtSpareMs = this.#deps.spare.totalMs();
@@ -284,7 +285,7 @@ export class LaneDrain {
         this.#deps.random(),
       );
       // It went to the endpoint from before a change: that says nothing about the present one.
-      if (endpoint !== this.#endpoint.url) this.#run.probeAtOnce(this.#deps.now());
+      if (endpointVersion !== this.#endpoint.version) this.#run.probeAtOnce(this.#deps.now());
     }
     const failure = result === 'delivered' ? null : result;
     const ended = recordOf({ sequence, attempt, startedAtMs }, outcome, {
@@ -317,7 +318,7 @@ export class LaneDrain {
     const after = await this.#lease.keep({
       snapshot: this.#run.snapshot(),
       nextStartAtMs: this.#pace.nextStartAtMs,
-      endpoint: this.#endpoint.url,
+      endpointVersion: this.#endpoint.version,
       isLast,
       readFromDay: this.#log.cursorFromDay,
     });

@@ -24,21 +24,26 @@ export class LaneEndpoint {
     this.#signer = new DeliverySigner(target, this.#open);
   }
 
-  get url(): string {
-    return this.#target.endpoint;
+  /** Grows when it is somewhere else than before, and when its webhook is enabled. */
+  get version(): number {
+    return this.#target.endpointVersion;
   }
 
   /** One attempt, signed for the time at which it is made. */
   request({ eventId, body }: LoggedDelivery, atMs: number): HttpPost {
-    return { endpoint: this.url, headers: this.#signer.headers(eventId, body, atMs), body };
+    return {
+      endpoint: this.#target.endpoint,
+      headers: this.#signer.headers(eventId, body, atMs),
+      body,
+    };
   }
 
-  /** @returns true where it is somewhere else than before. */
+  /** @returns true where what failed before says nothing about it any more. */
   adopt(target: LaneTarget): boolean {
-    const isElsewhere = target.endpoint !== this.url;
+    const isAnother = target.endpointVersion !== this.version;
     if (isSignedOtherwise(target, this.#target))
       this.#signer = new DeliverySigner(target, this.#open);
     this.#target = target;
-    return isElsewhere;
+    return isAnother;
   }
 }

@@ -124,7 +124,7 @@ registerBacklogMetrics({
   producer,
   findLaneBacklog: () => findLaneBacklog(database, now()),
   findOldestVendorEvent: () => findOldestWaitingEvent(database),
-  findOldestUntold: () => findOldestUntold(database),
+  findOldestUntold: () => findOldestUntold(database, now()),
   now,
 });
 

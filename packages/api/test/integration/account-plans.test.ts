@@ -254,7 +254,7 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ],
   ['an entry of the outbox that is told', (db) => finishOutbox(db, '77')],
   ['told entries of the outbox to be cleared', (db) => clearOutbox(db, NOW_MS - 43_100_000, 10)],
-  ['the oldest entry of the outbox that is not told', (db) => findOldestUntold(db)],
+  ['the oldest entry of the outbox that is not told', (db) => findOldestUntold(db, NOW_MS)],
   ['events of the vendor to be cleared', (db) => clearVendorEvents(db, NOW_MS - 43_100_000, 10)],
   ['the oldest event of the vendor that waits', (db) => findOldestWaitingEvent(db)],
   ['whether a trial was left for the Builder plan', (db) => isBuilderFromTrial(db, ACCOUNT)],

@@ -64,7 +64,7 @@ async function createFailingWebhook() {
         { ...attempt, ...answer, sequence: 1, status: 200, outcome: 'delivered', failure: null },
         { ...attempt, ...answer, sequence: 2, status: 410, outcome: 'retrying', failure: 'status' },
       ],
-      endpoint: 'https://example.com',
+      endpointVersion: 0,
       isLast: true,
     },
     60_000,

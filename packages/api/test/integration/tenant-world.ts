@@ -98,7 +98,7 @@ export async function insertOwned(
       { ...attempt, ...response, sequence: 1, outcome: 'delivered', failure: null },
       { ...attempt, ...response, sequence: 2, outcome: 'retrying', failure: 'timeout' },
     ],
-    endpoint: webhookBody(marker).endpoint,
+    endpointVersion: 0,
     isLast: true,
   } as const;
   await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);

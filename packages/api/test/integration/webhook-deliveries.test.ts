@@ -87,7 +87,7 @@ beforeAll(async () => {
           responseBody: null,
         }),
       ],
-      endpoint: 'https://example.com',
+      endpointVersion: 0,
       isLast: true,
     },
     60_000,

@@ -7,6 +7,8 @@ import type { Migration } from 'kysely/migration';
 
 export const endpointVersions: Migration = {
   async up(database: Kysely<unknown>): Promise<void> {
+    // In the order in which statements of lanes lock them.
+    await sql`lock table lanes, webhooks in access exclusive mode`.execute(database);
     await sql`alter table webhooks add column endpoint_version int not null default 0`.execute(
       database,
     );

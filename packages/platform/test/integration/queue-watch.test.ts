@@ -17,6 +17,7 @@ import type { Processors } from '@sluice/platform/queue-processors';
 import { redisHeads } from '@sluice/platform/queue-heads';
 import { QueueWatch } from '@sluice/platform/queue-watch';
 import { connectWorker, type RedisClient } from '@sluice/platform/redis';
+import { startRedisCluster } from '@sluice/platform/redis-fleet';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { WatchedQueue } from '@sluice/platform/watched-queue';
@@ -219,6 +220,29 @@ test('a Redis that comes back without its data is told again that a shard goes o
   });
   await vi.waitFor(async () => expect(await limit()).toBe('1'), WAIT);
 });
+
+// Its client says only when all of it is there again.
+test('so is one node of a Cluster', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-lost-node-'));
+  const fleet = await startRedisCluster(directory);
+  options = { ...options, redisUrl: fleet.url };
+  const own = connectWorker(fleet.url);
+  closes.push(async () => {
+    own.disconnect();
+    await fleet.close();
+    await rm(directory, { recursive: true, force: true });
+  });
+  const limit = () => own.hget(`${redisPrefix(options.prefix, NAME)}:${NAME}:meta`, 'concurrency');
+  await consume({});
+  expect(await limit()).toBe('1');
+  for (const master of await fleet.masters()) {
+    const keys = (await master.command('KEYS', `*:${NAME}:meta`)) as string[];
+    if (keys.length === 0) continue;
+    await master.command('FLUSHALL');
+    await master.command('CLIENT', 'KILL', 'TYPE', 'normal');
+  }
+  await vi.waitFor(async () => expect(await limit()).toBe('1'), WAIT);
+}, 60_000);
 
 test('a try that does not end is told once, and the queue counts as stuck', async () => {
   let letGo = () => {};

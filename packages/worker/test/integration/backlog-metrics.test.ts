@@ -59,7 +59,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
       producer,
       findLaneBacklog: () => findLaneBacklog(database, nowMs),
       findOldestVendorEvent: () => findOldestWaitingEvent(database),
-      findOldestUntold: () => findOldestUntold(database),
+      findOldestUntold: () => findOldestUntold(database, nowMs),
       now: () => nowMs,
     });
     const page = await metrics.render();
@@ -161,5 +161,7 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
     const oldest = entries.find(({ dedupeKey }) => dedupeKey === 'a') as OutboxEntry;
     await finishOutbox(database, oldest.outboxId);
     expect(await age()).toBe(60);
+    // Nobody is set up to tell it any more.
+    expect((await scrape(nowMs + 120 * MINUTE_MS)).get('sluice_outbox_oldest_seconds')).toBe(0);
   });
 });

@@ -156,6 +156,34 @@ describe('a webhook that is changed meanwhile', () => {
     expect(new Set(world.sent)).toEqual(new Set(eventIds(1, 200)));
   });
 
+  test('enabled again while others are under way: their failures cost no wait either', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(200);
+    const gate = createGate();
+    const set = (disabled: boolean) =>
+      updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
+    let isMended = false;
+    world.behave = async (_, eventId) => {
+      if (isMended) return OK;
+      if (eventId === 'e2') {
+        await set(true);
+        isMended = true;
+        await set(false);
+        gate.open();
+        return status(404);
+      }
+      // Begun before, ended after.
+      if (eventId === 'e3') {
+        await gate.opened;
+        return status(404);
+      }
+      return OK;
+    };
+    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
+    expect(new Set(world.sent)).toEqual(new Set(eventIds(1, 200)));
+    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 200 });
+  });
+
   // Postgres shows the statement that waited the lane as it is now, and the webhook as it was before.
   test('sent elsewhere while a failure waits to be written down: it is probed there at once', async () => {
     const world = await createLaneWorld(database);

@@ -39,7 +39,7 @@ test('what lanes that fail have to keep holds up nothing that a healthy lane kee
           window: 1,
         },
         attempts: [],
-        endpoint: 'http://receiver.test/hook',
+        endpointVersion: 0,
         isLast: true,
       },
     });
