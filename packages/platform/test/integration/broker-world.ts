@@ -1,0 +1,58 @@
+/** A broker in Redis under a prefix of its own, for the tests of one file; what a test opened is closed after it. */
+import type { Envelope } from '@sluice/domain/operation';
+import { createLogger } from '@sluice/platform/logger';
+import {
+  openProducer,
+  redisPrefix,
+  shardQueueName,
+  type BrokerOptions,
+  type Producer,
+} from '@sluice/platform/queue';
+import { connectWorker, type RedisClient } from '@sluice/platform/redis';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { afterEach, beforeEach } from 'vitest';
+
+export const WAIT = { timeout: 10_000, interval: 10 };
+/** Of its only shard. */
+export const NAME = shardQueueName(0);
+export const logger = createLogger('test', 'silent');
+export const envelope = (id: string): Envelope => ({ id, operations: [] });
+
+export interface BrokerWorld {
+  options: BrokerOptions;
+  producer: Producer;
+  redis: RedisClient;
+  /** Called after the test, in order. */
+  readonly closes: (() => Promise<void>)[];
+  /** For BullMQ's own classes. */
+  connection(): { connection: RedisClient; prefix: string };
+}
+
+/** Made anew for each test of the file that calls this. */
+export function useBroker(): BrokerWorld {
+  const world = {
+    closes: [] as (() => Promise<void>)[],
+    connection: () => ({
+      connection: world.redis,
+      prefix: redisPrefix(world.options.prefix, NAME),
+    }),
+  } as BrokerWorld;
+  beforeEach(async () => {
+    world.options = {
+      databaseUrl: 'postgres://127.0.0.1:1/none',
+      redisUrl: testRedisUrl(),
+      prefix: uniquePrefix(),
+      shardCount: 1,
+      logger,
+    };
+    world.producer = await openProducer(world.options);
+    world.redis = connectWorker(testRedisUrl());
+    await world.redis.ping();
+  });
+  afterEach(async () => {
+    for (const close of world.closes.splice(0)) await close();
+    await world.producer.close();
+    world.redis.disconnect();
+  });
+  return world;
+}
