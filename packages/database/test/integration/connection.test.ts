@@ -96,6 +96,7 @@ test('without a deadline a statement takes as long as it takes', async () => {
 });
 
 const SOCKETS_FILE = '/proc/net/tcp';
+const ESTABLISHED = '01';
 const KEEP_ALIVE_TIMER = '02';
 const TICKS_PER_SECOND = 100;
 
@@ -103,15 +104,21 @@ test.runIf(existsSync(SOCKETS_FILE))(
   'a connection that only waits asks for a sign of life within a minute, so that a host that died is noticed',
   async () => {
     const database = openOneConnection(await createTestDatabase());
-    const { rows } = await sql<{ port: number }>`select inet_client_port() as port`.execute(
-      database,
-    );
-    const local = `:${rows[0]?.port.toString(16).toUpperCase().padStart(4, '0')}`;
-    // sl, local address, remote address, state, queues, timer:when, …
+    const { rows } = await sql<{ local: string; remote: string }>`
+      select lpad(to_hex(inet_client_port()), 4, '0') as local,
+             lpad(to_hex(inet_server_port()), 4, '0') as remote`.execute(database);
+    const ends = rows.flatMap(({ local, remote }) => [local, remote]).map((port) => `:${port}`);
+    // sl, local address, remote address, state, queues, timer:when, … A port alone is not enough:
+    // a connection that was closed a moment ago keeps its port in a line of its own.
     const socket = readFileSync(SOCKETS_FILE, 'utf8')
+      .toLowerCase()
       .split('\n')
       .map((line) => line.trim().split(/\s+/))
-      .find(([, address]) => address?.endsWith(local));
+      .find(
+        ([, local, remote, state]) =>
+          state === ESTABLISHED &&
+          [local, remote].every((address, index) => address?.endsWith(ends[index] ?? '')),
+      );
     const [timer, ticks = ''] = socket?.[5]?.split(':') ?? [];
     expect(timer).toBe(KEEP_ALIVE_TIMER);
     expect(Number.parseInt(ticks, 16) / TICKS_PER_SECOND).toBeLessThan(60);
