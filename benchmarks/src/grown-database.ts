@@ -2,6 +2,7 @@
 import { createDatabase, type Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
 import { NumberStock } from '@sluice/database/numbers';
+import { TakenIdWatch } from '@sluice/worker/taken-id-watch';
 import { sql } from 'kysely';
 import { openBackendMeter, type BackendCost, type BackendMeter } from './backend-cost.ts';
 import { fillGrown } from './growth-fill.ts';
@@ -14,6 +15,7 @@ export interface Grown {
   /** Of the one connection. */
   readonly backend: BackendMeter;
   readonly numbers: NumberStock;
+  readonly takenIds: TakenIdWatch;
   /** Of each work, a round each. */
   readonly costs: Map<string, BackendCost[]>;
   turn: number;
@@ -51,6 +53,7 @@ export async function openGrown(world: World, size: number, isWarm: boolean): Pr
     lane,
     backend: await openBackendMeter(database, filled.database),
     numbers: new NumberStock(),
+    takenIds: new TakenIdWatch(),
     costs: new Map(),
     turn: 0,
   };

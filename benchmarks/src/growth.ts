@@ -160,7 +160,7 @@ async function runRound(grown: Grown): Promise<void> {
   };
   await meterOf('process', OPERATIONS)('an event', async () => {
     const processed = await processEnvelope(
-      { database, numbers: grown.numbers, newId, now: Date.now },
+      { database, numbers: grown.numbers, takenIds: grown.takenIds, newId, now: Date.now },
       envelope,
     );
     if (processed.outcome !== 'applied' || processed.counts.events !== OPERATIONS)

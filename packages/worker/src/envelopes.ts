@@ -10,6 +10,7 @@ import type { NumberStock } from '@sluice/database/numbers';
 import type { Logger } from '@sluice/platform/logger';
 import type { Processors } from '@sluice/platform/queue-processors';
 import { processEnvelope } from './process-envelope.ts';
+import { TakenIdWatch } from './taken-id-watch.ts';
 import type { WorkerTracing } from './trace-deliveries.ts';
 
 export interface EnvelopesDeps {
@@ -35,9 +36,10 @@ export interface Envelopes {
 export function createEnvelopes(deps: EnvelopesDeps): Envelopes {
   const { database, numbers, newId, tracing, wakeLogged, now, logger } = deps;
   const isDebugging = logger.isLevelEnabled('debug');
+  const processing = { database, numbers, takenIds: new TakenIdWatch(), newId, now };
   const counts = { appliedCount: 0, operationCount: 0, parkedCount: 0 };
   const processOne = tracing.processing((envelope, behind) =>
-    processEnvelope({ database, numbers, newId, now }, envelope, behind),
+    processEnvelope(processing, envelope, behind),
   );
   return {
     counts,

@@ -29,13 +29,13 @@ import type { IdentifierKey, IdentifierRow } from '@sluice/domain/slice';
 import { identifierText, storedValue } from '@sluice/domain/slice-keys';
 import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
 import type { TailTeller } from '@sluice/domain/tail';
-import { loadSlice } from './load-slice.ts';
+import { loadSlice, SAFEST } from './load-slice.ts';
 import type { ProcessEnvelopeDeps } from './process-envelope.ts';
 import type { CsvRecord } from './read-csv.ts';
 import { tellRows, type ToldRow } from './tell-rows.ts';
 import { writeChanges } from './write-changes.ts';
 
-export interface ImportRowsDeps extends ProcessEnvelopeDeps {
+export interface ImportRowsDeps extends Omit<ProcessEnvelopeDeps, 'takenIds'> {
   /** Tells the workspace's readers (live tail) of the rows. */
   readonly tail?: TailTeller;
   /** Where the batch is in a trace; absent: in none. */
@@ -154,7 +154,7 @@ async function writeOnce(
   const known = await lockPeopleOf(transaction, events);
   const present = rows.map((each) => withPerson(each, known));
   const operations = present.flatMap(({ event }) => (event ? { ...event, envelopeNumber } : []));
-  const slice = await loadSlice(transaction, findSliceNeeds(operations), false);
+  const slice = await loadSlice(transaction, findSliceNeeds(operations), SAFEST);
   const changes = applyOperations(slice, operations, {
     newPersonId: refuseToMake,
     newObjectNumber: refuseToMake,

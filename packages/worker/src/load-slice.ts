@@ -12,7 +12,7 @@
  */
 import type { DatabaseOrTransaction } from '@sluice/database/connection';
 import { listDevicesOf } from '@sluice/database/devices';
-import { claimEventIds } from '@sluice/database/event-ids';
+import { claimEventIds, takeEventIds } from '@sluice/database/event-ids';
 import { listMessageDeliveries } from '@sluice/database/message-deliveries';
 import { lockObjects } from '@sluice/database/objects';
 import { lockPeople } from '@sluice/database/people';
@@ -35,18 +35,25 @@ import type {
 import { identifierText } from '@sluice/domain/slice-keys';
 import type { SliceNeeds } from '@sluice/domain/slice-needs';
 
-/**
- * Claims the event ids and loads the rest. What is not found does not exist, and is not locked.
- *
- * @param keepsMergesOff - as `claimEnvelopes` told of this transaction.
- */
+export interface LoadOptions {
+  /** As `claimEnvelopes` told of this transaction. */
+  readonly keepsMergesOff: boolean;
+  /** Without a look, an event id that was taken ends the transaction with a conflict (`taken-id-watch.ts`). */
+  readonly looksForTakenIds: boolean;
+}
+
+/** What is right for every transaction, and not the cheapest for most. */
+export const SAFEST: LoadOptions = { keepsMergesOff: false, looksForTakenIds: true };
+
+/** Takes the event ids and loads the rest. What is not found does not exist, and is not locked. */
 export async function loadSlice(
   transaction: DatabaseOrTransaction,
   needs: SliceNeeds,
-  keepsMergesOff: boolean,
+  { keepsMergesOff, looksForTakenIds }: LoadOptions,
 ): Promise<Slice> {
   await holdNames(transaction, needs.halves);
-  const takenEvents = await claimEventIds(transaction, needs.events);
+  const takenEvents = looksForTakenIds ? await claimEventIds(transaction, needs.events) : [];
+  if (!looksForTakenIds) await takeEventIds(transaction, needs.events);
   const read = await listMessageDeliveries(transaction, needs.messageDeliveries);
   const identifiers = keepsMergesOff
     ? await readOrLockIdentifiers(transaction, needs, read)

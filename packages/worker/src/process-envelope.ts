@@ -45,13 +45,16 @@ import { mergeStanceOf } from '@sluice/domain/held-identifiers';
 import type { Envelope, Operation, RecordIssue } from '@sluice/domain/operation';
 import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
 import { toStorableText } from '@sluice/domain/storable-text';
-import { loadSlice } from './load-slice.ts';
+import { loadSlice, SAFEST, type LoadOptions } from './load-slice.ts';
+import type { TakenIdWatch } from './taken-id-watch.ts';
 import { writeChanges } from './write-changes.ts';
 
 export interface ProcessEnvelopeDeps {
   readonly database: Database;
   /** One a process. */
   readonly numbers: NumberStock;
+  /** One a process. */
+  readonly takenIds: TakenIdWatch;
   /** Makes ULIDs. */
   readonly newId: () => string;
   /** Unix milliseconds. */
@@ -108,7 +111,8 @@ export async function processEnvelope(
   let together = [envelope, ...behind];
   for (let tries = 1; ; tries++) {
     try {
-      return await processOnce(deps, together, isIsolating);
+      const looksForTakenIds = isIsolating || tries > 1 || deps.takenIds.looks(deps.now());
+      return await processOnce(deps, together, { isIsolating, looksForTakenIds });
     } catch (error) {
       if (isConflict(error) && tries < TRIES_MAX) continue;
       if (together.length > 1) {
@@ -124,7 +128,7 @@ export async function processEnvelope(
 function processOnce(
   deps: ProcessEnvelopeDeps,
   envelopes: readonly Envelope[],
-  isIsolating: boolean,
+  { isIsolating, looksForTakenIds }: { isIsolating: boolean; looksForTakenIds: boolean },
 ): Promise<ProcessOutcome> {
   return deps.database.transaction().execute(async (transaction): Promise<ProcessOutcome> => {
     const claims = envelopes.map(({ id, operations, traceparent = null }) => ({
@@ -149,7 +153,7 @@ function processOnce(
     if (stance === 'merges') await waitToMerge(transaction);
     const { lanes, counts } = isIsolating
       ? await applyIsolated(deps, transaction, envelopes[0]?.id ?? '', operations)
-      : await applyTogether(deps, transaction, operations, keepsMergesOff);
+      : await applyTogether(deps, transaction, operations, { keepsMergesOff, looksForTakenIds });
     return {
       outcome: 'applied',
       envelopes: envelopes.length,
@@ -164,10 +168,11 @@ async function applyTogether(
   deps: ProcessEnvelopeDeps,
   transaction: DatabaseOrTransaction,
   operations: readonly Operation[],
-  keepsMergesOff = false,
+  options: LoadOptions = SAFEST,
 ): Promise<Applied> {
   const needs = findSliceNeeds(operations);
-  const slice = await loadSlice(transaction, needs, keepsMergesOff);
+  const slice = await loadSlice(transaction, needs, options);
+  if (slice.takenEvents.length > 0) deps.takenIds.proved(deps.now());
   await deps.numbers.reserve(transaction, needs.newNumbersMax);
   const takeNumber = () => deps.numbers.take();
   const changes = applyOperations(slice, operations, {

@@ -5,6 +5,7 @@ import { createLogger } from '@sluice/platform/logger';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { startConsumers } from '@sluice/platform/queue-consumers';
 import { processEnvelope } from '../../src/process-envelope.ts';
+import { TakenIdWatch } from '../../src/taken-id-watch.ts';
 
 const { DATABASE_URL = '', REDIS_URL, QUEUE_PREFIX = '', SHARD_COUNT, WORKERS } = process.env;
 const logger = createLogger('workers', 'info');
@@ -15,7 +16,13 @@ const database = createDatabase({
   applicationName: 'workers',
   onError: () => undefined,
 });
-const deps = { database, numbers: new NumberStock(), newId: createIdGenerator(now), now };
+const deps = {
+  database,
+  numbers: new NumberStock(),
+  takenIds: new TakenIdWatch(),
+  newId: createIdGenerator(now),
+  now,
+};
 const consumers = await Promise.all(
   Array.from({ length: Number(WORKERS) }, () =>
     startConsumers(

@@ -11,6 +11,7 @@ import {
   type ProcessEnvelopeDeps,
   type ProcessOutcome,
 } from '../../src/process-envelope.ts';
+import { TakenIdWatch } from '../../src/taken-id-watch.ts';
 
 type Row = Record<string, unknown>;
 
@@ -31,7 +32,13 @@ export interface EnvelopeWorld {
 export async function createEnvelopeWorld(): Promise<EnvelopeWorld> {
   const { database } = await createTestDatabase();
   const newId = createIdGenerator(Date.now);
-  const deps = { database, numbers: new NumberStock(), newId, now: () => NOW_MS };
+  const deps = {
+    database,
+    numbers: new NumberStock(),
+    takenIds: new TakenIdWatch(),
+    newId,
+    now: () => NOW_MS,
+  };
   let lastEnvironment = 100;
 
   async function rowsOf(table: string, environmentId: number, columns = '*'): Promise<Row[]> {

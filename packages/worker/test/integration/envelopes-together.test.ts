@@ -30,6 +30,7 @@ import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeAll, expect, it } from 'vitest';
 import { processEnvelope, type ProcessEnvelopeDeps } from '../../src/process-envelope.ts';
+import { TakenIdWatch } from '../../src/taken-id-watch.ts';
 
 let database: Database;
 let deps: ProcessEnvelopeDeps;
@@ -38,7 +39,13 @@ let lastEnvironment = 1;
 
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
-  deps = { database, numbers: new NumberStock(), newId, now: () => NOW_MS };
+  deps = {
+    database,
+    numbers: new NumberStock(),
+    takenIds: new TakenIdWatch(),
+    newId,
+    now: () => NOW_MS,
+  };
 });
 
 const PEOPLE = [

@@ -12,6 +12,7 @@ import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';
 import { createGate } from './lane-world.ts';
+import { TakenIdWatch } from '../../src/taken-id-watch.ts';
 
 let database: Database;
 const newId = createIdGenerator(Date.now);
@@ -67,7 +68,13 @@ async function createWorkspace() {
     },
     report: (...operations: Operation[]) =>
       processEnvelope(
-        { database, numbers: new NumberStock(), newId, now: () => NOW_MS },
+        {
+          database,
+          numbers: new NumberStock(),
+          takenIds: new TakenIdWatch(),
+          newId,
+          now: () => NOW_MS,
+        },
         { id: newId(), operations },
       ),
   };

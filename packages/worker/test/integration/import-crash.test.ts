@@ -14,6 +14,7 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';
+import { TakenIdWatch } from '../../src/taken-id-watch.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const ROWS = 32_000;
@@ -29,7 +30,7 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
   const { database, url } = await createTestDatabase();
   const newId = createIdGenerator(Date.now);
   await processEnvelope(
-    { database, numbers: new NumberStock(), newId, now: Date.now },
+    { database, numbers: new NumberStock(), takenIds: new TakenIdWatch(), newId, now: Date.now },
     { id: newId(), operations: Array.from({ length: 100 }, (_, n) => identify(`id:p-${n}`)) },
   );
   await sql`insert into accounts (account_id, name) values (1, 'A') on conflict do nothing`.execute(

@@ -13,6 +13,7 @@ import { createIdGenerator } from '@sluice/platform/new-id';
 import { sql } from 'kysely';
 import { processEnvelope } from '../../src/process-envelope.ts';
 import { runNextImport, type RunImportDeps } from '../../src/run-import.ts';
+import { TakenIdWatch } from '../../src/taken-id-watch.ts';
 
 export const LEASE_MS = 15_000;
 const CHUNK_SIZE_BYTES = 100_000;
@@ -116,6 +117,12 @@ export class ImportsWorld {
   }
 
   #processing() {
-    return { database: this.database, numbers: new NumberStock(), newId, now: () => this.nowMs };
+    return {
+      database: this.database,
+      numbers: new NumberStock(),
+      takenIds: new TakenIdWatch(),
+      newId,
+      now: () => this.nowMs,
+    };
   }
 }

@@ -3,7 +3,7 @@ import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
 import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/testing';
 import type { Operation } from '@sluice/domain/operation';
 import { expect, test } from 'vitest';
-import { loadSlice } from '../../src/load-slice.ts';
+import { loadSlice, SAFEST } from '../../src/load-slice.ts';
 import { inEnvironment } from './envelope-world.ts';
 import { useWorkspace } from './open-envelope.ts';
 
@@ -13,7 +13,7 @@ async function tokensLoadedFor(...operations: Operation[]): Promise<string[]> {
   const needs = findSliceNeeds(inEnvironment(environmentId(), ...operations));
   const { devices } = await world()
     .database.transaction()
-    .execute((transaction) => loadSlice(transaction, needs, false));
+    .execute((transaction) => loadSlice(transaction, needs, SAFEST));
   return devices.map(({ token }) => token).toSorted();
 }
 
