@@ -17,9 +17,14 @@ export function isSacrificed(error: unknown): boolean {
   return SACRIFICED_SQLSTATES.has(sqlStateOf(error));
 }
 
+/** True where a row like it is there already. */
+export function isDuplicate(error: unknown): boolean {
+  return sqlStateOf(error) === '23505';
+}
+
 /** True where a row like it is there already, by the unique index of this name. */
 export function isDuplicateOf(error: unknown, index: string): boolean {
-  return sqlStateOf(error) === '23505' && (error as { constraint?: unknown }).constraint === index;
+  return isDuplicate(error) && (error as { constraint?: unknown }).constraint === index;
 }
 
 /**
