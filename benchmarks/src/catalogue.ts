@@ -95,7 +95,8 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
       'ours/dispatch, 100 webhooks': { atLeast: 0.6 },
       'ours/dispatch, 1000 webhooks': { atLeast: 0.6 },
     },
-    short: ['--rounds', '3', '--deliveries', '15000'],
+    // As many as in the full form: with half of them, 1,000 lanes have hardly been woken when they end.
+    short: ['--rounds', '3'],
     run: benchDeliver,
   },
   fairness: {

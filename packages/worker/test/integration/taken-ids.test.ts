@@ -34,6 +34,8 @@ function newProcess() {
 const event = (environmentId: number, eventId: string) =>
   inEnvironment(environmentId, track('id:1', eventId, { eventId }));
 
+const sorted = (texts: unknown[]): string[] => texts.map(String).toSorted();
+
 test('an event that comes again is dropped and said, and its neighbours are kept', async () => {
   const environmentId = world.newEnvironment();
   await newProcess().process(...event(environmentId, 'a'), ...event(environmentId, 'b'));
@@ -44,7 +46,7 @@ test('an event that comes again is dropped and said, and its neighbours are kept
     ...inEnvironment(environmentId, identify('id:1', { plan: 'pro' })),
     ...event(environmentId, 'd'),
   );
-  expect((await world.eventNames(environmentId)).toSorted()).toEqual(['a', 'b', 'c', 'd']);
+  expect(sorted(await world.eventNames(environmentId))).toEqual(['a', 'b', 'c', 'd']);
   expect(await world.rowsOf('people', environmentId, 'attributes')).toMatchObject([
     { attributes: { plan: 'pro' } },
   ]);
@@ -80,7 +82,7 @@ test('envelopes that are applied together stay together where one brings a repet
     outcome: 'applied',
     envelopes: 3,
   });
-  expect((await world.eventNames(environmentId)).toSorted()).toEqual(['a', 'b', 'c']);
+  expect(sorted(await world.eventNames(environmentId))).toEqual(['a', 'b', 'c']);
 });
 
 test('beside an operation that cannot be applied, a repetition is dropped and only that one set aside', async () => {
@@ -98,7 +100,7 @@ test('beside an operation that cannot be applied, a repetition is dropped and on
     outcome: 'applied',
     counts: { parked: 1 },
   });
-  expect((await world.eventNames(environmentId)).toSorted()).toEqual(['a', 'b', 'c']);
+  expect(sorted(await world.eventNames(environmentId))).toEqual(['a', 'b', 'c']);
   const issues = await world.rowsOf('ingestion_issues', environmentId, 'code');
-  expect(issues.map(({ code }) => code).toSorted()).toEqual(['duplicate_event', 'parked']);
+  expect(sorted(issues.map(({ code }) => code))).toEqual(['duplicate_event', 'parked']);
 });
