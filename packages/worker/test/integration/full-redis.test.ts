@@ -15,7 +15,7 @@ import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 
 const WAIT = { timeout: 60_000, interval: 100 };
-/** Of which a tenth is left to the workers: their connections alone take two megabytes. */
+/** Of which a tenth is left to the workers: the connections of one take two megabytes while it starts. */
 const MAXMEMORY = '40mb';
 const SPILL_SIZE_BYTES_MAX = 1_000_000;
 const PADDING = 'x'.repeat(30_000);
@@ -50,7 +50,9 @@ async function post(intake: ServiceUnderTest, n: number) {
 
 async function storedIds(database: Database): Promise<string[]> {
   const { rows } = await sql<{ id: string }>`
-    select event_id as id from events where environment_id = 1 and name = 'filled'`.execute(database);
+    select event_id as id from events where environment_id = 1 and name = 'filled'`.execute(
+    database,
+  );
   return rows.map(({ id }) => id).toSorted();
 }
 
@@ -102,7 +104,11 @@ test(
       expect(again.status).toBe(200);
     }, WAIT);
     await vi.waitFor(async () => {
-      expect(await readiness()).toMatchObject({ ready: true, full: false, spill: { envelopes: 0 } });
+      expect(await readiness()).toMatchObject({
+        ready: true,
+        full: false,
+        spill: { envelopes: 0 },
+      });
     }, WAIT);
     await vi.waitFor(async () => {
       expect(await storedIds(database)).toEqual(acknowledged.toSorted());
