@@ -1,4 +1,5 @@
 /** `npm run parked -- list|retry`: operations that a fault of ours kept from being applied. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection';
 import { listParkedOperations } from '@sluice/database/parked-operations';
 import { printableJson } from '@sluice/domain/printable';
@@ -36,7 +37,8 @@ async function retry(
     logger: createLogger('parked', settings.LOG_LEVEL),
   });
   try {
-    console.log(`queued again: ${await retryParked(database, producer, settings.SHARD_COUNT)}`);
+    const count = await retryParked(database, producer, settings.SHARD_COUNT, sleep);
+    console.log(`queued again: ${count}`);
   } finally {
     // Its connections would keep the program from ending.
     await producer.close();

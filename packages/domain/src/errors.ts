@@ -9,6 +9,8 @@ export const ERRORS = {
     'A setting is missing or malformed; every problem is listed. Correct it and start again.',
   BROKER_UNAVAILABLE:
     'The broker (Redis, or Postgres where it carries the queues) did not confirm in time.',
+  BROKER_FULL:
+    'Redis holds nearly as much as its maxmemory allows, so nothing is added: what is left is for the workers, who make room. Calls go to the spill meanwhile, and are refused (503) once that is full. Start workers, or look why they do not get on: infra/runbooks/events-are-not-processed.md.',
   ENVELOPE_INVALID: 'A queued envelope cannot be read. It was written by an incompatible version.',
   MIGRATION_MISMATCH:
     'The database schema is not the one this version needs. Run the migrations, or the newer version.',

@@ -24,8 +24,9 @@
  * The drain ends under load too: while it makes progress each new flush waits for the step under
  * way, and a step takes at least two where there are two.
  *
- * Any refusal counts as away (out of memory, read-only, no password): it is tried again for ever and
- * nothing is dropped, nothing overtakes; `/readyz` and the log say that it is stuck.
+ * Any refusal counts as away (full, out of memory, read-only, no password): it is tried again for ever and
+ * nothing is dropped, nothing overtakes; `/readyz` and the log say that it is stuck. A Redis that is nearly full gets
+ * nothing (`BROKER_FULL`), so that workers have memory to take jobs with; it is the spill that fills then.
  *
  * Before: `batcher.ts`. After: `platform/src/queue.ts`.
  */
@@ -131,7 +132,7 @@ export class EnvelopeCommitter {
       this.#isBrokerBack = false;
       if (this.#awaySinceMs === undefined) {
         this.#awaySinceMs = now();
-        logger.warn({ error }, 'the broker is away: calls are kept in the spill');
+        logger.warn({ error }, 'the broker takes nothing: calls are kept in the spill');
       }
       this.#lastMovedAtMs = now();
       if (!kept) this.#keep(envelopes, isAtomic, error);

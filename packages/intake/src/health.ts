@@ -3,8 +3,13 @@
  * without a single flush getting through, when nothing has left the spill for a while, or when the
  * spill is half full. Calls are still taken then, until it is full: `/livez` says whether to send
  * them, `/readyz` whether to wake somebody.
+ *
+ * A broker that is `full` is none of these reasons by itself. All intakes find that at the same moment, their senders
+ * notice nothing until a spill is full, and workers who get on make room again; where they do not, nothing leaves the
+ * spill, which is a reason after ten seconds.
  */
 import type { Producer } from '@sluice/platform/queue';
+import { within } from '@sluice/platform/within';
 import type { Batcher } from './batcher.ts';
 import type { EnvelopeCommitter } from './commit-envelopes.ts';
 import type { Page } from './server.ts';
@@ -38,13 +43,16 @@ export function createHealth({
     }
     const movedAtMs = Math.min(lastProgressAtMs, committer.lastMovedAtMs);
     const isStuck = now() - movedAtMs > STUCK_AFTER_MS;
-    const isFilling = !spill.isEmpty && spill.sizeBytes >= SPILL_FILL_MAX * spill.sizeBytesMax;
-    const durability = await Promise.race([
-      producer.durability().catch(() => undefined),
-      new Promise<undefined>((resolve) =>
-        setTimeout(resolve, BROKER_ANSWER_MS_MAX, undefined).unref(),
-      ),
+    const inTime = <Answer>(answer: Promise<Answer>): Promise<Answer | undefined> =>
+      within(BROKER_ANSWER_MS_MAX, answer).catch(() => undefined);
+    const [durability, fill] = await Promise.all([
+      inTime(producer.durability()),
+      inTime(producer.fill()),
     ]);
+    const isFull = fill?.isFull ?? false;
+    // A spill of size 0 takes nothing, so there every call is refused while the broker is full.
+    const isFilling =
+      (!spill.isEmpty || isFull) && spill.sizeBytes >= SPILL_FILL_MAX * spill.sizeBytesMax;
     const isReady = durability !== undefined && !isStuck && !isFilling;
     return {
       status: isReady ? '200 OK' : '503 Service Unavailable',
@@ -53,6 +61,8 @@ export function createHealth({
         ready: isReady,
         broker: durability?.description ?? 'does not answer',
         durable: durability?.isSafe ?? false,
+        full: isFull,
+        memory_ratio: fill?.ratio ?? null,
         pending_bytes: batcher.pendingSizeBytes,
         stuck: isStuck,
         spill: {

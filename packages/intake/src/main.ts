@@ -69,7 +69,11 @@ const producer = await openProducer(
     logger,
   },
   settings.INTAKE_COMMIT_DEADLINE_MS,
-  { replicasMin: settings.REDIS_REPLICAS_MIN, graceMs: settings.REDIS_REPLICA_GRACE_MS },
+  {
+    replicasMin: settings.REDIS_REPLICAS_MIN,
+    graceMs: settings.REDIS_REPLICA_GRACE_MS,
+    fillPercentMax: settings.REDIS_FILL_PERCENT_MAX,
+  },
 );
 lifecycle.defer('producer', () => producer.close());
 
@@ -178,6 +182,16 @@ metrics.gauge('sluice_intake_spill_oldest_seconds', 'Age of the oldest flush kep
   const oldestAtMs = spill.oldestAtMs();
   return oldestAtMs === undefined ? 0 : (now() - oldestAtMs) / 1_000;
 });
+metrics.gauge(
+  'sluice_broker_memory_ratio',
+  'Of the memory that Redis may use, its fullest master; 0 where it may use any',
+  async () => (await producer.fill()).ratio,
+);
+metrics.gauge(
+  'sluice_broker_full',
+  '1 while Redis gets no more calls, because what is left of its memory is for the workers',
+  async () => Number((await producer.fill()).isFull),
+);
 
 const tailChannel = openTailChannel({
   databaseUrl: settings.DATABASE_URL,

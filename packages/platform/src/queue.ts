@@ -17,6 +17,7 @@
  *
  * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
  */
+import { FILL_PERCENT_MAX } from '@sluice/domain/broker-fill';
 import { AppError } from '@sluice/domain/errors';
 import { Cluster } from 'ioredis';
 import pg from 'pg';
@@ -28,11 +29,13 @@ import {
   addEachEnvelope,
   addEnvelopesByShard,
   addEnvelopesTogether,
+  sizeBytesOf,
   type ShardEnvelope,
 } from './queue-envelopes.ts';
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
 import { createWakeUps } from './queue-wake-ups.ts';
 import { readRedisDurability, ReplicaConfirmation, type Durability } from './redis-durability.ts';
+import { RedisRoom, type BrokerFill } from './redis-room.ts';
 import { defaultReplicasMin, parseRedisUrl } from './redis-url.ts';
 import { connectProducer } from './redis.ts';
 
@@ -71,6 +74,12 @@ export interface ReplicaOptions {
   readonly graceMs?: number | undefined;
 }
 
+/** What is asked before and while envelopes are added. */
+export interface AddingOptions extends ReplicaOptions {
+  /** Percent of its `maxmemory` at which Redis gets no more envelopes; 90 unless told. */
+  readonly fillPercentMax?: number | undefined;
+}
+
 export interface Producer {
   readonly kind: 'redis' | 'postgres';
   /** False on a Redis Cluster: what `addEnvelopes` says of `isAtomic` holds for each shard alone. */
@@ -82,6 +91,7 @@ export interface Producer {
    * when the outcome is unknown.
    *
    * @throws AppError BROKER_UNAVAILABLE when not all were confirmed.
+   * @throws AppError BROKER_FULL when none was sent, because what is left of the broker's memory is for those who take.
    */
   addEnvelopes(envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void>;
   /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
@@ -99,6 +109,8 @@ export interface Producer {
   /** When the oldest envelope that waits or runs was added, Unix milliseconds; undefined where there is none. */
   oldestEnvelopeAtMs(): Promise<number | undefined>;
   durability(): Promise<Durability>;
+  /** How much of its memory the broker uses; on Postgres, which has no such bound, none. */
+  fill(): Promise<BrokerFill>;
   close(): Promise<void>;
 }
 
@@ -145,7 +157,7 @@ export function openQueuePool(
 export async function openProducer(
   options: BrokerOptions,
   addTimeoutMs = 5_000,
-  replicaOptions: ReplicaOptions = {},
+  addingOptions: AddingOptions = {},
 ): Promise<Producer> {
   const redis = options.redisUrl
     ? await connectProducer(options.redisUrl, addTimeoutMs)
@@ -153,18 +165,26 @@ export async function openProducer(
   const warnOfConnection = connectionWarnings(options.logger);
   redis?.on('error', (error) => warnOfConnection(error));
   const pool = redis ? undefined : openQueuePool(options, 0, addTimeoutMs);
-  const replicasMin = replicasMinOf(options, replicaOptions);
+  const replicasMin = replicasMinOf(options, addingOptions);
   const replicas =
     redis && replicasMin > 0
       ? new ReplicaConfirmation({
           redis,
           replicasMin,
-          graceMs: replicaOptions.graceMs ?? REPLICA_GRACE_MS,
+          graceMs: addingOptions.graceMs ?? REPLICA_GRACE_MS,
           timeoutMs: addTimeoutMs / 2,
           now: Date.now,
           logger: options.logger,
         })
       : undefined;
+  const room =
+    redis &&
+    new RedisRoom({
+      redis,
+      fillPercentMax: addingOptions.fillPercentMax ?? FILL_PERCENT_MAX,
+      monotonicNow: () => performance.now(),
+      logger: options.logger,
+    });
 
   const shards = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
   const queues = new AddingQueues(
@@ -188,10 +208,13 @@ export async function openProducer(
     isAtomicAcrossShards: !(redis instanceof Cluster),
 
     async addEnvelopes(envelopes, isAtomic) {
+      if (room?.isFull) await room.expectRoom();
       const addAll = () => add(envelopes, isAtomic);
       try {
         await queues.use(() => (replicas ? replicas.confirm(addAll) : addAll()));
+        room?.noticeAdded(sizeBytesOf(envelopes));
       } catch (cause) {
+        room?.noticeFailure();
         throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
           cause,
         });
@@ -238,6 +261,8 @@ export async function openProducer(
 
     durability: () =>
       redis ? readRedisDurability(redis, replicasMin) : readPostgresDurability(pool as pg.Pool),
+
+    fill: () => room?.look() ?? Promise.resolve({ ratio: 0, isFull: false }),
 
     async close() {
       await queues.close();

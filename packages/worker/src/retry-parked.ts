@@ -1,7 +1,8 @@
 /**
  * Queues parked operations again, each as an envelope of its own under the id that it was parked
  * with, and forgets it once the broker has it. Cut at any moment and begun again, it has one effect:
- * the envelope's claim drops a second copy. What fails again is parked again, under a new id.
+ * the envelope's claim drops a second copy. What fails again is parked again, under a new id. While the broker is full
+ * it waits, as everybody does who adds work.
  *
  * They are applied after whatever the same people did meanwhile: their order is lost, and only theirs.
  *
@@ -10,11 +11,13 @@
 import type { Database } from '@sluice/database/connection';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { deleteParkedOperation, listParkedOperations } from '@sluice/database/parked-operations';
+import { AppError } from '@sluice/domain/errors';
 import type { Operation } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
-import type { Producer } from '@sluice/platform/queue';
+import type { Producer, ShardEnvelope } from '@sluice/platform/queue';
 
 const COUNT_MAX = 10_000;
+const ROOM_RETRY_MS = 1_000;
 
 /**
  * At most 10,000, the longest parked first. @returns how many were queued.
@@ -26,17 +29,30 @@ export async function retryParked(
   database: Database,
   producer: Pick<Producer, 'addEnvelopes'>,
   shardCount: number,
+  pause: (durationMs: number) => Promise<unknown>,
 ): Promise<number> {
   await agreeOnShardCount(database, shardCount);
   const parked = await listParkedOperations(database, COUNT_MAX);
   for (const { environmentId, parkedId, operation: text } of parked) {
     const operation = JSON.parse(text) as Operation;
     const shard = shardOf(environmentId, shardKeyOf(operation), shardCount);
-    await producer.addEnvelopes(
-      [{ shard, envelope: { id: parkedId, operations: [operation] } }],
-      false,
-    );
+    const envelope = { id: parkedId, operations: [operation] };
+    while (!(await isAdded(producer, { shard, envelope }))) await pause(ROOM_RETRY_MS);
     await deleteParkedOperation(database, environmentId, parkedId);
   }
   return parked.length;
+}
+
+/** False where the broker is full. */
+async function isAdded(
+  producer: Pick<Producer, 'addEnvelopes'>,
+  envelope: ShardEnvelope,
+): Promise<boolean> {
+  try {
+    await producer.addEnvelopes([envelope], false);
+    return true;
+  } catch (error) {
+    if (error instanceof AppError && error.code === 'BROKER_FULL') return false;
+    throw error;
+  }
 }

@@ -66,6 +66,8 @@ test('an operation that this version does not know waits for the newer one inste
   expect(await countParkedOperations(world.database, 10)).toBe(0);
 });
 
+const neverPauses = () => Promise.reject(new Error('nothing is full'));
+
 test('what was parked is queued again once, under one id however often that is cut', async () => {
   await world.process(
     inEnvironment(environmentId, poison('id:2'), track('id:1', 'a'), poison('id:3')),
@@ -78,7 +80,7 @@ test('what was parked is queued again once, under one id however often that is c
       return Promise.reject(new Error('cut'));
     },
   };
-  await expect(retryParked(world.database, cutAfterAdding, 4)).rejects.toThrow('cut');
+  await expect(retryParked(world.database, cutAfterAdding, 4, neverPauses)).rejects.toThrow('cut');
   expect(await countParkedOperations(world.database, 10)).toBe(2);
   const adding = {
     addEnvelopes(envelopes: readonly ShardEnvelope[]) {
@@ -86,7 +88,7 @@ test('what was parked is queued again once, under one id however often that is c
       return Promise.resolve();
     },
   };
-  expect(await retryParked(world.database, adding, 4)).toBe(2);
+  expect(await retryParked(world.database, adding, 4, neverPauses)).toBe(2);
   expect(await countParkedOperations(world.database, 10)).toBe(0);
   expect(added.map(({ envelope }) => envelope.id)).toEqual([
     before[0]?.parkedId,
@@ -100,13 +102,36 @@ test('what was parked is queued again once, under one id however often that is c
   expect(after.map(({ operation }) => operation)).toEqual(before.map(({ operation }) => operation));
 });
 
+test('what is queued again waits while the broker is full, and goes on by itself', async () => {
+  await agreeOnShardCount(world.database, 4);
+  await world.process(inEnvironment(environmentId, poison('id:1')));
+  let isFull = true;
+  const added: ShardEnvelope[] = [];
+  const broker = {
+    addEnvelopes: (envelopes: readonly ShardEnvelope[]) => {
+      if (isFull) return Promise.reject(new AppError('BROKER_FULL', 'full'));
+      added.push(...envelopes);
+      return Promise.resolve();
+    },
+  };
+  const pauses: number[] = [];
+  const pause = (durationMs: number) => {
+    isFull = pauses.push(durationMs) < 3;
+    return Promise.resolve();
+  };
+  expect(await retryParked(world.database, broker, 4, pause)).toBe(1);
+  expect(pauses).toEqual([1_000, 1_000, 1_000]);
+  expect(added).toHaveLength(1);
+  expect(await countParkedOperations(world.database, 10)).toBe(0);
+});
+
 test('nothing is queued again by another number of shards than the installation has: no worker would find it', async () => {
   await agreeOnShardCount(world.database, 4);
   await world.process(inEnvironment(environmentId, poison('id:1')));
   const broker = {
     addEnvelopes: () => Promise.reject(new Error('queued where no worker looks')),
   };
-  await expect(retryParked(world.database, broker, 16)).rejects.toMatchObject({
+  await expect(retryParked(world.database, broker, 16, neverPauses)).rejects.toMatchObject({
     code: 'CONFIG_INVALID',
     message: expect.stringContaining('SHARD_COUNT'),
   });

@@ -1,0 +1,51 @@
+/**
+ * When a broker with a bound on its memory takes no more envelopes. Those who take jobs need memory there too, so a
+ * Redis that is full to the brim stands still: whoever adds stops before it, and what is left is for those who remove.
+ *
+ * ```
+ *   open ── fill ≥ the mark ──▶ full ── fill < 5 points below it ──▶ open
+ * ```
+ *
+ * Two marks, so that it neither opens nor shuts with each envelope. What one of several masters has no room for cannot
+ * go to another: a queue is where it is, and the next flush may touch every one of them. So the fullest decides.
+ *
+ * Before: `platform/src/redis-room.ts`, which reads the figures and does what this says.
+ */
+
+/** Of one master, as it compares them itself. */
+export interface MemoryUse {
+  readonly usedBytes: number;
+  /** 0: it has none. */
+  readonly limitBytes: number;
+}
+
+/** The mark where nobody sets another, percent of the limit. */
+export const FILL_PERCENT_MAX = 90;
+/** How far below the mark it goes on. */
+const OPEN_AGAIN_PERCENT_LESS = 5;
+/** One who adds looks again after so small a part of what is kept free. Sixteen of them overshoot by a quarter of it. */
+const LOOKS_IN_FREE_PART = 64;
+
+/** Of the fullest master: 1 is its limit, above which it refuses. 0 where none has a limit. */
+export function fillOf(uses: readonly MemoryUse[]): number {
+  return uses.reduce(
+    (fill, { usedBytes, limitBytes }) =>
+      limitBytes > 0 ? Math.max(fill, usedBytes / limitBytes) : fill,
+    0,
+  );
+}
+
+/** Whether nothing more may be added at this fill. @param wasFull - what it said last. */
+export function isFull(wasFull: boolean, fill: number, percentMax: number): boolean {
+  const mark = wasFull ? percentMax - OPEN_AGAIN_PERCENT_LESS : percentMax;
+  return 100 * fill >= mark;
+}
+
+/**
+ * How much one may add before looking again, bytes: of the smallest master, since all of it may go there. Infinity
+ * where none has a limit.
+ */
+export function addedBytesMax(uses: readonly MemoryUse[], percentMax: number): number {
+  const limits = uses.map(({ limitBytes }) => limitBytes).filter((limit) => limit > 0);
+  return (Math.min(...limits) * (1 - percentMax / 100)) / LOOKS_IN_FREE_PART;
+}

@@ -1,0 +1,198 @@
+/** What is added to a Redis whose memory is nearly used up: real servers, whose bound is moved around what they hold. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { openProducer, type AddingOptions, type Producer } from '../../src/queue.ts';
+import { startRedisCluster } from '../../src/redis-fleet.ts';
+import { memoryUseOf, RedisRoom } from '../../src/redis-room.ts';
+import { startRedisServer, type RedisServer } from '../../src/redis-server.ts';
+import { envelope, logger, WAIT } from './broker-world.ts';
+
+/** So much that the buffers of connections make no difference. */
+const HELD_BYTES = 32 * 1_048_576;
+const FULL = { code: 'BROKER_FULL' };
+
+async function directory(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), 'sluice-test-room-'));
+  onTestFinished(() => rm(path, { recursive: true, force: true }));
+  return path;
+}
+
+/** Gives it such a `maxmemory` that what it holds is this part of it. */
+async function boundAt(redis: Redis, fill: number): Promise<void> {
+  const { usedBytes } = memoryUseOf(await redis.info('memory'));
+  await redis.config('SET', 'maxmemory', Math.round(usedBytes / fill));
+}
+
+async function holdMuch(redis: Redis): Promise<void> {
+  // As long as the whole, so that it is nobody's query buffer afterwards.
+  await redis.call('SETRANGE', 'held', HELD_BYTES, 'x');
+}
+
+test('what Redis leaves out of its comparison is left out here', () => {
+  const answer =
+    'used_memory:900\r\nused_memory_rss:5\r\nmaxmemory:1000\r\nmem_not_counted_for_evict:150\r\n';
+  expect(memoryUseOf(answer)).toEqual({ usedBytes: 750, limitBytes: 1_000 });
+  expect(memoryUseOf('used_memory:7\r\nmaxmemory:0\r\n')).toEqual({ usedBytes: 7, limitBytes: 0 });
+});
+
+describe('one Redis', () => {
+  let server: RedisServer;
+  let redis: Redis;
+  beforeEach(async () => {
+    const path = await mkdtemp(join(tmpdir(), 'sluice-test-room-'));
+    server = await startRedisServer({ directory: path });
+    redis = new Redis(server.url);
+    await holdMuch(redis);
+    return async () => {
+      redis.disconnect();
+      await server.kill();
+      await rm(path, { recursive: true, force: true });
+    };
+  });
+
+  async function open(options: AddingOptions = {}): Promise<Producer> {
+    const producer = await openProducer(
+      {
+        databaseUrl: 'postgres://127.0.0.1:1/none',
+        redisUrl: server.url,
+        prefix: 'room',
+        shardCount: 1,
+        logger,
+      },
+      5_000,
+      options,
+    );
+    onTestFinished(() => producer.close());
+    return producer;
+  }
+  const add = (producer: Producer, id: string) =>
+    producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
+
+  test('gets nothing more from its mark on, and again once it is five points below; without a bound it gets all', async () => {
+    const producer = await open();
+    expect(await producer.fill()).toEqual({ ratio: 0, isFull: false });
+    await add(producer, 'a');
+
+    await boundAt(redis, 0.88);
+    expect(await producer.fill()).toMatchObject({ isFull: false });
+    await add(producer, 'b');
+
+    await boundAt(redis, 0.92);
+    const full = await producer.fill();
+    expect(full.isFull).toBe(true);
+    expect(full.ratio).toBeCloseTo(0.92, 2);
+    await expect(add(producer, 'c')).rejects.toMatchObject(FULL);
+    expect(await producer.envelopeCounts()).toEqual([2]);
+    // It would have taken it: what refuses is the mark, before Redis has to.
+    await redis.set('proof', 'x');
+
+    await boundAt(redis, 0.88);
+    expect(await producer.fill()).toMatchObject({ isFull: true });
+    await expect(add(producer, 'c')).rejects.toMatchObject(FULL);
+
+    await boundAt(redis, 0.83);
+    expect(await producer.fill()).toMatchObject({ isFull: false });
+    await add(producer, 'c');
+    expect(await producer.envelopeCounts()).toEqual([3]);
+  });
+
+  test('has the mark that it is given', async () => {
+    const producer = await open({ fillPercentMax: 60 });
+    await boundAt(redis, 0.65);
+    expect(await producer.fill()).toMatchObject({ isFull: true });
+  });
+
+  test('is found full by those who add, whom nobody tells', async () => {
+    const producer = await open();
+    await boundAt(redis, 0.95);
+    // The first of them goes through: nobody has looked yet.
+    await add(producer, 'a');
+    await vi.waitFor(() => expect(add(producer, 'a')).rejects.toMatchObject(FULL), WAIT);
+    await redis.config('SET', 'maxmemory', 0);
+    await vi.waitFor(() => add(producer, 'b'), WAIT);
+  });
+
+  describe('looked at by a clock that stands still', () => {
+    let nowMs = 0;
+    let room: RedisRoom;
+    beforeEach(async () => {
+      nowMs = 0;
+      room = new RedisRoom({ redis, fillPercentMax: 90, monotonicNow: () => nowMs, logger });
+      await boundAt(redis, 0.5);
+      await room.look();
+      await boundAt(redis, 0.95);
+    });
+    const becomesFull = () => vi.waitFor(() => expect(room.isFull).toBe(true), WAIT);
+    /** Of 64 MB, a tenth is kept free, and a 64th of that is added between two looks. */
+    const PART_BYTES = 104_858;
+    const lookCount = async () =>
+      Number(/^cmdstat_info:calls=(\d+)/m.exec(await redis.info('commandstats'))?.[1]);
+
+    test('it is looked at again after a part of what is kept free, and not before', async () => {
+      const before = await lookCount();
+      for (let added = 0; added < PART_BYTES / 2; added += 1_000) room.noticeAdded(1_000);
+      // One is the question for the count itself.
+      expect(await lookCount()).toBe(before + 1);
+      expect(room.isFull).toBe(false);
+      room.noticeAdded(PART_BYTES);
+      await becomesFull();
+    });
+
+    test('and at once where an add failed', async () => {
+      room.noticeFailure();
+      await becomesFull();
+    });
+
+    test('and after a second, however little is added, and however full it was', async () => {
+      nowMs += 1_000;
+      room.noticeAdded(1);
+      await becomesFull();
+      await redis.config('SET', 'maxmemory', 0);
+      await expect(room.expectRoom()).rejects.toMatchObject(FULL);
+      nowMs += 1_000;
+      await room.expectRoom();
+      expect(room.isFull).toBe(false);
+    });
+
+    test('one that does not tell stops nobody', async () => {
+      await room.look();
+      expect(room.isFull).toBe(true);
+      await redis.call('ACL', 'SETUSER', 'default', '-info');
+      nowMs += 1_000;
+      await room.expectRoom();
+      await expect(room.look()).rejects.toThrow('no master of Redis tells its memory');
+    });
+  });
+});
+
+test('one full master of a Cluster shuts it for all shards: the next flush may touch every one', async () => {
+  const fleet = await startRedisCluster(await directory());
+  onTestFinished(() => fleet.close());
+  const producer = await openProducer(
+    {
+      databaseUrl: 'postgres://127.0.0.1:1/none',
+      redisUrl: fleet.url,
+      prefix: 'room',
+      shardCount: 12,
+      logger,
+    },
+    5_000,
+  );
+  onTestFinished(() => producer.close());
+  const everyShard = (name: string) =>
+    Array.from({ length: 12 }, (_, shard) => ({ shard, envelope: envelope(`${name}-${shard}`) }));
+  await producer.addEnvelopes(everyShard('a'), true);
+
+  const [master] = await fleet.masters();
+  // What an empty one holds is well above nine tenths of a byte.
+  await master?.command('CONFIG', 'SET', 'maxmemory', '1');
+  expect(await producer.fill()).toMatchObject({ isFull: true });
+  await expect(producer.addEnvelopes(everyShard('b'), true)).rejects.toMatchObject(FULL);
+  expect(await producer.envelopeCounts()).toEqual(Array.from({ length: 12 }, () => 1));
+  await master?.command('CONFIG', 'SET', 'maxmemory', '0');
+  expect(await producer.fill()).toEqual({ ratio: 0, isFull: false });
+  await producer.addEnvelopes(everyShard('b'), true);
+}, 60_000);
