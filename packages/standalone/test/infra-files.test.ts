@@ -209,6 +209,17 @@ test('compose.yaml hands on each line of example.env, and who sends mails with w
     if (name !== 'LOG_LEVEL') expect(names).toContain(name);
 });
 
+test('compose.yaml publishes nothing beyond this machine unless it is told an address', () => {
+  const { services } = parse(read('compose.yaml'), { merge: true }) as {
+    services: Record<string, { ports?: readonly unknown[]; network_mode?: string }>;
+  };
+  const published = Object.values(services).flatMap(({ ports = [] }) => ports);
+  expect(published.length).toBeGreaterThan(2);
+  for (const port of published)
+    expect(port).toMatch(/^\$\{PUBLISH_ADDRESS:-127\.0\.0\.1\}:(\d+):\1$/);
+  for (const { network_mode: mode } of Object.values(services)) expect(mode).toBeUndefined();
+});
+
 describe('nginx', () => {
   const [rest = '', stream = ''] = read('proxy/nginx.conf').split('location = /v1/stream');
   const secondsOf = (text: string, name: string): number =>
