@@ -24,6 +24,8 @@ type ServiceName = keyof typeof SCHEMAS;
 const SERVICES = Object.keys(SCHEMAS) as ServiceName[];
 /** Idle connections of uWebSockets.js end after so long. */
 const INTAKE_IDLE_SECONDS = 10;
+/** Those of Fastify (`keepAliveTimeout`). */
+const API_IDLE_SECONDS = 72;
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
@@ -209,8 +211,21 @@ test('compose.yaml hands on each line of example.env, and who sends mails with w
     if (name !== 'LOG_LEVEL') expect(names).toContain(name);
 });
 
+test('compose.yaml publishes nothing beyond this machine unless it is told an address', () => {
+  const { services } = parse(read('compose.yaml'), { merge: true }) as {
+    services: Record<string, { ports?: readonly unknown[]; network_mode?: string }>;
+  };
+  const published = Object.values(services).flatMap(({ ports = [] }) => ports);
+  expect(published.length).toBeGreaterThan(2);
+  for (const port of published)
+    expect(port).toMatch(/^\$\{PUBLISH_ADDRESS:-127\.0\.0\.1\}:(\d+):\1$/);
+  for (const { network_mode: mode } of Object.values(services)) expect(mode).toBeUndefined();
+});
+
 describe('nginx', () => {
-  const [rest = '', stream = ''] = read('proxy/nginx.conf').split('location = /v1/stream');
+  const [intake = '', api = ''] = read('proxy/nginx.conf').split('listen 8444;');
+  const [rest = '', stream = ''] = intake.split('location = /v1/stream');
+  const [calls = '', files = ''] = api.split('location = /v1/imports');
   const secondsOf = (text: string, name: string): number =>
     Number(new RegExp(`^\\s*${name} (\\d+)s;`, 'm').exec(text)?.[1]);
 
@@ -220,8 +235,10 @@ describe('nginx', () => {
     expect(stream).toMatch(/^\s*client_max_body_size 0;/m);
   });
 
-  test('gives an idle connection up before intake does: a call on it would be answered 502', () => {
+  test('gives an idle connection up before the service does: a call on it would be answered 502', () => {
     expect(secondsOf(rest, 'keepalive_timeout')).toBeLessThan(INTAKE_IDLE_SECONDS);
+    const [, ofApi = ''] = rest.split('upstream api {');
+    expect(secondsOf(ofApi, 'keepalive_timeout')).toBeLessThan(API_IDLE_SECONDS);
   });
 
   test('sends a call whose intake is gone to another one, and waits for none longer than intake takes', () => {
@@ -232,12 +249,31 @@ describe('nginx', () => {
     expect(secondsOf(rest, 'proxy_read_timeout')).toBeLessThan(60);
   });
 
-  test('keeps what is for operators from everybody else', () => {
-    const [, pattern = '^$', answer] = /^\s*location ~ (\S+) \{ return (\d+); \}/m.exec(rest) ?? [];
+  test.each([
+    ['intake', rest],
+    ['the API', calls],
+  ])('keeps what is for operators of %s from everybody else', (_name, text) => {
+    const [, pattern = '^$', answer] = /^\s*location ~ (\S+) \{ return (\d+); \}/m.exec(text) ?? [];
     expect(answer).toBe('404');
     for (const path of ['/metrics', '/readyz']) expect(path).toMatch(new RegExp(pattern));
     for (const path of ['/livez', '/v1/track', '/v1/metrics'])
       expect(path).not.toMatch(new RegExp(pattern));
+  });
+
+  test('waits for the API as long as its longest answers take', () => {
+    const { PURCHASE_WAIT_MS: purchaseMs = 0, VENDOR_TIMEOUT_MS: vendorMs = 0 } = defaultsOf('api');
+    expect(secondsOf(calls, 'proxy_read_timeout') * 1_000).toBeGreaterThan(purchaseMs + vendorMs);
+  });
+
+  test('hands files on to the API as they come, of any size, and nothing else', () => {
+    expect(files).toMatch(/^\s*proxy_request_buffering off;/m);
+    expect(files).toMatch(/^\s*client_max_body_size 0;/m);
+    expect(calls).not.toMatch(/proxy_request_buffering|client_max_body_size/);
+  });
+
+  test('tells the API who calls, and not what the caller says of itself', () => {
+    expect(calls).toMatch(/^\s*proxy_set_header X-Forwarded-For \$remote_addr;/m);
+    expect(files).not.toContain('proxy_set_header');
   });
 
   test('writes no path down, for people are named in it', () => {

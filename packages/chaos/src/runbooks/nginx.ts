@@ -8,16 +8,27 @@ import { findFreePort } from '@sluice/platform/free-port';
 
 const READY_POLLS_MAX = 100;
 
-/** @throws Error where nginx is not installed or does not take the file. */
+export interface Nginx {
+  /** Where it takes the calls of intake and of the API. */
+  readonly ports: { readonly intake: number; readonly api: number };
+  stop(): Promise<void>;
+}
+
+/**
+ * @param behind - the ports of the two services.
+ * @throws Error where nginx is not installed or does not take the file.
+ */
 export async function startNginx(
   configuration: string,
   directory: string,
-  intakePort: number,
-): Promise<{ readonly port: number; stop(): Promise<void> }> {
-  const port = await findFreePort();
+  behind: { readonly intake: number; readonly api: number },
+): Promise<Nginx> {
+  const ports = { intake: await findFreePort(), api: await findFreePort() };
   const text = (await readFile(configuration, 'utf8'))
-    .replaceAll('127.0.0.1:8080', `127.0.0.1:${intakePort}`)
-    .replace('listen 8443;', `listen 127.0.0.1:${port};`);
+    .replaceAll('127.0.0.1:8080', `127.0.0.1:${behind.intake}`)
+    .replaceAll('127.0.0.1:8090', `127.0.0.1:${behind.api}`)
+    .replace('listen 8443;', `listen 127.0.0.1:${ports.intake};`)
+    .replace('listen 8444;', `listen 127.0.0.1:${ports.api};`);
   const file = join(directory, 'nginx.conf');
   await writeFile(file, text);
   const log = join(directory, 'nginx.log');
@@ -37,7 +48,7 @@ export async function startNginx(
       resolve();
     });
   });
-  for (let poll = 0; !(await isListening(port)); poll++) {
+  for (let poll = 0; !(await isListening(ports.api)); poll++) {
     if (failure !== undefined || poll === READY_POLLS_MAX)
       throw new Error(
         `${failure ?? 'nginx does not listen'}: ${await readFile(log, 'utf8').catch(() => '')}`,
@@ -45,7 +56,7 @@ export async function startNginx(
     await sleep(50);
   }
   return {
-    port,
+    ports,
     async stop() {
       child.kill('SIGTERM');
       await ended;

@@ -7,7 +7,9 @@ import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
+import { tryApiThroughProxy } from './api-through-proxy.ts';
 import { tryHostileFraming } from './hostile-framing.ts';
+import type { Nginx } from './nginx.ts';
 import type { World, WorldOptions } from './world.ts';
 
 export interface Situation {
@@ -254,13 +256,11 @@ export const situations: Readonly<Record<string, Situation>> = {
     },
     async end(world) {
       await refusesNothing(world);
-      for (const path of ['/metrics', '/readyz', '/%6detrics?x']) {
-        const { status } = await fetch(`${world.traffic.url}${path}`);
-        assert(`the proxy keeps ${path} from the public: ${status}`, status === 404);
-      }
-      const port = Number(new URL(world.traffic.url).port);
-      const problems = await tryHostileFraming(port, world.database);
-      assert(`the proxy keeps broken framing away: ${problems.join('; ')}`, problems.length === 0);
+      const { ports } = world.nginx as Nginx;
+      const broken = await tryHostileFraming(ports.intake, world.database);
+      assert(`the proxy keeps broken framing away: ${broken.join('; ')}`, broken.length === 0);
+      const problems = await tryApiThroughProxy(ports, world.database);
+      assert(`the API is itself behind the proxy: ${problems.join('; ')}`, problems.length === 0);
     },
   },
 

@@ -25,7 +25,7 @@ import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/s
 import { startTcpProxy } from '@sluice/platform/tcp-proxy';
 import { sql } from 'kysely';
 import { startInstalledPostgres } from './installed-postgres.ts';
-import { startNginx } from './nginx.ts';
+import { startNginx, type Nginx } from './nginx.ts';
 import { openOperatorShell, type OperatorShell } from './operator-shell.ts';
 import { startEndpoint, Traffic, type Endpoint } from './traffic.ts';
 
@@ -36,6 +36,8 @@ export interface World {
   readonly redis: RedisServer;
   readonly redisDirectory: string;
   readonly traffic: Traffic;
+  /** Where `proxy` is wanted. */
+  readonly nginx: Nginx | undefined;
   readonly endpoint: Endpoint;
   /** Told by the endpoint. */
   readonly webhookId: number;
@@ -131,6 +133,8 @@ async function openWorld(
     INTAKE_COMMIT_DEADLINE_MS: '500',
     INTAKE_SPILL_DIRECTORY: join(directory, 'spill'),
     API_PORT: '0',
+    // nginx, where there is one.
+    API_TRUSTED_PROXIES: '127.0.0.1',
     WORKER_PORT: '0',
     API_SECRET: 'the secret of this run, long enough for it',
     WEBHOOK_ALLOW_PRIVATE_ADDRESSES: 'true',
@@ -186,13 +190,15 @@ async function openWorld(
   const webhookId = await makeWebhook(apiUrl, endpoint.url);
   const nginx =
     proxy &&
-    (await startNginx(
-      join(CHECKOUT, 'infra/proxy/nginx.conf'),
-      directory,
-      Number(settings['INTAKE_PORT']),
-    ));
+    (await startNginx(join(CHECKOUT, 'infra/proxy/nginx.conf'), directory, {
+      intake: Number(settings['INTAKE_PORT']),
+      api: api?.port ?? 0,
+    }));
   closes.push(() => nginx?.stop());
-  const traffic = new Traffic(nginx ? `http://127.0.0.1:${nginx.port}` : intakeUrl, database);
+  const traffic = new Traffic(
+    nginx ? `http://127.0.0.1:${nginx.ports.intake}` : intakeUrl,
+    database,
+  );
   closes.push(() => traffic.stop());
 
   const shell = openOperatorShell(CHECKOUT, {
@@ -224,6 +230,7 @@ async function openWorld(
     redis,
     redisDirectory,
     traffic,
+    nginx,
     endpoint,
     webhookId,
     shell,
