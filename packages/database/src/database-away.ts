@@ -31,7 +31,8 @@ const AWAY_MESSAGE =
  * PgBouncer says 08P01 of nearly everything: that Postgres is away, and, the older ones, that it knows no such user. What
  * Postgres itself answered to it, it repeats as text ("server login has been failing, cached error: …").
  */
-const REFUSED_BY_POOLER = /no such (user|database)|authentication failed|does not exist/;
+const REFUSED_BY_POOLER =
+  /no such (user|database)|authentication failed|does not exist|unsupported startup parameter/;
 
 /** True when the connection, and not the statement, is what failed. */
 export function isDatabaseAway(error: unknown): boolean {

@@ -51,6 +51,7 @@ test.each([
   answer('42501', 'permission denied for schema public'),
   // PgBouncer's own no, and Postgres' to it.
   answer('08P01', 'no such user: sluice'),
+  answer('08P01', 'unsupported startup parameter: idle_in_transaction_session_timeout'),
   answer(
     '08P01',
     'server login has been failing, cached error: password authentication failed for user "sluice" (server_login_retry)',
