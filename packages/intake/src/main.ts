@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
 import { waitForDatabase } from '@sluice/database/database-wait';
 import { joinInstallation } from '@sluice/database/installation';
+import { warnOfSharedSessions } from '@sluice/database/kept-sessions';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
 import { beginProcess } from '@sluice/platform/begin-process';
@@ -65,6 +66,7 @@ const keyRefresh = await waitForDatabase({
   lifecycle,
   logger,
   async join() {
+    await warnOfSharedSessions(session, logger);
     await joinInstallation(database, settings.SHARD_COUNT);
     return startKeyRefresh({
       keys,
