@@ -5,6 +5,8 @@ import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
+import { waitForDatabase } from '@sluice/database/database-wait';
+import { warnOfSharedSessions } from '@sluice/database/kept-sessions';
 import { AppError } from '@sluice/domain/errors';
 import { secretContext } from '@sluice/domain/webhook';
 import { checkSchema } from '@sluice/database/schema-version';
@@ -33,7 +35,6 @@ import { RequestTracer } from './trace-requests.ts';
 import { vendorEventSecretOf } from './vendor-event-secret.ts';
 
 const CLEARED_INTERVAL_MS = 60_000;
-const DATABASE_LOOK_INTERVAL_MS = 1_000;
 const READINESS_DEADLINE_MS = 2_000;
 /** In hex: as long as the keys that this kind of service is known for. */
 const SECRET_SIZE_BYTES = 32;
@@ -46,41 +47,36 @@ const tracer = await openTracer(settings, 'sluice-api', logger);
 if (tracer) lifecycle.defer('tracer', () => tracer.close());
 const requestTracer = tracer && new RequestTracer(tracer);
 
+const session = { url: settings.DATABASE_URL, applicationName: 'sluice-api' };
 const database = createDatabase({
-  url: settings.DATABASE_URL,
+  ...session,
   poolMax: settings.DATABASE_POOL_MAX,
-  applicationName: 'sluice-api',
   idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
 const sealedText = createSealedText(settings.SEALING_KEYS);
-/** Postgres may be away at a start. It is checked once it answers; until then this process is not ready. */
-const checkDatabase = async (): Promise<boolean> => {
-  try {
-    await checkSchema(database);
-    // A process with another key would seal what no worker could open, and no worker would start.
-    for (const { environmentId, stored } of await listSealedSamples(database))
-      sealedText.open(stored, secretContext(environmentId));
-    return true;
-  } catch (error) {
-    if (error instanceof AppError) throw error;
-    logger.warn({ error }, 'the database cannot be looked at; it is tried again');
-    return false;
-  }
-};
-let isDatabaseChecked = await checkDatabase();
-if (!isDatabaseChecked) {
-  const looks = repeat('look at the database', DATABASE_LOOK_INTERVAL_MS, logger, async () => {
-    try {
-      isDatabaseChecked = await checkDatabase();
-      if (isDatabaseChecked) void looks.stop();
-    } catch (error) {
-      fail(error);
-    }
+// Postgres may be away at a start: this process listens meanwhile, and is not ready until Postgres was there and checked.
+let isDatabaseChecked = false;
+await new Promise<void>((goOn) => {
+  const checked = waitForDatabase({
+    ...session,
+    lifecycle,
+    logger,
+    onAway: goOn,
+    async join() {
+      await warnOfSharedSessions(session, logger);
+      await checkSchema(database);
+      // A process with another key would seal what no worker could open, and no worker would start.
+      for (const { environmentId, stored } of await listSealedSamples(database))
+        sealedText.open(stored, secretContext(environmentId));
+    },
   });
-  lifecycle.defer('looks at the database', () => looks.stop());
-}
+  checked.then(() => {
+    isDatabaseChecked = true;
+    goOn();
+  }, fail);
+});
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,
@@ -140,29 +136,28 @@ const mailer = createMailer({
 });
 lifecycle.defer('mailer', async () => mailer.close());
 const statements = statementsOn(database);
-const outbox = keepRelaying(
-  createRelay({
-    ...statements,
-    mailer,
-    analytics:
-      settings.ANALYTICS_URL === undefined
-        ? undefined
-        : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
-    tellVendorCustomer: (entry) => tellVendorCustomer({ ...statements, vendor }, entry),
-    endVendorTrial: (entry) =>
-      endVendorTrial({ ...statements, vendor, vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS }, entry),
-    secret,
-    now,
-    onFailure: ({ topic, outboxId, attempt }, error) =>
-      logger.warn({ topic, outboxId, attempt, error }, 'the outbox keeps what could not be told'),
-  }),
-  logger,
-);
+const relay = createRelay({
+  ...statements,
+  mailer,
+  analytics:
+    settings.ANALYTICS_URL === undefined
+      ? undefined
+      : { url: settings.ANALYTICS_URL, writeKey: settings.ANALYTICS_WRITE_KEY },
+  tellVendorCustomer: (entry) => tellVendorCustomer({ ...statements, vendor }, entry),
+  endVendorTrial: (entry) =>
+    endVendorTrial({ ...statements, vendor, vendorTimeoutMs: settings.VENDOR_TIMEOUT_MS }, entry),
+  secret,
+  now,
+  onFailure: ({ topic, outboxId, attempt }, error) =>
+    logger.warn({ topic, outboxId, attempt, error }, 'the outbox keeps what could not be told'),
+});
+// What is done unasked waits until the database was checked: its schema may be another version's.
+const outbox = keepRelaying(() => (isDatabaseChecked ? relay() : Promise.resolve(0)), logger);
 lifecycle.defer('outbox', () => outbox.stop());
 
-const clearing = repeat('clear old rows', CLEARED_INTERVAL_MS, logger, () =>
-  clearOldRows(database, now()),
-);
+const clearing = repeat('clear old rows', CLEARED_INTERVAL_MS, logger, async () => {
+  if (isDatabaseChecked) await clearOldRows(database, now());
+});
 lifecycle.defer('clearing', () => clearing.stop());
 
 // Half of the time: what the process stands on is closed in the other.

@@ -12,6 +12,9 @@ const NETWORK_CODES = new Set([
   'EPIPE',
   'ETIMEDOUT',
   'EHOSTUNREACH',
+  'EHOSTDOWN',
+  'ENETUNREACH',
+  'ECONNABORTED',
 ]);
 
 /**
@@ -22,7 +25,14 @@ const AWAY_SQLSTATE = /^(08|53300$|57P0[123]$|25006$)/;
 
 /** `pg` gives a connection that ended in the middle of a statement no code. */
 const AWAY_MESSAGE =
-  /^(Connection terminated|timeout exceeded when trying to connect|Client has encountered a connection error|Client was closed)/;
+  /^(Connection terminated|timeout exceeded when trying to connect|timeout expired|Client has encountered a connection error|Client was closed)/;
+
+/**
+ * PgBouncer says 08P01 of nearly everything: that Postgres is away, and, the older ones, that it knows no such user. What
+ * Postgres itself answered to it, it repeats as text ("server login has been failing, cached error: …").
+ */
+const REFUSED_BY_POOLER =
+  /no such (user|database)|authentication failed|does not exist|unsupported startup parameter/;
 
 /** True when the connection, and not the statement, is what failed. */
 export function isDatabaseAway(error: unknown): boolean {
@@ -31,8 +41,15 @@ export function isDatabaseAway(error: unknown): boolean {
   return NETWORK_CODES.has(code) || AWAY_SQLSTATE.test(code) || AWAY_MESSAGE.test(error.message);
 }
 
+/** True where Postgres may let this process in later, though nobody corrects a setting. For a start (`database-wait.ts`). */
+export function isWorthWaitingFor(error: unknown): boolean {
+  if (error instanceof AppError)
+    return error.code === 'DATABASE_UNAVAILABLE' && isWorthWaitingFor(error.cause);
+  return isDatabaseAway(error) && !REFUSED_BY_POOLER.test((error as Error).message);
+}
+
 /**
- * For the start of a process.
+ * For the start of a program that does not wait.
  *
  * @throws AppError DATABASE_UNAVAILABLE where Postgres is away, or lets nobody in.
  */

@@ -1,5 +1,6 @@
+import pg from 'pg';
 import { expect, test } from 'vitest';
-import { databaseUnavailable } from '../src/database-away.ts';
+import { databaseUnavailable, isWorthWaitingFor } from '../src/database-away.ts';
 
 // `localhost` has two addresses on most machines, and Node's error of both has no words of its own.
 test('where several addresses refuse, the message says what each of them does', () => {
@@ -14,4 +15,48 @@ test('where several addresses refuse, the message says what each of them does', 
     ),
     cause,
   });
+});
+
+const answer = (code: string, message: string) =>
+  Object.assign(new pg.DatabaseError(message, message.length, 'error'), { code });
+const failure = (code: string) => Object.assign(new Error(`connect ${code}`), { code });
+
+test.each([
+  failure('ECONNREFUSED'),
+  failure('ECONNRESET'),
+  failure('ETIMEDOUT'),
+  failure('ENETUNREACH'),
+  // The name of a database that is not started yet, where containers have names.
+  failure('ENOTFOUND'),
+  failure('EAI_AGAIN'),
+  new Error('timeout expired'),
+  new Error('Connection terminated unexpectedly'),
+  answer('57P03', 'the database system is starting up'),
+  answer('57P01', 'terminating connection due to administrator command'),
+  answer('53300', 'sorry, too many clients already'),
+  answer('25006', 'cannot execute INSERT in a read-only transaction'),
+  // PgBouncer in front of one that is away.
+  answer('08P01', 'server login has been failing, try again later (server_login_retry)'),
+  answer('08P01', 'query_wait_timeout'),
+  answer('08P01', 'pgbouncer cannot connect to server'),
+])('a start waits where it may pass by itself: $message', (error) => {
+  expect(isWorthWaitingFor(error)).toBe(true);
+  expect(isWorthWaitingFor(databaseUnavailable(error))).toBe(true);
+});
+
+test.each([
+  answer('28P01', 'password authentication failed for user "sluice"'),
+  answer('28000', 'no pg_hba.conf entry for host "10.0.0.1"'),
+  answer('3D000', 'database "sluice" does not exist'),
+  answer('42501', 'permission denied for schema public'),
+  // PgBouncer's own no, and Postgres' to it.
+  answer('08P01', 'no such user: sluice'),
+  answer('08P01', 'unsupported startup parameter: idle_in_transaction_session_timeout'),
+  answer(
+    '08P01',
+    'server login has been failing, cached error: password authentication failed for user "sluice" (server_login_retry)',
+  ),
+])('a start ends where somebody has to correct it: $message', (error) => {
+  expect(isWorthWaitingFor(error)).toBe(false);
+  expect(isWorthWaitingFor(databaseUnavailable(error))).toBe(false);
 });

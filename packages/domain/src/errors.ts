@@ -17,7 +17,7 @@ export const ERRORS = {
   PORT_TAKEN:
     'The port cannot be listened on, mostly because another process does. Stop it, or choose another port or address in the settings named.',
   DATABASE_UNAVAILABLE:
-    'Postgres does not answer where DATABASE_URL says, or lets nobody in. Look whether it runs and may be reached from here with that user, password and database, then start again.',
+    'Postgres lets nobody in with what DATABASE_URL says; a program that does not wait for it says so too of one that does not answer. Look whether it runs and may be reached from here with that user, password and database, then start again.',
   DATA_DIRECTORY_HELD: 'Another process runs on the same data directory. Stop it first.',
   DATABASE_START_FAILED: 'The embedded Postgres did not start; its own words follow.',
   SERVICE_START_FAILED:

@@ -1,7 +1,9 @@
 /** The intake process: settings, resources in order, the use case, the sockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDatabase } from '@sluice/database/connection';
+import { waitForDatabase } from '@sluice/database/database-wait';
 import { joinInstallation } from '@sluice/database/installation';
+import { warnOfSharedSessions } from '@sluice/database/kept-sessions';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
 import { beginProcess } from '@sluice/platform/begin-process';
@@ -50,15 +52,33 @@ const statementMsMax = Math.min(
   STATEMENT_MS_MAX,
   Math.max(STATEMENT_MS_MIN, 5 * settings.INTAKE_KEYS_REFRESH_MS),
 );
+const session = { url: settings.DATABASE_URL, applicationName: 'sluice-intake' };
 const database = createDatabase({
-  url: settings.DATABASE_URL,
+  ...session,
   poolMax: 2,
-  applicationName: 'sluice-intake',
   statementMsMax,
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
-await joinInstallation(database, settings.SHARD_COUNT);
+const keys = new KeyRing();
+const keyRefresh = await waitForDatabase({
+  ...session,
+  lifecycle,
+  logger,
+  async join() {
+    await warnOfSharedSessions(session, logger);
+    await joinInstallation(database, settings.SHARD_COUNT);
+    return startKeyRefresh({
+      keys,
+      listWorkspaceKeys: () => listWorkspaceKeys(database),
+      saveTestedKeys: (tested) => saveTestedKeys(database, tested),
+      intervalMs: settings.INTAKE_KEYS_REFRESH_MS,
+      logger,
+      now,
+    });
+  },
+});
+lifecycle.defer('key refresh', () => keyRefresh.stop());
 
 const producer = await openProducer(
   {
@@ -92,17 +112,6 @@ const committer = new EnvelopeCommitter({
   logger,
 });
 lifecycle.defer('spill', () => committer.stop());
-
-const keys = new KeyRing();
-const keyRefresh = await startKeyRefresh({
-  keys,
-  listWorkspaceKeys: () => listWorkspaceKeys(database),
-  saveTestedKeys: (tested) => saveTestedKeys(database, tested),
-  intervalMs: settings.INTAKE_KEYS_REFRESH_MS,
-  logger,
-  now,
-});
-lifecycle.defer('key refresh', () => keyRefresh.stop());
 
 /** A full spill refuses thousands of flushes a second; one log line a second is enough. */
 const FAILURE_LINE_INTERVAL_MS = 1_000;

@@ -6,17 +6,26 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 
-export interface ServiceUnderTest {
+interface RunningProcess {
   readonly pid: number;
-  /** The one it says it listens on. */
-  readonly port: number;
-  readonly url: string;
   /** What it has logged so far, as parsed lines. */
   readonly logs: readonly Record<string, unknown>[];
   /** Resolves with the exit code; null where a signal ended it. */
   readonly ended: Promise<number | null>;
   /** `SIGKILL` is what a crash looks like, `SIGTERM` what an operator does. */
   kill(signal: NodeJS.Signals): Promise<number | null>;
+}
+
+export interface ServiceUnderTest extends RunningProcess {
+  /** The one it says it listens on. */
+  readonly port: number;
+  readonly url: string;
+}
+
+/** One that may have to wait for something before it listens. */
+export interface StartingService extends RunningProcess {
+  /** Resolves once it logs a line with a `port`; rejects with its last lines when it ends first or takes too long. */
+  readonly started: Promise<ServiceUnderTest>;
 }
 
 /** A key for services that keep secrets, used nowhere else. */
@@ -36,6 +45,14 @@ export async function startServiceUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
 ): Promise<ServiceUnderTest> {
+  return (await beginServiceUnderTest(mainFile, settings)).started;
+}
+
+/** The same, without waiting. */
+export async function beginServiceUnderTest(
+  mainFile: string,
+  settings: Readonly<Record<string, string>>,
+): Promise<StartingService> {
   const directory = await makeWorkingDirectory();
   const child = spawn(process.execPath, [...NODE_FLAGS, mainFile], {
     cwd: directory,
@@ -74,20 +91,8 @@ export async function startServiceUnderTest(
       setTimeout(resolve, START_DEADLINE_MS, 'did not start in time').unref(),
     ),
   ]);
-  const started = await Promise.race([port, failure]);
-  if (typeof started === 'string') {
-    child.kill('SIGKILL');
-    throw new Error(
-      `${mainFile} ${started}:\n${logs
-        .slice(-20)
-        .map((entry) => JSON.stringify(entry))
-        .join('\n')}`,
-    );
-  }
-  return {
+  const running: RunningProcess = {
     pid: child.pid as number,
-    port: started,
-    url: `http://127.0.0.1:${started}`,
     logs,
     ended,
     kill(signal) {
@@ -95,6 +100,18 @@ export async function startServiceUnderTest(
       return ended;
     },
   };
+  const start = async (): Promise<ServiceUnderTest> => {
+    const outcome = await Promise.race([port, failure]);
+    if (typeof outcome === 'number')
+      return { ...running, port: outcome, url: `http://127.0.0.1:${outcome}` };
+    child.kill('SIGKILL');
+    const lastLines = logs.slice(-20).map((entry) => JSON.stringify(entry));
+    throw new Error(`${mainFile} ${outcome}:\n${lastLines.join('\n')}`);
+  };
+  const started = start();
+  // Whoever only looks at how it ends waits for nothing else.
+  started.catch(() => undefined);
+  return { ...running, started };
 }
 
 /**

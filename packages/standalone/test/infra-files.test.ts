@@ -29,6 +29,8 @@ const API_IDLE_SECONDS = 72;
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
+  readonly periodSeconds: number;
+  readonly failureThreshold?: number;
 }
 interface PodTemplate {
   readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
@@ -46,6 +48,7 @@ interface PodTemplate {
       readonly ports: readonly { readonly name: string; readonly containerPort: number }[];
       readonly readinessProbe: Probe;
       readonly livenessProbe: Probe;
+      readonly startupProbe?: Probe;
       readonly lifecycle?: { readonly preStop: { readonly exec: { readonly command: string[] } } };
     }[];
   };
@@ -98,6 +101,13 @@ describe.each(SERVICES)('%s', (service) => {
     };
     const [found] = jobs.find(({ job_name: name }) => name === service)?.dns_sd_configs ?? [];
     expect(found).toMatchObject({ names: [service], port });
+  });
+
+  // Restoring a large database takes its time, and a pod that is killed meanwhile begins with a longer and longer pause.
+  test('is given an hour for a start, in which it waits for its Postgres', () => {
+    const { httpGet, periodSeconds = 0, failureThreshold = 0 } = container?.startupProbe ?? {};
+    expect(httpGet).toEqual({ path: '/livez', port: 'http' });
+    expect(periodSeconds * failureThreshold).toBeGreaterThanOrEqual(3_600);
   });
 
   test('is given the time that its end takes', () => {

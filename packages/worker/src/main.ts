@@ -1,7 +1,9 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
 import { createDatabase } from '@sluice/database/connection';
+import { waitForDatabase } from '@sluice/database/database-wait';
 import { findDueWork } from '@sluice/database/due-work';
 import { joinInstallation } from '@sluice/database/installation';
+import { warnOfSharedSessions } from '@sluice/database/kept-sessions';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { countParkedOperations } from '@sluice/database/parked-operations';
@@ -23,14 +25,14 @@ import { createDeliveries } from './deliveries.ts';
 import { createEnvelopes } from './envelopes.ts';
 import { createImportSweeps } from './import-sweep.ts';
 import { startExportTasks } from './export-tasks.ts';
-import { startHealthServer } from './health-server.ts';
+import { startHealthServer, type Readiness } from './health-server.ts';
 import { registerProcessMetrics } from './process-metrics.ts';
 import { createPurchases } from './purchases.ts';
 import { listSealedSamples } from '@sluice/database/sealed-secrets';
 import { findOldestUntold } from '@sluice/database/outbox';
 import { findOldestWaitingEvent } from '@sluice/database/vendor-events';
 import { keepSecrets, secretOpener } from './keep-secrets.ts';
-import { PARKED_COUNT_MAX, readReadiness } from './readiness.ts';
+import { PARKED_COUNT_MAX, readReadiness, WAITING_FOR_DATABASE } from './readiness.ts';
 import { workerSettings } from './settings.ts';
 import { createWorkerTracing } from './trace-deliveries.ts';
 import { startSweeps } from './sweeps.ts';
@@ -43,22 +45,40 @@ const { settings, logger, lifecycle, fail } = beginProcess(process, 'worker', wo
 const now = Date.now;
 const webhooks = webhookOptions(settings);
 
+// Before what waits for Postgres and the broker: a worker that starts while they are away is alive, and not ready.
+const metrics = createMetrics('worker');
+let readiness = (): Promise<Readiness> => Promise.resolve(WAITING_FOR_DATABASE);
+const health = await startHealthServer({
+  host: settings.WORKER_HOST,
+  port: settings.WORKER_PORT,
+  metrics,
+  readiness: () => readiness(),
+});
+lifecycle.defer('health server', () => health.close());
+
+const session = { url: settings.DATABASE_URL, applicationName: 'sluice-worker' };
 const database = createDatabase({
-  url: settings.DATABASE_URL,
+  ...session,
   poolMax: settings.DATABASE_POOL_MAX,
-  applicationName: 'sluice-worker',
   idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });
 lifecycle.defer('database', () => database.destroy());
-await joinInstallation(database, settings.SHARD_COUNT);
-
 const sealedText = createSealedText(settings.SEALING_KEYS);
-// Before anything is sent: a key that does not open should end the start, not each delivery.
 const openSecret = secretOpener(sealedText);
-for (const { environmentId, stored } of await listSealedSamples(database))
-  openSecret(environmentId, stored);
-await keepSecrets({ database, sealedText, now });
+await waitForDatabase({
+  ...session,
+  lifecycle,
+  logger,
+  async join() {
+    await warnOfSharedSessions(session, logger);
+    await joinInstallation(database, settings.SHARD_COUNT);
+    // Before anything is sent: a key that does not open should end the start, not each delivery.
+    for (const { environmentId, stored } of await listSealedSamples(database))
+      openSecret(environmentId, stored);
+    await keepSecrets({ database, sealedText, now });
+  },
+});
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,
@@ -105,10 +125,9 @@ const envelopes = createEnvelopes({
 });
 const purchases = await createPurchases({ database, producer, settings, now, logger });
 
-// Before what waits for the broker: a worker that starts while it is away is alive, and says that it is not ready.
 let consumers: Consumers | undefined;
 const watchReport = (): WatchReport => consumers?.report() ?? NOT_LOOKED_YET;
-const metrics = createMetrics('worker');
+readiness = () => readReadiness(database, producer, watchReport());
 registerProcessMetrics({
   metrics,
   counts: () => ({ ...envelopes.counts, deliveredSliceCount: deliveries.sliceCount() }),
@@ -127,14 +146,6 @@ registerBacklogMetrics({
   findOldestUntold: () => findOldestUntold(database, now()),
   now,
 });
-
-const health = await startHealthServer({
-  host: settings.WORKER_HOST,
-  port: settings.WORKER_PORT,
-  metrics,
-  readiness: () => readReadiness(database, producer, watchReport()),
-});
-lifecycle.defer('health server', () => health.close());
 
 const started = await startConsumers(broker, {
   purchases: purchases.processors,

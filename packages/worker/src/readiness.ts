@@ -10,6 +10,12 @@ const DEADLINE_MS = 2_000;
 /** Beyond it the exact number says nothing more. */
 export const PARKED_COUNT_MAX = 1_000;
 
+/** Of a worker that starts while Postgres is away. */
+export const WAITING_FOR_DATABASE: Readiness = {
+  isReady: false,
+  details: { waiting_for: 'the database' },
+};
+
 /** Not ready while the broker does not answer or a queue stands. Within two seconds. */
 export async function readReadiness(
   database: Database,

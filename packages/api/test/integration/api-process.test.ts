@@ -36,10 +36,10 @@ test('it starts, answers, and on SIGTERM ends with 0 and leaves no connection be
 });
 
 test('it runs while the database is away, and says so', async () => {
-  const testDatabase = await createTestDatabase();
-  const away = new URL(testDatabase.url);
-  away.pathname = `${away.pathname}_away`;
-  const url = await start({ url: away.href }).ready();
+  const proxy = await startTcpProxyTo((await createTestDatabase()).url);
+  onTestFinished(() => proxy.close());
+  proxy.cut();
+  const url = await start(proxy).ready();
   const readiness = await fetch(`${url}/readyz`);
   expect(readiness.status).toBe(503);
   expect(await readiness.json()).toEqual({ ready: false, checks: { database: 'does not answer' } });

@@ -1,6 +1,7 @@
 /**
  * A worker that cannot start, as an operator sees it: exit code 1, and one last line of level `fatal` that
- * says what is wrong and what to do next. What all services share: `platform/test/begin-process.test.ts`.
+ * says what is wrong and what to do next. What all services share: `platform/test/begin-process.test.ts`,
+ * and `standalone/test/integration/late-database.test.ts` for a Postgres that lets nobody in.
  */
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
@@ -32,17 +33,6 @@ async function expectFailedStart(
   expect(line).toMatchObject({ level: 60, code, msg: expect.stringMatching(message) });
   expect(line).not.toHaveProperty('error');
 }
-
-test(
-  'a Postgres that is away is a matter of DATABASE_URL',
-  () =>
-    expectFailedStart(
-      { DATABASE_URL: 'postgres://sluice@127.0.0.1:1/sluice' },
-      'DATABASE_UNAVAILABLE',
-      /DATABASE_URL says: .*ECONNREFUSED.*start again$/,
-    ),
-  TEST_TIMEOUT_MS,
-);
 
 test(
   'a worker without the key that sealed a secret says which setting to correct',

@@ -35,7 +35,11 @@ test('is alive, tells its metrics and is not ready, and begins by itself once Re
   const ask = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
   await vi.waitFor(async () => expect((await ask('/livez')).status).toBe(200), WAIT);
   expect((await ask('/readyz')).status).toBe(503);
-  expect(await (await ask('/metrics')).text()).toContain('sluice_undelivered_oldest_seconds{');
+  await vi.waitFor(
+    async () =>
+      expect(await (await ask('/metrics')).text()).toContain('sluice_undelivered_oldest_seconds{'),
+    WAIT,
+  );
 
   await startOwnRedis(redisPort);
   const worker = await starting;

@@ -1,0 +1,99 @@
+/** The wait of a start for itself; in the processes: `standalone/test/integration/late-database.test.ts`. */
+import { once } from 'node:events';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { sql } from 'kysely';
+import { expect, onTestFinished, test } from 'vitest';
+import { createDatabase, type Database } from '../../src/connection.ts';
+import { waitForDatabase } from '../../src/database-wait.ts';
+import { createTestDatabase } from '../../src/testing.ts';
+
+/** Less than a connection is given to answer: what ends earlier was cut. */
+const CUT_MS_MAX = 4_000;
+const APPLICATION = { applicationName: 'waits' };
+
+function startWaiting<Joined>(url: string, join: () => Promise<Joined>) {
+  const closes: (() => void)[] = [];
+  const lines: string[] = [];
+  const say = (_fields: object, message: string) => void lines.push(message);
+  const joined = waitForDatabase({
+    ...APPLICATION,
+    url,
+    join,
+    lifecycle: { defer: (_name, close) => void closes.push(close) },
+    logger: { info: say, warn: say },
+  });
+  return { joined, lines, stop: () => closes.forEach((close) => close()) };
+}
+
+/** Ends its own connection, as a server that is shut down does. */
+const endSession = (database: Database) =>
+  sql`select pg_terminate_backend(pg_backend_pid())`.execute(database);
+
+async function openSession() {
+  const { url } = await createTestDatabase();
+  const database = createDatabase({
+    ...APPLICATION,
+    url,
+    poolMax: 1,
+    onError: () => undefined,
+  });
+  onTestFinished(() => database.destroy());
+  return { database, url };
+}
+
+test('a Postgres that goes away in the middle of the start is waited for again, and the start begins anew', async () => {
+  const { database, url } = await openSession();
+  let joins = 0;
+  const { joined, lines } = startWaiting(url, async () => {
+    joins += 1;
+    if (joins < 3) await endSession(database);
+    return joins;
+  });
+  expect(await joined).toBe(3);
+  expect(lines).toEqual([
+    expect.stringMatching(/^Postgres is away/),
+    expect.stringMatching(/^Postgres is there/),
+  ]);
+});
+
+test('what is wrong with the start itself ends it', async () => {
+  const { url } = await createTestDatabase();
+  const { joined } = startWaiting(url, () => Promise.reject(new Error('another schema')));
+  await expect(joined).rejects.toThrow('another schema');
+});
+
+test('a start that was stopped never goes on, though Postgres is there', async () => {
+  const { database, url } = await openSession();
+  let joins = 0;
+  const stopped = startWaiting(url, async () => {
+    joins += 1;
+    stopped.stop();
+    await endSession(database);
+  });
+  // As many rounds and pauses as the other would need.
+  const rounds: number[] = [];
+  const other = startWaiting(url, async () => {
+    if (rounds.push(joins) < 4 || joins === 0) await endSession(database);
+  });
+  await other.joined;
+  expect(joins).toBe(1);
+});
+
+test(
+  'a stop does not wait for a connection that is taken and never answered',
+  async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    onTestFinished(() => void silent.close());
+    const { port } = silent.address() as AddressInfo;
+    const connection = once(silent, 'connection') as Promise<[Socket]>;
+    const { stop } = startWaiting(`postgres://sluice@127.0.0.1:${port}/sluice`, () =>
+      Promise.resolve(),
+    );
+    const [socket] = await connection;
+    socket.on('error', () => undefined).resume();
+    stop();
+    await expect(once(socket, 'close')).resolves.toBeDefined();
+  },
+  CUT_MS_MAX,
+);

@@ -1,0 +1,213 @@
+/**
+ * Each service as the process that operators run, started while its Postgres is away, restores, or lets nobody in: after a
+ * power cut everything comes up at once, and the services are the first to be there.
+ */
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createDatabase } from '@sluice/database/connection';
+import { startEmbeddedPostgres, type EmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { migrate } from '@sluice/database/migrate';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing';
+import { findFreePort } from '@sluice/platform/free-port';
+import {
+  beginServiceUnderTest,
+  runProgramUnderTest,
+  TEST_SEALING_KEYS,
+} from '@sluice/platform/service-under-test';
+import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { mainOf } from './fleet-under-test.ts';
+
+const SERVICES = ['intake', 'worker', 'api'] as const;
+type ServiceName = (typeof SERVICES)[number];
+const WAIT = { timeout: 40_000, interval: 50 };
+const TEST_TIMEOUT_MS = 120_000;
+const IS_AWAY = /^Postgres is away: this process waits for it/;
+
+let directory: string;
+let url: string;
+let emptyUrl: string;
+let postgres: EmbeddedPostgres;
+
+const startPostgres = (settings: Record<string, string> = {}) =>
+  startEmbeddedPostgres({
+    directory,
+    durability: 'none',
+    settings: { wal_level: 'replica', ...settings },
+    onProgress: () => {},
+  });
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'sluice-test-late-'));
+  // Whoever runs Postgres for root must pass through.
+  await chmod(directory, 0o711);
+  postgres = await startPostgres();
+  await Promise.all([postgres.createDatabase('late'), postgres.createDatabase('empty')]);
+  url = postgres.url('late');
+  emptyUrl = postgres.url('empty');
+  const database = createDatabase({
+    url,
+    poolMax: 2,
+    applicationName: 'test',
+    onError: () => undefined,
+  });
+  await migrate(database);
+  await seedDemoWorkspace(database);
+  await database.destroy();
+}, TEST_TIMEOUT_MS);
+
+afterAll(async () => {
+  await postgres.remove();
+  await rm(directory, { recursive: true, force: true });
+});
+
+const settingsOf = (service: ServiceName, databaseUrl: string, port: number) => ({
+  DATABASE_URL: databaseUrl,
+  REDIS_URL: testRedisUrl(),
+  QUEUE_PREFIX: uniquePrefix(),
+  SHARD_COUNT: '2',
+  SEALING_KEYS: TEST_SEALING_KEYS,
+  [`${service.toUpperCase()}_PORT`]: String(port),
+});
+
+async function begin(
+  service: ServiceName,
+  databaseUrl: string,
+  more: Readonly<Record<string, string>> = {},
+) {
+  const port = await findFreePort();
+  const process = await beginServiceUnderTest(mainOf(service), {
+    ...settingsOf(service, databaseUrl, port),
+    ...more,
+  });
+  onTestFinished(() => process.kill('SIGKILL').then(() => undefined));
+  return {
+    ...process,
+    statusOf: async (path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).status,
+    postEvent: async () =>
+      (
+        await fetch(`http://127.0.0.1:${port}/v1/track`, {
+          method: 'POST',
+          headers: {
+            Authorization: `Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}`,
+            'X-Strict-Mode': '1',
+          },
+          body: JSON.stringify({ userId: 'ann', event: 'bought' }),
+        })
+      ).status,
+    saysItWaits: (reason: RegExp) =>
+      vi.waitFor(
+        () =>
+          expect(process.logs).toContainEqual(
+            expect.objectContaining({
+              msg: expect.stringMatching(IS_AWAY),
+              reason: expect.stringMatching(reason),
+            }),
+          ),
+        WAIT,
+      ),
+  };
+}
+
+test(
+  'services that are there before their Postgres wait for it, also while it restores, and are ready once it is',
+  async () => {
+    await postgres.stop();
+    const [intake, worker, api] = await Promise.all([
+      begin('intake', url),
+      begin('worker', url),
+      begin('api', url),
+    ]);
+    await Promise.all([intake, worker, api].map((each) => each.saysItWaits(/ECONNREFUSED/)));
+    // Without its keys intake could only refuse: nothing is sent to where nobody listens.
+    await expect(intake.statusOf('/livez')).rejects.toThrow('fetch failed');
+    for (const service of [worker, api]) {
+      await vi.waitFor(async () => expect(await service.statusOf('/livez')).toBe(200), WAIT);
+      expect(await service.statusOf('/readyz')).toBe(503);
+    }
+
+    // A server that goes over its log, of which there may be more: nobody is let in (57P03).
+    const files = join(directory, 'postgres');
+    await writeFile(join(files, 'standby.signal'), '');
+    await chmod(join(files, 'standby.signal'), 0o666);
+    const restored = startPostgres({ hot_standby: 'off' });
+    const second = await begin('intake', url);
+    await second.saysItWaits(/the database system is/);
+    await expect(second.statusOf('/livez')).rejects.toThrow('fetch failed');
+
+    // What `pg_ctl promote` does.
+    await writeFile(join(files, 'promote'), '');
+    const [pid] = (await readFile(join(files, 'postmaster.pid'), 'utf8')).split('\n');
+    process.kill(Number(pid), 'SIGUSR1');
+    postgres = await restored;
+    for (const service of [intake, worker, api, second]) {
+      await service.started;
+      await vi.waitFor(async () => expect(await service.statusOf('/readyz')).toBe(200), WAIT);
+    }
+    expect(await intake.postEvent()).toBe(200);
+    for (const service of [intake, worker, api, second]) {
+      expect(service.logs.filter(({ msg }) => IS_AWAY.test(String(msg)))).toHaveLength(1);
+      expect(await service.kill('SIGTERM')).toBe(0);
+    }
+  },
+  TEST_TIMEOUT_MS,
+);
+
+// Longer than this is cut, with exit code 1.
+const DRAIN_TIMEOUT_MS = '1500';
+
+test.each(SERVICES)(
+  '%s ends at once and with 0 when it is stopped while it waits, whether it is refused or not even answered',
+  async (service) => {
+    const refused = await begin(service, `postgres://sluice@127.0.0.1:1/sluice`, {
+      DRAIN_TIMEOUT_MS,
+    });
+    await refused.saysItWaits(/ECONNREFUSED/);
+    expect(await refused.kill('SIGTERM')).toBe(0);
+
+    const proxy = await startTcpProxyTo((await createTestDatabase()).url);
+    onTestFinished(() => proxy.close());
+    proxy.hold();
+    const unanswered = await begin(service, proxy.url, { DRAIN_TIMEOUT_MS });
+    await unanswered.saysItWaits(/timeout|no answer/);
+    expect(await unanswered.kill('SIGTERM')).toBe(0);
+    for (const { logs } of [refused, unanswered])
+      expect(logs.filter(({ level }) => Number(level) >= 50)).toEqual([]);
+  },
+  TEST_TIMEOUT_MS,
+);
+
+const refusals = (): readonly (readonly [string, string, RegExp])[] => {
+  const badPassword = new URL(url);
+  badPassword.password = 'wrong';
+  const badName = new URL(url);
+  badName.pathname = '/missing';
+  return [
+    [badPassword.href, 'DATABASE_UNAVAILABLE', /password authentication failed.*start again/],
+    [badName.href, 'DATABASE_UNAVAILABLE', /database "missing" does not exist.*start again/],
+    [emptyUrl, 'MIGRATION_MISMATCH', /npm run migrate/],
+  ];
+};
+
+test.each(SERVICES)(
+  '%s ends at once where waiting mends nothing: a wrong password, a database that is not there, an old schema',
+  async (service) => {
+    for (const [databaseUrl, code, message] of refusals()) {
+      const ended = await runProgramUnderTest(mainOf(service), {
+        ...settingsOf(service, databaseUrl, await findFreePort()),
+        LOG_LEVEL: 'warn',
+        API_SECRET: 'a'.repeat(32),
+      });
+      expect(ended.code).toBe(1);
+      expect(JSON.parse(ended.output)).toMatchObject({
+        level: 60,
+        code,
+        msg: expect.stringMatching(message),
+      });
+    }
+  },
+  TEST_TIMEOUT_MS,
+);
