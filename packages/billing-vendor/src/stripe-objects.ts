@@ -75,6 +75,7 @@ function latestInvoice(latest: Stripe.Subscription['latest_invoice']) {
     latestInvoiceTotal: isExpanded
       ? { amount: Math.max(0, latest.total), currency: latest.currency }
       : null,
+    latestInvoiceStatus: isExpanded ? ((latest.status ?? 'draft') as InvoiceStatus) : null,
   };
 }
 

@@ -82,6 +82,8 @@ export interface VendorSubscription {
   readonly latestInvoiceId: string | null;
   /** What it charged; nothing where the unused time was worth more than the new. */
   readonly latestInvoiceTotal: Money | null;
+  /** `draft` or `open` while its money is still to come. */
+  readonly latestInvoiceStatus: InvoiceStatus | null;
   /** Of the purchase that last changed it. */
   readonly runId: string | null;
 }
