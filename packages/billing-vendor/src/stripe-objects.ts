@@ -117,7 +117,7 @@ function accountIdOf(text: string | undefined): number | null {
 }
 
 /** Where the vendor gives an id or, when asked, the object itself. */
-function idOf(reference: unknown): string | null {
+export function idOf(reference: unknown): string | null {
   if (typeof reference === 'string') return reference;
   if (typeof reference !== 'object' || reference === null || !('id' in reference)) return null;
   return typeof reference.id === 'string' ? reference.id : null;
