@@ -1,5 +1,5 @@
 /** Wire shapes that several billing routes share (`account-conventions.md` §4.5–4.9). */
-import type { RunResult } from '@sluice/domain/run-content';
+import type { PurchaseReversal, RunResult } from '@sluice/domain/run-content';
 import type { Grant } from '@sluice/domain/credit-ledger';
 import { viewBalance } from '@sluice/domain/credit-ledger';
 import type { Run } from '@sluice/database/runs';
@@ -84,6 +84,20 @@ export function balanceToWire(
   };
 }
 
+const refundedShape = z.object({
+  cause: z.enum(['refund', 'dispute']).meta({
+    description: '`dispute`: the bank has decided for its customer.',
+  }),
+  amount: moneyShape,
+  whole: z.boolean().meta({
+    description: 'All that was charged; only then the credits were taken back.',
+  }),
+  credits_taken: z.int().meta({
+    description: 'What was left of them; what was spent stays spent.',
+  }),
+  refunded_at: z.string(),
+});
+
 export const runShape = z
   .object({
     run_id: z.string(),
@@ -94,6 +108,9 @@ export const runShape = z
     invoice_id: z.string().nullable(),
     charged: moneyShape.nullable(),
     receipt_id: receiptId,
+    refunded: refundedShape
+      .nullable()
+      .meta({ description: 'What went back since; `status` stays.' }),
     created_at: z.string(),
     completed_at: z.string().nullable(),
   })
@@ -108,9 +125,23 @@ export const runToWire = (run: Run): z.infer<typeof runShape> => ({
   invoice_id: run.invoiceId ?? run.result?.invoiceId ?? null,
   charged: chargedOf(run.result),
   receipt_id: run.result?.receiptId ?? null,
+  refunded: refundedToWire(run.result?.reversal),
   created_at: run.createdAt.toISOString(),
   completed_at: run.finishedAt?.toISOString() ?? null,
 });
+
+const refundedToWire = (
+  reversal: PurchaseReversal | undefined,
+): z.infer<typeof refundedShape> | null =>
+  reversal === undefined
+    ? null
+    : {
+        cause: reversal.cause,
+        amount: reversal.amount,
+        whole: reversal.isWhole,
+        credits_taken: reversal.creditsTaken,
+        refunded_at: new Date(reversal.atMs).toISOString(),
+      };
 
 export const chargedOf = (result: RunResult | null) => result?.charged ?? null;
 

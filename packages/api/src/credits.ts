@@ -79,7 +79,7 @@ const purchaseStatus = z.object({
 const ledgerEntry = z.object({
   entry_id: z.int(),
   transaction: z.string(),
-  reason: z.enum(['grant', 'debit', 'hold', 'capture', 'refund', 'expiry']),
+  reason: z.enum(['grant', 'debit', 'hold', 'capture', 'refund', 'expiry', 'reversal']),
   pool: z.enum(['monthly_allowance', 'goodwill', 'purchased']),
   grant_id: z.int(),
   from: z.string(),

@@ -178,6 +178,8 @@ const PROBLEM_OF_REFUSAL = {
   amount_changed: 'amount_changed',
   unknown_subscription_item: 'plan_transition_not_allowed',
   addons_of_other_cycle: 'plan_transition_not_allowed',
+  payment_past_due: 'payment_past_due',
+  payment_pending: 'payment_pending',
 } as const satisfies Record<CheckoutRefusal, ProblemCode>;
 
 /** @throws RequestRefused 409 where it goes on, bought something else or was refused, 402 where the card was declined. */

@@ -109,6 +109,16 @@ export const PROBLEMS = {
     meaning:
       'The purchase would cost another amount than was expected; nothing was charged. Show the new one.',
   },
+  payment_past_due: {
+    status: 409,
+    meaning:
+      "The subscription's last invoice is not paid, so the subscription cannot be changed; nothing was charged. Pay the open invoice first: put a card on file that is not refused, and the payment vendor charges it at its next try.",
+  },
+  payment_pending: {
+    status: 409,
+    meaning:
+      "The payment of the subscription's last invoice is still under way, as a bank's is for days, so the subscription cannot be changed; nothing was charged. Try again when it is paid.",
+  },
   plan_transition_not_allowed: {
     status: 409,
     meaning: "The account's plan does not lead there.",

@@ -62,6 +62,7 @@ const CALLS: Readonly<Record<keyof Vendor, true>> = {
   payInvoice: true,
   discardInvoice: true,
   findInvoice: true,
+  readPayment: true,
   listInvoices: true,
   listSubscriptions: true,
   listOpenInvoices: true,

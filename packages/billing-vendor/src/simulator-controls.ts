@@ -7,6 +7,7 @@ import { payInvoice } from './simulator-invoices.ts';
 import { settleLatePayments } from './simulator-late-payments.ts';
 import { renewSubscriptions } from './simulator-renewals.ts';
 import { VendorRefusal } from './simulator-request.ts';
+import { decideDispute, disputeCharge } from './simulator-reversals.ts';
 import type { SimulatorState, VendorObject } from './simulator-state.ts';
 
 export interface SimulatorControls {
@@ -23,6 +24,10 @@ const fault = z.strictObject({
   delay_ms: z.int().min(0).optional(),
 });
 const clock = z.strictObject({ advance_ms: z.int().min(0) });
+const dispute = z.strictObject({
+  charge: z.string(),
+  decided: z.enum(['lost', 'won']).optional(),
+});
 const events = z.strictObject({
   hold: z.boolean().optional(),
   duplicates: z.int().min(0).max(10).optional(),
@@ -72,6 +77,11 @@ export function answerControl(
       treatment.duplicateCount = given.duplicates ?? treatment.duplicateCount;
       treatment.delayMsMax = given.delay_ms_max ?? treatment.delayMsMax;
       return ok({});
+    }
+    case 'POST /simulator/disputes': {
+      const given = read(dispute);
+      const made = disputeCharge(state, given.charge);
+      return ok(given.decided === undefined ? made : decideDispute(state, made.id, given.decided));
     }
     case 'POST /simulator/dunning':
       return ok({ collected: collectEverything(state) });

@@ -100,6 +100,9 @@ export function charge(state: SimulatorState, request: ChargeRequest): VendorObj
     payment_intent: request.paymentIntentId,
     invoice: request.invoiceId,
     status,
+    amount_refunded: 0,
+    refunded: false,
+    disputed: false,
     created: state.nowSeconds(),
     metadata: request.metadata,
   });

@@ -1,5 +1,5 @@
 /** The part of the vendor's API that the simulator has: method and path → what is done. */
-import { emit } from './simulator-events.ts';
+import { saveCustomer } from './simulator-customers.ts';
 import {
   addLine,
   createInvoice,
@@ -11,7 +11,6 @@ import {
 import { attachPaymentMethod } from './simulator-payments.ts';
 import {
   flagOf,
-  type FormValue,
   formOf,
   formsOf,
   integerOf,
@@ -22,6 +21,7 @@ import {
   textOf,
   type Form,
 } from './simulator-request.ts';
+import { listInvoicePayments, refundCharge } from './simulator-reversals.ts';
 import type { Collection, SimulatorState, VendorObject } from './simulator-state.ts';
 import {
   cancelSubscription,
@@ -78,46 +78,6 @@ const ofCustomer = (call: VendorCall) => (object: VendorObject) => {
   return customer === undefined || object['customer'] === customer;
 };
 
-function saveCustomer(call: VendorCall, existing: VendorObject | undefined): VendorObject {
-  const { state, body } = call;
-  const settings = formOf(body['invoice_settings']);
-  const paymentMethod = textOf(settings['default_payment_method']);
-  if (paymentMethod !== undefined) {
-    const owner = state.get('payment_method', paymentMethod)?.['customer'];
-    if (owner === undefined || owner !== existing?.id) throw noSuch('PaymentMethod', paymentMethod);
-  }
-  const customer = state.save('customer', {
-    object: 'customer',
-    created: state.nowSeconds(),
-    livemode: false,
-    balance: 0,
-    currency: 'usd',
-    invoice_settings: { default_payment_method: null },
-    tax_exempt: 'none',
-    ...existing,
-    ...(body['balance'] !== undefined && { balance: integerOf(body['balance'], 'balance') }),
-    id: existing?.id ?? state.newId('cus'),
-    email: textOf(body['email']) ?? existing?.['email'] ?? null,
-    name: textOf(body['name']) ?? existing?.['name'] ?? null,
-    metadata: { ...(existing?.['metadata'] as object), ...metadataOf(body['metadata']) },
-    address: addressOf(body['address'], existing?.['address'] ?? null),
-    ...(paymentMethod !== undefined && {
-      invoice_settings: { default_payment_method: paymentMethod },
-    }),
-  });
-  emit(state, existing ? 'customer.updated' : 'customer.created', customer);
-  return customer;
-}
-
-/** As it is sent: what is empty is null, and an empty address is none. */
-function addressOf(given: FormValue | undefined, existing: unknown): unknown {
-  if (given === undefined) return existing;
-  if (given === '') return null;
-  const fields = ['line1', 'line2', 'city', 'state', 'postal_code', 'country'];
-  const form = formOf(given);
-  return Object.fromEntries(fields.map((field) => [field, textOf(form[field]) || null]));
-}
-
 function invoiceOf(call: VendorCall): VendorObject {
   return find(call, 'invoice', 'invoice');
 }
@@ -148,13 +108,14 @@ function couponOfNew({ state, body }: VendorCall, customerId: string): string | 
 
 /** `:id` stands for an id. */
 const ROUTES: Readonly<Record<string, Handler>> = {
-  'POST /v1/customers': (call) => show(saveCustomer(call, undefined)),
+  'POST /v1/customers': (call) => show(saveCustomer(call.state, call.body, undefined)),
   'GET /v1/customers': (call) => {
     const email = textOf(call.body['email']);
     return list(call, 'customer', (each) => email === undefined || each['email'] === email);
   },
   'GET /v1/customers/:id': (call) => show(find(call, 'customer', 'customer')),
-  'POST /v1/customers/:id': (call) => show(saveCustomer(call, find(call, 'customer', 'customer'))),
+  'POST /v1/customers/:id': (call) =>
+    show(saveCustomer(call.state, call.body, find(call, 'customer', 'customer'))),
   'GET /v1/tax_ids': (call) => {
     const customer = textOf(formOf(call.body['owner'])['customer']);
     return list(call, 'tax_id', (each) => each['customer'] === customer);
@@ -257,6 +218,17 @@ const ROUTES: Readonly<Record<string, Handler>> = {
     });
     return show(find(call, 'payment_intent', 'payment_intent'));
   },
+  'GET /v1/charges/:id': (call) => show(find(call, 'charge', 'charge')),
+  'POST /v1/refunds': ({ state, body }) =>
+    show(
+      refundCharge(state, required(body['charge'], 'charge'), integerOf(body['amount'], 'amount')),
+    ),
+  'GET /v1/refunds/:id': (call) => show(find(call, 'refund', 'refund')),
+  'GET /v1/disputes/:id': (call) => show(find(call, 'dispute', 'dispute')),
+  'GET /v1/disputes': (call) =>
+    list(call, 'dispute', (each) => each['charge'] === textOf(call.body['charge'])),
+  'GET /v1/invoice_payments': ({ state, body }) =>
+    listInvoicePayments(state, required(formOf(body['payment'])['payment_intent'], 'payment')),
   'POST /v1/subscriptions': (call) =>
     showSubscription(call, createSubscription(call.state, call.body)),
   'GET /v1/subscriptions': (call) => {

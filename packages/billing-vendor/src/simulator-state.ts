@@ -17,6 +17,8 @@ const COLLECTIONS = [
   'payment_intent',
   'subscription',
   'charge',
+  'refund',
+  'dispute',
   'event',
   'answer',
 ] as const;

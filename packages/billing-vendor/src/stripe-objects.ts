@@ -75,6 +75,7 @@ function latestInvoice(latest: Stripe.Subscription['latest_invoice']) {
     latestInvoiceTotal: isExpanded
       ? { amount: Math.max(0, latest.total), currency: latest.currency }
       : null,
+    latestInvoiceStatus: isExpanded ? ((latest.status ?? 'draft') as InvoiceStatus) : null,
   };
 }
 
@@ -116,7 +117,7 @@ function accountIdOf(text: string | undefined): number | null {
 }
 
 /** Where the vendor gives an id or, when asked, the object itself. */
-function idOf(reference: unknown): string | null {
+export function idOf(reference: unknown): string | null {
   if (typeof reference === 'string') return reference;
   if (typeof reference !== 'object' || reference === null || !('id' in reference)) return null;
   return typeof reference.id === 'string' ? reference.id : null;

@@ -6,6 +6,7 @@
 import { Stripe } from 'stripe';
 import { createStripeCustomers } from './stripe-customers.ts';
 import { createStripeInvoices } from './stripe-invoices.ts';
+import { createStripePayments } from './stripe-payments.ts';
 import { createStripeSubscriptions } from './stripe-subscriptions.ts';
 import type { Vendor } from './vendor.ts';
 
@@ -36,5 +37,6 @@ export function openStripeClient(options: StripeOptions): Stripe {
 export const createStripeVendor = (stripe: Stripe): Vendor => ({
   ...createStripeCustomers(stripe),
   ...createStripeInvoices(stripe),
+  ...createStripePayments(stripe),
   ...createStripeSubscriptions(stripe),
 });

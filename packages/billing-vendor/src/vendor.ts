@@ -7,6 +7,7 @@
  */
 import type { Interval } from '@sluice/domain/catalogue';
 import type { Money } from '@sluice/domain/money';
+import type { ReversalCause } from '@sluice/domain/run-content';
 
 export type VendorResult<Value> =
   | { readonly outcome: 'ok'; readonly value: Value }
@@ -55,6 +56,16 @@ export interface VendorInvoice {
   readonly subscriptionId: string | null;
 }
 
+/** Money that was taken, and how much of it went back. */
+export interface VendorPayment {
+  /** Null where it paid no invoice. */
+  readonly invoiceId: string | null;
+  readonly taken: Money;
+  /** In minor units, at most what was taken: refunds, and disputes that the bank has decided for its customer. */
+  readonly amountReturned: number;
+  readonly cause: ReversalCause;
+}
+
 /** Part of a list, newest first. */
 export interface VendorPage<Item> {
   readonly items: readonly Item[];
@@ -82,6 +93,8 @@ export interface VendorSubscription {
   readonly latestInvoiceId: string | null;
   /** What it charged; nothing where the unused time was worth more than the new. */
   readonly latestInvoiceTotal: Money | null;
+  /** `draft` or `open` while its money is still to come. */
+  readonly latestInvoiceStatus: InvoiceStatus | null;
   /** Of the purchase that last changed it. */
   readonly runId: string | null;
 }
@@ -180,6 +193,11 @@ export interface Vendor {
    */
   discardInvoice(invoiceId: string, key: string): Promise<VendorResult<VendorInvoice>>;
   findInvoice(invoiceId: string): Promise<VendorResult<VendorInvoice>>;
+  /** By what an event names: the charge itself, or a refund or a dispute of it. Null where there is none. */
+  readPayment(
+    about: 'charge' | 'refund' | 'dispute',
+    id: string,
+  ): Promise<VendorResult<VendorPayment | null>>;
   /** Of all customers. */
   listInvoices(after: string | undefined): Promise<VendorResult<VendorPage<VendorInvoice>>>;
   /** Of all customers; those that have ended are left out. */

@@ -12,6 +12,7 @@ import type { Allowance } from '@sluice/domain/allowance';
 import {
   expireCredits,
   refundDebit,
+  reverseGrants,
   type Grant,
   type Move,
   type Pool,
@@ -190,6 +191,34 @@ export async function refundCredits(
   await insertTransaction(transaction, account, refund.key, 'refund', nowMs);
   await write(transaction, account, locked, refund.key, grants, moves, nowMs);
   return { outcome: 'refunded' };
+}
+
+/**
+ * Takes back what is left of a grant, whose time ends with it: what is held of it, or refunded to it, later does not
+ * come back to life either.
+ *
+ * @returns how much; 0 where there is no such grant, or it was taken back before.
+ */
+export async function reverseGrant(
+  transaction: Transaction,
+  account: CreditAccount,
+  grantKey: string,
+  nowMs: number,
+): Promise<number> {
+  const locked = await lockAccount(transaction, account);
+  const issued = await listMoves(transaction, account, [grantKey]);
+  const grantIds = new Set(issued.map((move) => move.grantId));
+  if (grantIds.size === 0) return 0;
+  const key = `reversal:${grantKey}`;
+  if (!(await insertTransaction(transaction, account, key, 'reversal', nowMs))) return 0;
+  const grants = await listGrants(transaction, account, [...grantIds]);
+  const moves = reverseGrants(grants, grantIds);
+  if (moves.length > 0) await write(transaction, account, locked, key, grants, moves, nowMs);
+  await sql`
+    update credit_grants set expires_at = least(expires_at, ${new Date(nowMs)})
+     where account_id = ${account.accountId} and kind = ${account.kind}
+       and grant_id = any(${[...grantIds]}::int[])`.execute(transaction);
+  return moves.reduce((sum, move) => sum + move.amount, 0);
 }
 
 /** Writes down what grants have ended with something left. @returns how much. */

@@ -199,6 +199,29 @@ export async function finishRun(
   return rows.length > 0;
 }
 
+/** What became known of a purchase after its ending, which stays. Call with the run locked. */
+export async function updateRunResult(
+  transaction: Transaction,
+  { accountId, runId }: RunKey,
+  result: RunResult,
+): Promise<void> {
+  await sql`
+    update runs set result = ${JSON.stringify(result)}
+     where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
+}
+
+/** The checkout that the account's plan is from. Index: `runs_by_time`. */
+export async function findLatestCheckout(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<string | undefined> {
+  const { rows } = await sql<{ runId: string }>`
+    select run_id as "runId" from runs
+     where account_id = ${accountId} and kind = 'checkout' and status = 'success'
+     order by created_at desc, run_id desc limit 1`.execute(database);
+  return rows[0]?.runId;
+}
+
 /** Gives the lease back; the run is looked at again at `nextAtMs`. */
 export async function releaseRun(
   database: DatabaseOrTransaction,

@@ -136,6 +136,7 @@ export const AUDIT_OBJECTS = {
       status: 'shown',
       content: 'shown',
       review_reason: 'shown',
+      refunded: 'shown',
     },
   },
   inbox_preview_run: {

@@ -4,7 +4,7 @@
  *
  *     issued ──▶ available ──▶ used            a debit; back by a refund
  *                    │  ▲ ╲
- *                    ▼  │   ▶ expired          the grant's time is over
+ *                    ▼  │   ▶ expired          the grant's time is over, or its price went back
  *                   held ──▶ used              a hold captured; back by a release
  *
  * A **move** takes credits of one grant from one place to another. The ledger is the moves, insert
@@ -171,6 +171,18 @@ export function expireCredits(grants: readonly Grant[], nowMs: number): Move[] {
       from: 'available',
       to: 'expired',
       amount: grant.available,
+    }));
+}
+
+/** What is left of grants whose price went back to the customer. What is spent stays spent: nothing falls below nothing. */
+export function reverseGrants(grants: readonly Grant[], grantIds: ReadonlySet<number>): Move[] {
+  return grants
+    .filter((grant) => grantIds.has(grant.grantId) && grant.available > 0)
+    .map(({ grantId, available }) => ({
+      grantId,
+      from: 'available',
+      to: 'expired',
+      amount: available,
     }));
 }
 

@@ -27,13 +27,17 @@ export const FAILURE_MESSAGES = {
   noSubscription: 'The account has no subscription to add to.',
 } as const;
 
-/** Reasons for which we refuse a checkout ourselves. A run keeps them where others have the vendor's code. */
+/** Reasons for which we refuse a checkout, or add-ons, ourselves. A run keeps them where others have the vendor's code. */
 const CHECKOUT_REFUSALS = {
   amount_changed: 'The amount is not the one that was shown; nothing was charged.',
   unknown_subscription_item:
     "The account's subscription has something that is not sold here, and would be charged beside this plan; nothing was charged.",
   addons_of_other_cycle:
     "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
+  payment_past_due:
+    "The subscription's last invoice is not paid: pay the open invoice first, with another card on file. Nothing was charged.",
+  payment_pending:
+    "The payment of the subscription's last invoice is still under way. Try again when it is paid; nothing was charged.",
 } as const;
 
 export type CheckoutRefusal = keyof typeof CHECKOUT_REFUSALS;

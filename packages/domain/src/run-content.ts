@@ -36,6 +36,20 @@ export interface BoughtSubscription {
   readonly latestInvoiceId: string | null;
 }
 
+export type ReversalCause = 'refund' | 'dispute';
+
+/** What of a purchase's price went back to the customer, at the vendor. */
+export interface PurchaseReversal {
+  /** A dispute: the bank has decided for its customer. */
+  readonly cause: ReversalCause;
+  readonly amount: Money;
+  /** All that was taken: only then the credits are taken back. */
+  readonly isWhole: boolean;
+  /** Credits taken back, of all kinds; at most what was left of them. */
+  readonly creditsTaken: number;
+  readonly atMs: number;
+}
+
 export interface RunResult {
   /** Nothing was charged where it is null. */
   readonly charged: Money | null;
@@ -46,6 +60,8 @@ export interface RunResult {
   readonly subscription?: BoughtSubscription;
   /** Where money was taken; absent of purchases from before there were receipts. */
   readonly receiptId?: string;
+  /** Since its ending; the ending stays. */
+  readonly reversal?: PurchaseReversal;
   /** Why nothing was bought, where no card was declined: the vendor's code, or ours. */
   readonly refusal?: string;
 }

@@ -15,6 +15,28 @@ export interface SubscriptionStanding {
   readonly planStatus: 'active' | 'trialing' | 'paused' | 'canceled';
 }
 
+/** Why a subscription may not be changed now. */
+export type SubscriptionDebt = 'payment_past_due' | 'payment_pending';
+
+const PAST_DUE: ReadonlySet<string> = new Set(['past_due', 'unpaid', 'incomplete']);
+
+/**
+ * A change takes the rest of the period off its price. Of a period that is not paid that would be a gift, and the
+ * vendor does not look.
+ *
+ * @param latestInvoiceStatus - `open` of one that is `active`: a bank's payment is under way; `draft`: it is about to
+ * be charged.
+ */
+export function debtOf(
+  status: string,
+  latestInvoiceStatus: string | null,
+): SubscriptionDebt | undefined {
+  if (PAST_DUE.has(status)) return 'payment_past_due';
+  return latestInvoiceStatus === 'open' || latestInvoiceStatus === 'draft'
+    ? 'payment_pending'
+    : undefined;
+}
+
 /** @param status - the vendor's word. A word that is not known changes nothing: undefined. */
 export function standingOf(status: string): SubscriptionStanding | undefined {
   switch (status) {

@@ -72,7 +72,9 @@ export async function endRunByStep(
     return 'ended';
   };
   if (step === 'inspect') {
-    const { decision } = known;
+    const { decision, refusal } = known;
+    if (refusal !== undefined)
+      return end('refused', refusalMessage(refusal), { ...nothing, refusal });
     if (!decision) return end('refused', FAILURE_MESSAGES.noSubscription, nothing);
     const result = { ...nothing, items: decision.items };
     if (decision.outcome === 'refused') {

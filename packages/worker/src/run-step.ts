@@ -5,6 +5,7 @@
  */
 import type { AddonDecision } from '@sluice/domain/addon-decision';
 import type { Catalogue } from '@sluice/domain/catalogue';
+import type { CheckoutRefusal } from '@sluice/domain/decline-message';
 import { AppError } from '@sluice/domain/errors';
 import type { Money } from '@sluice/domain/money';
 import type { BoughtSubscription, RunContent } from '@sluice/domain/run-content';
@@ -19,6 +20,8 @@ export interface StepOutput {
   readonly clientSecret?: string | null;
   readonly total?: Money;
   readonly decision?: AddonDecision;
+  /** Of add-ons, where nothing may be added to the subscription now. */
+  readonly refusal?: CheckoutRefusal;
   readonly subscriptionId?: string | null;
   readonly charged?: Money | null;
   readonly subscription?: BoughtSubscription;

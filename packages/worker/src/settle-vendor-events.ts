@@ -1,7 +1,7 @@
 /**
  * Works off what the vendor has told us. An event only says where to look: the invoice is fetched as it
  * is now, and `settle-invoice.ts` does with it what every other path does; a subscription goes to
- * `settle-subscription.ts`. So events may come twice, late
+ * `settle-subscription.ts`, money that went back to `settle-reversal.ts`. So events may come twice, late
  * and in any order.
  *
  * Before: `api/src/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
@@ -17,6 +17,7 @@ import {
 import type { Logger } from '@sluice/platform/logger';
 import { eachAlone } from './each-alone.ts';
 import { settleInvoice } from './settle-invoice.ts';
+import { reversedBy, settleReversal } from './settle-reversal.ts';
 import { settleSubscription } from './settle-subscription.ts';
 
 export interface SettleVendorEventsDeps {
@@ -48,6 +49,8 @@ export async function settleVendorEvents(deps: SettleVendorEventsDeps): Promise<
 async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise<boolean> {
   if (event.type.startsWith('customer.subscription.'))
     return settleSubscription(deps, event.objectId);
+  const reversed = reversedBy(event.type);
+  if (reversed) return settleReversal(deps, reversed, event.objectId);
   // What else the vendor tells us is read when it is asked for.
   if (!event.type.startsWith('invoice.')) return true;
   const found = await deps.vendor.findInvoice(event.objectId);

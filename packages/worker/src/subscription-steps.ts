@@ -4,6 +4,7 @@ import { findCoupon } from '@sluice/domain/catalogue';
 import type { CheckoutRefusal } from '@sluice/domain/decline-message';
 import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/money';
 import type { RunContent } from '@sluice/domain/run-content';
+import { debtOf } from '@sluice/domain/subscription-status';
 import type { Run } from '@sluice/database/runs';
 import type {
   SubscriptionChange,
@@ -32,9 +33,11 @@ export const SUBSCRIPTION_STEPS = {
         if (!subscription) return { subscriptionId: null };
         const held = new Set(subscription.items.map((item) => item.priceId));
         const skus = addonsOf(run.content).skus;
+        const decision = decideAddons(catalogue, held, subscription.interval, skus);
+        const debt = decision.outcome === 'add' ? debtOfSubscription(subscription) : undefined;
         return {
           subscriptionId: subscription.subscriptionId,
-          decision: decideAddons(catalogue, held, subscription.interval, skus),
+          ...(debt === undefined ? { decision } : { refusal: debt }),
         };
       });
     },
@@ -62,6 +65,8 @@ export const SUBSCRIPTION_STEPS = {
     async prepare({ vendor, catalogue, run, known, boughtPlanPriceIds, nowMs }) {
       const found = await vendor.findSubscription(customerOf(known));
       if (found.outcome !== 'ok') return found;
+      const debt = found.value && debtOfSubscription(found.value);
+      if (debt) return refuse(debt);
       // The catalogue may have given a plan another price since: a subscription at the old price is still that plan.
       const prices = new Set([
         ...catalogue.plans.map((plan) => plan.priceId),
@@ -145,6 +150,9 @@ export const SUBSCRIPTION_STEPS = {
     },
   },
 } satisfies Record<string, Step>;
+
+const debtOfSubscription = ({ status, latestInvoiceStatus }: VendorSubscription) =>
+  debtOf(status, latestInvoiceStatus);
 
 const refuse = (code: CheckoutRefusal) => ({ outcome: 'refused', code }) as const;
 

@@ -150,27 +150,34 @@ describe('a checkout', () => {
     });
   });
 
-  test('that add-ons on another cycle stand against is told so, and not as a card that was declined', async () => {
-    const patient = await startApi({}, { purchaseWaitMs: 15_000 });
-    onTestFinished(() => patient.close());
-    const { accountId, token: key } = patient.a;
-    const billing = `/v1/accounts/${accountId}/billing`;
-    const waiting = patient.call('POST', `${billing}/plans/premium_year`, { key, body: {} });
-    const runId = await vi.waitFor(async () => {
-      const { runs } = (await patient.call('GET', `${billing}/runs`, { key })).json();
-      expect(runs).toHaveLength(1);
-      return runs[0].run_id as string;
-    }, 10_000);
-    await patient.database.transaction().execute(async (transaction) => {
-      await lockRun(transaction, { accountId, runId });
-      const result = { charged: null, invoiceId: null, refusal: 'addons_of_other_cycle' };
-      const end = { status: 'failed', message: 'Another cycle.', result } as const;
-      await finishRun(transaction, { accountId, runId }, end, 0);
-    });
-    const answer = await waiting;
-    expectProblem(answer, 409, 'plan_transition_not_allowed');
-    expect(answer.json().meta.run_id).toBe(runId);
-  });
+  test.each([
+    ['addons_of_other_cycle', 'plan_transition_not_allowed'],
+    ['payment_past_due', 'payment_past_due'],
+    ['payment_pending', 'payment_pending'],
+  ] as const)(
+    'that is refused for %s is told so, and not as a card that was declined',
+    async (refusal, code) => {
+      const patient = await startApi({}, { purchaseWaitMs: 15_000 });
+      onTestFinished(() => patient.close());
+      const { accountId, token: key } = patient.a;
+      const billing = `/v1/accounts/${accountId}/billing`;
+      const waiting = patient.call('POST', `${billing}/plans/premium_year`, { key, body: {} });
+      const runId = await vi.waitFor(async () => {
+        const { runs } = (await patient.call('GET', `${billing}/runs`, { key })).json();
+        expect(runs).toHaveLength(1);
+        return runs[0].run_id as string;
+      }, 10_000);
+      await patient.database.transaction().execute(async (transaction) => {
+        await lockRun(transaction, { accountId, runId });
+        const result = { charged: null, invoiceId: null, refusal };
+        const end = { status: 'failed', message: 'Not now.', result } as const;
+        await finishRun(transaction, { accountId, runId }, end, 0);
+      });
+      const answer = await waiting;
+      expectProblem(answer, 409, code);
+      expect(answer.json().meta.run_id).toBe(runId);
+    },
+  );
 
   test('I27: is asked for by run and plan, each named where it is missing, and only by its account', async () => {
     const runId = await startCheckout('premium_month');

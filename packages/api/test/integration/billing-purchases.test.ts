@@ -137,6 +137,34 @@ describe('the state of a purchase', () => {
     expect((await billing.call('GET', '/runs')).json().runs).toHaveLength(1);
   });
 
+  test('says what of its price went back since, and keeps its ending', async () => {
+    const bought = (await billing.buyPack('pack_100')).json();
+    await billing.endRun(bought.run_id, 'success');
+    const list = async () => (await billing.call('GET', '/runs')).json().runs;
+    expect(await list()).toMatchObject([{ status: 'success', refunded: null }]);
+    const reversal = {
+      cause: 'dispute',
+      amount: { amount: 2_000, currency: 'usd' },
+      isWhole: true,
+      creditsTaken: 70,
+      atMs: Date.UTC(2026, 10, 23),
+    };
+    await sql`
+      update runs set result = result || ${JSON.stringify({ reversal })}::jsonb`.execute(
+      billing.api.database,
+    );
+    const refunded = {
+      cause: 'dispute',
+      amount: { amount: 2_000, currency: 'usd' },
+      whole: true,
+      credits_taken: 70,
+      refunded_at: '2026-11-23T00:00:00.000Z',
+    };
+    expect(await list()).toMatchObject([{ status: 'success', refunded }]);
+    const one = await billing.call('GET', `/runs/${bought.run_id}`);
+    expect(one.json()).toMatchObject({ status: 'success', refunded });
+  });
+
   test('is nobody else’s, not even with the handle, nor of another kind', async () => {
     const bought = (await billing.buyCredits({ builder: { quantity: 100 } })).json();
     const other = `/v1/accounts/${billing.api.b.accountId}/billing`;

@@ -87,6 +87,14 @@ export async function startPurchases(
       return accountId;
     },
 
+    /** The account pays with this card from now on. */
+    async putCard(accountId: number, card: string): Promise<void> {
+      const email = `billing-${accountId}@example.com`;
+      const found = await patientVendor.findCustomer(accountId, email);
+      if (found.outcome !== 'ok' || found.value === null) throw new Error('there is no customer');
+      await patientVendor.setDefaultCard(found.value, card);
+    },
+
     async start(
       accountId: number,
       rail: Rail,

@@ -1,4 +1,5 @@
 /** Purchases that begin and change a subscription, and the time that it renews in. */
+import { settleLatePayments } from '@sluice/billing-vendor/simulator-late-payments';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
 import type { RunContent } from '@sluice/domain/run-content';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
@@ -31,6 +32,7 @@ export async function startSubscriptions(options: Parameters<typeof startPurchas
     /** The vendor's and ours; what comes due at the vendor is done. */
     moveClocks(byMs: number) {
       world.simulator.state.advanceClock(byMs);
+      settleLatePayments(world.simulator.state);
       renewSubscriptions(world.simulator.state);
       world.clock.aheadMs += byMs;
     },

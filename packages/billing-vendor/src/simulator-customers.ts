@@ -1,0 +1,49 @@
+/** Customers of the simulated vendor, as calls make and change them. */
+import { emit } from './simulator-events.ts';
+import { formOf, integerOf, metadataOf, noSuch, textOf } from './simulator-request.ts';
+import type { Form, FormValue } from './simulator-request.ts';
+import type { SimulatorState, VendorObject } from './simulator-state.ts';
+
+/** @param existing - absent: a new one. @throws VendorRefusal 404 for another customer's card. */
+export function saveCustomer(
+  state: SimulatorState,
+  body: Form,
+  existing: VendorObject | undefined,
+): VendorObject {
+  const settings = formOf(body['invoice_settings']);
+  const paymentMethod = textOf(settings['default_payment_method']);
+  if (paymentMethod !== undefined) {
+    const owner = state.get('payment_method', paymentMethod)?.['customer'];
+    if (owner === undefined || owner !== existing?.id) throw noSuch('PaymentMethod', paymentMethod);
+  }
+  const customer = state.save('customer', {
+    object: 'customer',
+    created: state.nowSeconds(),
+    livemode: false,
+    balance: 0,
+    currency: 'usd',
+    invoice_settings: { default_payment_method: null },
+    tax_exempt: 'none',
+    ...existing,
+    ...(body['balance'] !== undefined && { balance: integerOf(body['balance'], 'balance') }),
+    id: existing?.id ?? state.newId('cus'),
+    email: textOf(body['email']) ?? existing?.['email'] ?? null,
+    name: textOf(body['name']) ?? existing?.['name'] ?? null,
+    metadata: { ...(existing?.['metadata'] as object), ...metadataOf(body['metadata']) },
+    address: addressOf(body['address'], existing?.['address'] ?? null),
+    ...(paymentMethod !== undefined && {
+      invoice_settings: { default_payment_method: paymentMethod },
+    }),
+  });
+  emit(state, existing ? 'customer.updated' : 'customer.created', customer);
+  return customer;
+}
+
+/** As it is sent: what is empty is null, and an empty address is none. */
+function addressOf(given: FormValue | undefined, existing: unknown): unknown {
+  if (given === undefined) return existing;
+  if (given === '') return null;
+  const fields = ['line1', 'line2', 'city', 'state', 'postal_code', 'country'];
+  const form = formOf(given);
+  return Object.fromEntries(fields.map((field) => [field, textOf(form[field]) || null]));
+}

@@ -1,0 +1,57 @@
+/** What became of money that was taken, as the vendor's SDK has it. */
+import type { Stripe } from 'stripe';
+import { isMissing, LOOKUP_COUNT_MAX } from './stripe-lists.ts';
+import { idOf } from './stripe-objects.ts';
+import { callStripe } from './stripe-outcome.ts';
+import type { Vendor } from './vendor.ts';
+
+type Payments = Pick<Vendor, 'readPayment'>;
+
+export function createStripePayments(stripe: Stripe): Payments {
+  const chargeIdOf = async (about: 'charge' | 'refund' | 'dispute', id: string) => {
+    if (about === 'charge') return id;
+    return about === 'refund'
+      ? idOf((await stripe.refunds.retrieve(id)).charge)
+      : idOf((await stripe.disputes.retrieve(id)).charge);
+  };
+
+  /** A charge does not say how its disputes ended. */
+  const lostAmountOf = async (charge: Stripe.Charge) => {
+    if (!charge.disputed) return 0;
+    const disputes = await stripe.disputes.list({ charge: charge.id, limit: LOOKUP_COUNT_MAX });
+    return disputes.data
+      .filter(({ status }) => status === 'lost')
+      .reduce((sum, { amount }) => sum + amount, 0);
+  };
+
+  const invoiceIdOf = async (charge: Stripe.Charge) => {
+    const intent = idOf(charge.payment_intent);
+    if (intent === null) return null;
+    const { data } = await stripe.invoicePayments.list({
+      payment: { type: 'payment_intent', payment_intent: intent },
+      limit: 1,
+    });
+    return idOf(data[0]?.invoice);
+  };
+
+  return {
+    readPayment: (about, id) =>
+      callStripe(async () => {
+        try {
+          const chargeId = await chargeIdOf(about, id);
+          if (chargeId === null) return null;
+          const charge = await stripe.charges.retrieve(chargeId);
+          const lost = await lostAmountOf(charge);
+          return {
+            invoiceId: await invoiceIdOf(charge),
+            taken: { amount: charge.amount, currency: charge.currency },
+            amountReturned: Math.min(charge.amount, charge.amount_refunded + lost),
+            cause: lost > 0 ? ('dispute' as const) : ('refund' as const),
+          };
+        } catch (error) {
+          if (isMissing(error)) return null;
+          throw error;
+        }
+      }),
+  };
+}
