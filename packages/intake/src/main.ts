@@ -21,6 +21,7 @@ import { clientPage, settingsPage, snippetPage } from './browser-pages.ts';
 import { EnvelopeCommitter } from './commit-envelopes.ts';
 import { authPage, regionPage } from './credential-pages.ts';
 import { createHealth } from './health.ts';
+import { registerProcessMetrics } from './process-metrics.ts';
 import { RateLimiter } from './rate-limit.ts';
 import { startKeyRefresh } from './refresh-keys.ts';
 import { intakeSettings } from './settings.ts';
@@ -154,54 +155,6 @@ lifecycle.defer('recording of refused authentications', async () => {
 });
 
 const metrics = createMetrics('intake');
-metrics.counter(
-  'sluice_intake_flushes_total',
-  'Group commits sent to the broker',
-  () => batcher.flushCount,
-);
-metrics.counter(
-  'sluice_intake_envelopes_total',
-  'Envelopes sent to the broker',
-  () => batcher.envelopeCount,
-);
-metrics.counter('sluice_intake_operations_total', 'Operations taken', () => batcher.operationCount);
-metrics.counter(
-  'sluice_intake_skimmed_operations_total',
-  'Operations of plain track calls, which take the short way',
-  () => batcher.skimmedOperationCount,
-);
-metrics.gauge(
-  'sluice_intake_pending_bytes',
-  'Request bytes that wait for the broker',
-  () => batcher.pendingSizeBytes,
-);
-
-metrics.gauge(
-  'sluice_intake_keys_age_seconds',
-  'Since the keys were read: one revoked since still opens, one made since does not',
-  () => keyRefresh.ageSeconds(),
-);
-metrics.gauge('sluice_intake_spill_bytes', 'Kept on disk for the broker', () => spill.sizeBytes);
-metrics.gauge(
-  'sluice_intake_spill_envelopes',
-  'Envelopes kept on disk for the broker',
-  () => spill.envelopeCount,
-);
-metrics.gauge('sluice_intake_spill_oldest_seconds', 'Age of the oldest flush kept on disk', () => {
-  const oldestAtMs = spill.oldestAtMs();
-  return oldestAtMs === undefined ? 0 : (now() - oldestAtMs) / 1_000;
-});
-metrics.gauge(
-  'sluice_broker_memory_ratio',
-  'Of the memory that Redis may use, its fullest master; 0 where it may use any',
-  async () => (await producer.fill()).ratio,
-);
-metrics.gauge(
-  'sluice_broker_full',
-  '1 while Redis gets no more calls, because what is left of its memory is for the workers',
-  async () => Number((await producer.fill()).isFull),
-);
-
 const tailChannel = openTailChannel({
   databaseUrl: settings.DATABASE_URL,
   redisUrl: settings.REDIS_URL,
@@ -226,11 +179,15 @@ const rateLimiter =
         perSecond: settings.INTAKE_RATE_LIMIT_PER_SECOND,
         windowSeconds: settings.INTAKE_RATE_LIMIT_WINDOW_SECONDS,
       });
-metrics.counter(
-  'sluice_intake_rate_limited_total',
-  'Calls put off because their workspace was beyond its rate',
-  () => rateLimiter?.refusedCount ?? 0,
-);
+registerProcessMetrics({
+  metrics,
+  batcher,
+  spill,
+  producer,
+  keysAgeSeconds: () => keyRefresh.ageSeconds(),
+  rateLimitedCount: () => rateLimiter?.refusedCount ?? 0,
+  now,
+});
 const acceptDependencies = {
   ...credentials,
   saveTestedKey: (key: TestKey) => keyRefresh.saveTestedKey(key),
