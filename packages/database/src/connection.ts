@@ -133,7 +133,13 @@ export interface DatabaseOptions {
 
 /** Opens nothing until first used. Close with `destroy()`. int8 comes back as text, as `pg` gives it. */
 export function createDatabase(options: DatabaseOptions): Database {
-  const { statementMsMax } = options;
+  const { statementMsMax, idleInTransactionMsMax } = options;
+  const limits = [
+    statementMsMax !== undefined &&
+      `set statement_timeout = ${Math.floor(statementMsMax * SHARE_OF_POSTGRES)}`,
+    idleInTransactionMsMax !== undefined &&
+      `set idle_in_transaction_session_timeout = ${idleInTransactionMsMax}`,
+  ].filter((limit) => limit !== false);
   const pool = new pg.Pool({
     connectionString: options.url,
     Client: class extends PreparingClient {
@@ -145,15 +151,9 @@ export function createDatabase(options: DatabaseOptions): Database {
     application_name: options.applicationName,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
-    ...(options.idleInTransactionMsMax !== undefined && {
-      idle_in_transaction_session_timeout: options.idleInTransactionMsMax,
-    }),
-    ...(statementMsMax !== undefined && {
-      // Set once connected, since poolers refuse connections that begin with it.
-      onConnect: (client) =>
-        client.query(
-          `set statement_timeout = ${Math.floor(statementMsMax * SHARE_OF_POSTGRES)}`,
-        ) as unknown as void,
+    // Once connected, since poolers refuse connections that begin with any of these.
+    ...(limits.length > 0 && {
+      onConnect: (client) => client.query(limits.join(';')) as unknown as void,
     }),
   });
   pool.on('error', options.onError);

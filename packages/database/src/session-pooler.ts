@@ -1,6 +1,7 @@
 /**
  * For tests: a small pooler in front of a real Postgres, as PgBouncer is one. Clients are let in without a password and are
- * given a session of Postgres for each transaction, or for as long as they are connected.
+ * given a session of Postgres for each transaction, or for as long as they are connected. Like PgBouncer it refuses who
+ * begins with a setting that it cannot follow.
  *
  *   client ── startup ──▶ answered here
  *          ── message ──▶ has a session? else the one that was given back last, else a new one
@@ -27,6 +28,17 @@ const WELCOME = Buffer.concat([
   Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0]),
   Buffer.from([0x4b, 0, 0, 0, 12, 0, 0, 0, 1, 0, 0, 0, 1]),
   Buffer.from([READY, 0, 0, 0, READY_SIZE_BYTES - 1, IDLE]),
+]);
+
+/** Those that PgBouncer takes of a client that begins (its manual, `ignore_startup_parameters`). */
+const TAKEN_PARAMETERS = new Set([
+  'user',
+  'database',
+  'application_name',
+  'client_encoding',
+  'datestyle',
+  'timezone',
+  'standard_conforming_strings',
 ]);
 
 interface Session {
@@ -83,7 +95,12 @@ export async function startSessionPooler(
       // A session that is left in a transaction is of no use to anyone else.
       void sessions.get(client)?.then(({ stream }) => stream.destroy());
     });
-    client.once('data', () => {
+    client.once('data', (startup: Buffer) => {
+      const refused = parametersOf(startup).find((name) => !TAKEN_PARAMETERS.has(name));
+      if (refused !== undefined) {
+        client.end(refusal(`unsupported startup parameter: ${refused}`));
+        return;
+      }
       client.write(WELCOME);
       // One after another, or what comes second could be sent first.
       let sending = Promise.resolve();
@@ -107,6 +124,21 @@ export async function startSessionPooler(
       await once(server, 'close');
     },
   };
+}
+
+/** Of a startup message: its length, the version, then names and values, each ended by a zero. */
+function parametersOf(startup: Buffer): string[] {
+  const texts = startup.toString('utf8', 2 * 4).split('\0');
+  return texts
+    .filter((name, place) => place % 2 === 0 && name !== '')
+    .map((name) => name.toLowerCase());
+}
+
+function refusal(message: string): Buffer {
+  const fields = Buffer.from(`SFATAL\0C08P01\0M${message}\0\0`);
+  const head = Buffer.from('E\0\0\0\0');
+  head.writeUInt32BE(4 + fields.length, 1);
+  return Buffer.concat([head, fields]);
 }
 
 /** @returns whether the answer that these bytes go on with is at its end, outside of a transaction. */

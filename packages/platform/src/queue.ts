@@ -137,7 +137,8 @@ export function openQueuePool(
 ): pg.Pool {
   const pool = new pg.Pool({
     connectionString: options.databaseUrl,
-    options: `-c search_path=${BULLMQ_SCHEMA}`,
+    // Once connected, since poolers refuse connections that begin with it.
+    onConnect: (client) => client.query(`set search_path = ${BULLMQ_SCHEMA}`) as unknown as void,
     max: listenerCount + 8,
     ...KEEP_ALIVE,
     ...(timeoutMs === undefined
