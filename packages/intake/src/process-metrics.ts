@@ -80,7 +80,7 @@ export function registerProcessMetrics({
     async () => (await producer.fill()).ratio,
   );
   metrics.gauge(
-    'sluice_broker_full',
+    'sluice_full_brokers',
     '1 while Redis gets no more calls, because what is left of its memory is for the workers',
     async () => Number((await producer.fill()).isFull),
   );

@@ -138,6 +138,7 @@ export async function startConsumers(
     // one statement reads all heads, where otherwise each waiting worker would ask for its own.
     seldomAfterMs: isRedis ? (stalledAfterMs * 2) / 3 : stalledAfterMs / 3,
     hungAfterMs,
+    limits: new Map(shardQueues.map((queue) => [queue.name, () => goOneAtATime(queue)])),
     now,
     reconnect: () => side.reconnect(),
     onHung: (queue, jobId) => processors.onHung?.(queue, jobId),

@@ -18,6 +18,8 @@ export interface QueueHead {
   readonly active: readonly ActiveJob[];
   /** The next job to be taken; undefined where none waits. */
   readonly nextId: string | undefined;
+  /** The broker knows how many jobs of it may be active at a time. Always so on Postgres, where that is not lost. */
+  readonly isLimited: boolean;
 }
 
 /** One head for each name, in the order given. */
@@ -32,9 +34,10 @@ export function redisHeads(
   keyOf: (name: string, part: string) => string,
 ): ReadHeads {
   const readHead = async (name: string): Promise<QueueHead> => {
-    const [ids, nextId] = await Promise.all([
+    const [ids, nextId, limit] = await Promise.all([
       redis.lrange(keyOf(name, 'active'), 0, -1),
       redis.lindex(keyOf(name, 'wait'), -1),
+      redis.hget(keyOf(name, 'meta'), 'concurrency'),
     ]);
     // One command: a thousand jobs of lanes may be active.
     const tokens =
@@ -42,6 +45,7 @@ export function redisHeads(
     return {
       active: ids.map((id, index) => ({ id, token: tokens[index] ?? undefined })),
       nextId: nextId ?? undefined,
+      isLimited: limit !== null,
     };
   };
   return async (names) => {
@@ -76,6 +80,7 @@ export function postgresHeads(pool: pg.Pool): ReadHeads {
     return rows.map(({ active, next_id }) => ({
       active: active.map(({ id, token }) => ({ id, token: token ?? undefined })),
       nextId: next_id ?? undefined,
+      isLimited: true,
     }));
   };
 }

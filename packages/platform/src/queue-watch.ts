@@ -11,6 +11,7 @@
  * | so all through the stall time | the worker is replaced | the stall time |
  * | a worker's loop has ended | the worker is replaced | one look |
  * | the broker says nothing on our connection | the connection is opened anew | two thirds of the stall time |
+ * | a shard's limit of one job at a time is gone: somebody emptied Redis | the broker is told again | one look |
  * | one try of a job does not end | told to the process, which ends: nobody can end it from outside | its own limit |
  *
  * The first row is the one that is easy to miss. BullMQ ends a job and takes the next one in one
@@ -38,6 +39,8 @@ export interface QueueWatchOptions {
   readonly seldomAfterMs: number;
   readonly hungAfterMs: number;
   readonly now: () => number;
+  /** By queue, where the broker is to keep a limit of jobs at a time: tells it again. */
+  readonly limits: ReadonlyMap<string, () => Promise<void>>;
   /** Opens the connection to the broker anew. */
   readonly reconnect: () => void;
   /** Called once for each try that does not end. */
@@ -145,7 +148,7 @@ export class QueueWatch {
   }
 
   async #mend(name: string, takers: readonly WatchedQueue[], head: QueueHead): Promise<void> {
-    const { stalledAfterMs, now, logger } = this.#options;
+    const { stalledAfterMs, limits, now, logger } = this.#options;
     const before = this.#standings.get(name);
     const headId = head.active.at(-1)?.id ?? head.nextId;
     const { sinceMs, replacedAtMs } =
@@ -154,6 +157,11 @@ export class QueueWatch {
     this.#standings.set(name, { headId, sinceMs, replacedAtMs, orphans: orphans.map(orphanKey) });
 
     try {
+      const restoreLimit = head.isLimited ? undefined : limits.get(name);
+      if (restoreLimit) {
+        logger.warn({ queue: name }, 'the broker has lost the limit of a queue; it is told again');
+        await restoreLimit();
+      }
       for (const job of orphans) {
         if (before?.orphans.includes(orphanKey(job))) await this.#putBack(name, takers, job);
       }

@@ -87,6 +87,28 @@ describe('a Redis that', () => {
   );
 
   test(
+    'is full, beside a spill that may hold nothing: calls are refused, somebody is woken, and it ends by itself',
+    async () => {
+      const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '0' });
+      await send(intake, 'ann', 'event-0');
+      expect(await world.command('CONFIG SET maxmemory 1')).toContain('OK');
+      expect(await send(intake, 'ann', 'refused')).toMatchObject({ status: 503 });
+      const readiness = await fetch(`${intake.url}/readyz`);
+      expect(readiness.status).toBe(503);
+      expect(await readiness.json()).toMatchObject({ full: true, spill: { filling: true } });
+      expect(await world.command('CONFIG SET maxmemory 0')).toContain('OK');
+      await vi.waitFor(
+        async () => expect(await send(intake, 'ann', 'event-1')).toMatchObject({ status: 200 }),
+        WAIT,
+      );
+      expect((await fetch(`${intake.url}/readyz`)).status).toBe(200);
+      await world.startConsuming();
+      await vi.waitFor(() => expect(world.processed('ann')).toEqual(names(0, 2)), WAIT);
+    },
+    TEST_TIMEOUT_MS,
+  );
+
+  test(
     'refuses for want of memory counts as away; a full spill answers 503 and when to come again',
     async () => {
       const intake = await world.startIntake({ INTAKE_SPILL_SIZE_BYTES_MAX: '2000' });

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LANE_QUEUE_NAME, redisPrefix } from '@sluice/platform/queue';
+import { LANE_QUEUE_NAME, openProducer, redisPrefix } from '@sluice/platform/queue';
 import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';
 import type { Processors } from '@sluice/platform/queue-processors';
 import { connectWorker } from '@sluice/platform/redis';
@@ -10,7 +10,7 @@ import { startRedisCluster } from '@sluice/platform/redis-fleet';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { Queue, UnrecoverableError, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { envelope, NAME, useBroker, WAIT } from './broker-world.ts';
 
 const broker = useBroker();
@@ -60,6 +60,37 @@ test('a Redis that comes back without its data is told again that a shard goes o
     await rm(directory, { recursive: true, force: true });
   });
   await vi.waitFor(async () => expect(await limit()).toBe('1'), WAIT);
+});
+
+// Nobody is told: the connections stay as they are.
+test('so is one that is emptied while it goes on', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-emptied-redis-'));
+  const server = await startRedisServer({ directory });
+  broker.options = { ...broker.options, redisUrl: server.url };
+  const own = new Redis(server.url);
+  // After the consumers, who say to it that they leave.
+  onTestFinished(async () => {
+    own.disconnect();
+    await server.kill();
+    await rm(directory, { recursive: true, force: true });
+  });
+  const meta = `${redisPrefix(broker.options.prefix, NAME)}:${NAME}:meta`;
+  const processed: string[] = [];
+  await consume({
+    processEnvelope: ({ id }) => {
+      processed.push(id);
+      return Promise.resolve({ outcome: 'done' });
+    },
+  });
+  const producer = await openProducer(broker.options);
+  broker.closes.push(() => producer.close());
+  const add = (id: string) => producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
+  await add('before');
+  await vi.waitFor(() => expect(processed).toEqual(['before']), WAIT);
+  await own.flushall();
+  await vi.waitFor(async () => expect(await own.hget(meta, 'concurrency')).toBe('1'), WAIT);
+  await add('after');
+  await vi.waitFor(() => expect(processed).toEqual(['before', 'after']), WAIT);
 });
 
 // Its client says only when all of it is there again.

@@ -44,6 +44,7 @@ function watchOne(nowMs: () => number, loops: 'run' | 'first hangs' | 'hang') {
     stalledAfterMs: 15_000,
     seldomAfterMs: 10_000,
     hungAfterMs: 60_000,
+    limits: new Map(),
     now: nowMs,
     reconnect: () => undefined,
     onHung: () => undefined,

@@ -125,7 +125,6 @@ describe('one Redis', () => {
       await room.look();
       await boundAt(redis, 0.95);
     });
-    const becomesFull = () => vi.waitFor(() => expect(room.isFull).toBe(true), WAIT);
     /** Of 64 MB, a tenth is kept free, and a 64th of that is added between two looks. */
     const PART_BYTES = 104_858;
     const lookCount = async () =>
@@ -138,18 +137,18 @@ describe('one Redis', () => {
       expect(await lookCount()).toBe(before + 1);
       expect(room.isFull).toBe(false);
       room.noticeAdded(PART_BYTES);
-      await becomesFull();
+      await vi.waitFor(() => expect(room.isFull).toBe(true), WAIT);
     });
 
     test('and at once where an add failed', async () => {
       room.noticeFailure();
-      await becomesFull();
+      await vi.waitFor(() => expect(room.isFull).toBe(true), WAIT);
     });
 
     test('and after a second, however little is added, and however full it was', async () => {
       nowMs += 1_000;
       room.noticeAdded(1);
-      await becomesFull();
+      await vi.waitFor(() => expect(room.isFull).toBe(true), WAIT);
       await redis.config('SET', 'maxmemory', 0);
       await expect(room.expectRoom()).rejects.toMatchObject(FULL);
       nowMs += 1_000;

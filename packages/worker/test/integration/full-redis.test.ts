@@ -94,7 +94,7 @@ test(
     expect(full['memory_ratio']).toBeGreaterThanOrEqual(0.88);
     expect(full['memory_ratio']).toBeLessThan(0.95);
     const metrics = await (await fetch(`${intake.url}/metrics`)).text();
-    expect(metrics).toMatch(/^sluice_broker_full{.*} 1$/m);
+    expect(metrics).toMatch(/^sluice_full_brokers{.*} 1$/m);
     expect(metrics).toMatch(/^sluice_broker_memory_ratio{.*} 0\.[89]\d*$/m);
 
     const worker = await start('worker', { ...settings, WORKER_PORT: '0' });

@@ -1,6 +1,7 @@
 /** A fault of our own code on one operation: its neighbours and its shard go on, and nothing of it is lost. */
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { listParkedOperations, countParkedOperations } from '@sluice/database/parked-operations';
+import { AppError } from '@sluice/domain/errors';
 import type { Envelope, Operation } from '@sluice/domain/operation';
 import { identify, track } from '@sluice/domain/testing';
 import type { ShardEnvelope } from '@sluice/platform/queue';
