@@ -120,7 +120,8 @@ export function registerLaneOperations(
       schema: {
         tags,
         summary: 'Try the head of a failing reporting webhook now',
-        description: 'Instead of at `next_probe_at`. The attempt counts as any other does.',
+        description:
+          'Instead of at `next_probe_at`, and that of its replay where one runs that is held back. The attempt counts as any other does.',
         params,
         response: {
           200: z.object({

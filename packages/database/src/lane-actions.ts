@@ -20,15 +20,16 @@ import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';
 import type { LaneKey } from './lanes.ts';
+import { probeReplayNow } from './replays.ts';
 import { transactOnce } from './transact-once.ts';
 import { recordWorkspaceChange } from './workspace-audit.ts';
 
 export type ProbeOutcome =
-  /** The probe is due: wake the lane. */
+  /** The lane's probe is due, or its replay's: wake the lane. */
   | 'due'
   /** A worker is at it: a probe is on its way or has ended just now. */
   | 'in_progress'
-  /** Healthy: there is nothing to probe. */
+  /** Both are healthy: there is nothing to probe. */
   | 'not_failing'
   | 'disabled'
   | 'not_found';
@@ -41,7 +42,7 @@ interface ProbedLane {
   readonly probeAt: Date | null;
 }
 
-/** Makes the next probe of a failing lane due now. */
+/** Makes the next probe of a failing lane due now, and that of the webhook's replay where one runs that fails. */
 export async function probeNow(
   database: Database,
   lane: LaneKey,
@@ -68,7 +69,8 @@ export async function probeNow(
       const after = { next_attempt_at: new Date(nowMs) };
       await recordOf(transaction, lane, Number(row.head), origin, before, after, nowMs);
     }
-    if (row.state !== 'failing') return 'not_failing';
+    const replay = await probeReplayNow(transaction, lane, origin, nowMs);
+    if (row.state !== 'failing') return replay ?? 'not_failing';
     return row.isHeld ? 'in_progress' : 'due';
   });
 }

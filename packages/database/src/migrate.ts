@@ -39,6 +39,7 @@ import { cardChanges } from './migrations/0031_card_changes.ts';
 import { mergeGate } from './migrations/0032_merge_gate.ts';
 import { setAsideRuns } from './migrations/0033_set_aside_runs.ts';
 import { endpointVersions } from './migrations/0034_endpoint_versions.ts';
+import { replayEndpointVersions } from './migrations/0035_replay_endpoint_versions.ts';
 import { purchasesAfterTheirEnd } from './migrations/0036_purchases_after_their_end.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
@@ -90,6 +91,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0032_merge_gate': mergeGate,
   '0033_set_aside_runs': setAsideRuns,
   '0034_endpoint_versions': endpointVersions,
+  '0035_replay_endpoint_versions': replayEndpointVersions,
   '0036_purchases_after_their_end': purchasesAfterTheirEnd,
 };
 

@@ -64,7 +64,7 @@ export async function claimReplay(
         join environments on environments.environment_id = r.environment_id
         join accounts on accounts.account_id = environments.account_id and ${IS_OPEN}
        where r.state = 'running' and (r.lease_until is null or r.lease_until <= clock_timestamp())
-         and (r.next_probe_at is null or r.next_probe_at <= ${now} or r.endpoint <> webhooks.endpoint
+         and (r.next_probe_at is null or r.next_probe_at <= ${now} or r.endpoint_version <> webhooks.endpoint_version
               or r.next_probe_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)})
          and (r.next_start_at is null or r.next_start_at <= ${now}
               or r.next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})
@@ -73,8 +73,9 @@ export async function claimReplay(
     )
     update webhook_replays r
        set fencing = r.fencing + 1, lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond',
-           -- A changed endpoint is probed now, and what a clock that was far ahead put off.
-           next_probe_at = case when r.next_probe_at is null then null else least(r.next_probe_at, ${now}) end, endpoint = webhooks.endpoint
+           -- Where the webhook was sent elsewhere or enabled, it is probed now, and what a clock that was far ahead put off.
+           next_probe_at = case when r.next_probe_at is null then null else least(r.next_probe_at, ${now}) end,
+           endpoint = webhooks.endpoint, endpoint_version = webhooks.endpoint_version
       from due join webhooks using (environment_id, webhook_id) join environments using (environment_id)
      where r.environment_id = due.environment_id and r.webhook_id = due.webhook_id and r.replay_id = due.replay_id
     returning environments.account_id::float8 as "accountId", r.environment_id as "environmentId", r.webhook_id as "webhookId", r.replay_id as "replayId", r.fencing,

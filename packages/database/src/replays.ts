@@ -116,10 +116,10 @@ async function start(
     with made as (
       insert into webhook_replays
         (environment_id, webhook_id, created_at, created_by, criteria, rate_per_second, total, through_sequence,
-         cursor_sequence, endpoint, traceparent)
+         cursor_sequence, endpoint, endpoint_version, traceparent)
       select environment_id, webhook_id, ${new Date(nowMs)}, ${request.createdBy}, ${JSON.stringify(plan.search)}::jsonb,
              ${request.ratePerSecond}::int, ${plan.isComplete ? plan.count : null}::bigint, ${plan.throughSequence}::bigint,
-             ${plan.afterSequence}::bigint, endpoint, ${request.traceparent ?? null}
+             ${plan.afterSequence}::bigint, endpoint, endpoint_version, ${request.traceparent ?? null}
         from webhooks
        where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
       on conflict (environment_id, webhook_id) where state = 'running' do nothing
@@ -207,6 +207,49 @@ export async function cancelReplay(
     if (rows.length > 0) await record(transaction, replay, origin, {}, { cancelled: true }, nowMs);
     return findReplay(transaction, replay);
   });
+}
+
+interface ProbedReplay {
+  readonly replayId: number;
+  readonly isHeld: boolean;
+  readonly probeAt: Date;
+}
+
+/**
+ * Makes the next probe of the webhook's replay due now, where one runs that fails; undefined where none does. By
+ * `webhook_replays_running`.
+ */
+export async function probeReplayNow(
+  transaction: Transaction,
+  lane: LaneKey,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<'due' | 'in_progress' | undefined> {
+  const now = new Date(nowMs);
+  const { rows } = await sql<ProbedReplay>`
+    with held as (
+      select environment_id, webhook_id, replay_id, next_probe_at, coalesce(lease_until > clock_timestamp(), false) as is_held
+        from webhook_replays
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and state = 'running'
+         and lane_state = 'failing'
+         for no key update
+    ), due as (
+      update webhook_replays r set next_probe_at = ${now}
+        from held
+       where r.environment_id = held.environment_id and r.webhook_id = held.webhook_id and r.replay_id = held.replay_id
+         and held.next_probe_at > ${now}
+    )
+    select replay_id as "replayId", is_held as "isHeld", next_probe_at as "probeAt" from held`.execute(
+    transaction,
+  );
+  const [row] = rows;
+  if (!row) return undefined;
+  if (row.probeAt > now) {
+    const replay = { ...lane, replayId: row.replayId };
+    const before = { next_attempt_at: row.probeAt };
+    await record(transaction, replay, origin, before, { next_attempt_at: now }, nowMs);
+  }
+  return row.isHeld ? 'in_progress' : 'due';
 }
 
 async function record(

@@ -42,6 +42,7 @@ export const MIGRATION_NAMES = [
   '0032_merge_gate',
   '0033_set_aside_runs',
   '0034_endpoint_versions',
+  '0035_replay_endpoint_versions',
   '0036_purchases_after_their_end',
 ] as const;
 

@@ -114,6 +114,7 @@ export const AUDIT_OBJECTS = {
       person: 'secret',
       rate_per_second: 'shown',
       cancelled: 'shown',
+      next_attempt_at: 'shown',
     },
   },
   import: {
