@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { measureClock } from '@sluice/database/clock-difference';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { waitForDatabase } from '@sluice/database/database-wait';
@@ -17,6 +18,7 @@ import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer, type RunKey } from '@sluice/platform/queue';
 import { repeat } from '@sluice/platform/repeat';
 import { openTracer } from '@sluice/platform/tracing';
+import { watchClock } from '@sluice/platform/watch-clock';
 import { clearOldRows } from './clear-old-rows.ts';
 import { endVendorTrial } from './end-vendor-trial.ts';
 import { keepRelaying } from './keep-relaying.ts';
@@ -96,6 +98,12 @@ const exports = await openTaskQueue(broker, EXPORT_TASKS);
 lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
+watchClock({
+  measure: async () => (isDatabaseChecked ? measureClock(database, now) : undefined),
+  metrics,
+  logger,
+  lifecycle,
+});
 let requestCount = 0;
 let failureCount = 0;
 metrics.counter('sluice_api_requests_total', 'Requests answered', () => requestCount);

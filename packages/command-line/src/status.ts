@@ -51,8 +51,8 @@ export function parseMetrics(page: string): Record<string, number> {
 }
 
 /**
- * The figures of the whole fleet: the largest that any process reports; but spills are added, since each intake has
- * its own.
+ * The figures of the whole fleet: what is furthest from 0 of what any process reports; but spills are added, since each
+ * intake has its own.
  */
 const BACKLOG = [
   ['unprocessed', 'sluice_unprocessed_oldest_seconds', 's old is the oldest event not processed'],
@@ -63,6 +63,7 @@ const BACKLOG = [
   ['failing lanes', 'sluice_failing_lanes', 'webhooks fail and hold back'],
   ['held back', 'sluice_held_back_deliveries', 'deliveries'],
   ['spill', 'sluice_intake_spill_envelopes', 'envelopes wait on the disks of intakes'],
+  ['clock', 'sluice_clock_ahead_seconds', 's ahead of Postgres is the clock that is furthest off'],
 ] as const;
 
 /** @returns whether every process is ready. */
@@ -82,7 +83,9 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
   const rows = BACKLOG.flatMap(([what, name, meaning]) => {
     const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
     if (values.length === 0) return [];
-    const value = what === 'spill' ? values.reduce((a, b) => a + b) : Math.max(...values);
+    const value = values.reduce((a, b) =>
+      what === 'spill' ? a + b : Math.abs(b) > Math.abs(a) ? b : a,
+    );
     return [{ what, value, meaning }];
   });
   writeRows(terminal, rows, ['what', 'value', 'meaning']);

@@ -19,12 +19,12 @@ test('metrics of ours are read, those with labels summed', () => {
   });
 });
 
-test('of a whole fleet the spills are added up, for each intake has its own; all else is the largest that anybody says', async () => {
+test('of a whole fleet the spills are added up, for each intake has its own; all else is the furthest from 0 that anybody says', async () => {
   const urls = await Promise.all(
     [
-      'sluice_intake_spill_envelopes{service="intake"} 2\nsluice_queued_envelopes 7\n',
+      'sluice_intake_spill_envelopes{service="intake"} 2\nsluice_queued_envelopes 7\nsluice_clock_ahead_seconds 0.1\n',
       'sluice_intake_spill_envelopes{service="intake"} 3\nsluice_queued_envelopes 9\n',
-      'sluice_failing_lanes 1\n',
+      'sluice_failing_lanes 1\nsluice_clock_ahead_seconds -42\n',
     ].map(serveMetrics),
   );
   const terminal = { ...collectingTerminal(), isJson: false };
@@ -34,6 +34,7 @@ test('of a whole fleet the spills are added up, for each intake has its own; all
     'queued         9      envelopes wait or run',
     'failing lanes  1      webhooks fail and hold back',
     'spill          5      envelopes wait on the disks of intakes',
+    'clock          -42    s ahead of Postgres is the clock that is furthest off',
   ]);
 });
 

@@ -11,7 +11,7 @@
  */
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
-import { IS_IMPORT_UNFINISHED, IS_OF_OPEN_WORKSPACE } from './imports.ts';
+import { IS_IMPORT_UNFINISHED, IS_LEASE_OVER, IS_OF_OPEN_WORKSPACE } from './imports.ts';
 import { unbelievedProbeAt } from './lanes.ts';
 
 /** What is swept: lanes to wake, runs to advance, events of the vendor, imports, replays, exports of the audit log. */
@@ -41,7 +41,7 @@ export async function findDueWork(
       where settled_at is null and next_at <= ${now} order by next_at limit 1)
     union all
     (select 'imports' from imports
-      where ${IS_IMPORT_UNFINISHED} and ${IS_OF_OPEN_WORKSPACE} and (lease_until is null or lease_until < ${now})
+      where ${IS_IMPORT_UNFINISHED} and ${IS_OF_OPEN_WORKSPACE} and ${IS_LEASE_OVER}
       order by environment_id, import_id limit 1)
     union all
     (select 'replays' from webhook_replays

@@ -86,6 +86,12 @@ export const IS_OF_OPEN_WORKSPACE = sql`exists (
 /** The condition of `imports_unfinished`. */
 export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
 
+/** By Postgres' clock: workers that are of two minds about the time must not be about who has the import. */
+export const leaseEnd = (leaseMs: number) =>
+  sql`clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)`;
+
+export const IS_LEASE_OVER = sql`(lease_until is null or lease_until < clock_timestamp())`;
+
 function fromStored(row: StoredImport): ImportRow {
   const numbers = Object.fromEntries(NUMBER_COLUMNS.map((name) => [name, Number(row[name])]));
   return { ...row, ...(numbers as Record<NumberColumn, number>) };
@@ -128,23 +134,21 @@ export async function listImports(
 export async function claimImport(
   database: DatabaseOrTransaction,
   leaseMs: number,
-  nowMs: number,
 ): Promise<ImportRow | undefined> {
-  const now = new Date(nowMs);
   const { rows } = await sql<StoredImport>`
     with waiting as (
       select environment_id, import_id from imports
-      where ${IS_IMPORT_UNFINISHED} and (lease_until is null or lease_until < ${now})
+      where ${IS_IMPORT_UNFINISHED} and ${IS_LEASE_OVER}
         and (state <> 'preprocessing' or data_file_url is not null) and ${IS_OF_OPEN_WORKSPACE}
         and not exists (
           select from imports held
           where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
-            and held.lease_until >= ${now})
+            and held.lease_until >= clock_timestamp())
       order by created_at, environment_id, import_id
       limit 1
       for update skip locked
     )
-    update imports i set fencing = i.fencing + 1, lease_until = ${new Date(nowMs + leaseMs)}
+    update imports i set fencing = i.fencing + 1, lease_until = ${leaseEnd(leaseMs)}
     from waiting w where i.environment_id = w.environment_id and i.import_id = w.import_id
     returning ${COLUMNS_OF_I}`.execute(database);
   return firstImport(rows);
@@ -200,7 +204,7 @@ export async function advanceImport(
       rows_failed = rows_failed + ${batch.rowsFailed}::int,
       rows_warned = rows_warned + ${batch.rowsWarned}::int,`
       }
-      lease_until = ${new Date(nowMs + step.leaseMs)},
+      lease_until = ${leaseEnd(step.leaseMs)},
       updated_at = ${new Date(nowMs)}
     where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
       and ${IS_IMPORT_UNFINISHED} and ${IS_OF_OPEN_WORKSPACE}`.execute(transaction);
@@ -248,7 +252,7 @@ export async function failStuckImports(
     with ended as (
       update imports set state = 'failed', error = ${`not brought to its end in ${agedDays} days; send it again`},
              updated_at = ${now}
-      where ${IS_IMPORT_UNFINISHED} and (lease_until is null or lease_until < ${now})
+      where ${IS_IMPORT_UNFINISHED} and ${IS_LEASE_OVER}
         and (state <> 'preprocessing' or data_file_url is not null)
         and created_at < ${now}::timestamptz - make_interval(days => ${agedDays}::int)
       returning environment_id, import_id

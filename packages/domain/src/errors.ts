@@ -28,6 +28,8 @@ export const ERRORS = {
     'A secret in the database does not open with the keys of SEALING_KEYS. Start with the keys that sealed it; where one is lost for good, see infra/runbooks/sealing-key-lost.md.',
   JOB_HUNG:
     'One try of an envelope or of a lane took longer than WORKER_HUNG_AFTER_MS, which nobody can end from outside. The worker ends and another one takes the job up; nothing is lost. Let it be started again, and look at what the database waits for: infra/runbooks/events-are-not-processed.md.',
+  CLOCK_WRONG:
+    'The clock of this machine and that of Postgres differ by minutes, so a worker must not deliver by it. Nothing is lost: other workers take its work, or it waits. Let both machines follow a time server, then start the worker again.',
   CALL_OVERTAKEN:
     'A call with an Idempotency-Key took more than a minute, and the same call was made anew meanwhile. Nothing was changed by the slow one.',
   COMMAND_FAILED: 'A command of `sluice` could not do what was asked; its line says why.',

@@ -1,5 +1,6 @@
 /** The intake process: settings, resources in order, the use case, the sockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { measureClock } from '@sluice/database/clock-difference';
 import { createDatabase } from '@sluice/database/connection';
 import { waitForDatabase } from '@sluice/database/database-wait';
 import { joinInstallation } from '@sluice/database/installation';
@@ -14,6 +15,7 @@ import { repeat } from '@sluice/platform/repeat';
 import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
 import { openTracer } from '@sluice/platform/tracing';
+import { watchClock } from '@sluice/platform/watch-clock';
 import { createAccept } from './accept-unsubscribe.ts';
 import { KeyRing } from './authenticate.ts';
 import { Batcher } from './batcher.ts';
@@ -155,6 +157,7 @@ lifecycle.defer('recording of refused authentications', async () => {
 });
 
 const metrics = createMetrics('intake');
+watchClock({ measure: () => measureClock(database, now), metrics, logger, lifecycle });
 const tailChannel = openTailChannel({
   databaseUrl: settings.DATABASE_URL,
   redisUrl: settings.REDIS_URL,

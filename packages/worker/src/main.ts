@@ -1,4 +1,5 @@
 /** The worker process: envelopes into rows, lanes into deliveries, and the sweep that finds forgotten lanes. */
+import { measureClock } from '@sluice/database/clock-difference';
 import { createDatabase } from '@sluice/database/connection';
 import { waitForDatabase } from '@sluice/database/database-wait';
 import { findDueWork } from '@sluice/database/due-work';
@@ -8,6 +9,7 @@ import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { countParkedOperations } from '@sluice/database/parked-operations';
 import { countSetAsideRuns } from '@sluice/database/set-aside-runs';
+import { requireUsableClock } from '@sluice/domain/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import { AppError } from '@sluice/domain/errors';
 import { beginProcess } from '@sluice/platform/begin-process';
@@ -20,6 +22,7 @@ import { openTailChannel } from '@sluice/platform/tail-channel';
 import { TailSource } from '@sluice/platform/tail-source';
 import { openTracer } from '@sluice/platform/tracing';
 import { createSealedText } from '@sluice/platform/sealed-text';
+import { watchClock } from '@sluice/platform/watch-clock';
 import { registerBacklogMetrics } from './backlog-metrics.ts';
 import { createDeliveries } from './deliveries.ts';
 import { createEnvelopes } from './envelopes.ts';
@@ -73,6 +76,7 @@ await waitForDatabase({
   async join() {
     await warnOfSharedSessions(session, logger);
     await joinInstallation(database, settings.SHARD_COUNT);
+    requireUsableClock(await measureClock(database, now));
     // Before anything is sent: a key that does not open should end the start, not each delivery.
     for (const { environmentId, stored } of await listSealedSamples(database))
       openSecret(environmentId, stored);
@@ -137,6 +141,19 @@ registerProcessMetrics({
   attempts: deliveries.attempts,
   vendorCalls: purchases.vendorCalls,
   slots: deliveries.slots,
+});
+watchClock({
+  measure: () => measureClock(database, now),
+  onMeasured(difference) {
+    try {
+      requireUsableClock(difference);
+    } catch (error) {
+      fail(error);
+    }
+  },
+  metrics,
+  logger,
+  lifecycle,
 });
 registerBacklogMetrics({
   metrics,

@@ -79,7 +79,7 @@ export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
   const { database, leaseMs, now } = deps;
   await failAbandonedUploads(database, now() - ABANDONED_AFTER_MS, now());
   await failStuckImports(database, UNFINISHED_IMPORT_DAYS_MAX, now());
-  const row = await claimImport(database, leaseMs, now());
+  const row = await claimImport(database, leaseMs);
   if (row === undefined) return false;
   const run = (trace: ImportTrace) => new ImportRun(deps, row, trace).run();
   await (deps.traceImport?.(row, run) ?? run(UNTRACED));

@@ -24,7 +24,7 @@ describe('an import', () => {
     const importId = await make();
     const columns = ['_svc_name', '_svc_customer_id', '=note'];
     await sql`delete from imports where import_id <> ${importId}`.execute(api.database);
-    const claimed = await claimImport(api.database, 60_000, api.clock.nowMs);
+    const claimed = await claimImport(api.database, 60_000);
     const step = { leaseMs: 60_000, nowMs: api.clock.nowMs };
     const batch = { nextByte: 25, rowsRead: 3, rowsImported: 1, rowsFailed: 2, rowsWarned: 1 };
     await advanceImport(api.database, claimed!, { ...step, state: 'importing', columns, batch });

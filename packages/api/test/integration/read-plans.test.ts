@@ -102,7 +102,7 @@ test.each<[string, number, (database: Database) => Promise<unknown>]>([
         11,
       ),
   ],
-  ['the import that waits longest', 2, (db) => claimImport(db, 60_000, Date.now())],
+  ['the import that waits longest', 2, (db) => claimImport(db, 60_000)],
   ['how an event came', 2, (db) => findEventArrival(db, TENANT, 'arrived-1234')],
   [
     'an event by its id and arrival',

@@ -76,7 +76,7 @@ const CASES: readonly Case[] = [
     put: () => sql`
       insert into imports (environment_id, name, identifier, data_to_process, data_file_url, state, created_at, updated_at)
       values (1, 'n', 'id', 'all', 'http://127.0.0.1:1/', 'preprocessing', ${SOONER}, ${SOONER})`,
-    isFound: async (database) => (await claimImport(database, LEASE_MS, NOW_MS)) !== undefined,
+    isFound: async (database) => (await claimImport(database, LEASE_MS)) !== undefined,
     hasTime: false,
   },
   {

@@ -4,7 +4,7 @@ import { BY_TEST } from '@sluice/database/testing';
 import { claimImport } from '@sluice/database/imports';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { ImportsWorld, LEASE_MS } from './imports-world.ts';
+import { ImportsWorld } from './imports-world.ts';
 
 let world: ImportsWorld;
 beforeEach(async () => {
@@ -33,9 +33,8 @@ describe('a worker', () => {
       statementsLeft = statements;
       await world.run({ database: dying }).catch(() => undefined);
       // Its lease has to end first.
-      world.nowMs += 1;
-      expect(await claimImport(world.database, 0, world.nowMs)).toBeUndefined();
-      world.nowMs += LEASE_MS;
+      expect(await claimImport(world.database, 0)).toBeUndefined();
+      await world.endLeases();
     }
     await world.run();
     expect(await world.shown(key)).toMatchObject({
@@ -50,23 +49,38 @@ describe('a worker', () => {
     expect(rows[0]).toEqual({ count: String(LINES), distinct: String(LINES) });
   }, 60_000);
 
+  // Two workers fetched one file, each throwing away what the other had brought.
+  test('whose clock is days ahead, or behind, has the same mind as others about who has an import', async () => {
+    const LEASE_MS = 60_000;
+    const key = await world.upload(file());
+    const held = await claimImport(world.database, LEASE_MS);
+    expect(held?.importId).toBe(key.importId);
+    world.nowMs += 2 * 86_400_000;
+    expect(await world.run()).toBe(false);
+    world.nowMs -= 4 * 86_400_000;
+    await world.endLeases();
+    expect(await world.run()).toBe(true);
+  });
+
   test('that was away while another took its import writes nothing more', async () => {
     await world.people(...PEOPLE);
     const key = await world.upload(file());
     let hasBeenAway = false;
+    let isOver: Promise<void> | undefined;
     const first = world.run({
       stopping: {
         get aborted() {
           if (!hasBeenAway) {
             hasBeenAway = true;
             // Between two batches: its lease ends.
-            world.nowMs += LEASE_MS + 1;
+            isOver = world.endLeases();
           }
           return false;
         },
       } as AbortSignal,
     });
     await expect.poll(() => hasBeenAway, { timeout: 10_000 }).toBe(true);
+    await isOver;
     const second = world.run();
     await Promise.all([first, second]);
     expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
@@ -97,7 +111,7 @@ describe('a worker', () => {
     await world.run({ database, stopping });
     const brought = (await world.events()).length;
     expect(brought).toBeLessThan(LINES);
-    world.nowMs += LEASE_MS + 1;
+    await world.endLeases();
     expect(await world.run()).toBe(false);
     expect(await world.events()).toHaveLength(brought);
     expect(await world.shown(key)).toMatchObject({ state: 'importing', rowsImported: brought });

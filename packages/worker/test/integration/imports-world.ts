@@ -15,7 +15,7 @@ import { processEnvelope } from '../../src/process-envelope.ts';
 import { runNextImport, type RunImportDeps } from '../../src/run-import.ts';
 import { TakenIdWatch } from '../../src/taken-id-watch.ts';
 
-export const LEASE_MS = 15_000;
+const LEASE_MS = 15_000;
 const CHUNK_SIZE_BYTES = 100_000;
 const newId = createIdGenerator(Date.now);
 
@@ -90,6 +90,13 @@ export class ImportsWorld {
   keep(key: ImportKey, bytes: Buffer): Promise<PieceOutcome> {
     const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: this.nowMs };
     return appendImportChunk(this.database, key, { ...piece, unfinishedSizeBytesMax: 1e10 });
+  }
+
+  /** As time does: whoever holds an import holds it no more. */
+  async endLeases(): Promise<void> {
+    await sql`
+      update imports set lease_until = clock_timestamp() - interval '1 second'
+       where lease_until is not null`.execute(this.database);
   }
 
   async shown(key: ImportKey): Promise<object> {

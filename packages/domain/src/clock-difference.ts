@@ -1,0 +1,52 @@
+/**
+ * How far a process' clock is from Postgres', and what that means. Postgres' is the one that all processes share: by it they
+ * agree, whether or not it is right. Pure.
+ *
+ * What goes by a worker's own clock: when a failing delivery is tried again and when it is given up, the time in
+ * its signature, when a purchase has expired. Leases go by Postgres'.
+ */
+import { AppError } from './errors.ts';
+
+export interface ClockDifference {
+  /** This process' clock less Postgres', in milliseconds; negative: behind. */
+  readonly aheadMs: number;
+  /** It may be so much more or less: half of the time that the question took. */
+  readonly uncertaintyMs: number;
+}
+
+/** More than machines that follow a time server differ, and than a loaded one delays an answer. */
+const TOLD_MS = 5_000;
+/**
+ * Receivers refuse a signature whose time is five minutes off (`ingestion-conventions.md` §4.5), and a delivery is on its way
+ * for up to a minute.
+ */
+const REFUSED_MS = 120_000;
+/** A measurement that took long says too little. */
+const UNCERTAIN_MS = 1_000;
+
+/** `unclear`: measure again. `unusable`: too far to deliver by. */
+export type ClockVerdict = 'unclear' | 'alike' | 'different' | 'unusable';
+
+export function judgeClock({ aheadMs, uncertaintyMs }: ClockDifference): ClockVerdict {
+  if (uncertaintyMs > UNCERTAIN_MS) return 'unclear';
+  const apartMs = Math.abs(aheadMs);
+  if (apartMs > REFUSED_MS) return 'unusable';
+  return apartMs > TOLD_MS ? 'different' : 'alike';
+}
+
+/**
+ * For a worker, before it takes anything and while it runs.
+ *
+ * @throws AppError CLOCK_WRONG where it would deliver by a clock that is too far from Postgres'.
+ */
+export function requireUsableClock(difference: ClockDifference): void {
+  if (judgeClock(difference) !== 'unusable') return;
+  throw new AppError(
+    'CLOCK_WRONG',
+    `the clock of this machine is ${describeDifference(difference)} that of Postgres: it would give failing deliveries up too early or too late, and receivers would refuse its signatures. So this worker ends, and what waits is kept for others; set the clocks right (a time server, on both machines), then start it again`,
+  );
+}
+
+/** `12 s ahead of`, to be followed by whose. */
+export const describeDifference = ({ aheadMs }: ClockDifference): string =>
+  `${Math.round(Math.abs(aheadMs) / 1_000)} s ${aheadMs < 0 ? 'behind' : 'ahead of'}`;

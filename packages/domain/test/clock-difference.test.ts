@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest';
+import { judgeClock, requireUsableClock } from '../src/clock-difference.ts';
+
+const DAY_MS = 86_400_000;
+
+test.each([
+  [0, 1, 'alike'],
+  [5_000, 1, 'alike'],
+  [-5_000, 1, 'alike'],
+  [5_001, 1, 'different'],
+  [-5_001, 1, 'different'],
+  [120_000, 1_000, 'different'],
+  [120_001, 1_000, 'unusable'],
+  [-2 * DAY_MS, 1, 'unusable'],
+  // An answer that took long says nothing, however far it seems.
+  [2 * DAY_MS, 1_001, 'unclear'],
+] as const)('a clock %i ms ahead, known to %i ms, is %s', (aheadMs, uncertaintyMs, verdict) => {
+  expect(judgeClock({ aheadMs, uncertaintyMs })).toBe(verdict);
+});
+
+test.each([
+  [2 * DAY_MS, /172800 s ahead of that of Postgres.*set the clocks right/],
+  [-2 * DAY_MS, /172800 s behind that of Postgres/],
+])('a worker must not go by a clock %i ms ahead', (aheadMs, message) => {
+  expect(() => requireUsableClock({ aheadMs, uncertaintyMs: 1 })).toThrow(
+    expect.objectContaining({ code: 'CLOCK_WRONG', message: expect.stringMatching(message) }),
+  );
+});
+
+test('a worker goes by a clock of which nothing certain is known', () => {
+  expect(() => requireUsableClock({ aheadMs: 2 * DAY_MS, uncertaintyMs: 2_000 })).not.toThrow();
+});

@@ -1,0 +1,83 @@
+import { Writable } from 'node:stream';
+import type { ClockDifference } from '@sluice/domain/clock-difference';
+import { pino } from 'pino';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createLifecycle } from '../src/lifecycle.ts';
+import { createMetrics } from '../src/metrics.ts';
+import { watchClock } from '../src/watch-clock.ts';
+
+const WAIT = { timeout: 5_000, interval: 1 };
+
+/** Measures what the test says, whenever the test says so. */
+function startWatch() {
+  const lines: string[] = [];
+  const logger = pino(
+    new Writable({
+      write(chunk: Buffer, _, done) {
+        lines.push((JSON.parse(chunk.toString()) as { msg: string }).msg);
+        done();
+      },
+    }),
+  );
+  const lifecycle = createLifecycle(logger);
+  const metrics = createMetrics('test');
+  let next: PromiseWithResolvers<ClockDifference | undefined> = Promise.withResolvers();
+  let count = 0;
+  const measured: ClockDifference[] = [];
+  watchClock({
+    measure() {
+      count += 1;
+      next = Promise.withResolvers();
+      return next.promise;
+    },
+    onMeasured: (difference) => measured.push(difference),
+    metrics,
+    logger,
+    lifecycle,
+    intervalMs: 0,
+  });
+  onTestFinished(async () => {
+    next.resolve(undefined);
+    await lifecycle.stop();
+  });
+  const settle = async (by: () => void): Promise<void> => {
+    const before = count;
+    by();
+    await vi.waitFor(() => expect(count).toBe(before + 1), WAIT);
+  };
+  return {
+    lines,
+    measured,
+    find: (aheadMs: number, uncertaintyMs = 1) =>
+      settle(() => next.resolve({ aheadMs, uncertaintyMs })),
+    cannotYet: () => settle(() => next.resolve(undefined)),
+    fail: () => settle(() => next.reject(new Error('away'))),
+    gauge: async () => /^sluice_clock_ahead_seconds\S* (\S+)$/m.exec(await metrics.render())?.[1],
+  };
+}
+
+test('a clock is told as it is: in the metric always, in the log where it is far off', async () => {
+  const watch = startWatch();
+  expect(await watch.gauge()).toBeUndefined();
+  await watch.find(250);
+  expect(await watch.gauge()).toBe('0.25');
+  expect(watch.lines).toEqual([]);
+  await watch.find(-42_000);
+  expect(await watch.gauge()).toBe('-42');
+  expect(watch.lines).toEqual([
+    expect.stringMatching(/^the clock of this machine is 42 s behind that of Postgres/),
+  ]);
+  expect(watch.measured.map(({ aheadMs }) => aheadMs)).toEqual([250, -42_000]);
+});
+
+test('what could not be measured, or took too long, is not told, and an older value neither', async () => {
+  const watch = startWatch();
+  for (const unknown of [watch.cannotYet, watch.fail, () => watch.find(90_000, 5_000)]) {
+    await watch.find(1_000);
+    expect(await watch.gauge()).toBe('1');
+    await unknown();
+    expect(await watch.gauge()).toBeUndefined();
+  }
+  expect(watch.measured.every(({ aheadMs }) => aheadMs === 1_000)).toBe(true);
+  expect(watch.lines.filter((line) => line.includes('clock of this machine'))).toEqual([]);
+});

@@ -1,0 +1,84 @@
+/** Each service as the process that operators run, on a machine whose clock is not Postgres'. */
+import { createTestDatabase } from '@sluice/database/testing';
+import { beginServiceUnderTest } from '@sluice/platform/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { mainOf } from './fleet-under-test.ts';
+
+const WAIT = { timeout: 30_000, interval: 50 };
+const TEST_TIMEOUT_MS = 90_000;
+
+/** Run before the service: its `Date` goes wrong. */
+const WRONG_DATE = `
+  const right = Date;
+  let aheadMs = 0;
+  globalThis.Date = class extends right {
+    constructor(...given) { given.length === 0 ? super(right.now() + aheadMs) : super(...given); }
+    static now() { return right.now() + aheadMs; }
+  };`;
+const aheadBy = (ms: number) => `${WRONG_DATE} aheadMs = ${ms};`;
+/** From the first wait of a minute on, which is over at once. */
+const jumpingBy = (ms: number) => `${WRONG_DATE}
+  const wait = setTimeout;
+  globalThis.setTimeout = Object.assign((run, delayMs, ...rest) => {
+    if (delayMs !== 60_000) return wait(run, delayMs, ...rest);
+    aheadMs = ${ms};
+    return wait(run, 100, ...rest);
+  }, wait);`;
+
+async function begin(service: string, program: string) {
+  const { url } = await createTestDatabase();
+  const process = await beginServiceUnderTest(mainOf(service), {
+    DATABASE_URL: url,
+    REDIS_URL: testRedisUrl(),
+    QUEUE_PREFIX: uniquePrefix(),
+    SHARD_COUNT: '1',
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(program)}`,
+    [`${service.toUpperCase()}_PORT`]: '0',
+  });
+  onTestFinished(() => process.kill('SIGKILL').then(() => undefined));
+  return process;
+}
+
+test.each(['intake', 'worker', 'api'])(
+  '%s says how far its clock is from that of Postgres, and goes on',
+  async (service) => {
+    const process = await begin(service, aheadBy(60_000));
+    const { url } = await process.started;
+    await vi.waitFor(async () => {
+      const page = await (await fetch(`${url}/metrics`)).text();
+      const seconds = Number(/^sluice_clock_ahead_seconds\S* (\S+)$/m.exec(page)?.[1]);
+      expect(seconds).toBeGreaterThan(30);
+      expect(seconds).toBeLessThan(90);
+    }, WAIT);
+    expect(process.logs).toContainEqual(
+      expect.objectContaining({
+        level: 40,
+        msg: expect.stringMatching(/^the clock of this machine is \d+ s ahead of that of Postgres/),
+      }),
+    );
+    expect(await process.kill('SIGTERM')).toBe(0);
+  },
+  TEST_TIMEOUT_MS,
+);
+
+// It gave failing deliveries up, whose seven days were over by its clock.
+test.each([
+  ['does not start', aheadBy(8 * 86_400_000), 0],
+  ['ends once it is so, though it runs', jumpingBy(8 * 86_400_000), 1],
+])(
+  'a worker whose clock is days ahead %s, and says what to set right',
+  async (_, program, startCount) => {
+    const worker = await begin('worker', program);
+    expect(await worker.ended).toBe(1);
+    expect(worker.logs.filter(({ port }) => port !== undefined)).toHaveLength(startCount);
+    expect(worker.logs).toContainEqual(
+      expect.objectContaining({
+        level: 60,
+        code: 'CLOCK_WRONG',
+        msg: expect.stringMatching(/6912\d\d s ahead of that of Postgres.*set the clocks right/),
+      }),
+    );
+  },
+  TEST_TIMEOUT_MS,
+);
