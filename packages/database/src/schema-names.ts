@@ -43,6 +43,7 @@ export const MIGRATION_NAMES = [
   '0033_set_aside_runs',
   '0034_endpoint_versions',
   '0036_purchases_after_their_end',
+  '0037_bank_payments',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];
