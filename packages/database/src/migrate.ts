@@ -41,6 +41,7 @@ import { setAsideRuns } from './migrations/0033_set_aside_runs.ts';
 import { endpointVersions } from './migrations/0034_endpoint_versions.ts';
 import { purchasesAfterTheirEnd } from './migrations/0036_purchases_after_their_end.ts';
 import { bankPayments } from './migrations/0037_bank_payments.ts';
+import { closedAccounts } from './migrations/0038_closed_accounts.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -93,6 +94,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0034_endpoint_versions': endpointVersions,
   '0036_purchases_after_their_end': purchasesAfterTheirEnd,
   '0037_bank_payments': bankPayments,
+  '0038_closed_accounts': closedAccounts,
 };
 
 /**

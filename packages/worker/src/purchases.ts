@@ -13,6 +13,7 @@ import { repeat, type Repetition } from '@sluice/platform/repeat';
 import type { z } from 'zod';
 import { advanceRun } from './advance-run.ts';
 import { lookAtDuePayments } from './due-payments.ts';
+import { endClosedSubscriptions } from './end-closed-subscriptions.ts';
 import { renewCredits } from './renew-credits.ts';
 import type { workerSettings } from './settings.ts';
 import { settleVendorEvents } from './settle-vendor-events.ts';
@@ -40,6 +41,7 @@ export interface Purchases {
 /** Two calls of the vendor and what is written between them. */
 const LEASE_TIMEOUTS = 4;
 const RENEW_INTERVAL_MS = 60_000;
+const CLOSED_INTERVAL_MS = 60_000;
 /** Only where the vendor's event was lost. */
 const DUE_PAYMENTS_INTERVAL_MS = 3_600_000;
 
@@ -78,6 +80,9 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
     startByTheClock: () => [
       repeat('renew credits', RENEW_INTERVAL_MS, logger, () =>
         renewCredits({ database, catalogue, now, logger }),
+      ),
+      repeat('end the subscriptions of closed accounts', CLOSED_INTERVAL_MS, logger, () =>
+        endClosedSubscriptions({ database, vendor, now, logger }),
       ),
       repeat('look at due payments', DUE_PAYMENTS_INTERVAL_MS, logger, () =>
         lookAtDuePayments({ database, vendor, now, logger }),
