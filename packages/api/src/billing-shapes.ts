@@ -107,6 +107,9 @@ export const runShape = z
     message: z.string().nullable(),
     invoice_id: z.string().nullable(),
     charged: moneyShape.nullable(),
+    due: moneyShape.nullable().meta({
+      description: 'What a bank has taken on and has not paid yet; then it is `charged`.',
+    }),
     receipt_id: receiptId,
     refunded: refundedShape
       .nullable()
@@ -124,6 +127,7 @@ export const runToWire = (run: Run): z.infer<typeof runShape> => ({
   message: run.message,
   invoice_id: run.invoiceId ?? run.result?.invoiceId ?? null,
   charged: chargedOf(run.result),
+  due: run.result?.due ?? null,
   receipt_id: run.result?.receiptId ?? null,
   refunded: refundedToWire(run.result?.reversal),
   created_at: run.createdAt.toISOString(),

@@ -97,7 +97,9 @@ export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependen
         userId,
         quantity: request.body.quantity,
         hasAllowance: isPaidPlan(account),
-        plan: deps.catalogue.plans.find((plan) => plan.id === account.planId),
+        plan: account.isPlanUnpaid
+          ? undefined
+          : deps.catalogue.plans.find((plan) => plan.id === account.planId),
         origin: originOf(request),
       });
       switch (outcome.outcome) {

@@ -170,7 +170,8 @@ function judgeEnding(
   if (run.status === 'pending') return { status: 'pending' };
   const subscription = run.result?.subscription;
   if (run.status !== 'success' || !subscription) return { status: 'failed' };
-  const judged = judgeCheckout({ ...subscription, charged: chargedOf(run.result) }, asked);
+  const charged = chargedOf(run.result) ?? run.result.due ?? null;
+  const judged = judgeCheckout({ ...subscription, charged }, asked);
   return judged === 'success' ? { status: 'success', subscription } : { status: 'conflict' };
 }
 

@@ -36,7 +36,7 @@ export interface PreviewRunRequest extends Pick<
   readonly accountId: number;
   /** Whether the plan's monthly allowance may be spent. */
   readonly hasAllowance: boolean;
-  /** As it is sold; undefined where the catalogue does not know it (any more). */
+  /** As it is sold; undefined where the catalogue does not know it (any more), or it is not paid yet. */
   readonly plan?: Plan | undefined;
   readonly origin: ChangeOrigin;
 }

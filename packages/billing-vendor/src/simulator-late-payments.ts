@@ -3,7 +3,8 @@
  *
  *     pay ──▶ charge pending, intent processing, invoice open
  *               └─4 days─▶ charge succeeded, invoice paid
- *                        ▶ charge failed, intent with its error, invoice still open
+ *                        ▶ charge failed, intent with its error, invoice still open,
+ *                          its subscription past due
  */
 import { emit } from './simulator-events.ts';
 import { markPaid } from './simulator-invoices.ts';
@@ -34,6 +35,7 @@ function settle(state: SimulatorState, charge: VendorObject): void {
     const paid = state.save('payment_intent', { ...intent, status });
     emit(state, 'payment_intent.succeeded', paid);
     markPaid(state, invoice, Number(charge['amount']));
+    moveSubscription(state, invoice, { from: 'past_due', to: 'active' });
     return;
   }
   const failed = state.save('payment_intent', {
@@ -48,4 +50,24 @@ function settle(state: SimulatorState, charge: VendorObject): void {
   });
   emit(state, 'payment_intent.payment_failed', failed);
   emit(state, 'invoice.payment_failed', invoice);
+  moveSubscription(state, invoice, { from: 'active', to: 'past_due' });
+}
+
+/** Of the subscription's latest invoice only: then it is collected as a renewal is (`simulator-renewals.ts`). */
+function moveSubscription(
+  state: SimulatorState,
+  invoice: VendorObject,
+  status: { readonly from: string; readonly to: string },
+): void {
+  const parent = invoice['parent'] as { subscription_details: { subscription: string } } | null;
+  const subscription = state.get('subscription', parent?.subscription_details.subscription);
+  if (subscription?.['status'] !== status.from || subscription['latest_invoice'] !== invoice.id)
+    return;
+  const moved = state.save('subscription', {
+    ...subscription,
+    status: status.to,
+    simulated_refused_at: state.nowSeconds(),
+    simulated_tries: 0,
+  });
+  emit(state, 'customer.subscription.updated', moved);
 }

@@ -98,7 +98,12 @@ function collectAgain(state: SimulatorState, subscription: VendorObject): boolea
     Number(subscription['simulated_refused_at']) + (RETRY_DAYS[tries] ?? 0) * DAY_SECONDS;
   if (dueAt > state.nowSeconds()) return false;
   const invoice = state.get('invoice', subscription['latest_invoice']) as VendorObject;
+  // A bank has days to pay; what comes of it moves the subscription.
+  const isProcessing = () =>
+    state.get('payment_intent', invoice['simulated_payment_intent'])?.['status'] === 'processing';
+  if (isProcessing()) return false;
   const isPaid = invoice['status'] === 'paid' || pay(state, invoice);
+  if (isProcessing()) return false;
   if (!isPaid && tries + 1 === RETRY_DAYS.length) {
     const ended = state.save('invoice', { ...invoice, status: 'uncollectible' });
     emit(state, 'invoice.marked_uncollectible', ended);

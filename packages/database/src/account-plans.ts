@@ -20,13 +20,15 @@ export interface BillingAccount {
   readonly planName: string;
   readonly planTier: string;
   readonly planStatus: string;
+  /** A bank still has to pay for the plan, so it brings no allowance yet. */
+  readonly isPlanUnpaid: boolean;
 }
 
 const BILLING_ACCOUNT = sql`
   account_id::int as "accountId", name, billing_rail as rail, currency,
   billing_email as "billingEmail", address, plan_id as "planId",
   plan_name as "planName", plan_tier as "planTier",
-  plan_status as "planStatus"`;
+  plan_status as "planStatus", plan_unpaid_run_id is not null as "isPlanUnpaid"`;
 
 /** Index: the primary key. */
 export async function findBillingAccount(
@@ -43,13 +45,20 @@ export async function findBillingAccount(
  * holder of the account's credits may write rows that refer to the account, while the change of plan waits for those
  * credits.
  *
+ * @param unpaidRunId - the checkout, where a bank still has to pay for it.
  * @param standing - of the subscription that it has for it; undefined leaves what the account has.
  * @returns the plan that it was on.
  */
 export async function updateAccountPlan(
   transaction: Transaction,
   accountId: number,
-  plan: Pick<Plan, 'id' | 'name' | 'tier'>,
+  {
+    plan,
+    unpaidRunId,
+  }: {
+    readonly plan: Pick<Plan, 'id' | 'name' | 'tier'>;
+    readonly unpaidRunId: string | null;
+  },
   standing: AccountStanding | undefined,
   nowMs: number,
 ): Promise<string | undefined> {
@@ -61,6 +70,7 @@ export async function updateAccountPlan(
     update accounts a
        set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
            plan_status = coalesce(${planStatus}, plan_status),
+           plan_unpaid_run_id = ${unpaidRunId},
            status = case when status = 'closed' then status
                          else coalesce(${accountStatus}, status) end,
            trial_ends_at = null, updated_at = ${new Date(nowMs)}
@@ -68,6 +78,23 @@ export async function updateAccountPlan(
      where a.account_id = before.account_id
     returning before.plan_id as "planId"`.execute(transaction);
   return rows[0]?.planId;
+}
+
+/**
+ * The checkout that the account's plan is from is paid, or need not be.
+ *
+ * @returns whether it was that one, and its plan is in force.
+ */
+export async function settleUnpaidPlan(
+  transaction: Transaction,
+  accountId: number,
+  runId: string,
+): Promise<boolean> {
+  const { rows } = await sql<{ planStatus: string }>`
+    update accounts set plan_unpaid_run_id = null
+     where account_id = ${accountId} and plan_unpaid_run_id = ${runId}
+    returning plan_status as "planStatus"`.execute(transaction);
+  return rows[0]?.planStatus === 'active';
 }
 
 export interface AccountStanding {
@@ -120,7 +147,7 @@ export async function updateAccountStanding(
 }
 
 /**
- * Of all accounts: those on this plan, in force, to which this fact has not granted anything yet.
+ * Of all accounts: those on this plan, in force and paid, to which this fact has not granted anything yet.
  * Reads every account of the plan; once a minute.
  */
 export async function listAccountsWithoutGrant(
@@ -132,7 +159,7 @@ export async function listAccountsWithoutGrant(
 ): Promise<{ readonly accountId: number }[]> {
   const { rows } = await sql<{ accountId: number }>`
     select account_id::int as "accountId" from accounts a
-     where plan_id = ${planId} and plan_status = 'active'
+     where plan_id = ${planId} and plan_status = 'active' and plan_unpaid_run_id is null
        and not exists (
          select from credit_transactions t
           where t.account_id = a.account_id and t.kind = ${kind}
@@ -177,7 +204,13 @@ export async function endEssentialsTrial(
   if (account.tier === 'builder') return account.isFromTrial ? 'unchanged' : 'not-allowed';
   if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
   const standing = { accountStatus: 'active', planStatus: 'active' };
-  await updateAccountPlan(transaction, accountId, builder, standing, nowMs);
+  await updateAccountPlan(
+    transaction,
+    accountId,
+    { plan: builder, unpaidRunId: null },
+    standing,
+    nowMs,
+  );
   await sql`
     update accounts set trial_ends_at = ${new Date(nowMs)} where account_id = ${accountId}`.execute(
     transaction,

@@ -210,6 +210,18 @@ export async function updateRunResult(
      where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
 }
 
+/** Of all accounts: purchases that a bank still has to pay for. Index: `runs_due_payment`. */
+export async function listRunsWithPaymentDue(
+  database: DatabaseOrTransaction,
+  limit: number,
+): Promise<(RunKey & { readonly invoiceId: string })[]> {
+  const { rows } = await sql<RunKey & { invoiceId: string }>`
+    select account_id::int as "accountId", run_id as "runId", result ->> 'invoiceId' as "invoiceId"
+      from runs where status = 'success' and result ? 'due'
+     order by created_at limit ${limit}`.execute(database);
+  return rows;
+}
+
 /** The checkout that the account's plan is from. Index: `runs_by_time`. */
 export async function findLatestCheckout(
   database: DatabaseOrTransaction,

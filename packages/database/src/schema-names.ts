@@ -44,6 +44,8 @@ export const MIGRATION_NAMES = [
   '0034_endpoint_versions',
   '0035_replay_endpoint_versions',
   '0036_purchases_after_their_end',
+  '0037_bank_payments',
+  '0038_closed_accounts',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

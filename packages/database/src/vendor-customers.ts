@@ -75,3 +75,42 @@ export async function insertVendorCustomer(
   await tellVendor(database, accountId, `account ${accountId}`, nowMs);
   return customerId;
 }
+
+export interface ClosedCustomer {
+  readonly accountId: number;
+  readonly customerId: string;
+}
+
+/**
+ * Of all accounts after that one, by id: those that are closed and may still have a subscription at the vendor. One that was opened again
+ * and has bought a plan since is among them when it is closed again. Index: `accounts_closed`; `runs_by_time`.
+ */
+export async function listClosedCustomers(
+  database: DatabaseOrTransaction,
+  afterAccountId: number,
+  limit: number,
+): Promise<ClosedCustomer[]> {
+  const { rows } = await sql<ClosedCustomer>`
+    select a.account_id::int as "accountId", c.customer_id as "customerId"
+      from accounts a
+      join vendor_customers c on c.account_id = a.account_id
+     where a.status = 'closed' and a.account_id > ${afterAccountId}
+       and (c.subscriptions_ended_at is null
+            or exists (
+              select from runs r
+               where r.account_id = a.account_id and r.created_at > c.subscriptions_ended_at
+                 and r.kind = 'checkout'))
+     order by a.account_id limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** The vendor has none of them any more. */
+export async function noteSubscriptionsEnded(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update vendor_customers set subscriptions_ended_at = ${new Date(nowMs)}
+     where account_id = ${accountId}`.execute(database);
+}

@@ -53,6 +53,8 @@ export interface PurchaseReversal {
 export interface RunResult {
   /** Nothing was charged where it is null. */
   readonly charged: Money | null;
+  /** What a bank has taken on and has not paid yet; once it has, it is `charged`. */
+  readonly due?: Money;
   readonly invoiceId: string | null;
   /** Add-ons. */
   readonly items?: readonly AddonItem[];

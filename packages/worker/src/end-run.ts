@@ -7,6 +7,7 @@ import type { RunStep } from '@sluice/database/run-steps';
 import { insertVendorEvent } from '@sluice/database/vendor-events';
 import { explainRefusal } from '@sluice/domain/addon-decision';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
+import type { Plan } from '@sluice/domain/catalogue';
 import { declineMessage, FAILURE_MESSAGES, refusalMessage } from '@sluice/domain/decline-message';
 import type { RunEnding } from '@sluice/domain/run';
 import type { RunResult } from '@sluice/domain/run-content';
@@ -83,9 +84,12 @@ export async function endRunByStep(
     }
     if (decision.outcome === 'nothing-to-do') return end('success', null, result);
   }
+  const { due } = known;
   if (step === 'apply') {
+    if (due) await lookAtPayment(transaction, run, known.invoiceId, nowMs);
     const result = {
       charged: known.charged ?? null,
+      ...(due && { due }),
       invoiceId: known.invoiceId ?? null,
       items: known.decision?.items ?? [],
     };
@@ -96,25 +100,48 @@ export async function endRunByStep(
     const { subscription } = known;
     // A subscription that is looked up later may be unpaid by then, or have ended.
     const standing = standingOf(subscription.status);
-    const before = await updateAccountPlan(transaction, run.accountId, plan, standing, nowMs);
+    const bought = { plan, unpaidRunId: due ? run.runId : null };
+    const before = await updateAccountPlan(transaction, run.accountId, bought, standing, nowMs);
     // That is how things stood when the vendor answered. Events since then may have been applied already, so it is
     // read again.
     const { runId } = run;
     const event = { eventId: `checkout_${runId}`, type: 'customer.subscription.updated' };
     await insertVendorEvent(transaction, { ...event, objectId: subscription.id }, nowMs);
-    // Who is told of the plan may use what it includes.
-    for (const kind of CREDIT_KINDS) {
-      const allowance =
-        standing?.planStatus === 'active' ? allowanceOf(plan, kind, nowMs) : undefined;
-      if (allowance)
-        await giveAllowance(transaction, { accountId: run.accountId, kind }, allowance, nowMs);
-    }
+    if (due) await lookAtPayment(transaction, run, subscription.latestInvoiceId, nowMs);
+    // Who is told of the plan may use what it includes, once it is paid.
+    else if (standing?.planStatus === 'active')
+      await givePlanAllowances(transaction, run.accountId, plan, nowMs);
     const result = {
       charged: known.charged ?? null,
+      ...(due && { due }),
       invoiceId: subscription.latestInvoiceId,
       subscription,
     };
     return end('success', null, result, { plan: { before, after: plan.id } });
   }
   return 'advanced';
+}
+
+/** What the plan includes this month, of every kind. */
+export async function givePlanAllowances(
+  transaction: Transaction,
+  accountId: number,
+  plan: Plan,
+  nowMs: number,
+): Promise<void> {
+  for (const kind of CREDIT_KINDS) {
+    const allowance = allowanceOf(plan, kind, nowMs);
+    if (allowance) await giveAllowance(transaction, { accountId, kind }, allowance, nowMs);
+  }
+}
+
+/** The bank may have paid, and the vendor may have told it, before this was written down: so it is looked at once more. */
+async function lookAtPayment(
+  transaction: Transaction,
+  { runId }: Run,
+  invoiceId: string | null | undefined,
+  nowMs: number,
+): Promise<void> {
+  const event = { eventId: `payment_${runId}`, type: 'invoice.updated' };
+  await insertVendorEvent(transaction, { ...event, objectId: invoiceId ?? '' }, nowMs);
 }

@@ -185,8 +185,8 @@ const started = await startConsumers(broker, {
 lifecycle.defer('consumers', () => started.close());
 consumers = started;
 
-const renewals = purchases.startRenewals();
-lifecycle.defer('renewals', () => renewals.stop());
+const byTheClock = purchases.startByTheClock();
+for (const each of byTheClock) lifecycle.defer('billing by the clock', () => each.stop());
 const stopping = new AbortController();
 startTableUpkeep({
   database,

@@ -12,6 +12,8 @@ import type { PurchaseProcessors } from '@sluice/platform/queue-processors';
 import { repeat, type Repetition } from '@sluice/platform/repeat';
 import type { z } from 'zod';
 import { advanceRun } from './advance-run.ts';
+import { lookAtDuePayments } from './due-payments.ts';
+import { endClosedSubscriptions } from './end-closed-subscriptions.ts';
 import { renewCredits } from './renew-credits.ts';
 import type { workerSettings } from './settings.ts';
 import { settleVendorEvents } from './settle-vendor-events.ts';
@@ -32,13 +34,16 @@ export interface Purchases {
   readonly processors: PurchaseProcessors;
   /** Finds what the queue does not know of. */
   readonly sweeps: readonly Sweep[];
-  /** Has credits renewed again and again. */
-  startRenewals(): Repetition;
+  /** What is due by the clock is done again and again: credits are renewed, and the vendor is looked at. */
+  startByTheClock(): readonly Repetition[];
 }
 
 /** Two calls of the vendor and what is written between them. */
 const LEASE_TIMEOUTS = 4;
 const RENEW_INTERVAL_MS = 60_000;
+const CLOSED_INTERVAL_MS = 60_000;
+/** Only where the vendor's event was lost. */
+const DUE_PAYMENTS_INTERVAL_MS = 3_600_000;
 
 export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
   const { database, producer, settings, now, logger } = deps;
@@ -72,9 +77,16 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
         run: settle,
       },
     ],
-    startRenewals: () =>
+    startByTheClock: () => [
       repeat('renew credits', RENEW_INTERVAL_MS, logger, () =>
         renewCredits({ database, catalogue, now, logger }),
       ),
+      repeat('end the subscriptions of closed accounts', CLOSED_INTERVAL_MS, logger, () =>
+        endClosedSubscriptions({ database, vendor, now, logger }),
+      ),
+      repeat('look at due payments', DUE_PAYMENTS_INTERVAL_MS, logger, () =>
+        lookAtDuePayments({ database, vendor, now, logger }),
+      ),
+    ],
   };
 }

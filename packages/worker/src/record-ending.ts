@@ -77,10 +77,10 @@ export async function recordEnding(
 }
 
 /** Only for what took money. */
-async function receiptOf(
+export async function receiptOf(
   transaction: Transaction,
   run: Run,
-  { status, result }: Ending,
+  { status, result }: Pick<Ending, 'status' | 'result'>,
   nowMs: number,
 ): Promise<Receipt | undefined> {
   const { charged } = result;

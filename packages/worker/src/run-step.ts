@@ -24,6 +24,8 @@ export interface StepOutput {
   readonly refusal?: CheckoutRefusal;
   readonly subscriptionId?: string | null;
   readonly charged?: Money | null;
+  /** What a bank still has to pay. */
+  readonly due?: Money;
   readonly subscription?: BoughtSubscription;
 }
 

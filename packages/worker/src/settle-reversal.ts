@@ -23,6 +23,7 @@ import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
 import type { PurchaseReversal, RunResult } from '@sluice/domain/run-content';
 import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/vendor';
 import type { Logger } from '@sluice/platform/logger';
+import { settleBankPayment } from './settle-bank-payment.ts';
 import { settleInvoice } from './settle-invoice.ts';
 
 export interface SettleReversalDeps {
@@ -107,8 +108,10 @@ async function lockSettled(
   nowMs: number,
 ): Promise<Run | undefined> {
   const run = await lockRun(transaction, key);
-  if (run?.status !== 'pending' || run.content.type !== 'purchase') return run;
-  await settleInvoice(transaction, run, invoice, nowMs);
+  if (run?.status === 'pending' && run.content.type === 'purchase')
+    await settleInvoice(transaction, run, invoice, nowMs);
+  else if (run?.result?.due) await settleBankPayment(transaction, run, invoice, nowMs);
+  else return run;
   return lockRun(transaction, key);
 }
 

@@ -14,8 +14,10 @@ import {
   settleVendorEvent,
   type VendorEvent,
 } from '@sluice/database/vendor-events';
+import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
 import type { Logger } from '@sluice/platform/logger';
 import { eachAlone } from './each-alone.ts';
+import { settleBankPayment } from './settle-bank-payment.ts';
 import { settleInvoice } from './settle-invoice.ts';
 import { reversedBy, settleReversal } from './settle-reversal.ts';
 import { settleSubscription } from './settle-subscription.ts';
@@ -53,19 +55,33 @@ async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise
   if (reversed) return settleReversal(deps, reversed, event.objectId);
   // What else the vendor tells us is read when it is asked for.
   if (!event.type.startsWith('invoice.')) return true;
-  const found = await deps.vendor.findInvoice(event.objectId);
+  return lookAtInvoice(deps, event.objectId);
+}
+
+/** @returns false where it has to be looked at again. */
+export async function lookAtInvoice(
+  deps: SettleVendorEventsDeps,
+  invoiceId: string,
+): Promise<boolean> {
+  const found = await deps.vendor.findInvoice(invoiceId);
   if (found.outcome === 'unknown') return false;
   if (found.outcome !== 'ok') return true;
   const invoice = found.value;
-  const { accountId, runId } = invoice;
+  const { runId } = invoice;
+  if (runId === null) return true;
+  // A subscription's invoice names the purchase that changed it, and no account.
+  const accountId =
+    invoice.accountId ?? (await findAccountOfCustomer(deps.database, invoice.customerId));
   // Not an invoice that a purchase of ours made.
-  if (accountId === null || runId === null) return true;
+  if (accountId === undefined) return true;
   const settlement = await deps.database.transaction().execute(async (transaction) => {
     const run = await lockRun(transaction, { accountId, runId });
-    if (run?.content.type !== 'purchase') return 'unchanged';
-    return settleInvoice(transaction, run, invoice, deps.now());
+    if (!run) return 'unchanged';
+    if (run.content.type === 'purchase')
+      return settleInvoice(transaction, run, invoice, deps.now());
+    await settleBankPayment(transaction, run, invoice, deps.now());
+    return 'unchanged';
   });
-  if (settlement === 'parked')
-    deps.logger.error({ runId, event: event.type }, 'a run waits for a person');
+  if (settlement === 'parked') deps.logger.error({ runId, invoiceId }, 'a run waits for a person');
   return true;
 }

@@ -211,15 +211,21 @@ async function amountOf(
   return ok({ amount, currency: catalogue.currency });
 }
 
+/** A bank pays days after the vendor has changed the subscription. */
+function chargeOf(subscription: VendorSubscription): Pick<StepOutput, 'charged' | 'due'> {
+  const { latestInvoiceTotal: total, latestInvoiceStatus: status } = subscription;
+  return total === null || status === 'paid' ? { charged: total } : { charged: null, due: total };
+}
+
 const describeAddons = (subscription: VendorSubscription): StepOutput => ({
-  charged: subscription.latestInvoiceTotal,
+  ...chargeOf(subscription),
   ...(subscription.latestInvoiceId !== null && { invoiceId: subscription.latestInvoiceId }),
 });
 
 function describeCheckout(content: RunContent, subscription: VendorSubscription): StepOutput {
   const { plan, quantity, couponCode } = checkoutOf(content);
   return {
-    charged: subscription.latestInvoiceTotal,
+    ...chargeOf(subscription),
     subscription: {
       id: subscription.subscriptionId,
       planId: plan.id,

@@ -47,6 +47,20 @@ test('an allowance is not refused for what is bought next, and ends where it is 
   expect(await grants()).toEqual(['monthly_allowance: 0/200']);
 });
 
+test('a plan that a bank still has to pay brings no allowance', async () => {
+  await put('premium_month');
+  const { api, account } = world;
+  const wait = (runId: string | null) =>
+    sql`
+      update accounts set plan_unpaid_run_id = ${runId}
+       where account_id = ${account.accountId}`.execute(api.database);
+  await wait('run_1');
+  expectProblem(await record(), 409, 'insufficient_credits');
+  expect(await grants()).toEqual([]);
+  await wait(null);
+  expect((await record()).statusCode).toBe(200);
+});
+
 test('an allowance comes once to debits at the same time as each other and as the workers that renew it', async () => {
   await put('premium_month');
   const { api, account } = world;

@@ -1,0 +1,38 @@
+/**
+ * What follows when a bank has paid for a plan or for add-ons. Their purchase has succeeded days before, when the
+ * vendor put them on the subscription; the receipt and the plan's allowance come with the money. What the bank does
+ * not pay makes the subscription past due, as a renewal that is not paid (`settle-subscription.ts`).
+ *
+ * Before: `end-run.ts`, `settle-vendor-events.ts`.
+ */
+import type { VendorInvoice } from '@sluice/billing-vendor/vendor';
+import { settleUnpaidPlan } from '@sluice/database/account-plans';
+import type { Transaction } from '@sluice/database/connection';
+import { insertReceipt } from '@sluice/database/receipts';
+import { updateRunResult, type Run } from '@sluice/database/runs';
+import { givePlanAllowances } from './end-run.ts';
+import { receiptOf } from './record-ending.ts';
+
+/** Call with the run locked by the transaction. Once it is paid, nothing more happens. @param run - as the lock found it. */
+export async function settleBankPayment(
+  transaction: Transaction,
+  run: Run,
+  invoice: VendorInvoice,
+  nowMs: number,
+): Promise<void> {
+  const { due, ...result } = run.result ?? { charged: null, invoiceId: null };
+  if (run.status !== 'success' || !due || result.invoiceId !== invoice.invoiceId) return;
+  // Voided by hand: then nothing is waited for, and nothing was taken.
+  if (invoice.status !== 'paid' && invoice.status !== 'void') return;
+  const charged = invoice.status === 'paid' ? invoice.total : null;
+  const settled = { ...result, charged };
+  const receipt = await receiptOf(transaction, run, { status: 'success', result: settled }, nowMs);
+  await updateRunResult(transaction, run, {
+    ...settled,
+    ...(receipt && { receiptId: receipt.receiptId }),
+  });
+  if (receipt) await insertReceipt(transaction, run.accountId, receipt);
+  if (run.content.type !== 'checkout') return;
+  if (await settleUnpaidPlan(transaction, run.accountId, run.runId))
+    await givePlanAllowances(transaction, run.accountId, run.content.plan, nowMs);
+}

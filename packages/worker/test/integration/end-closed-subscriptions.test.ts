@@ -1,0 +1,133 @@
+/** An account that is closed by a statement is not charged any more. */
+import type { Vendor } from '@sluice/billing-vendor/vendor';
+import { sql } from 'kysely';
+import { beforeEach, expect, test } from 'vitest';
+import {
+  endClosedSubscriptions,
+  type EndClosedSubscriptionsDeps,
+} from '../../src/end-closed-subscriptions.ts';
+import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
+
+const DAY_MS = 86_400_000;
+
+let world: Subscriptions;
+let asked: string[];
+beforeEach(async () => {
+  world = await startSubscriptions({ vendorTimeoutMs: 10_000 });
+  asked = [];
+});
+
+const subscribe = async (): Promise<number> => {
+  const accountId = await world.addAccount('pm_card_visa');
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  return accountId;
+};
+const put = (accountId: number, status: string) =>
+  sql`update accounts set status = ${status} where account_id = ${accountId}`.execute(
+    world.database,
+  );
+const look = (vendor: EndClosedSubscriptionsDeps['vendor'] = watched()) =>
+  endClosedSubscriptions({ ...world.deps, vendor });
+const statuses = () =>
+  world.simulator.state.list('subscription').map((each) => String(each['status']));
+
+/** The vendor; what it is asked is noted. */
+function watched(): Pick<Vendor, 'findSubscription' | 'cancelSubscription'> {
+  const { vendor } = world;
+  return {
+    findSubscription(customerId) {
+      asked.push(customerId);
+      return vendor.findSubscription(customerId);
+    },
+    cancelSubscription: (subscriptionId, key) => vendor.cancelSubscription(subscriptionId, key),
+  };
+}
+
+test('the subscription of a closed account is ended once, and those of others go on', async () => {
+  const closed = await subscribe();
+  await subscribe();
+  await look();
+  expect(asked).toEqual([]);
+  await put(closed, 'closed');
+  await look();
+  expect(statuses()).toEqual(['canceled', 'active']);
+  asked = [];
+  // Nothing is left, so nobody is asked.
+  await look();
+  expect(asked).toEqual([]);
+  world.moveClocks(32 * DAY_MS);
+  expect(world.succeeded()).toHaveLength(3);
+  await world.tellEvents();
+  const { rows } = await sql<{ status: string }>`
+    select status from accounts order by account_id`.execute(world.database);
+  expect(rows.map(({ status }) => status)).toEqual(['closed', 'active']);
+});
+
+test('what somebody made by hand beside it is ended too', async () => {
+  const accountId = await subscribe();
+  const [made] = world.simulator.state.list('subscription');
+  world.simulator.state.save('subscription', { ...made!, id: 'sub_by_hand', status: 'trialing' });
+  await put(accountId, 'closed');
+  await look();
+  expect(statuses()).toEqual(['canceled', 'canceled']);
+});
+
+test('two workers at the same time, and one after another that died, do no more than one', async () => {
+  const accountId = await subscribe();
+  await put(accountId, 'closed');
+  const dying = {
+    ...watched(),
+    async cancelSubscription(subscriptionId: string, key: string) {
+      await world.vendor.cancelSubscription(subscriptionId, key);
+      throw new Error('killed');
+    },
+  };
+  await look(dying);
+  await Promise.all([look(), look()]);
+  expect(statuses()).toEqual(['canceled']);
+  asked = [];
+  await look();
+  expect(asked).toEqual([]);
+});
+
+test('an account whose subscription cannot be ended does not keep the next from its turn, and is tried again', async () => {
+  const accountIds = [await subscribe(), await subscribe()];
+  for (const accountId of accountIds) await put(accountId, 'closed');
+  const [first] = world.simulator.state.list('subscription');
+  const away = {
+    ...watched(),
+    cancelSubscription: (subscriptionId: string, key: string) =>
+      subscriptionId === first!.id
+        ? Promise.resolve({ outcome: 'unknown', reason: '500', isFinal: true } as const)
+        : world.vendor.cancelSubscription(subscriptionId, key),
+  };
+  await look(away);
+  expect(statuses()).toEqual(['active', 'canceled']);
+  await look();
+  expect(statuses()).toEqual(['canceled', 'canceled']);
+});
+
+test('a plan that is bought while the account is closed is ended when the purchase is over', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.checkout(accountId, 'premium_month');
+  await world.turn(run, 'before-intent:subscribe');
+  await put(accountId, 'closed');
+  await look();
+  await world.finish(run);
+  expect(statuses()).toEqual(['active']);
+  await look();
+  expect(statuses()).toEqual(['canceled']);
+});
+
+test('an account that is opened, buys a plan and is closed again is looked at again', async () => {
+  const accountId = await subscribe();
+  await put(accountId, 'closed');
+  await look();
+  await put(accountId, 'active');
+  await look();
+  world.clock.aheadMs += 1_000;
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  await put(accountId, 'closed');
+  await look();
+  expect(statuses()).toEqual(['canceled', 'canceled']);
+});
