@@ -30,14 +30,16 @@ const NODE_FLAGS = ['--disable-warning=ExperimentalWarning'];
 /**
  * Starts `mainFile` with these settings and waits until it logs a line with a `port`.
  *
+ * @param nodeFlags - of Node, before the file.
  * @throws Error with the last log lines when it ends first or takes too long.
  */
 export async function startServiceUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
+  nodeFlags: readonly string[] = NODE_FLAGS,
 ): Promise<ServiceUnderTest> {
   const directory = await makeWorkingDirectory();
-  const child = spawn(process.execPath, [...NODE_FLAGS, mainFile], {
+  const child = spawn(process.execPath, [...nodeFlags, mainFile], {
     cwd: directory,
     env: {
       LOG_LEVEL: 'info',
