@@ -39,11 +39,13 @@ const NODE_FLAGS = ['--disable-warning=ExperimentalWarning'];
 /**
  * Starts `mainFile` with these settings and waits until it logs a line with a `port`.
  *
+ * @param nodeFlags - of Node, before the file.
  * @throws Error with the last log lines when it ends first or takes too long.
  */
 export async function startServiceUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
+  nodeFlags: readonly string[] = NODE_FLAGS,
 ): Promise<ServiceUnderTest> {
   return (await beginServiceUnderTest(mainFile, settings)).started;
 }
@@ -54,7 +56,7 @@ export async function beginServiceUnderTest(
   settings: Readonly<Record<string, string>>,
 ): Promise<StartingService> {
   const directory = await makeWorkingDirectory();
-  const child = spawn(process.execPath, [...NODE_FLAGS, mainFile], {
+  const child = spawn(process.execPath, [...nodeFlags, mainFile], {
     cwd: directory,
     env: {
       LOG_LEVEL: 'info',

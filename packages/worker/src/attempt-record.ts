@@ -1,4 +1,4 @@
-/** What is kept of one attempt. Used by `lane-drain.ts`. */
+/** What is kept of one attempt. Used by `lane-attempts.ts`. */
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { HttpOutcome } from './http-outcome.ts';
 

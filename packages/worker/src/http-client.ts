@@ -16,7 +16,7 @@
  * read from the wording of errors. This client does what is listed above and nothing else, at about half the CPU
  * (`docs/decisions/0007-http-client.md`).
  *
- * Before: `lane-drain.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
+ * Before: `lane-attempts.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
  */
 import type { AddressRange } from '@sluice/domain/network-address';
 import { ConnectionPool } from './connection-pool.ts';

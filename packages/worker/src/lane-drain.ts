@@ -3,18 +3,17 @@
  * giving it back.
  *
  * Which delivery may start is the domain's to say (`domain/src/lane.ts`); this file feeds it the
- * log, sends what it starts, and has what ended written down under its lease (`lane-lease.ts`).
+ * log, has what it starts sent (`lane-attempts.ts`), and what ended written down under its lease (`lane-lease.ts`).
  *
  * Each request needs a slot of `fair-slots.ts`; where there is none, the lane waits for its turn, until
  * its slice is over.
  */
 import type { LoggedDelivery } from '@sluice/database/deliveries';
-import type { AttemptRecord, LaneAfterProgress } from '@sluice/database/lane-progress';
+import type { LaneAfterProgress } from '@sluice/database/lane-progress';
 import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
 import { LaneRun } from '@sluice/domain/lane';
-import { recordOf } from './attempt-record.ts';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
-import { outcomeOf, type HttpOutcome } from './http-outcome.ts';
+import { LaneAttempts } from './lane-attempts.ts';
 import { LaneLease } from './lane-lease.ts';
 import { LaneLog } from './lane-log.ts';
 import { firstWindow, pageSize } from './lane-pace.ts';
@@ -23,7 +22,6 @@ import { LaneEndpoint } from './lane-endpoint.ts';
 import { LaneSlice } from './lane-slice.ts';
 import { PaceWait } from './pace-wait.ts';
 import { SlotWait } from './slot-wait.ts';
-import { tellAttempt } from './tell-attempt.ts';
 
 /** How a drain ended, the lease being given back or lost. */
 export type DrainOutcome =
@@ -47,12 +45,12 @@ const SPAN_MAX = 1_024;
 /** Made for one drain; call `run` once. */
 export class LaneDrain {
   readonly #deps: LaneDrainDeps;
-  readonly #lane: LaneKey;
   readonly #run: LaneRun<LoggedDelivery>;
   readonly #log: LaneLog;
   readonly #slice: LaneSlice;
   readonly #lease: LaneLease;
   readonly #endpoint: LaneEndpoint;
+  readonly #attempts: LaneAttempts;
   /** As of the claim: a rate limit that is changed counts from the next slice on. */
   readonly #pace: PaceWait;
   #isPaused = false;
@@ -60,7 +58,6 @@ export class LaneDrain {
   readonly #asker: SlotAsker;
   readonly #slotWait: SlotWait;
   #wakeUp: () => void = () => {};
-  #lastEndedAtSpareMs: number;
   #loading: Promise<void> | undefined;
   #keeping: Promise<void> | undefined;
   #failure: { readonly error: unknown } | undefined;
@@ -69,7 +66,6 @@ export class LaneDrain {
 
   constructor(deps: LaneDrainDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
     this.#deps = deps;
-    this.#lane = lane;
     const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
     const snapshot = { ...claimed, window: firstWindow(claimed, deps.spare.isShort()) };
     this.#run = new LaneRun(snapshot, { ...deps.policy, windowMax });
@@ -81,6 +77,8 @@ export class LaneDrain {
     const { fencing } = claimed;
     this.#lease = new LaneLease(deps, lane, { fencing, atMs: claimedAtMs }, () => this.#wakeUp());
     this.#endpoint = new LaneEndpoint(deps, lane, claimed);
+    const [run, lease, endpoint] = [this.#run, this.#lease, this.#endpoint];
+    this.#attempts = new LaneAttempts({ deps, lane, run, endpoint, lease });
     this.#pace = new PaceWait(deps, claimed, (error) => {
       if (error !== undefined) this.#failure ??= { error };
       this.#startWhatMayStart();
@@ -99,7 +97,6 @@ export class LaneDrain {
       },
       onGivenUp: () => this.#wakeUp(),
     });
-    this.#lastEndedAtSpareMs = deps.spare.totalMs();
   }
 
   /** True where it has done nothing but wait for its endpoint for so much spare time: then it uses only memory. */
@@ -107,7 +104,7 @@ export class LaneDrain {
     return (
       this.#run.inFlight > 0 &&
       !this.#slotWait.isWaiting &&
-      this.#deps.spare.totalMs() - this.#lastEndedAtSpareMs >= durationMs
+      this.#attempts.spareMsSinceEnding >= durationMs
     );
   }
 
@@ -247,53 +244,13 @@ export class LaneDrain {
   }
 
   #send(delivery: LoggedDelivery, slot: Slot): void {
-    const startedAtMs = this.#deps.now();
-    const { version } = this.#endpoint;
-    const request = this.#endpoint.request(delivery, startedAtMs);
-    this.#deps
-      .post(request, delivery)
-      .then((outcome) => {
-        this.#end(delivery, startedAtMs, version, outcome);
-        this.#goOn(slot);
-      })
+    this.#attempts
+      .make(delivery, () => this.#goOn(slot))
       .catch((error: unknown) => {
         slot.giveBack();
         this.#failure ??= { error };
         this.#wakeUp();
       });
-  }
-
-  #end(
-    delivery: LoggedDelivery,
-    startedAtMs: number,
-    endpointVersion: number,
-    outcome: HttpOutcome,
-  ): void {
-    this.#lastEndedAtSpareMs = this.#deps.spare.totalMs();
-    const { sequence } = delivery;
-    const { status, durationMs } = outcome;
-    const attempt = this.#run.attempts(sequence) + 1;
-    const result = outcomeOf(outcome);
-    let verdict: AttemptRecord['outcome'] = 'delivered';
-    if (result === 'delivered') {
-      this.#run.succeed(sequence, !this.#deps.spare.isShort());
-    } else {
-      verdict = this.#run.fail(
-        sequence,
-        { startedAtMs, status, failure: result },
-        startedAtMs + durationMs,
-        this.#deps.random(),
-      );
-      // It went to the endpoint from before a change: that says nothing about the present one.
-      if (endpointVersion !== this.#endpoint.version) this.#run.probeAtOnce(this.#deps.now());
-    }
-    const failure = result === 'delivered' ? null : result;
-    const ended = recordOf({ sequence, attempt, startedAtMs }, outcome, {
-      outcome: verdict,
-      failure,
-    });
-    this.#lease.add(ended);
-    tellAttempt(this.#deps.tail, this.#lane, delivery, ended);
   }
 
   /**
