@@ -39,6 +39,7 @@ import { cardChanges } from './migrations/0031_card_changes.ts';
 import { mergeGate } from './migrations/0032_merge_gate.ts';
 import { setAsideRuns } from './migrations/0033_set_aside_runs.ts';
 import { endpointVersions } from './migrations/0034_endpoint_versions.ts';
+import { importsWaitForRoom } from './migrations/0039_imports_wait_for_room.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -89,6 +90,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0032_merge_gate': mergeGate,
   '0033_set_aside_runs': setAsideRuns,
   '0034_endpoint_versions': endpointVersions,
+  '0039_imports_wait_for_room': importsWaitForRoom,
 };
 
 /**

@@ -42,6 +42,7 @@ export const MIGRATION_NAMES = [
   '0032_merge_gate',
   '0033_set_aside_runs',
   '0034_endpoint_versions',
+  '0039_imports_wait_for_room',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];
