@@ -38,7 +38,10 @@ export const importView = z
     rows_imported: z.int(),
     rows_failed: z.int(),
     rows_with_warnings: z.int(),
-    error: z.string().nullable().meta({ description: 'Why it failed.' }),
+    error: z
+      .string()
+      .nullable()
+      .meta({ description: 'Why it failed; while it is `preprocessing`, what it waits for.' }),
     errors_url: z.string().meta({ description: 'Rows that were not imported, as CSV.' }),
     warnings_url: z.string().meta({ description: 'Rows that were imported with a difference.' }),
     created_at: z.int(),

@@ -115,7 +115,7 @@ export async function cancelImport(
   const isCanceled = (outcome: ImportRow | undefined): boolean => outcome !== undefined;
   return transactOnce(database, origin.call, isCanceled, async (transaction) => {
     const { rows } = await sql<StoredImport>`
-      update imports set state = 'canceled', updated_at = ${new Date(nowMs)}
+      update imports set state = 'canceled', error = null, updated_at = ${new Date(nowMs)}
       where environment_id = ${environmentId} and import_id = ${importId}::int and ${IS_IMPORT_UNFINISHED}
       returning ${IMPORT_COLUMNS}`.execute(transaction);
     const row = firstImport(rows);

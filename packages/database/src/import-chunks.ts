@@ -64,6 +64,34 @@ export async function clearImportChunks(
     where c.environment_id = e.environment_id and c.import_id = e.import_id`.execute(database);
 }
 
+/**
+ * Gives back an import whose file found no room while it was fetched: what came of it goes, and it is fetched anew once
+ * no other import of its workspace holds a file (`claimImport`). So it never fails for what others take, and those that
+ * came after it, whose files are here, go first. `reason` is shown to its owner meanwhile. By the primary keys.
+ *
+ * @returns false where it would not find any by itself either; or where this worker has lost the import.
+ */
+export async function waitForRoom(
+  database: DatabaseOrTransaction,
+  { environmentId, importId }: ImportKey,
+  { fencing, bytes, nowMs, unfinishedSizeBytesMax }: Omit<ImportPiece, 'leaseMs'>,
+  reason: string,
+): Promise<boolean> {
+  const { rows } = await sql<{ importId: number }>`
+    with waiting as (
+      update imports set size_bytes = 0, waits_for_room = true, lease_until = null, error = ${reason},
+             updated_at = ${new Date(nowMs)}
+      where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
+        and state = 'preprocessing' and size_bytes + ${bytes.length}::int <= ${unfinishedSizeBytesMax}::bigint
+      returning environment_id, import_id
+    ), emptied as (
+      delete from import_chunks c using waiting w
+      where c.environment_id = w.environment_id and c.import_id = w.import_id
+    )
+    select import_id as "importId" from waiting`.execute(database);
+  return rows.length > 0;
+}
+
 /** The piece that holds this byte, from it on; undefined behind the last. By the primary key, backwards. */
 export async function readImportChunk(
   database: DatabaseOrTransaction,

@@ -92,6 +92,12 @@ export const leaseEnd = (leaseMs: number) =>
 
 export const IS_LEASE_OVER = sql`(lease_until is null or lease_until < clock_timestamp())`;
 
+/** Of the same workspace, and not ended. */
+const DO_OTHERS_HOLD_FILES = sql`exists (
+  select from imports other
+  where other.environment_id = imports.environment_id and other.import_id <> imports.import_id
+    and other.size_bytes > 0 and other.${IS_IMPORT_UNFINISHED})`;
+
 function fromStored(row: StoredImport): ImportRow {
   const numbers = Object.fromEntries(NUMBER_COLUMNS.map((name) => [name, Number(row[name])]));
   return { ...row, ...(numbers as Record<NumberColumn, number>) };
@@ -128,8 +134,8 @@ export async function listImports(
 /**
  * Takes the lease of the oldest import that has work for a worker and that nobody works on. Imports whose file is
  * being sent to us have none: the API works on them. One at a time for each workspace, so that many files of one do
- * not take the turns of the others; two workers that look at the same moment may take two, which does no harm. By
- * `imports_unfinished`.
+ * not take the turns of the others; two workers that look at the same moment may take two, which does no harm. One that
+ * waits for room lets those pass whose files take it. By `imports_unfinished`.
  */
 export async function claimImport(
   database: DatabaseOrTransaction,
@@ -144,11 +150,12 @@ export async function claimImport(
           select from imports held
           where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
             and held.lease_until >= clock_timestamp())
+        and (not waits_for_room or not ${DO_OTHERS_HOLD_FILES})
       order by created_at, environment_id, import_id
       limit 1
       for update skip locked
     )
-    update imports i set fencing = i.fencing + 1, lease_until = ${leaseEnd(leaseMs)}
+    update imports i set fencing = i.fencing + 1, waits_for_room = false, lease_until = ${leaseEnd(leaseMs)}
     from waiting w where i.environment_id = w.environment_id and i.import_id = w.import_id
     returning ${COLUMNS_OF_I}`.execute(database);
   return firstImport(rows);

@@ -43,6 +43,7 @@ import { replayEndpointVersions } from './migrations/0035_replay_endpoint_versio
 import { purchasesAfterTheirEnd } from './migrations/0036_purchases_after_their_end.ts';
 import { bankPayments } from './migrations/0037_bank_payments.ts';
 import { closedAccounts } from './migrations/0038_closed_accounts.ts';
+import { importsWaitForRoom } from './migrations/0039_imports_wait_for_room.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -97,6 +98,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0036_purchases_after_their_end': purchasesAfterTheirEnd,
   '0037_bank_payments': bankPayments,
   '0038_closed_accounts': closedAccounts,
+  '0039_imports_wait_for_room': importsWaitForRoom,
 };
 
 /**

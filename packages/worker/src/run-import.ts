@@ -13,6 +13,7 @@ import {
   appendImportChunk,
   clearImportChunks,
   readImportChunk,
+  waitForRoom,
 } from '@sluice/database/import-chunks';
 import {
   advanceImport,
@@ -25,7 +26,11 @@ import {
 } from '@sluice/database/imports';
 import type { LaneKey } from '@sluice/database/lanes';
 import { readColumns } from '@sluice/domain/import-file';
-import { noRoomForImport, UNFINISHED_IMPORT_DAYS_MAX } from '@sluice/domain/import-limits';
+import {
+  largerThanRoom,
+  UNFINISHED_IMPORT_DAYS_MAX,
+  waitsForRoom,
+} from '@sluice/domain/import-limits';
 import { FetchFault, SILENCE_TIMEOUT_MS } from './fetch-file.ts';
 import {
   importRows,
@@ -157,7 +162,7 @@ class ImportRun {
     return this.#advance({ state: 'preprocessed' });
   }
 
-  /** False where it has ended, also because there is no room. */
+  /** False where it is out of this worker's hands: it has ended, also for want of room, or waits for some. */
   async #keep(bytes: Buffer): Promise<boolean> {
     const { database, leaseMs, unfinishedSizeBytesMax, now } = this.#deps;
     // Bytes may be slow to come, and if the lease ended meanwhile the fetch would begin again.
@@ -165,8 +170,11 @@ class ImportRun {
     const { fencing } = this.#row;
     const piece = { fencing, bytes, leaseMs: fetchLeaseMs, nowMs: now(), unfinishedSizeBytesMax };
     const outcome = await appendImportChunk(database, this.#row, piece);
-    if (outcome === 'no_room')
-      await this.#advance({ state: 'failed', error: noRoomForImport(unfinishedSizeBytesMax) });
+    if (outcome === 'no_room') {
+      const reason = waitsForRoom(unfinishedSizeBytesMax);
+      if (!(await waitForRoom(database, this.#row, piece, reason)))
+        await this.#advance({ state: 'failed', error: largerThanRoom(unfinishedSizeBytesMax) });
+    }
     return outcome === 'kept';
   }
 

@@ -9,7 +9,7 @@ import { tracingSettings } from '@sluice/platform/tracing';
 import { z } from 'zod';
 import { webhookSettings } from './webhook-settings.ts';
 
-export const workerSettings = platformSettings.extend({
+const eachSetting = platformSettings.extend({
   ...tracingSettings.shape,
   ...sealingSettings.shape,
   ...webhookSettings.shape,
@@ -54,3 +54,19 @@ export const workerSettings = platformSettings.extend({
     'how often lanes whose wake-up was lost are looked for',
   ),
 });
+
+/**
+ * A stop waits for the requests of replays and then for those of lanes. One that is cut is not written down, so its delivery
+ * is sent again. Refused and not lengthened by ourselves: whoever ends the process (Kubernetes, Compose, systemd) has a time
+ * of its own, which must be longer still.
+ */
+export const workerSettings = eachSetting.superRefine(
+  ({ WEBHOOK_TIMEOUT_MS: timeoutMs, DRAIN_TIMEOUT_MS: drainTimeoutMs }, context) => {
+    if (2 * timeoutMs < drainTimeoutMs) return;
+    context.addIssue({
+      code: 'custom',
+      path: ['WEBHOOK_TIMEOUT_MS'],
+      message: `is ${timeoutMs}, and must be less than half of DRAIN_TIMEOUT_MS, which is ${drainTimeoutMs}: a stop would cut deliveries under way, and they would be sent again; set DRAIN_TIMEOUT_MS above ${2 * timeoutMs}, and what the platform waits (terminationGracePeriodSeconds, stop_grace_period) above that`,
+    });
+  },
+);

@@ -21,7 +21,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Part of the worker's settings. */
 export const webhookSettings = z.object({
   WEBHOOK_TIMEOUT_MS: integer(1, 60_000, 4_000).describe(
-    'one attempt, from the name look-up to the last byte; a stop waits for it, up to DRAIN_TIMEOUT_MS',
+    'one attempt, from the name look-up to the last byte; less than half of DRAIN_TIMEOUT_MS, since a stop waits for it',
   ),
   WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 7 * DAY_MS, HOUR_MS).describe(
     'first wait after a failure of the one-hour list',

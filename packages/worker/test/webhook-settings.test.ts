@@ -1,6 +1,7 @@
 import { parseNetwork } from '@sluice/domain/network-address';
 import { parseSettings } from '@sluice/platform/config';
 import { expect, test } from 'vitest';
+import { workerSettings } from '../src/settings.ts';
 import { webhookOptions, webhookSettings } from '../src/webhook-settings.ts';
 
 test('without settings the numbers are those of the spec', () => {
@@ -63,3 +64,23 @@ test('a network that cannot be read is named', () => {
     parseSettings(webhookSettings, { WEBHOOK_ALLOWED_NETWORKS: '10.0.0.0/8,lan' }),
   ).toThrow('WEBHOOK_ALLOWED_NETWORKS: lan is no network such as 10.1.0.0/16');
 });
+
+test.each([
+  ['12499', '25000', undefined],
+  ['12500', '25000', /WEBHOOK_TIMEOUT_MS: is 12500.*half of DRAIN_TIMEOUT_MS, which is 25000/],
+  ['60000', '25000', /set DRAIN_TIMEOUT_MS above 120000/],
+  ['60000', '120001', undefined],
+])(
+  'a request of %s ms and a stop of %s ms do not go together where the stop would cut the request',
+  (timeoutMs, drainTimeoutMs, problem) => {
+    const parse = () =>
+      parseSettings(workerSettings, {
+        DATABASE_URL: 'postgres://localhost/sluice',
+        SEALING_KEYS: `1:${Buffer.alloc(32, 1).toString('base64')}`,
+        WEBHOOK_TIMEOUT_MS: timeoutMs,
+        DRAIN_TIMEOUT_MS: drainTimeoutMs,
+      });
+    if (problem === undefined) expect(parse).not.toThrow();
+    else expect(parse).toThrow(problem);
+  },
+);

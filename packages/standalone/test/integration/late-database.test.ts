@@ -156,22 +156,20 @@ test(
   TEST_TIMEOUT_MS,
 );
 
-// Longer than this is cut, with exit code 1.
-const DRAIN_TIMEOUT_MS = '1500';
+/** What takes longer is cut, with exit code 1. */
+const SHORT_STOP = { DRAIN_TIMEOUT_MS: '1500', WEBHOOK_TIMEOUT_MS: '500' };
 
 test.each(SERVICES)(
   '%s ends at once and with 0 when it is stopped while it waits, whether it is refused or not even answered',
   async (service) => {
-    const refused = await begin(service, `postgres://sluice@127.0.0.1:1/sluice`, {
-      DRAIN_TIMEOUT_MS,
-    });
+    const refused = await begin(service, `postgres://sluice@127.0.0.1:1/sluice`, SHORT_STOP);
     await refused.saysItWaits(/ECONNREFUSED/);
     expect(await refused.kill('SIGTERM')).toBe(0);
 
     const proxy = await startTcpProxyTo((await createTestDatabase()).url);
     onTestFinished(() => proxy.close());
     proxy.hold();
-    const unanswered = await begin(service, proxy.url, { DRAIN_TIMEOUT_MS });
+    const unanswered = await begin(service, proxy.url, SHORT_STOP);
     await unanswered.saysItWaits(/timeout|no answer/);
     expect(await unanswered.kill('SIGTERM')).toBe(0);
     for (const { logs } of [refused, unanswered])

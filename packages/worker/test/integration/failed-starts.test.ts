@@ -35,6 +35,17 @@ async function expectFailedStart(
 }
 
 test(
+  'a worker whose stop would cut its deliveries says which two settings do not go together',
+  () =>
+    expectFailedStart(
+      { DATABASE_URL: 'postgres://sluice@127.0.0.1:1/sluice', WEBHOOK_TIMEOUT_MS: '30000' },
+      'CONFIG_INVALID',
+      /WEBHOOK_TIMEOUT_MS: is 30000.*DRAIN_TIMEOUT_MS, which is 25000/,
+    ),
+  TEST_TIMEOUT_MS,
+);
+
+test(
   'a worker without the key that sealed a secret says which setting to correct',
   async () => {
     const { database, url } = await createTestDatabase();

@@ -1,5 +1,7 @@
 /** Where the bytes of an import come from: a URL that breaks off or is not there, an upload that stops. */
 import { Readable } from 'node:stream';
+import { cancelImport } from '@sluice/database/import-changes';
+import { BY_TEST } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { FetchFault } from '../../src/fetch-file.ts';
@@ -97,20 +99,62 @@ test('a file that comes slowly keeps no other workspace waiting, and other files
   expect(await world.shown(next)).toMatchObject({ state: 'imported' });
 });
 
-// All workspaces share one Postgres: what waits to be imported must not fill it.
-test('a file behind a URL that finds no room beside the others of its workspace fails, says what to do, and leaves nothing', async () => {
-  const beingSent = await world.insert();
-  expect(await world.keep(beingSent, Buffer.alloc(90))).toBe('kept');
-  const key = await world.insert({ dataFileUrl: 'https://files.example/events.csv' });
-  world.nowMs += 1;
-  await world.upload('x'.repeat(90), { environmentId: 2 });
-  const fetchFile = () => Readable.from([Buffer.alloc(11)]);
-  expect(await world.run({ unfinishedSizeBytesMax: 100, fetchFile })).toBe(true);
-  expect(await world.shown(key)).toMatchObject({
-    state: 'failed',
-    error: expect.stringMatching(/100 bytes together.*cancel one/),
+describe('a file behind a URL that finds no room', () => {
+  const dataFileUrl = 'https://files.example/events.csv';
+  const TEXT = '_svc_name,_svc_customer_id\n';
+  const unfinishedSizeBytesMax = 100;
+  const fetchFile = () => Readable.from([Buffer.from(TEXT)]);
+
+  // All workspaces share one Postgres: what waits to be imported must not fill it.
+  test('beside the others of its workspace waits, holds nothing and nobody up, and is fetched once they have ended', async () => {
+    const key = await world.insert({ dataFileUrl });
+    world.nowMs += 1;
+    const sent = await world.upload(TEXT + 'x'.repeat(90 - TEXT.length));
+    await world.upload('x'.repeat(90), { environmentId: 2 });
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
+    expect(await world.shown(key)).toMatchObject({
+      state: 'preprocessing',
+      sizeBytes: 0,
+      error: expect.stringMatching(/^waits until .*100 bytes together/),
+    });
+    expect(await world.chunkCount()).toBe(2);
+
+    // Those of its workspace, and of others, though they came later.
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
+    expect(await world.shown(sent)).toMatchObject({ state: 'imported' });
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', error: null });
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(false);
   });
-  expect(await world.chunkCount()).toBe(2);
+
+  test('beside one that is still being sent is not fetched again and again meanwhile', async () => {
+    const beingSent = await world.insert();
+    expect(await world.keep(beingSent, Buffer.alloc(90))).toBe('kept');
+    const key = await world.insert({ dataFileUrl });
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(false);
+    const other = await world.insert({ dataFileUrl });
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
+    await cancelImport(world.database, other, BY_TEST, world.nowMs);
+    // What it waited for is no reason any more.
+    expect(await world.shown(other)).toMatchObject({ state: 'canceled', error: null });
+    await cancelImport(world.database, beingSent, BY_TEST, world.nowMs);
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile })).toBe(true);
+    expect(await world.shown(key)).toMatchObject({ state: 'imported' });
+  });
+
+  test('though it has all of it to itself fails, says what there is, and leaves nothing', async () => {
+    const key = await world.insert({ dataFileUrl });
+    await world.upload('x'.repeat(90), { environmentId: 2 });
+    const tooLarge = () => Readable.from([Buffer.alloc(101)]);
+    expect(await world.run({ unfinishedSizeBytesMax, fetchFile: tooLarge })).toBe(true);
+    expect(await world.shown(key)).toMatchObject({
+      state: 'failed',
+      error: expect.stringMatching(/larger than the 100 bytes/),
+    });
+    expect(await world.chunkCount()).toBe(1);
+  });
 });
 
 test('an import that nobody brought to its end in thirty days fails, with its bytes; one in hand does not', async () => {
