@@ -93,7 +93,13 @@ export function registerAddons(scope: ApiServer, deps: BillingDependencies): voi
       const run = await startPurchase(request, deps, account, {
         kind: 'addons',
         rail: account.rail,
-        content: { type: 'addons', skus },
+        content: {
+          type: 'addons',
+          skus,
+          prices: deps.catalogue.addons
+            .filter(({ sku }) => skus.includes(sku))
+            .map(({ sku, addon }) => ({ sku, addon })),
+        },
         sameness: { skus },
       });
       setPollHeader(reply, run, deps.now());

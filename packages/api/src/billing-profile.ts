@@ -5,10 +5,12 @@
 import { findVendorCustomer } from '@sluice/database/vendor-customers';
 import { listPendingRuns } from '@sluice/database/runs';
 import type { BillingAccount } from '@sluice/database/account-plans';
+import { includesRole } from '@sluice/domain/account';
 import { findCoupon } from '@sluice/domain/catalogue';
 import type { Money } from '@sluice/domain/money';
 import type { VendorSubscription } from '@sluice/billing-vendor/vendor';
 import { z } from 'zod';
+import { accountCallerOf } from './account-guard.ts';
 import { addressShape } from './account-view.ts';
 import { billingAccountOf, contactOf, requireRail, type BillingDependencies } from './billing.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
@@ -63,7 +65,9 @@ const infoShape = z.object({
         estimated: moneyShape.meta({ description: 'By the catalogue, before taxes and coupons.' }),
       })
       .nullable(),
-    payment_method: paymentMethodShape,
+    payment_method: paymentMethodShape.meta({
+      description: 'Null where there is none, and for a caller below `billing_admin`.',
+    }),
     billing_email: z.string().nullable(),
     tax_ids: taxIds,
     in_flight: z.array(z.object({ run_id: z.string(), kind: z.string(), started_at: z.string() })),
@@ -89,7 +93,10 @@ export function registerBillingProfile(scope: ApiServer, deps: BillingDependenci
       const [subscription, open, paymentMethod, pending] = await Promise.all([
         customerId === undefined ? null : deps.vendor.findSubscription(customerId).then(answerOf),
         customerId === undefined ? [] : deps.vendor.listOpenInvoices(customerId).then(answerOf),
-        cardOf(deps, account, customerId),
+        // As `GET …/billing/payment`, which has nothing else.
+        includesRole(accountCallerOf(request).role, 'billing_admin')
+          ? cardOf(deps, account, customerId)
+          : null,
         listPendingRuns(deps.database, account.accountId),
       ]);
       const held = new Map(subscription?.items.map((item) => [item.priceId, item.quantity]));

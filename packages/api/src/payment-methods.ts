@@ -54,7 +54,7 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
   scope.get(
     '/v1/accounts/:account_id/billing/payment',
     {
-      config: { access: { role: 'member' } },
+      config: { access: { role: 'billing_admin' } },
       schema: {
         tags,
         summary: 'The default payment method of an invoice-billed account',

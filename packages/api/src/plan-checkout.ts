@@ -179,6 +179,7 @@ const PROBLEM_OF_REFUSAL = {
   amount_changed: 'amount_changed',
   unknown_subscription_item: 'plan_transition_not_allowed',
   addons_of_other_cycle: 'plan_transition_not_allowed',
+  unknown_addon_held: 'plan_transition_not_allowed',
   payment_past_due: 'payment_past_due',
   payment_pending: 'payment_pending',
 } as const satisfies Record<CheckoutRefusal, ProblemCode>;

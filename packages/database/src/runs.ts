@@ -7,6 +7,7 @@
  * Indexes: the primary key; `runs_in_flight` holds one pending run an account and lane;
  * `runs_by_time` for lists; `runs_due` for the sweep.
  */
+import type { BoughtAddon } from '@sluice/domain/addon-decision';
 import type { Rail, RunEnding, RunKind, RunLane, RunStatus } from '@sluice/domain/run';
 import type { RunContent, RunResult } from '@sluice/domain/run-content';
 import { sql } from 'kysely';
@@ -131,6 +132,26 @@ export async function listBoughtPlanPrices(
     database,
   );
   return rows.map(({ priceId }) => priceId);
+}
+
+/**
+ * The add-on prices that the account has bought, each with its add-on as it was kept with the purchase. Index:
+ * `runs_by_time`.
+ */
+export async function listBoughtAddons(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<BoughtAddon[]> {
+  const { rows } = await sql<BoughtAddon>`
+    select item ->> 'sku' as sku, max(price ->> 'addon') as addon
+      from runs
+     cross join lateral jsonb_array_elements(result -> 'items') as item
+      left join lateral jsonb_array_elements(content -> 'prices') as price
+        on price ->> 'sku' = item ->> 'sku'
+     where account_id = ${accountId} and kind = 'addons' and status = 'success'
+       and item ->> 'result' = 'added'
+     group by item ->> 'sku'`.execute(database);
+  return rows;
 }
 
 /** The pending runs of lanes that exclude others. Index: `runs_in_flight`. */

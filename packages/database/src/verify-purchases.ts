@@ -46,7 +46,7 @@ export async function listBookedSubscribers(
           from runs r, jsonb_array_elements(r.result -> 'items') as item
          where r.account_id = a.account_id and r.kind = 'addons' and r.status = 'success'
            and item ->> 'result' = 'added') as addons on true
-     where a.plan_status not in ('canceled', 'paused')
+     where a.plan_status not in ('canceled', 'paused') and a.status <> 'closed'
      order by a.account_id`.execute(database);
   return rows;
 }

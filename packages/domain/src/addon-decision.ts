@@ -21,24 +21,46 @@ export type AddonDecision =
       readonly skus: readonly string[];
     };
 
+/** A price that the account has bought once, and what add-on it is of; null where that is not known any more. */
+export interface BoughtAddon {
+  readonly sku: string;
+  readonly addon: string | null;
+}
+
+/** Prices that are held and of which nobody knows the add-on: any other may be the same one, charged beside it. */
+export function unknownAddons(
+  catalogue: Catalogue,
+  held: ReadonlySet<string>,
+  bought: readonly BoughtAddon[],
+): string[] {
+  const sold = new Set(catalogue.addons.map((each) => each.sku));
+  return bought
+    .filter(({ sku, addon }) => addon === null && held.has(sku) && !sold.has(sku))
+    .map(({ sku }) => sku);
+}
+
 /**
  * A price that is already held is a no-op even where it is retired or on another cycle, so this is checked first.
  *
  * @param held - prices on the subscription now.
+ * @param bought - earlier, perhaps at prices that the catalogue has no more.
  * @param interval - the subscription's billing cycle.
  */
 export function decideAddons(
   catalogue: Catalogue,
   held: ReadonlySet<string>,
+  bought: readonly BoughtAddon[],
   interval: Interval,
   skus: readonly string[],
 ): AddonDecision {
-  const addonOf = new Map(catalogue.addons.map((each) => [each.sku, each.addon]));
+  const addonOf = new Map<string, string | null>(
+    [...bought, ...catalogue.addons].map((each) => [each.sku, each.addon]),
+  );
   // For two prices of one add-on in one purchase: the second is another price of what the first already brings.
   const taken = new Map<string, string>();
   for (const sku of held) {
     const addon = addonOf.get(sku);
-    if (addon !== undefined) taken.set(addon, sku);
+    if (addon != null) taken.set(addon, sku);
   }
   const items = [...new Set(skus)].map((sku): AddonItem => {
     if (held.has(sku)) return { sku, result: 'already_present', reason: null };

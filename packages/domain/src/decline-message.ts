@@ -34,6 +34,8 @@ const CHECKOUT_REFUSALS = {
     "The account's subscription has something that is not sold here, and would be charged beside this plan; nothing was charged.",
   addons_of_other_cycle:
     "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
+  unknown_addon_held:
+    'The account has an add-on at a price that is not sold here any more, and it cannot be told whether it is this one; nothing was charged.',
   payment_past_due:
     "The subscription's last invoice is not paid: pay the open invoice first, with another card on file. Nothing was charged.",
   payment_pending:

@@ -11,7 +11,12 @@ export interface BillingContact {
 
 export type RunContent = { readonly contact: BillingContact } & (
   | { readonly type: 'purchase'; readonly purchase: CreditPurchase }
-  | { readonly type: 'addons'; readonly skus: readonly string[] }
+  | {
+      readonly type: 'addons';
+      readonly skus: readonly string[];
+      /** Which add-on each of the prices is of, whatever the catalogue says later. Absent: from before it was kept. */
+      readonly prices?: readonly { readonly sku: string; readonly addon: string }[];
+    }
   | {
       readonly type: 'checkout';
       readonly plan: Plan;

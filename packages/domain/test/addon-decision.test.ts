@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { decideAddons, explainRefusal } from '../src/addon-decision.ts';
+import {
+  decideAddons,
+  explainRefusal,
+  unknownAddons,
+  type BoughtAddon,
+} from '../src/addon-decision.ts';
 import type { AddonPrice, Catalogue } from '../src/catalogue.ts';
 
 const price = (sku: string, addon: string, changes: Partial<AddonPrice> = {}): AddonPrice => ({
@@ -20,8 +25,8 @@ const catalogue = {
     price('ip_year', 'ip', { interval: 'year' }),
   ],
 } as unknown as Catalogue;
-const decide = (held: string[], skus: string[]) =>
-  decideAddons(catalogue, new Set(held), 'month', skus);
+const decide = (held: string[], skus: string[], bought: BoughtAddon[] = []) =>
+  decideAddons(catalogue, new Set(held), bought, 'month', skus);
 
 test('a price of an add-on that is not held is added', () => {
   expect(decide(['plan'], ['sso', 'ip'])).toMatchObject({ outcome: 'add', skus: ['sso', 'ip'] });
@@ -57,4 +62,30 @@ test('one refused price refuses all, and none reads as added', () => {
 
 test('two prices of one add-on in one purchase are refused', () => {
   expect(decide([], ['sso', 'sso_cheap'])).toMatchObject({ outcome: 'refused' });
+});
+
+test('an add-on is held at a price that the catalogue has no more, where its purchase tells which it is', () => {
+  const bought = [{ sku: 'ip_gone', addon: 'ip' }];
+  expect(decide(['plan', 'ip_gone'], ['ip'], bought)).toMatchObject({
+    outcome: 'refused',
+    items: [{ sku: 'ip', reason: 'other_price_held' }],
+  });
+  expect(decide(['plan', 'ip_gone'], ['sso'], bought)).toMatchObject({ outcome: 'add' });
+  // Bought once and gone from the subscription since.
+  expect(decide(['plan'], ['ip'], bought)).toMatchObject({ outcome: 'add' });
+  expect(unknownAddons(catalogue, new Set(['plan', 'ip_gone']), bought)).toEqual([]);
+});
+
+test('what the catalogue says of a price counts more than what was kept of it', () => {
+  const bought = [{ sku: 'sso', addon: 'ip' }];
+  expect(decide(['sso'], ['ip'], bought)).toMatchObject({ outcome: 'add' });
+});
+
+test('a price that is held, was bought as an add-on and is of none that is known, is unknown', () => {
+  const bought = [
+    { sku: 'gone', addon: null },
+    { sku: 'sso', addon: null },
+    { sku: 'dropped', addon: null },
+  ];
+  expect(unknownAddons(catalogue, new Set(['plan', 'gone', 'sso']), bought)).toEqual(['gone']);
 });

@@ -14,6 +14,7 @@ import { recordCardOnFile } from '@sluice/database/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection';
 import {
   claimRun,
+  listBoughtAddons,
   listBoughtPlanPrices,
   lockRun,
   parkRun,
@@ -131,6 +132,7 @@ async function doStep(
     nowMs,
     boughtPlanPriceIds:
       name === 'subscribe' ? await listBoughtPlanPrices(database, run.accountId) : [],
+    boughtAddons: name === 'inspect' ? await listBoughtAddons(database, run.accountId) : [],
     existingCustomerId:
       name === 'customer' ? await findVendorCustomer(database, run.accountId) : undefined,
   };

@@ -3,7 +3,7 @@
  * and how to find out what an earlier asking did (`lookUp`, which answers null only where the step
  * provably had no effect). The steps: `invoice-steps.ts`, `subscription-steps.ts`.
  */
-import type { AddonDecision } from '@sluice/domain/addon-decision';
+import type { AddonDecision, BoughtAddon } from '@sluice/domain/addon-decision';
 import type { Catalogue } from '@sluice/domain/catalogue';
 import type { CheckoutRefusal } from '@sluice/domain/decline-message';
 import { AppError } from '@sluice/domain/errors';
@@ -53,6 +53,8 @@ export interface StepContext {
   readonly key: string;
   /** Of a checkout: the vendor's prices of the plans that the account has bought, whatever the catalogue says by now. */
   readonly boughtPlanPriceIds: readonly string[];
+  /** Of add-ons: those that the account has bought before. */
+  readonly boughtAddons: readonly BoughtAddon[];
   /** The account's customer, where it has one. */
   readonly existingCustomerId: string | undefined;
   readonly nowMs: number;

@@ -1,5 +1,5 @@
 /** The steps of a purchase that changes a subscription: add-ons, and the checkout of a plan. */
-import { decideAddons } from '@sluice/domain/addon-decision';
+import { decideAddons, unknownAddons } from '@sluice/domain/addon-decision';
 import { findCoupon } from '@sluice/domain/catalogue';
 import type { CheckoutRefusal } from '@sluice/domain/decline-message';
 import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/money';
@@ -27,18 +27,21 @@ import {
 
 export const SUBSCRIPTION_STEPS = {
   inspect: {
-    async perform({ vendor, catalogue, run, known }) {
+    async perform({ vendor, catalogue, run, known, boughtAddons }) {
       const found = await vendor.findSubscription(customerOf(known));
       return mapResult(found, (subscription) => {
         if (!subscription) return { subscriptionId: null };
         const held = new Set(subscription.items.map((item) => item.priceId));
         const skus = addonsOf(run.content).skus;
-        const decision = decideAddons(catalogue, held, subscription.interval, skus);
-        const debt = decision.outcome === 'add' ? debtOfSubscription(subscription) : undefined;
-        return {
-          subscriptionId: subscription.subscriptionId,
-          ...(debt === undefined ? { decision } : { refusal: debt }),
-        };
+        const { interval, subscriptionId } = subscription;
+        const decision = decideAddons(catalogue, held, boughtAddons, interval, skus);
+        if (decision.outcome !== 'add') return { subscriptionId, decision };
+        const refusal =
+          debtOfSubscription(subscription) ??
+          (unknownAddons(catalogue, held, boughtAddons).length > 0
+            ? 'unknown_addon_held'
+            : undefined);
+        return { subscriptionId, ...(refusal === undefined ? { decision } : { refusal }) };
       });
     },
     // It only reads, so there is nothing that it can have done.

@@ -95,7 +95,6 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     `GET ${BILLING}/inbox_previews/usage_summaries`,
     `GET ${BILLING}/info`,
     `GET ${BILLING}/overage_estimate`,
-    `GET ${BILLING}/payment`,
     `GET ${BILLING}/plans`,
     `GET ${BILLING}/plans/checkout_status`,
     `GET ${BILLING}/profile`,
@@ -104,6 +103,7 @@ export const ROUTES_BY_OPENER: Readonly<Record<Opener, readonly string[]>> = {
     `GET ${BILLING}/usage_profile`,
   ],
   billing_admin: [
+    `GET ${BILLING}/payment`,
     `POST ${BILLING}/addons`,
     `POST ${BILLING}/ai_credits/invoiced_purchase`,
     `POST ${BILLING}/ai_credits/payment_intent`,

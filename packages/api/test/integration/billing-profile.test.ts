@@ -8,6 +8,7 @@ import { insertVendorCustomer } from '@sluice/database/vendor-customers';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
+import { insertToken } from './api-under-test.ts';
 import { startBilling, type Billing } from './billing-world.ts';
 
 let billing: Billing;
@@ -128,6 +129,23 @@ test('billing info tells the plan, the subscription, add-ons, card, and what com
     subscription: { status: 'past_due' },
     balance_due: { amount: 112_000, currency: 'usd' },
   });
+});
+
+test('who may not buy sees what the account pays for, and not with what', async () => {
+  await subscribe();
+  const { api } = billing;
+  const [key, buyer] = ['sa_live_member', 'sa_live_buyer'] as const;
+  await insertToken(api.database, api.a.accountId, key, { role: 'member' });
+  const buying = { role: 'billing_admin', isReadOnly: true } as const;
+  await insertToken(api.database, api.a.accountId, buyer, buying);
+  const info = (await billing.call('GET', '/info', { key })).json().billing;
+  expect(info).toMatchObject({ subscription: { status: 'active' }, payment_method: null });
+  expectProblem(await billing.call('GET', '/payment', { key }), 403, 'forbidden');
+  for (const path of ['/info', '/payment']) {
+    const answer = (await billing.call('GET', path, { key: buyer })).json();
+    const { payment_method: method } = answer.billing ?? answer;
+    expect(method).toMatchObject({ card: { last4: '4242' } });
+  }
 });
 
 test('what is due is less what the customer has in credit, which has paid part of the invoice', async () => {

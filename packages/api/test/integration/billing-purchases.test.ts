@@ -84,6 +84,12 @@ describe('one purchase in flight', () => {
     expectProblem(await add('price_addon_sms_month'), 409, 'purchase_in_flight');
     const status = await billing.call('GET', `/addons/status/${first.json().run_id}`);
     expect(status.json()).toMatchObject({ status: 'pending', items: [], charged: null });
+    // Told apart later, whatever the catalogue says by then.
+    const { rows } = await sql<{ prices: unknown }>`
+      select content -> 'prices' as prices from runs where kind = 'addons'`.execute(
+      billing.api.database,
+    );
+    expect(rows[0]!.prices).toContainEqual({ sku: 'price_addon_sms_month', addon: 'sms' });
   });
 });
 

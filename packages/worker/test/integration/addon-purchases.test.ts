@@ -1,6 +1,9 @@
 /** Add-ons to the subscription of a plan: bought as one purchase, charged once. */
 import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
-import { beforeEach, expect, test } from 'vitest';
+import { findRun } from '@sluice/database/runs';
+import { sql } from 'kysely';
+import { beforeEach, describe, expect, test } from 'vitest';
+import { CATALOGUE } from './purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 let world: Subscriptions;
@@ -132,5 +135,49 @@ test('add-ons of an account without a subscription are refused', async () => {
   expect(run).toMatchObject({
     status: 'refused',
     message: expect.stringMatching(/no subscription/),
+  });
+});
+
+describe('an add-on whose price was taken out of the catalogue', () => {
+  const OTHER_PRICE = 'price_addon_ip_2024';
+  /** The price that is held is gone, and another one of the same add-on is sold. */
+  const catalogue = {
+    ...CATALOGUE,
+    addons: CATALOGUE.addons.flatMap((addon) => {
+      if (addon.sku === 'price_addon_ip_month') return [];
+      return addon.sku === OTHER_PRICE ? [{ ...addon, isRetired: false }] : [addon];
+    }),
+  };
+  const buy = async (accountId: number, sku: string) => {
+    const run = await world.addons(accountId, sku);
+    await world.advance(run, { catalogue });
+    return findRun(world.database, accountId, run.runId);
+  };
+  let accountId: number;
+  let chargeCount: number;
+  beforeEach(async () => {
+    accountId = await subscribed();
+    await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+    chargeCount = world.charges().length;
+  });
+
+  test('is not charged a second time at another price', async () => {
+    expect(await buy(accountId, OTHER_PRICE)).toMatchObject({
+      status: 'refused',
+      result: { items: [{ sku: OTHER_PRICE, reason: 'other_price_held' }] },
+    });
+    expect(world.charges()).toHaveLength(chargeCount);
+    expect(await buy(accountId, 'price_addon_sms_month')).toMatchObject({ status: 'success' });
+  });
+
+  test('nor where its purchase is from before it was kept which add-on it was: then none is sold', async () => {
+    await sql`update runs set content = content - 'prices'`.execute(world.database);
+    for (const sku of [OTHER_PRICE, 'price_addon_sms_month'])
+      expect(await buy(accountId, sku)).toMatchObject({
+        status: 'refused',
+        message: expect.stringMatching(/cannot be told/),
+        result: { refusal: 'unknown_addon_held', charged: null },
+      });
+    expect(world.charges()).toHaveLength(chargeCount);
   });
 });

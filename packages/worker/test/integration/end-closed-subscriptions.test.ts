@@ -1,5 +1,6 @@
 /** An account that is closed by a statement is not charged any more. */
 import type { Vendor } from '@sluice/billing-vendor/vendor';
+import { listBookedSubscribers } from '@sluice/database/verify-purchases';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import {
@@ -61,6 +62,9 @@ test('the subscription of a closed account is ended once, and those of others go
   const { rows } = await sql<{ status: string }>`
     select status from accounts order by account_id`.execute(world.database);
   expect(rows.map(({ status }) => status)).toEqual(['closed', 'active']);
+  // Nor does `npm run verify` miss it.
+  const subscribers = await listBookedSubscribers(world.database);
+  expect(subscribers.map(({ accountId }) => accountId)).not.toContain(closed);
 });
 
 test('what somebody made by hand beside it is ended too', async () => {

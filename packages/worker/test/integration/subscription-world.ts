@@ -27,7 +27,11 @@ export async function startSubscriptions(options: Parameters<typeof startPurchas
       } as never),
 
     addons: (accountId: number, ...skus: string[]) =>
-      world.start(accountId, 'card', 'addons', { type: 'addons', skus } as never),
+      world.start(accountId, 'card', 'addons', {
+        type: 'addons',
+        skus,
+        prices: CATALOGUE.addons.filter(({ sku }) => skus.includes(sku)),
+      } as never),
 
     /** The vendor's and ours; what comes due at the vendor is done. */
     moveClocks(byMs: number) {
