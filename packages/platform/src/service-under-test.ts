@@ -47,13 +47,14 @@ export async function startServiceUnderTest(
   settings: Readonly<Record<string, string>>,
   nodeFlags: readonly string[] = NODE_FLAGS,
 ): Promise<ServiceUnderTest> {
-  return (await beginServiceUnderTest(mainFile, settings)).started;
+  return (await beginServiceUnderTest(mainFile, settings, nodeFlags)).started;
 }
 
 /** The same, without waiting. */
 export async function beginServiceUnderTest(
   mainFile: string,
   settings: Readonly<Record<string, string>>,
+  nodeFlags: readonly string[] = NODE_FLAGS,
 ): Promise<StartingService> {
   const directory = await makeWorkingDirectory();
   const child = spawn(process.execPath, [...nodeFlags, mainFile], {
