@@ -180,6 +180,7 @@ const PROBLEM_OF_REFUSAL = {
   unknown_subscription_item: 'plan_transition_not_allowed',
   addons_of_other_cycle: 'plan_transition_not_allowed',
   unknown_addon_held: 'plan_transition_not_allowed',
+  coupon_expired: 'coupon_not_valid',
   payment_past_due: 'payment_past_due',
   payment_pending: 'payment_pending',
 } as const satisfies Record<CheckoutRefusal, ProblemCode>;

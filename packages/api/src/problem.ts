@@ -109,6 +109,11 @@ export const PROBLEMS = {
     meaning:
       'The purchase would cost another amount than was expected; nothing was charged. Show the new one.',
   },
+  coupon_not_valid: {
+    status: 409,
+    meaning:
+      'The coupon is used up or has expired; nothing was charged. Buy without it, or with another.',
+  },
   payment_past_due: {
     status: 409,
     meaning:

@@ -66,6 +66,13 @@ const coupon = z
     percent_off: z.number().gt(0).max(100).multipleOf(0.01).nullable().default(null),
     amount_off: amount.min(1).nullable().default(null),
     expires_at: z.iso.datetime().nullable().default(null),
+    // As the vendor has them: its own coupon of that name decides, the simulator's is made of these.
+    duration: z.enum(['once', 'repeating', 'forever']).default('once'),
+    duration_in_months: z.int().min(1).nullable().default(null),
+    max_redemptions: z.int().min(1).nullable().default(null),
+  })
+  .refine((each) => (each.duration === 'repeating') === (each.duration_in_months !== null), {
+    error: 'duration_in_months goes with the duration repeating, and with no other',
   })
   .refine((each) => (each.percent_off === null) !== (each.amount_off === null), {
     error: 'takes off either a percentage or an amount',
@@ -145,6 +152,9 @@ export const catalogueFile = z
       percentOff: each.percent_off,
       amountOff: each.amount_off,
       expiresAtMs: each.expires_at === null ? null : Date.parse(each.expires_at),
+      duration: each.duration,
+      durationMonths: each.duration_in_months,
+      redemptionCountMax: each.max_redemptions,
     })),
   }));
 

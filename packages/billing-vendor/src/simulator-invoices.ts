@@ -158,7 +158,12 @@ export function returnBalance(state: SimulatorState, invoice: VendorObject): voi
 export function payInvoice(
   state: SimulatorState,
   invoice: VendorObject,
-  options: { readonly paymentMethodId?: string | undefined; readonly isOnSession: boolean },
+  options: {
+    readonly paymentMethodId?: string | undefined;
+    readonly isOnSession: boolean;
+    /** The vendor collects by itself: a card that asks for its holder waits for them. */
+    readonly isRenewal?: boolean;
+  },
 ): VendorObject {
   if (invoice['status'] === 'paid')
     throw invalid('Invoice is already paid', { code: 'invoice_already_paid' });
@@ -182,13 +187,19 @@ export function payInvoice(
       isOnSession: options.isOnSession,
     });
   } catch (error) {
+    const isAsking =
+      options.isRenewal === true &&
+      error instanceof VendorRefusal &&
+      error.details['code'] === 'authentication_required';
     // Where there is nothing to charge no payment was tried.
     if (error instanceof VendorRefusal && error.type === 'card_error' && intent)
       state.save('payment_intent', {
         ...intent,
         last_payment_error: { type: error.type, message: error.message, ...error.details },
+        ...(isAsking && { status: 'requires_action' }),
       });
     if (error instanceof VendorRefusal) emit(state, 'invoice.payment_failed', invoice);
+    if (isAsking) emit(state, 'invoice.payment_action_required', invoice);
     throw error;
   }
   if (made['status'] === 'pending' && intent) {

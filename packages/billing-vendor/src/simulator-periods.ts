@@ -18,7 +18,8 @@ export function periodEnd(anchorSeconds: number, startSeconds: number, interval:
   }
 }
 
-function addMonths(anchor: Date, count: number): number {
+/** On the same day, or on the month's last where it has no such day. */
+export function addMonths(anchor: Date, count: number): number {
   const monthEnd = new Date(anchor);
   // Day 0 is the last of the month before.
   monthEnd.setUTCMonth(anchor.getUTCMonth() + count + 1, 0);

@@ -5,9 +5,11 @@
  *
  *     trialing ──trial over──▶ as below
  *     active ──period over──▶ invoice ──paid──▶ active
- *                               └─refused──▶ past_due ──paid later──▶ active
+ *                               └─refused, or its holder──▶ past_due ──paid later──▶ active
+ *                                 is asked for
  *                                               └─tries over──▶ canceled, its invoice uncollectible
  */
+import { runningCoupon } from './simulator-coupons.ts';
 import { emit } from './simulator-events.ts';
 import { addLine, createInvoice, finalizeInvoice, payInvoice } from './simulator-invoices.ts';
 import { currencyOf, intervalOf, itemsOf } from './simulator-items.ts';
@@ -76,6 +78,7 @@ function billPeriod(
     metadata: {},
     collectionMethod: 'charge_automatically',
     autoAdvance: true,
+    couponId: runningCoupon(state, subscription, startSeconds)?.id,
     subscription: {
       id: subscription.id,
       metadata: subscription['metadata'] as Record<string, string>,
@@ -93,11 +96,12 @@ function billPeriod(
 }
 
 function collectAgain(state: SimulatorState, subscription: VendorObject): boolean {
+  const invoice = state.get('invoice', subscription['latest_invoice']) as VendorObject;
   const tries = Number(subscription['simulated_tries']);
   const dueAt =
     Number(subscription['simulated_refused_at']) + (RETRY_DAYS[tries] ?? 0) * DAY_SECONDS;
-  if (dueAt > state.nowSeconds()) return false;
-  const invoice = state.get('invoice', subscription['latest_invoice']) as VendorObject;
+  // Its customer may have paid it in between.
+  if (invoice['status'] !== 'paid' && dueAt > state.nowSeconds()) return false;
   // A bank has days to pay; what comes of it moves the subscription.
   const isProcessing = () =>
     state.get('payment_intent', invoice['simulated_payment_intent'])?.['status'] === 'processing';
@@ -122,7 +126,7 @@ function collectAgain(state: SimulatorState, subscription: VendorObject): boolea
 /** @returns false where the card refuses, or there is none. */
 function pay(state: SimulatorState, invoice: VendorObject): boolean {
   try {
-    payInvoice(state, invoice, { isOnSession: false });
+    payInvoice(state, invoice, { isOnSession: false, isRenewal: true });
     return true;
   } catch (error) {
     if (error instanceof VendorRefusal) return false;

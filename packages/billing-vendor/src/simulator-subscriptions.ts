@@ -2,6 +2,7 @@
  * Subscriptions of the simulated vendor. A change is paid for at once or does not happen
  * (`error_if_incomplete`): the card is charged before anything is kept.
  */
+import { couponOf, redeemCoupon, runningCoupon } from './simulator-coupons.ts';
 import { emit } from './simulator-events.ts';
 import {
   addLine,
@@ -31,19 +32,10 @@ import {
   textOf,
   VendorRefusal,
   type Form,
-  type FormValue,
 } from './simulator-request.ts';
 import type { SimulatorState, VendorObject } from './simulator-state.ts';
 
 const DAY_SECONDS = 86_400;
-
-function couponOf(state: SimulatorState, discounts: FormValue | undefined) {
-  const id = textOf(formsOf(discounts)[0]?.['coupon']);
-  if (id === undefined) return null;
-  const coupon = state.get('coupon', id);
-  if (!coupon) throw noSuch('coupon', id);
-  return coupon;
-}
 
 export function createSubscription(state: SimulatorState, body: Form): VendorObject {
   const customer = required(body['customer'], 'customer');
@@ -86,7 +78,7 @@ export function createSubscription(state: SimulatorState, body: Form): VendorObj
     items: { object: 'list', data: items, has_more: false },
     metadata,
     currency: items[0]?.price['currency'] ?? 'usd',
-    discounts: coupon ? [coupon.id] : [],
+    ...(coupon ? redeemCoupon(state, coupon) : { discounts: [] }),
     billing_cycle_anchor: anchor,
     default_payment_method: textOf(body['default_payment_method']) ?? null,
     cancel_at_period_end: false,
@@ -105,7 +97,8 @@ export function updateSubscription(
 ): VendorObject {
   if (subscription['status'] === 'canceled')
     throw invalid('A canceled subscription can only update its cancellation_details.');
-  const coupon = couponOf(state, body['discounts']);
+  const given = couponOf(state, body['discounts']);
+  const coupon = given ?? runningCoupon(state, subscription, state.nowSeconds());
   const change = changeItems(state, subscription, body);
   const metadata = {
     ...(subscription['metadata'] as Record<string, string>),
@@ -136,7 +129,7 @@ export function updateSubscription(
     items: { object: 'list', data: change.items, has_more: false },
     metadata,
     ...(change.anchor !== undefined && { billing_cycle_anchor: change.anchor }),
-    ...(coupon && { discounts: [coupon.id] }),
+    ...(given && redeemCoupon(state, given)),
     ...(invoice && { latest_invoice: invoice.id }),
     ...(body['cancel_at_period_end'] !== undefined && {
       cancel_at_period_end: flagOf(body['cancel_at_period_end']),
@@ -168,7 +161,7 @@ export function previewInvoice(state: SimulatorState, body: Form): VendorObject 
       0,
       lines.reduce((sum, line) => sum + line.amount, 0),
     ),
-    couponOf(state, body['discounts']),
+    couponOf(state, body['discounts']) ?? runningCoupon(state, subscription, state.nowSeconds()),
   );
   return {
     id: 'upcoming_in',

@@ -211,6 +211,10 @@ function seed(state: SimulatorState, catalogue: Catalogue): void {
       percent_off: coupon.percentOff,
       amount_off: coupon.amountOff,
       currency: coupon.amountOff === null ? null : catalogue.currency,
+      duration: coupon.duration,
+      duration_in_months: coupon.durationMonths,
+      max_redemptions: coupon.redemptionCountMax,
+      times_redeemed: state.get('coupon', coupon.code)?.['times_redeemed'] ?? 0,
       valid: true,
     });
   }

@@ -119,6 +119,73 @@ describe('a subscription', () => {
     expect(listCharges(world.simulator.state)).toMatchObject([{ amount: 100_000 }]);
   });
 
+  test('whose card asks for its holder when it renews is past due until they have confirmed', async () => {
+    const world = await start('pm_card_visa');
+    await ok(world.vendor.setDefaultCard(world.customerId, 'pm_card_authenticationRequired'));
+    await world.later(32);
+    expect(await world.read()).toMatchObject({ status: 'past_due', latestInvoiceStatus: 'open' });
+    expect(world.eventTypes()).toContain('invoice.payment_action_required');
+    const { latestInvoiceId } = (await world.read())!;
+    const asking = await ok(world.vendor.findInvoice(latestInvoiceId!));
+    expect(asking).toMatchObject({
+      status: 'open',
+      payment: { state: 'failed', declineCode: 'authentication_required' },
+    });
+    const [intent] = asking.clientSecret!.split('_secret_');
+    await world.stripe.paymentIntents.confirm(intent!, {
+      payment_method: 'pm_card_authenticationRequired',
+    });
+    await world.later(0);
+    expect(await world.read()).toMatchObject({ status: 'active', latestInvoiceStatus: 'paid' });
+  });
+
+  test.each([
+    ['once', null, [5_000, 10_000, 10_000, 10_000]],
+    ['repeating', 2, [5_000, 5_000, 10_000, 10_000]],
+    ['forever', null, [5_000, 5_000, 5_000, 5_000]],
+  ] as const)(
+    'with a coupon for %s (%s months) is charged %j',
+    async (duration, months, amounts) => {
+      const world = await startVendor();
+      const { state } = world.simulator;
+      const coupon = state.get('coupon', 'FIFTY')!;
+      state.save('coupon', { ...coupon, duration, duration_in_months: months });
+      await ok(world.vendor.createSubscription(await essentials(world, 7), 'subscribe'));
+      for (let month = 1; month < amounts.length; month++) {
+        state.advanceClock(31 * 86_400_000);
+        renewSubscriptions(state);
+      }
+      expect(listCharges(state).map(({ amount }) => amount)).toEqual(amounts);
+    },
+  );
+
+  test('is refused with a coupon that is used up, which a purchase that was declined does not count for', async () => {
+    const world = await startVendor();
+    const { state } = world.simulator;
+    state.save('coupon', { ...state.get('coupon', 'FIFTY')!, max_redemptions: 1 });
+    const declined = await essentials(world, 7, 'pm_card_chargeCustomerFail');
+    expect(await world.vendor.createSubscription(declined, 'a')).toMatchObject({
+      outcome: 'declined',
+    });
+    await ok(world.vendor.createSubscription(await essentials(world, 8), 'b'));
+    expect(await world.vendor.createSubscription(await essentials(world, 9), 'c')).toEqual({
+      outcome: 'refused',
+      code: 'coupon_expired',
+    });
+  });
+
+  const essentials = async (
+    { vendor }: Awaited<ReturnType<typeof startVendor>>,
+    accountId: number,
+    card = 'pm_card_visa',
+  ) => ({
+    customerId: await newCustomer(vendor, card, accountId),
+    priceId: 'price_essentials_month',
+    quantity: 1,
+    couponCode: 'FIFTY',
+    runId: `run_${accountId}`,
+  });
+
   test('that is ended is charged no more, and ended once', async () => {
     const world = await start('pm_card_visa');
     for (const key of ['end', 'end again'])

@@ -64,7 +64,14 @@ export interface Coupon {
   readonly name: string;
   readonly percentOff: number | null;
   readonly amountOff: number | null;
+  /** It may be named until then. */
   readonly expiresAtMs: number | null;
+  /** Of a subscription's invoices: the first one, those of so many months, or all. The vendor takes it off. */
+  readonly duration: 'once' | 'repeating' | 'forever';
+  /** Of `repeating`; null otherwise. */
+  readonly durationMonths: number | null;
+  /** How often it may be used, by all customers together; null: as often as they like. The vendor counts. */
+  readonly redemptionCountMax: number | null;
 }
 
 export interface Catalogue {

@@ -36,6 +36,8 @@ const CHECKOUT_REFUSALS = {
     "The account's add-ons are billed on another cycle than this plan; nothing was charged.",
   unknown_addon_held:
     'The account has an add-on at a price that is not sold here any more, and it cannot be told whether it is this one; nothing was charged.',
+  // The vendor's own word.
+  coupon_expired: 'The coupon is used up or has expired; nothing was charged.',
   payment_past_due:
     "The subscription's last invoice is not paid: pay the open invoice first, with another card on file. Nothing was charged.",
   payment_pending:

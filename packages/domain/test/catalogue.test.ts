@@ -10,7 +10,18 @@ const catalogue: Catalogue = {
   addons: [],
   packs: [{ id: 'pack_100', quantity: 100, amount: 2_000, expiresAfterDays: 30 }],
   credits: { llm: offer, builder: offer },
-  coupons: [{ code: 'A', name: 'A', percentOff: 10, amountOff: null, expiresAtMs: 500 }],
+  coupons: [
+    {
+      code: 'A',
+      name: 'A',
+      percentOff: 10,
+      amountOff: null,
+      expiresAtMs: 500,
+      duration: 'once',
+      durationMonths: null,
+      redemptionCountMax: null,
+    },
+  ],
 };
 
 test('credits are sold in whole multiples up to the greatest quantity, at the price of the catalogue', () => {

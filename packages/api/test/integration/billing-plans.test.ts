@@ -152,6 +152,7 @@ describe('a checkout', () => {
 
   test.each([
     ['addons_of_other_cycle', 'plan_transition_not_allowed'],
+    ['coupon_expired', 'coupon_not_valid'],
     ['payment_past_due', 'payment_past_due'],
     ['payment_pending', 'payment_pending'],
   ] as const)(

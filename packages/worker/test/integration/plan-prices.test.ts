@@ -96,6 +96,24 @@ describe('of a plan whose price the catalogue has exchanged', () => {
   });
 });
 
+test('a coupon that is used up at the vendor is told as that, and not as a card that was refused', async () => {
+  const { state } = world.simulator;
+  state.save('coupon', { ...state.get('coupon', 'FIFTY')!, max_redemptions: 1 });
+  const buy = async () =>
+    world.finish(
+      await world.checkout(await world.addAccount('pm_card_visa'), 'essentials_month', {
+        couponCode: 'FIFTY',
+      }),
+    );
+  expect(await buy()).toMatchObject({ status: 'success', result: { charged: { amount: 5_000 } } });
+  expect(await buy()).toMatchObject({
+    status: 'failed',
+    message: 'The coupon is used up or has expired; nothing was charged.',
+    result: { refusal: 'coupon_expired', charged: null },
+  });
+  expect(world.succeeded()).toHaveLength(1);
+});
+
 test('a plan that costs less leaves a credit with the vendor, which pays for what is bought next', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   await world.finish(await world.checkout(accountId, 'premium_month'));

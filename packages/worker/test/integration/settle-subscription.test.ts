@@ -64,6 +64,29 @@ test('a card that refuses the renewal makes the account past due, and active aga
   expect(await auditCount()).toBe(2);
 });
 
+test('a card that asks for its holder when it renews makes the account past due, until they have confirmed', async () => {
+  await world.vendor.setDefaultCard(customerId, 'pm_card_authenticationRequired');
+  await later(32);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'past_due', plan: 'active' });
+  expect(await world.finish(await world.checkout(accountId, 'essentials_month'))).toMatchObject({
+    status: 'failed',
+    result: { refusal: 'payment_past_due' },
+  });
+  const [intent] = world.simulator.state
+    .list('payment_intent')
+    .filter((each) => each['status'] === 'requires_action');
+  await fetch(`http://127.0.0.1:${world.simulator.port}/v1/payment_intents/${intent!.id}/confirm`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer pk_test' },
+    body: new URLSearchParams({ payment_method: 'pm_card_authenticationRequired' }),
+  });
+  await later(0);
+  await tellEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+  expect(world.succeeded().map((charge) => charge.amount)).toEqual([100_000, 100_000]);
+});
+
 test('a subscription that ends unpaid ends the plan; a plan bought afterwards begins a new one', async () => {
   await world.vendor.setDefaultCard(customerId, 'pm_card_chargeCustomerFail');
   await later(60);

@@ -1,0 +1,48 @@
+/**
+ * Coupons of the simulated vendor: taken off the first invoice of a subscription, and off those of the months after it
+ * while they last. The vendor counts how often each was used.
+ */
+import { addMonths } from './simulator-periods.ts';
+import { formsOf, invalid, noSuch, textOf, type FormValue } from './simulator-request.ts';
+import type { SimulatorState, VendorObject } from './simulator-state.ts';
+
+/** @throws VendorRefusal 404 where there is none, 400 where it is used up. */
+export function couponOf(
+  state: SimulatorState,
+  discounts: FormValue | undefined,
+): VendorObject | null {
+  const id = textOf(formsOf(discounts)[0]?.['coupon']);
+  if (id === undefined) return null;
+  const coupon = state.get('coupon', id);
+  if (!coupon) throw noSuch('coupon', id);
+  const most = coupon['max_redemptions'];
+  if (typeof most === 'number' && Number(coupon['times_redeemed']) >= most)
+    throw invalid(`Coupon ${id} is used up and cannot be applied.`, { code: 'coupon_expired' });
+  return coupon;
+}
+
+/** Once it is paid for. @returns what the subscription keeps of it. */
+export function redeemCoupon(state: SimulatorState, coupon: VendorObject) {
+  state.save('coupon', { ...coupon, times_redeemed: Number(coupon['times_redeemed']) + 1 });
+  const months = coupon['duration_in_months'];
+  return {
+    discounts: [coupon.id],
+    simulated_discount_end:
+      coupon['duration'] === 'forever'
+        ? null
+        : addMonths(new Date(state.now()), typeof months === 'number' ? months : 0),
+  };
+}
+
+/** What is taken off an invoice of that moment, in Unix seconds. */
+export function runningCoupon(
+  state: SimulatorState,
+  subscription: VendorObject,
+  atSeconds: number,
+): VendorObject | null {
+  const [id] = subscription['discounts'] as string[];
+  const end = subscription['simulated_discount_end'];
+  // `once` has ended with its first invoice.
+  const isOver = end === undefined || (typeof end === 'number' && atSeconds >= end);
+  return isOver ? null : (state.get('coupon', id) ?? null);
+}
