@@ -1,43 +1,31 @@
 /**
- * The taking side of the broker: BullMQ workers for every shard, for the lanes and for purchases.
+ * The taking side of the broker: starts the workers of every shard, of the lanes and of purchases (`queue-workers.ts`),
+ * has them watched, and ends them.
  *
  * Each shard has global concurrency 1, so its envelopes run one at a time and in order, whichever
  * process takes them. A job that cannot be done yet (Postgres away) is tried again *in place*:
  * BullMQ's own retry moves it to "delayed", where the next envelope would overtake it.
  *
- * Before: `queue.ts`. After: `queue-processors.ts`.
+ * Before: `queue.ts`. After: `queue-workers.ts`.
  */
-import type { Queue, WorkerOptions } from 'bullmq';
+import type { Queue } from 'bullmq';
 import { connectionWarnings } from './connection-warnings.ts';
 import type { Logger } from './logger.ts';
 import { FailedEnvelopes } from './queue-failed.ts';
-import { laneProcess, purchaseProcess, shardProcess, type Processors } from './queue-processors.ts';
+import type { Processors } from './queue-processors.ts';
 import { openTakingSide, type TakingSide } from './queue-taking.ts';
 import { QueueWatch, type WatchReport } from './queue-watch.ts';
-import {
-  LANE_QUEUE_NAME,
-  PURCHASE_QUEUE_NAME,
-  shardQueueName,
-  type BrokerOptions,
-} from './queue.ts';
+import { openWorkers } from './queue-workers.ts';
+import { shardQueueName, type BrokerOptions } from './queue.ts';
 import { repeat } from './repeat.ts';
-import { WatchedQueue, type ProcessJob } from './watched-queue.ts';
+import type { WatchedQueue } from './watched-queue.ts';
 import { within } from './within.ts';
 
 const STALLED_AFTER_MS = 15_000;
 const HUNG_AFTER_MS = 60_000;
-/** A stalled envelope is never given up: BullMQ's default of 1 would fail it for good. */
-const STALLED_COUNT_MAX = 1_000_000;
 const LOOK_INTERVAL_MS_MAX = 1_000;
 const STATEMENT_DEADLINE_MS_MIN = 5_000;
 const LEAVE_DEADLINE_MS = 3_000;
-/**
- * BullMQ workers that take lanes, on Redis. One fetches a job a round trip until its places are full, before
- * it begins the first: with 1,000 lanes woken a second the median lane waited 147 ms and more, and 47 ms with
- * eight, each with an eighth of the places (`npm run bench -- fairness`). On Postgres each would hold a
- * connection, and each sign of a job would have all of them ask for it.
- */
-const LANE_TAKERS = 8;
 const FAILED_RETRY_INTERVAL_MS = 10_000;
 
 export interface ConsumerOptions extends BrokerOptions {
@@ -60,7 +48,7 @@ export async function startConsumers(
   processors: Processors,
 ): Promise<Consumers> {
   const { logger, stalledAfterMs = STALLED_AFTER_MS, hungAfterMs = HUNG_AFTER_MS } = options;
-  const { purchases, laneConcurrency, now } = processors;
+  const { now } = processors;
   const warnOfConnection = connectionWarnings(logger);
   const side = openTakingSide(
     options,
@@ -89,46 +77,16 @@ export async function startConsumers(
     logger,
   });
 
-  const openWatched = (
-    name: string,
-    concurrency: number,
-    process: ProcessJob,
-    openWorker = side.openWorker,
-  ): WatchedQueue =>
-    new WatchedQueue({
-      name,
-      concurrency,
-      process,
-      now,
-      logger,
-      endWait: side.endWait,
-      openWorker(processor) {
-        const settings = workerSettings(concurrency, stalledAfterMs, side.waitMsMax);
-        const worker = openWorker(name, processor, settings);
-        worker.on('error', (error) => warnOfConnection(error, name));
-        worker.on('failed', (job, error) => {
-          failed.notice();
-          logger.error({ error, queue: name, jobId: job?.id }, 'job failed');
-        });
-        return worker;
-      },
-    });
-  const openShard = (name: string): WatchedQueue => {
-    const shard = { waiting: side.waitingIn(name), closing: closing.signal, logger };
-    return openWatched(name, 1, shardProcess(processors, shard), side.openShardWorker);
-  };
-  const isPlaceWanted = (): boolean =>
-    closing.signal.aborted || laneQueues.every((queue) => !queue.isIdle);
-  const wakeLane = laneProcess(processors, isPlaceWanted, hungAfterMs);
-  const takerCount = Math.min(isRedis ? LANE_TAKERS : 1, laneConcurrency);
-  const laneQueues = Array.from({ length: takerCount }, (_, taker) =>
-    openWatched(LANE_QUEUE_NAME, Math.ceil((laneConcurrency - taker) / takerCount), wakeLane),
-  );
-  const openPurchases = () =>
-    purchases
-      ? [openWatched(PURCHASE_QUEUE_NAME, purchases.concurrency, purchaseProcess(purchases))]
-      : [];
-  const queues = [...shardNames.map(openShard), ...laneQueues, ...openPurchases()];
+  const queues = openWorkers(shardNames, {
+    side,
+    processors,
+    stalledAfterMs,
+    hungAfterMs,
+    closing: closing.signal,
+    onFailed: () => failed.notice(),
+    warnOfConnection,
+    logger,
+  });
 
   const watch = new QueueWatch({
     queues,
@@ -166,26 +124,6 @@ export async function startConsumers(
   };
   return { report: () => watch.report(), close: () => (closed ??= close()) };
 }
-
-/** What BullMQ is told of a worker: its times are parts of the stall time. */
-const workerSettings = (
-  concurrency: number,
-  stalledAfterMs: number,
-  waitMsMax: number,
-): Omit<WorkerOptions, 'connection' | 'prefix'> => ({
-  concurrency,
-  autorun: false,
-  // Of the stall time: two thirds until the lock of a dead process ends, a sixth until a look finds it.
-  lockDuration: Math.round((stalledAfterMs * 2) / 3),
-  stalledInterval: Math.round(stalledAfterMs / 6),
-  maxStalledCount: STALLED_COUNT_MAX,
-  skipStalledCheck: true,
-  // BullMQ's 15 s would be a shard's rest after each broken statement.
-  runRetryDelay: Math.round(stalledAfterMs / 15),
-  // How long an idle worker waits for the sign of a new job before it looks for itself: nine commands.
-  // Where the sign got lost, the watch nudges or replaces the worker long before.
-  drainDelay: Math.min(stalledAfterMs * 16, waitMsMax) / 1_000,
-});
 
 /** Closes the queues: waits for the jobs in hand as long as they take, but for the broker no longer than the deadline. */
 async function leave(

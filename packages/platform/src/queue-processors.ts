@@ -1,7 +1,7 @@
 /**
  * What a job of each kind of queue is to the process that takes it: a call of one of its processors.
  *
- * Before: `queue-consumers.ts` has BullMQ call these. After: `worker/src/process-envelope.ts`,
+ * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/process-envelope.ts`,
  * `worker/src/deliver-webhook.ts`, `worker/src/advance-run.ts`.
  */
 import type { Logger } from './logger.ts';

@@ -10,7 +10,7 @@
  * new envelope costs the others one look each, and a quarter of a second is lost where the worker that had the shard
  * is gone.
  *
- * Before: `queue.ts` adds. After: `queue-consumers.ts`, whose workers of shards have one each.
+ * Before: `queue.ts` adds. After: `queue-workers.ts`, whose workers of shards have one each.
  */
 import { PostgresConnection, PostgresQueueBackend, type BackendFactory } from 'bullmq';
 import { isShardFree } from './queue-heads.ts';

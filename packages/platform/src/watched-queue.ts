@@ -2,7 +2,7 @@
  * One queue as this process consumes it: its BullMQ worker, replaced when it has stopped taking
  * jobs, and the jobs that its processor has in hand.
  *
- * Before: `queue-consumers.ts` makes one a queue. Beside: `queue-watch.ts` looks at it.
+ * Before: `queue-workers.ts` makes one a queue. Beside: `queue-watch.ts` looks at it.
  */
 import type { Job, Worker } from 'bullmq';
 import type { Logger } from './logger.ts';
