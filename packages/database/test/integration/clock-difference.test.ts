@@ -17,3 +17,12 @@ test.each([
   expect(Math.abs(found.aheadMs - aheadMs)).toBeLessThan(found.uncertaintyMs + NEARLY_MS);
   expect(found.uncertaintyMs).toBeGreaterThanOrEqual(0);
 });
+
+test('an answer that was long on its way counts for less than one that came at once', async () => {
+  const { database } = await createTestDatabase();
+  // Read before and after each question: the first seems to take a minute.
+  const readings = [60_000, 0];
+  const found = await measureClock(database, () => Date.now() - (readings.shift() ?? 0));
+  expect(found.uncertaintyMs).toBeLessThan(30_000);
+  expect(Math.abs(found.aheadMs)).toBeLessThan(found.uncertaintyMs + NEARLY_MS);
+});

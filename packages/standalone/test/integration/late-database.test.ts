@@ -157,7 +157,7 @@ test(
 );
 
 /** What takes longer is cut, with exit code 1. */
-const SHORT_STOP = { DRAIN_TIMEOUT_MS: '1500', WEBHOOK_TIMEOUT_MS: '500' };
+const SHORT_STOP = { DRAIN_TIMEOUT_MS: '4000', WEBHOOK_TIMEOUT_MS: '500' };
 
 test.each(SERVICES)(
   '%s ends at once and with 0 when it is stopped while it waits, whether it is refused or not even answered',
