@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection';
 import { listParkedOperations } from '@sluice/database/parked-operations';
 import { printableJson } from '@sluice/domain/printable';
-import { platformSettings } from '@sluice/platform/config';
+import { addingSettings, platformSettings } from '@sluice/platform/config';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer } from '@sluice/platform/queue';
 import { retryParked } from '@sluice/worker/retry-parked';
@@ -17,7 +17,8 @@ if (action !== 'list' && action !== 'retry') {
   console.error('usage: npm run parked -- list|retry (the settings are those of a worker)');
   process.exit(2);
 }
-await actOnDatabase('parked', platformSettings, action === 'list' ? list : retry);
+const parkedSettings = platformSettings.extend(addingSettings);
+await actOnDatabase('parked', parkedSettings, action === 'list' ? list : retry);
 
 async function list(database: Database): Promise<void> {
   const parked = await listParkedOperations(database, SHOWN_MAX);
@@ -25,17 +26,18 @@ async function list(database: Database): Promise<void> {
   if (parked.length === 0) console.error('nothing is parked');
 }
 
-async function retry(
-  database: Database,
-  settings: z.infer<typeof platformSettings>,
-): Promise<void> {
-  const producer = await openProducer({
-    databaseUrl: settings.DATABASE_URL,
-    redisUrl: settings.REDIS_URL,
-    prefix: settings.QUEUE_PREFIX,
-    shardCount: settings.SHARD_COUNT,
-    logger: createLogger('parked', settings.LOG_LEVEL),
-  });
+async function retry(database: Database, settings: z.infer<typeof parkedSettings>): Promise<void> {
+  const producer = await openProducer(
+    {
+      databaseUrl: settings.DATABASE_URL,
+      redisUrl: settings.REDIS_URL,
+      prefix: settings.QUEUE_PREFIX,
+      shardCount: settings.SHARD_COUNT,
+      logger: createLogger('parked', settings.LOG_LEVEL),
+    },
+    undefined,
+    { fillPercentMax: settings.REDIS_FILL_PERCENT_MAX },
+  );
   try {
     const count = await retryParked(database, producer, settings.SHARD_COUNT, sleep);
     console.log(`queued again: ${count}`);

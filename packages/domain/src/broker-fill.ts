@@ -3,10 +3,11 @@
  * Redis that is full to the brim stands still: whoever adds stops before it, and what is left is for those who remove.
  *
  * ```
- *   open ── fill ≥ the mark ──▶ full ── fill < 5 points below it ──▶ open
+ *   open ── fill ≥ the mark ──▶ full ── 5 points below it, or below it after 10 s ──▶ open
  * ```
  *
- * Two marks, so that it neither opens nor shuts with each envelope. What one of several masters has no room for cannot
+ * Two marks, so that it neither opens nor shuts with each envelope. The lower one not for long: what else is in there
+ * may hold it between the two for ever. What one of several masters has no room for cannot
  * go to another: a queue is where it is, and the next flush may touch every one of them. So the fullest decides.
  *
  * Before: `platform/src/redis-room.ts`, which reads the figures and does what this says.
@@ -23,6 +24,8 @@ export interface MemoryUse {
 export const FILL_PERCENT_MAX = 90;
 /** How far below the mark it goes on. */
 const OPEN_AGAIN_PERCENT_LESS = 5;
+/** After so long the mark alone counts. */
+const LOWER_MARK_MS = 10_000;
 /** One who adds looks again after so small a part of what is kept free. Sixteen of them overshoot by a quarter of it. */
 const LOOKS_IN_FREE_PART = 64;
 
@@ -35,10 +38,10 @@ export function fillOf(uses: readonly MemoryUse[]): number {
   );
 }
 
-/** Whether nothing more may be added at this fill. @param wasFull - what it said last. */
-export function isFull(wasFull: boolean, fill: number, percentMax: number): boolean {
-  const mark = wasFull ? percentMax - OPEN_AGAIN_PERCENT_LESS : percentMax;
-  return 100 * fill >= mark;
+/** Whether nothing more may be added at this fill. @param fullForMs - since it was first said so; undefined: it was not. */
+export function isFull(fullForMs: number | undefined, fill: number, percentMax: number): boolean {
+  const isLower = fullForMs !== undefined && fullForMs < LOWER_MARK_MS;
+  return 100 * fill >= percentMax - (isLower ? OPEN_AGAIN_PERCENT_LESS : 0);
 }
 
 /**

@@ -13,11 +13,17 @@ test('the fullest master decides, and one without a limit is never full', () => 
 });
 
 test('it shuts at the mark, stays shut for five points below it, and then opens', () => {
-  expect(isFull(false, 0.899, 90)).toBe(false);
-  expect(isFull(false, 0.9, 90)).toBe(true);
-  expect(isFull(true, 0.851, 90)).toBe(true);
-  expect(isFull(true, 0.849, 90)).toBe(false);
-  expect(isFull(false, 0.851, 90)).toBe(false);
+  expect(isFull(undefined, 0.899, 90)).toBe(false);
+  expect(isFull(undefined, 0.9, 90)).toBe(true);
+  expect(isFull(0, 0.851, 90)).toBe(true);
+  expect(isFull(0, 0.849, 90)).toBe(false);
+  expect(isFull(undefined, 0.851, 90)).toBe(false);
+});
+
+test('what else is in there may hold it between the two marks: after ten seconds it opens below the upper', () => {
+  expect(isFull(9_999, 0.86, 90)).toBe(true);
+  expect(isFull(10_000, 0.86, 90)).toBe(false);
+  expect(isFull(10_000, 0.9, 90)).toBe(true);
 });
 
 test('a small master is looked at after less, and one without a limit by the clock alone', () => {

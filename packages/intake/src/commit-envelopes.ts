@@ -65,6 +65,8 @@ export interface EnvelopeCommitterOptions {
   readonly logger: Pick<Logger, 'info' | 'warn'>;
 }
 
+const REFUSAL_TOLD_INTERVAL_MS = 60_000;
+
 export class EnvelopeCommitter {
   readonly #options: EnvelopeCommitterOptions;
   readonly #stopping = new AbortController();
@@ -77,6 +79,7 @@ export class EnvelopeCommitter {
   #drainedSizeBytes = 0;
   #lastMovedAtMs: number;
   #stopAtMs = Infinity;
+  #refusalToldAtMs = -Infinity;
 
   /** Begins with what an earlier process left, before anything new. */
   constructor(options: EnvelopeCommitterOptions) {
@@ -247,14 +250,19 @@ export class EnvelopeCommitter {
       this.#drainedSizeBytes += flushes.reduce((sum, flush) => sum + flush.sizeBytes, 0);
       this.#lastMovedAtMs = now();
       this.#isBrokerBack = true;
+      this.#refusalToldAtMs = -Infinity;
       return true;
     } catch (error) {
       this.#isBrokerBack = false;
       this.#drainedSizeBytes = 0;
-      logger.warn(
-        { error, envelopes: spill.envelopeCount },
-        'the broker did not take the oldest of the spill; it is tried again',
-      );
+      // A Redis that is full answers, so this is tried each second for as long as it is.
+      if (now() - this.#refusalToldAtMs >= REFUSAL_TOLD_INTERVAL_MS) {
+        this.#refusalToldAtMs = now();
+        logger.warn(
+          { error, envelopes: spill.envelopeCount },
+          'the broker did not take the oldest of the spill; it is tried again',
+        );
+      }
       return false;
     }
   }

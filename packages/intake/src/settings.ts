@@ -1,6 +1,5 @@
 /** The settings of intake. */
-import { FILL_PERCENT_MAX } from '@sluice/domain/broker-fill';
-import { flag, integer, platformSettings } from '@sluice/platform/config';
+import { addingSettings, flag, integer, platformSettings } from '@sluice/platform/config';
 import { tracingSettings } from '@sluice/platform/tracing';
 import { z } from 'zod';
 
@@ -31,9 +30,7 @@ export const intakeSettings = platformSettings.extend({
   REDIS_REPLICA_GRACE_MS: integer(0, 3_600_000, 15_000).describe(
     'a master of a Redis Cluster that has had fewer for so long is taken at its own word; longer than a failover',
   ),
-  REDIS_FILL_PERCENT_MAX: integer(50, 98, FILL_PERCENT_MAX).describe(
-    'of its `maxmemory`: from there on Redis gets no more calls, until it is 5 below; the rest is for workers, who need memory to take any',
-  ),
+  ...addingSettings,
   INTAKE_SPILL_DIRECTORY: z
     .string()
     .default('.sluice/spill')

@@ -2,6 +2,7 @@
  * Settings: environment variables, unit last, one zod schema a service, parsed once in `main.ts`.
  * Every problem is listed, not only the first.
  */
+import { FILL_PERCENT_MAX } from '@sluice/domain/broker-fill';
 import { AppError } from '@sluice/domain/errors';
 import { z } from 'zod';
 import { parseRedisUrl } from './redis-url.ts';
@@ -16,6 +17,13 @@ export const flag = (fallback: boolean) =>
     .enum(['true', 'false', '1', '0'])
     .default(fallback ? 'true' : 'false')
     .transform((text) => text === 'true' || text === '1');
+
+/** Of whoever adds envelopes: intake, and `npm run parked`. */
+export const addingSettings = {
+  REDIS_FILL_PERCENT_MAX: integer(50, 98, FILL_PERCENT_MAX).describe(
+    'of its `maxmemory`: from there on Redis gets no more calls, until it is 5 below, or below for 10 s; the rest is for workers, who need memory to take any',
+  ),
+};
 
 /** Settings that every process has. */
 export const platformSettings = z.object({

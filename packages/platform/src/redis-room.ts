@@ -35,6 +35,8 @@ export interface RedisRoomOptions {
 }
 
 const LOOK_INTERVAL_MS = 1_000;
+/** What Redis says of a command that a user may not give, or that was taken away. */
+const NOT_ALLOWED = /NOPERM|unknown command/;
 
 export class RedisRoom {
   readonly #options: RedisRoomOptions;
@@ -42,7 +44,9 @@ export class RedisRoom {
   #lookedAtMs = -Infinity;
   /** Since the last look. */
   #addedBytes = 0;
-  #addedBytesMax = 0;
+  #addedBytesMax = Infinity;
+  #fullSinceMs: number | undefined;
+  #isRefusalTold = false;
   #look: Promise<BrokerFill> | undefined;
 
   constructor(options: RedisRoomOptions) {
@@ -105,12 +109,31 @@ export class RedisRoom {
     );
     if (uses.length === 0) {
       this.#fill = { ratio: 0, isFull: false };
+      this.#fullSinceMs = undefined;
+      this.#addedBytesMax = Infinity;
+      this.#tellRefusal(answers);
       throw new Error('no master of Redis tells its memory');
     }
     const ratio = fillOf(uses);
-    this.#become({ ratio, isFull: isFull(this.#fill.isFull, ratio, fillPercentMax) });
+    const nowMs = monotonicNow();
+    const fullForMs = this.#fullSinceMs === undefined ? undefined : nowMs - this.#fullSinceMs;
+    this.#become({ ratio, isFull: isFull(fullForMs, ratio, fillPercentMax) });
+    this.#fullSinceMs = this.#fill.isFull ? (this.#fullSinceMs ?? nowMs) : undefined;
     this.#addedBytesMax = addedBytesMax(uses, fillPercentMax);
     return this.#fill;
+  }
+
+  /** Once: nothing keeps such a Redis from being filled to the brim. */
+  #tellRefusal(answers: readonly PromiseSettledResult<string>[]): void {
+    const refused = answers.find(
+      (each) => each.status === 'rejected' && NOT_ALLOWED.test(String(each.reason)),
+    );
+    if (!refused || this.#isRefusalTold) return;
+    this.#isRefusalTold = true;
+    this.#options.logger.warn(
+      {},
+      'Redis does not let this user ask how full it is (INFO memory): nothing stops before it refuses, and then workers cannot make room',
+    );
   }
 
   #become(fill: BrokerFill): void {

@@ -241,6 +241,14 @@ describe('out of our pods', () => {
         expect(isOpen(podOf('worker'), pod, port, shut)).toBe(false);
   });
 
+  test('but for the ports of the stores, until who applies it says where they are: the page says so too', () => {
+    const reached = [5432, 6379, 26_379].filter((port) =>
+      isOpen(podOf('worker'), podIn('data'), port, open),
+    );
+    expect(reached).toEqual([5432, 6379, 26_379]);
+    expect(readFileSync(`${FOLDER}../README.md`, 'utf8')).toContain('so narrow that rule first');
+  });
+
   test('the metadata address is shut on every port, that of names too', () => {
     for (const port of [53, 80, 443, 5432, 6379])
       for (const protocol of ['TCP', 'UDP'])

@@ -70,6 +70,13 @@ describe('one Redis', () => {
   }
   const add = (producer: Producer, id: string) =>
     producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
+  /** An add may have a look under way, of before the bound was moved. */
+  const waitUntilFull = (producer: Producer, isFull: boolean) =>
+    vi.waitFor(async () => {
+      const fill = await producer.fill();
+      expect(fill).toMatchObject({ isFull });
+      return fill;
+    }, WAIT);
 
   test('gets nothing more from its mark on, and again once it is five points below; without a bound it gets all', async () => {
     const producer = await open();
@@ -77,12 +84,11 @@ describe('one Redis', () => {
     await add(producer, 'a');
 
     await boundAt(redis, 0.88);
-    expect(await producer.fill()).toMatchObject({ isFull: false });
+    await waitUntilFull(producer, false);
     await add(producer, 'b');
 
     await boundAt(redis, 0.92);
-    const full = await producer.fill();
-    expect(full.isFull).toBe(true);
+    const full = await waitUntilFull(producer, true);
     expect(full.ratio).toBeCloseTo(0.92, 2);
     await expect(add(producer, 'c')).rejects.toMatchObject(FULL);
     expect(await producer.envelopeCounts()).toEqual([2]);
@@ -94,7 +100,7 @@ describe('one Redis', () => {
     await expect(add(producer, 'c')).rejects.toMatchObject(FULL);
 
     await boundAt(redis, 0.83);
-    expect(await producer.fill()).toMatchObject({ isFull: false });
+    await waitUntilFull(producer, false);
     await add(producer, 'c');
     expect(await producer.envelopeCounts()).toEqual([3]);
   });
@@ -156,13 +162,38 @@ describe('one Redis', () => {
       expect(room.isFull).toBe(false);
     });
 
-    test('one that does not tell stops nobody', async () => {
-      await room.look();
-      expect(room.isFull).toBe(true);
+    test('one that does not tell stops nobody, is asked no more often, and is warned of once', async () => {
+      const warn = vi.fn<(fields: object, text: string) => void>();
+      const warned = new RedisRoom({
+        redis,
+        fillPercentMax: 90,
+        monotonicNow: () => nowMs,
+        logger: { info: () => undefined, warn },
+      });
+      await warned.look();
+      expect(warned.isFull).toBe(true);
       await redis.call('ACL', 'SETUSER', 'default', '-info');
       nowMs += 1_000;
+      await warned.expectRoom();
+      await expect(warned.look()).rejects.toThrow('no master of Redis tells its memory');
+      expect(warn.mock.calls.map(([, text]) => text)).toEqual([
+        expect.stringContaining('Redis is full'),
+        expect.stringContaining('does not let this user ask'),
+      ]);
+      const asked = vi.spyOn(redis, 'info');
+      warned.noticeAdded(1_000_000_000);
+      expect(asked).not.toHaveBeenCalled();
+    });
+
+    test('and one that stays between its marks is open again after ten seconds', async () => {
+      await room.look();
+      expect(room.isFull).toBe(true);
+      await boundAt(redis, 0.87);
+      nowMs += 9_000;
+      await expect(room.expectRoom()).rejects.toMatchObject(FULL);
+      nowMs += 1_000;
       await room.expectRoom();
-      await expect(room.look()).rejects.toThrow('no master of Redis tells its memory');
+      expect(room.isFull).toBe(false);
     });
   });
 });
