@@ -266,38 +266,3 @@ export function voidInvoice(state: SimulatorState, invoice: VendorObject): Vendo
   emit(state, 'invoice.voided', voided);
   return voided;
 }
-
-/** What the wire shows: client secret and payments only where they are asked for, as with the vendor. */
-export function renderInvoice(
-  state: SimulatorState,
-  invoice: VendorObject,
-  expand: readonly string[],
-): VendorObject {
-  const intent = state.get('payment_intent', invoice['simulated_payment_intent']);
-  const wire = show(invoice);
-  if (intent && expand.some((path) => path.endsWith('confirmation_secret')))
-    wire['confirmation_secret'] = {
-      client_secret: intent['client_secret'],
-      type: 'payment_intent',
-    };
-  if (intent && expand.includes('payments.data.payment.payment_intent'))
-    wire['payments'] = {
-      object: 'list',
-      has_more: false,
-      data: [
-        {
-          id: `inpay_${invoice.id}`,
-          object: 'invoice_payment',
-          is_default: true,
-          status: invoice['status'] === 'paid' ? 'paid' : 'open',
-          payment: { type: 'payment_intent', payment_intent: show(intent) },
-        },
-      ],
-    };
-  return wire;
-}
-
-const show = (object: VendorObject): VendorObject =>
-  Object.fromEntries(
-    Object.entries(object).filter(([key]) => !key.startsWith('simulated_')),
-  ) as VendorObject;

@@ -1,11 +1,11 @@
 /** The part of the vendor's API that the simulator has: method and path → what is done. */
 import { saveCustomer } from './simulator-customers.ts';
+import { renderInvoice } from './simulator-invoice-wire.ts';
 import {
   addLine,
   createInvoice,
   finalizeInvoice,
   payInvoice,
-  renderInvoice,
   voidInvoice,
 } from './simulator-invoices.ts';
 import { attachPaymentMethod } from './simulator-payments.ts';

@@ -192,9 +192,13 @@ test.each([
     expect(await world.advance(run)).toBe('waiting');
     const { state } = world.simulator;
     const [subscription] = state.list('subscription');
-    // One that is past due is tried again, days after its card refused.
+    // One that is past due is so for a renewal, which is tried again days after its card refused.
     const refusedAt = { simulated_refused_at: state.nowSeconds(), simulated_tries: 0 };
-    state.save('subscription', { ...subscription!, ...refusedAt, status });
+    const invoice = state.get('invoice', subscription!['latest_invoice'])!;
+    const reason = { status: 'open', billing_reason: 'subscription_cycle' };
+    if (status === 'past_due') state.save('invoice', { ...invoice, id: 'in_renewal', ...reason });
+    const latest = status === 'past_due' ? { latest_invoice: 'in_renewal' } : {};
+    state.save('subscription', { ...subscription!, ...refusedAt, ...latest, status });
     // The key may be forgotten, so that it is looked up.
     world.moveClocks(25 * 3_600_000);
     expect(await world.finish(run)).toMatchObject({
