@@ -20,7 +20,7 @@ export type Broker = (typeof BROKERS)[number];
 /** Longer than the servers take to agree that a master is gone, and to elect another one. */
 const FAILOVER_MS = 4_000;
 
-export const PROCESSES = [
+const PROCESSES = [
   'intake-0',
   'intake-1',
   'worker-0',
