@@ -22,7 +22,7 @@ import { startRedisServer } from '@sluice/platform/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
 import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
 import { type Broker, type Fault, type ProcessName, type WayName } from './fault-plan.ts';
-import { signal, SupervisedProcesses, type Running } from './supervised-processes.ts';
+import { signal, SupervisedProcesses, type Running } from './processes-under-test.ts';
 
 export interface Fleet {
   readonly broker: Broker;
