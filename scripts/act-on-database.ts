@@ -10,7 +10,7 @@ import type { z } from 'zod';
 
 const COULD_NOT = 2;
 
-/** Of a program that wants to know no more than where Postgres is. */
+/** The only setting of programs that need nothing but Postgres. */
 export const databaseSettings = platformSettings.pick({ DATABASE_URL: true });
 
 /** @param program - its name, by which Postgres shows its connection. */

@@ -14,7 +14,7 @@ const { error } = await asc.main(
   [
     'skim-track.ts',
     ...['--baseDir', FOLDER, '--outFile', 'skim-track.wasm'],
-    // For speed; without a garbage collector or checks of what it allocates, for it allocates nothing.
+    // Optimised for speed, without assertions and without a garbage collector: the code allocates nothing.
     ...['--optimizeLevel', '3', '--runtime', 'stub', '--noAssert', '--enable', 'simd'],
   ],
   {

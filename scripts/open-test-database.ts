@@ -9,7 +9,7 @@ if (directory === undefined) {
   console.error('usage: npm run database:open -- <folder that the test run named>');
   process.exit(2);
 }
-// Started on a folder without data it would make new data there.
+// Otherwise Postgres would make a new, empty database in a folder that has none.
 if (!existsSync(dataLink(directory))) {
   console.error(`${directory} holds no databases; take the folder that the test run named`);
   process.exit(2);

@@ -8,7 +8,7 @@ import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/set-aside
 import { printable, printableJson } from '@sluice/domain/printable';
 import { actOnDatabase, databaseSettings } from './act-on-database.ts';
 
-/** More wait for a person only where the cause is one and the same; what was let go makes room. */
+/** If more than these wait, they have one cause: mend it, release some, and list again. */
 const LISTED_MAX = 1_000;
 const USAGE = 'usage: sluice purchases list, or sluice purchases release <run-id>';
 

@@ -13,7 +13,7 @@ interface Statement {
   readonly values: unknown[];
 }
 
-/** The very statement that we send, with its values. */
+/** The same statement that our API sends, with its values. */
 async function statementOf(use: (database: Database) => Promise<unknown>): Promise<Statement> {
   let sent: Statement | undefined;
   const recording = {

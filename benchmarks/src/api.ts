@@ -1,13 +1,14 @@
 /**
- * The account API against what many would write: a bare Fastify route that does the same one statement
- * through `pg` and answers its rows. In one run, interleaved, on one Postgres:
+ * The account API against what many would write: a bare Fastify route that runs the same statement
+ * through `pg` and answers its rows. Both run in turn, on one Postgres:
  *
  * - `account`: `GET /v1/accounts/{id}`
  * - `page`: `GET /v1/accounts/{id}/audit_logs?limit=100&cursor=…`, at random places among 2,000,000 entries
  *
- * Ours also authenticates, checks the path, the query and the role, counts, and shapes and checks the
- * answer. And the page by itself, one request at a time, of a log of 10,000 entries in a database of its
- * own and of the one of 2,000,000.
+ * Ours also authenticates, checks path, query and role, counts the call, and shapes and checks the answer.
+ *
+ * The page is also timed alone, one request at a time, on a log of 10,000 entries (in its own database) and
+ * on the one of 2,000,000: it must not get slower with the log.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -29,7 +30,7 @@ const ROUTES = ['account', 'page'] as const;
 type Route = (typeof ROUTES)[number];
 
 const HEADERS = { Authorization: `Bearer ${DEMO.accountToken}` };
-/** Calls are counted, as always, but never too many. */
+/** Calls are counted as always, with a limit that is never reached. */
 const UNLIMITED = { API_RATE_LIMIT_PER_MINUTE: '10000000' };
 const ACCOUNT_PATH = `/v1/accounts/${DEMO.accountId}`;
 
@@ -92,7 +93,7 @@ export async function benchApi(arguments_: string[]): Promise<Report> {
     };
 
     await checkCorrectness(servers, entryCount);
-    // One client at a time, so that what is measured is the page and not a queue; warm, and in turn.
+    // One client at a time, so that no queue is measured. Both databases are warm and take turns.
     const alone: Record<'few' | 'many', LoadResult[]> = { few: [], many: [] };
     for (let round = 0; round <= rounds; round++) {
       const few = await run(ofFew, 'page', FEW_ENTRIES, durationSeconds, 1);
@@ -185,8 +186,8 @@ function pagePaths(entries: number): string[] {
 }
 
 /**
- * Entries up to `until`, as a year of changes by people and programs has them. Indexes are made after the
- * rows, for that is faster; hashes are of nothing, for nobody verifies them here.
+ * Adds entries up to number `until`, spread over a year, by users and service accounts. Indexes are made after
+ * the rows, which is faster. The hashes are not real: nothing verifies them here.
  */
 async function fillAuditLog(database: Database, until: number): Promise<void> {
   await database.transaction().execute(async (transaction) => {

@@ -2,8 +2,8 @@
  * Batches of 100 events through a real intake on a Redis with `appendfsync always`, against the same
  * events one a request, and against `JSON.parse` of the same bytes and nothing else.
  *
- * Counted is what an event costs intake in CPU, not how many come through: the load generator and
- * Redis share the machine's cores, and take the less of them the larger a request is.
+ * The figure is intake's CPU time per event, not the rate: load generator and Redis share the machine's
+ * cores and need less of them when requests are larger, so the rate would flatter batches.
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -166,7 +166,7 @@ async function runRound(
   const eventsPerSecond = result.requestsPerSecond * (contender === 'one' ? 1 : BATCH_SIZE);
   return {
     eventsPerSecond,
-    // Intake does nothing before the load and after it.
+    // Intake is idle before and after the load, so all CPU in between belongs to it.
     eventsPerCpuSecond: (eventsPerSecond * durationSeconds) / cpuSeconds,
     p50Ms: result.p50Ms,
     p99Ms: result.p99Ms,
@@ -188,7 +188,7 @@ function parseRate(seconds: number): number {
   return parsed / ((user + system) / 1e6);
 }
 
-/** What is answered 200 is in the broker, once each. */
+/** Checks that every event that was answered 200 is in the broker exactly once. */
 async function checkCorrectness(
   intake: ChildServer,
   redis: Redis,

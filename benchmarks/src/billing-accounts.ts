@@ -1,4 +1,4 @@
-/** Accounts that the billing benchmark starts purchases of and debits: each with a workspace, a token and credits. */
+/** The accounts of the billing benchmark, each with a workspace, a token and credits. */
 import type { Database } from '@sluice/database/connection';
 import { grantCredits } from '@sluice/database/credits';
 import { sql } from 'kysely';
@@ -11,7 +11,7 @@ export const DEBITED_ACCOUNTS = 100;
 
 export const tokenOf = (accountId: number): string => `sa_sandbox_bench_${accountId}`;
 
-/** So that the last use of their tokens, noted once a minute, is not written while it is measured. */
+/** Uses each token once. Its last use is written at most once a minute, so not again while we measure. */
 export async function useTokens(
   server: ChildServer,
   accountIds: readonly number[],

@@ -1,11 +1,11 @@
 /**
- * Run starts and debits: the routes against the very use cases that they call (`api/src/start-run.ts`,
- * `api/src/record-preview-run.ts`), called in this process with as many at a time and as many connections.
+ * Run starts and debits over HTTP, against the use cases behind the routes (`api/src/start-run.ts`,
+ * `api/src/record-preview-run.ts`) called in this process, with the same concurrency and connections.
  *
- * The routes also take the request apart, look the token up (of starts each call's own, so never one that
- * is remembered), check role, body and owner, read the account, and answer; a start wakes its worker.
- * Tokens have been used in the minute before, so that their last use is not written now. Every start is of an account of its own, every debit of a job of its own, and afterwards the rows are
- * counted: what was answered is what is there.
+ * The routes also parse the request, look up the token, check role, body and owner, read the account and
+ * answer; a start wakes its worker. Each start uses its own account, so its token is never found in the cache; tokens
+ * were used within the last minute, so their last use is not written again. Each debit is of its own job.
+ * Afterwards the rows are counted: there must be as many as were answered.
  */
 import { recordPreviewRun } from '@sluice/api/record-preview-run';
 import { startRun } from '@sluice/api/start-run';
@@ -66,7 +66,7 @@ export async function benchWrites(options: WriteOptions): Promise<Findings> {
       DATABASE_POOL_MAX: String(POOL_MAX),
     });
 
-    /** Accounts that have not been used yet, as many as one turn may need. */
+    /** Enough unused accounts for one turn. */
     let nextAccount = FIRST_ACCOUNT;
     const takeAccounts = (): number[] => {
       const first = nextAccount;
@@ -98,7 +98,7 @@ export async function benchWrites(options: WriteOptions): Promise<Findings> {
               seconds,
             );
       const made = (await countRows(database, work)) - before;
-      // Where a load is cut off, what was under way is made and not answered.
+      // At the end of a load, up to `connections` calls are cut off: they are made but not answered.
       if (result.failures > 0 || made < result.requests || made > result.requests + connections)
         throw new Error(
           `${work} ${contender}: ${result.requests} answered, ${result.failures} of them refused, ${made} made`,

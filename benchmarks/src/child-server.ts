@@ -56,7 +56,7 @@ export async function startChildServer({
     startProcess(file, environment, nodeArguments),
   );
   const deadline = Date.now() + 20_000;
-  // One that answers does not say that the others listen too; they started together.
+  // One answer does not show that the others listen too, but they all started at the same time.
   for (let answers = 0; answers < 10 * processCount;) {
     for (const { process } of children) {
       if (process.exitCode !== null) throw new Error(`${file} ended with ${process.exitCode}`);

@@ -1,4 +1,4 @@
-/** What two revisions that ran alternately say of each other: new over old, number by number. */
+/** Compares two revisions that ran in turn: the ratio new/old of each number. */
 import type { PublishedReport } from './report.ts';
 
 /** One old and one new run, next to each other in time. */
@@ -16,7 +16,7 @@ export interface Comparison {
   readonly most: number;
 }
 
-/** Numbers that one of both does not have, and what was nothing before, are left out. */
+/** Leaves out numbers that only one of the two has, and those that were 0 in the old one. */
 export function compareReports(pairs: readonly Pair[]): Comparison[] {
   const numbers = pairs.map((pair) => ({ old: numbersOf(pair.old), new: numbersOf(pair.new) }));
   const names = new Set(numbers.flatMap((pair) => Object.keys(pair.new)));

@@ -1,7 +1,7 @@
 /**
- * `--compare REV`: this checkout (new) and another revision of it (old), each with its own benchmark code
- * and services, in turn: old new new old, so that a machine that gets slower or faster meanwhile does it
- * to both. The other revision stands in a git worktree in a temporary folder that is gone afterwards.
+ * `--compare REV`: runs this checkout (new) and another revision (old), each with its own benchmark code
+ * and services. The order is old new new old, so that a machine that gets slower or faster meanwhile
+ * affects both alike. The old revision is in a git worktree in a temporary folder, removed at the end.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';

@@ -1,6 +1,6 @@
 /**
- * The floor of everything that ends as rows: one `COPY` of the same event rows, by the server itself from
- * a file, into a table with the indexes of a month's partition.
+ * The floor for whatever ends as rows in Postgres: one `COPY` of the same event rows, which the server reads
+ * from a file, into a table with the indexes of a month's partition.
  */
 import type { Database } from '@sluice/database/connection';
 import { sql } from 'kysely';
@@ -20,7 +20,7 @@ export async function makeCopyTable(database: Database): Promise<void> {
   );
 }
 
-/** Each round begins with as much as the others, and no checkpoint falls into it. */
+/** Every round begins with empty tables, and right after a checkpoint, so that none falls into it. */
 export async function emptyEvents(database: Database): Promise<void> {
   await sql`truncate events, event_ids, envelopes, events_copied`.execute(database);
   await sql`vacuum analyze people`.execute(database);

@@ -1,7 +1,6 @@
 /**
- * A source of events as customers have them: 50 a request, at a fixed rate, kept up whatever is answered
- * when, so that what is late is seen as late. Each event is a report of a delivery by the Pipelines API
- * and has a number of its own and the time when it was due.
+ * A source of events: 50 a request, at a fixed rate that does not wait for answers, so that a slow system
+ * shows as latency (no coordinated omission). Each event carries a number and the time when it was due.
  */
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';

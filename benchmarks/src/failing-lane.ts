@@ -1,4 +1,4 @@
-/** A lane whose head fails, with much behind it, and every statement that it and whoever looks at it makes. */
+/** A lane whose head fails, with many deliveries behind it, and every statement that reads or writes it. */
 import type { Database } from '@sluice/database/connection';
 import { appendDeliveries, listDeliveriesAfter } from '@sluice/database/deliveries';
 import { findLaneState } from '@sluice/database/lane-states';
@@ -46,7 +46,7 @@ export async function makeFailingLane(database: Database, size: number): Promise
 /** Runs one statement and notes, under its name, what it cost. */
 export type Meter = <Result>(name: string, run: () => Promise<Result>) => Promise<Result>;
 
-/** The life of a probe, and of those who look on. @param repetition never the same twice. */
+/** Every statement of one probe, and of whoever looks at the lane. @param repetition never the same twice. */
 export async function exerciseLane(
   database: Database,
   lane: LaneKey,

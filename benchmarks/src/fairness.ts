@@ -1,11 +1,10 @@
 /**
- * Is a dead endpoint felt by anybody else? 1,000 webhooks of 20 accounts, events for all of them at a
- * fixed rate, and 0 %, 50 % and 90 % of the endpoints hang: they take the request and answer nothing,
- * for longer than the 4 s that are waited. Measured is what the healthy webhooks see: from the moment
- * an event was to be logged to the moment it arrives. Late logging counts as lateness, so a system that
- * stands still cannot look good. Rounds of all three shares by turns; the ratios are of one round each.
+ * Do dead endpoints slow down the others? 1,000 webhooks of 20 accounts get events at a fixed rate, while
+ * 0 %, 50 % or 90 % of the endpoints take requests and never answer (we wait 4 s). The latency of the
+ * healthy webhooks runs from when an event was due to be logged until it arrives, so late logging counts
+ * too. The shares take turns within a round, and each ratio compares shares of one round.
  *
- * The hanging ones begin to hang when the measuring begins, all at once, as in an outage.
+ * Endpoints begin to hang when measuring begins, all at once, as in an outage.
  */
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -71,7 +70,7 @@ export async function benchFairness(arguments_: string[]): Promise<Report> {
       }
       if (round > 0) rounds.push(latencies);
     }
-    // Of each round by itself, and then the middle one: the machine has slow moments, as long as a round.
+    // The median over the rounds, because the machine has slow moments that last a whole round.
     const middle = (at: (round: Latency[]) => number): number => median(rounds.map(at));
     const p99 = (round: Latency[], place: number): number => round[place]?.p99 ?? NaN;
     return {
@@ -122,7 +121,7 @@ function worstOfEachSecond(arrivals: readonly Arrival[]): number[] {
   );
 }
 
-/** Tells how late each event came, by the time that its id carries; or never answers. */
+/** Notes how late each event came, by the time in its id. Hanging endpoints never answer. */
 async function startReceiver() {
   const arrivals: Arrival[] = [];
   const receiver = {

@@ -75,7 +75,7 @@ async function warmUp(database: Database): Promise<void> {
   );
 }
 
-/** Takes out what the rounds put in, so that the next run begins with as much. */
+/** Deletes what the rounds added, so that the next run begins with the same amount. */
 export async function restore({ database }: Grown): Promise<void> {
   await sql`delete from events where name = 'Order Placed'`.execute(database);
   await sql`delete from event_ids where envelope_number is not null`.execute(database);

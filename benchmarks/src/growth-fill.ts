@@ -9,7 +9,7 @@ import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
 import { makeFailingLane } from './failing-lane.ts';
 
-/** Of what is filled in; a database of another version is filled anew. */
+/** Raise it when the filling changes: databases of another version are filled again. */
 const VERSION = 1;
 const INSERT_SIZE = 500_000;
 const DAYS = 300;

@@ -153,7 +153,7 @@ async function read({ redis }: World, { database, servers }: Fleet) {
   };
 }
 
-/** In seconds. What a backend that has ended meanwhile had used is not known. */
+/** In seconds. Leaves out backends that ended meanwhile: their CPU time is not known any more. */
 function cpuBetween(
   before: ReadonlyMap<number, number>,
   after: ReadonlyMap<number, number>,

@@ -1,6 +1,6 @@
 /**
- * Queued events on both brokers, in full envelopes and alone, and deliveries that a failing lane holds
- * back; and the same as one job each. All bodies are those of the other side.
+ * Memory of queued events on both brokers, 1,000 or 1 an envelope, and of deliveries that a failing lane
+ * holds back; against the same events and deliveries as one job each, with the same bodies.
  */
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@sluice/platform/logger';
@@ -22,7 +22,7 @@ const FORMS = [
   ['full envelopes', 1_000],
   ['one an envelope', 1],
 ] as const;
-/** Not the same in all: Postgres compresses what is large. */
+/** Different in each job, because Postgres compresses large values and would shrink equal ones. */
 const dataOf = () => ({ ...EVENT_DATA, order: randomUUID() });
 const JOBS_A_CALL = 1_000;
 const HELD_BACK = { body: 'x'.repeat(HELD_BACK_BYTES) };
@@ -126,7 +126,7 @@ async function emptyQueues(
   );
 }
 
-/** Each waits for a week, as what is held back does; a job that waits now takes as much. */
+/** Delayed by a week, as held-back deliveries are; a waiting job takes as many bytes. */
 async function bytesOfBullmqJobs(
   { redis, redisServer }: DeliveryWorld,
   count: number,

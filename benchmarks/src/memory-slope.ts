@@ -1,4 +1,4 @@
-/** Bytes of one more: the difference between two sizes, and where bytes are read. */
+/** Bytes of one more item: the slope between two sizes. And where those bytes are read. */
 import type { Database } from '@sluice/database/connection';
 import type { Redis } from 'ioredis';
 import { sql } from 'kysely';
@@ -19,12 +19,12 @@ export async function bytesOfOneMore(
   return each;
 }
 
-/** All that it has allocated; the slope leaves out what does not grow. */
+/** All that Redis has allocated. What does not grow cancels out in the slope. */
 export async function redisBytes(redis: Redis): Promise<number> {
   return Number(/used_memory:(\d+)/.exec(await redis.info('memory'))?.[1]);
 }
 
-/** Of tables whose name begins so, with their indexes and what they keep apart. */
+/** Size of the tables whose names begin so, with indexes and TOAST. */
 export async function tableBytes(
   database: Database,
   schema: string,

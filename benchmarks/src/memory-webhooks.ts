@@ -1,6 +1,6 @@
 /**
- * Webhooks that have nothing to do: each has had one delivery, and nothing since. What they take of the
- * worker, which is started anew for each number of them, of Redis and of Postgres.
+ * Memory of idle webhooks, each of which had one delivery and nothing since: in the worker (a new one for each
+ * number of webhooks), in Redis and in Postgres.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -18,7 +18,7 @@ import { startReceiver } from './receiver.ts';
 const WORKER_PORT = 18_140;
 const RECEIVER_PORT = 18_141;
 const DEADLINE_MS = 60_000;
-/** Idle connections are closed after four seconds, jobs that ended are gone. */
+/** Long enough for idle connections to close (4 s) and for ended jobs to be removed. */
 const SETTLING_MS = 8_000;
 const READINGS = 5;
 
@@ -62,7 +62,7 @@ async function holdIdle(world: DeliveryWorld, size: number): Promise<Held> {
     await sleep(50);
   }
   await sleep(SETTLING_MS);
-  // The least of some: what is garbage comes and goes.
+  // The least of several readings: garbage comes and goes.
   let workerBytes = Infinity;
   for (let reading = 0; reading < READINGS; reading++) {
     workerBytes = Math.min(workerBytes, await worker.residentBytes());

@@ -9,7 +9,7 @@ import type { Receiver } from './receiver.ts';
 import type { World } from './world.ts';
 
 const STEP = 1.4;
-/** Two rates so near to one another are told apart by chance only. */
+/** Rates closer than 10 % differ by chance only. */
 const STEP_MIN = 1.1;
 const SETTLED_WITHIN_MS = 1_000;
 const LEAST_RATE = 50;
@@ -54,10 +54,10 @@ export async function startPipeline(
 }
 
 /**
- * Raises the rate for as long as nothing piles up, and lowers it first where the first one is too much; then
- * halves what lies between.
+ * Searches the highest sustained rate: raises it until events pile up (or first lowers it, where `from` is too
+ * much), then bisects.
  *
- * @returns all steps, those that piled up too.
+ * @returns all steps, also those in which events piled up.
  */
 export async function rampUp(
   pipeline: Pipeline,
@@ -95,7 +95,7 @@ export function bestSustained(steps: readonly Step[]): Step {
   return best;
 }
 
-/** At the end of a step all that was sent has arrived, `SETTLED_WITHIN_MS` where it was sustained. */
+/** Waits until everything sent has arrived: within `SETTLED_WITHIN_MS` where the rate was sustained. */
 async function runStep(pipeline: Pipeline, rate: number, seconds: number): Promise<Step> {
   const { servers, source, receiver } = pipeline;
   await receiver.takeLatenciesMs();

@@ -1,15 +1,13 @@
 /**
- * Envelopes that are already queued → rows in Postgres, by one worker, against `COPY` of the same
- * event rows into a table with the same indexes: what the database can take at best.
+ * How fast one worker turns queued envelopes into rows, on both brokers. Against the floor, `COPY` of the
+ * same event rows into a table with the same indexes; and against graphile-worker, which many would run,
+ * with one job an event that inserts that row.
  *
- * And against graphile-worker, what many would run: one job an event, each of which inserts that row.
+ * Ours also claims each envelope and each event id, finds the person, and takes and ends the job. All
+ * take turns in one run and one database, on a Postgres that loses nothing (`fsync`, `synchronous_commit`).
  *
- * Ours also claims each envelope and each event id, finds out whose the event is, and takes the job
- * from the broker and ends it. Redis and the Postgres backend, interleaved with the floor, in one
- * run and one database, on a Postgres that loses nothing (`fsync`, `synchronous_commit`).
- *
- * The worker is warm: it is stopped while a round's envelopes are queued, and then let go on. Rounds in which the
- * host of a virtual machine took much are run again (`host-steal.ts`).
+ * The worker is warm: it is paused (SIGSTOP) while a round's envelopes are queued. Rounds in which the host of
+ * a virtual machine took much CPU are run again (`host-steal.ts`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -34,7 +32,7 @@ const PERSON_COUNT = 1_000;
 const BACKENDS = ['redis', 'postgres'] as const;
 type Backend = (typeof BACKENDS)[number];
 
-/** Of one round: a job takes it ten times as long as an event takes us. */
+/** Jobs of one round, fewer than our events: one takes ten times as long as an event takes us. */
 const GRAPHILE_JOBS = 5_000;
 
 interface Round {

@@ -85,7 +85,7 @@ export async function keepResult(
   return file;
 }
 
-/** The middle value; of an even count halfway between the two in the middle. NaN of none. */
+/** The median; NaN where there are no values. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;

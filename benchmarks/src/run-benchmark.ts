@@ -1,7 +1,6 @@
 /**
- * Runs one benchmark as a process of its own, of this checkout or of another: what one of them pins,
- * leaves in memory or dies of is not the next one's. Its printed lines are handed on as they come; its
- * last line that is a report is what it found.
+ * Runs one benchmark, of this checkout or of another, in its own process: pinned cores, memory and crashes do
+ * not reach the next one. Its lines are handed on as they come; the last one that is a report is the result.
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';

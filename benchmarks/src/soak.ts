@@ -1,11 +1,10 @@
 /**
- * Half of what the whole pipeline sustains, for half an hour: does any process grow, does anything pile up,
- * is anything lost? Every sample has the memory of each process and what waits between them; at the end
- * each event is in Postgres once, each delivery has been received, and a line through the samples says
- * what each process grew by.
+ * Runs the whole pipeline at half its sustained rate for half an hour: does a process grow, does anything
+ * pile up, is anything lost? Samples hold the memory of each process and what waits between them. At the end each
+ * event must be in Postgres once and each delivery received; a line fitted to the samples gives the growth.
  *
- * The first third of the samples is warming up and not looked at. A minute (`--minutes 1`) shows loss, and
- * of memory only what is gross.
+ * The first third of the samples is warm-up and left out. One minute (`--minutes 1`) shows loss, and only
+ * gross leaks.
  */
 import { parseArgs } from 'node:util';
 import { DEMO } from '@sluice/database/seed-demo';
@@ -87,7 +86,7 @@ export async function benchSoak(arguments_: string[]): Promise<Report> {
         readings.push({ seconds: at, reading });
         if (taken % Math.round((seconds * 1_000) / intervalMs / LINES) === 0)
           console.log(describe(at, reading));
-        // In short waits, so that the end of the load is not waited out.
+        // In short waits, so that sampling ends soon after the load does.
         const nextAtMs = startedAtMs + (taken + 1) * intervalMs;
         while (isSampling && performance.now() < nextAtMs) await wait(100);
       }

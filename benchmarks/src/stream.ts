@@ -1,9 +1,8 @@
 /**
  * One stream of 1,000,000 lines through a real intake on a Redis with `appendfsync always`: lines a
- * second, and the most memory that intake held, which must not depend on the number of lines. Beside
- * it the same events as single calls would need one request each; as batches, 10,000 of 100.
+ * second, and intake's peak memory, which must not depend on the number of lines.
  *
- * Redis keeps no envelopes of it: a reader removes them as they come, as workers would.
+ * A reader removes the envelopes from Redis as they come, as workers would.
  */
 import { request } from 'node:http';
 import { join } from 'node:path';

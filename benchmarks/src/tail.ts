@@ -1,9 +1,9 @@
 /**
- * What the live tail costs intake for each call: nothing to tell to (as before there was a tail),
- * nobody reading, somebody reading another workspace, and somebody reading this one.
+ * What the live tail costs intake per call: without a tail, with nobody reading, with somebody reading
+ * another workspace, and with somebody reading this one.
  *
- * In one process, without sockets or a broker, because a difference of nanoseconds is not seen
- * beside them: from the body's bytes to the answer, with a group commit that ends at once.
+ * In one process, without sockets or a broker, which would hide a difference of nanoseconds: from the
+ * body's bytes to the answer, with a group commit that ends at once.
  */
 import { createHash } from 'node:crypto';
 import { acceptCall, type AcceptDependencies } from '@sluice/intake/accept';

@@ -29,6 +29,6 @@ export function fitTrend(samples: readonly Sample[]): Trend {
   };
 }
 
-/** Without the first part, in which what is warming up grows. */
+/** Leaves out the first part, in which processes still warm up and grow. */
 export const afterWarmUp = (samples: readonly Sample[], share: number): readonly Sample[] =>
   samples.slice(Math.floor(samples.length * share));

@@ -20,14 +20,7 @@ export type Broker = (typeof BROKERS)[number];
 /** Longer than the servers take to agree that a master is gone, and to elect another one. */
 const FAILOVER_MS = 4_000;
 
-export const PROCESSES = [
-  'intake-0',
-  'intake-1',
-  'worker-0',
-  'worker-1',
-  'postgres',
-  'redis',
-] as const;
+const PROCESSES = ['intake-0', 'intake-1', 'worker-0', 'worker-1', 'postgres', 'redis'] as const;
 const WAYS = [
   'intake to postgres',
   'worker to postgres',

@@ -2,13 +2,11 @@
  * The fleet that suffers: two intakes, two workers, a Postgres and a Redis of their own, all real
  * processes, with a TCP way between each kind of service and each server.
  */
-import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
@@ -23,14 +21,8 @@ import {
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
 import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
-import {
-  PROCESSES,
-  type Broker,
-  type Fault,
-  type ProcessFault,
-  type ProcessName,
-  type WayName,
-} from './fault-plan.ts';
+import { type Broker, type Fault, type ProcessName, type WayName } from './fault-plan.ts';
+import { signal, SupervisedProcesses, type Running } from './processes-under-test.ts';
 
 export interface Fleet {
   readonly broker: Broker;
@@ -52,19 +44,6 @@ export interface ReadinessBody {
   readonly [detail: string]: unknown;
 }
 
-interface Running {
-  readonly pid: number;
-  readonly ended: Promise<unknown>;
-  readonly lines?: () => readonly string[];
-}
-
-/** One process that is started again on the same port and data. */
-interface Process {
-  running: Running;
-  readonly start: () => Promise<Running>;
-}
-
-const START_DEADLINE_MS = 120_000;
 const READINESS_DEADLINE_MS = 3_000;
 const LINES_SHOWN = 15;
 
@@ -132,48 +111,17 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
     return { pid: started.pid, ended: started.ended, lines };
   };
 
-  const processes = new Map<ProcessName, Process>();
-  const add = async (name: ProcessName, start: () => Promise<Running>) =>
-    void processes.set(name, { running: await start(), start });
-  processes.set('postgres', {
-    running: postgres,
-    async start() {
-      postgres = await startEmbeddedPostgres(postgresOptions);
-      return postgres;
-    },
-  });
-  if (broker === 'redis') await add('redis', () => startRedisServer(redisOptions));
+  const processes = new SupervisedProcesses();
+  const startPostgres = async () => (postgres = await startEmbeddedPostgres(postgresOptions));
+  await processes.add('postgres', startPostgres, postgres);
+  if (broker === 'redis') await processes.add('redis', () => startRedisServer(redisOptions));
   await Promise.all(
     ([0, 1] as const).flatMap((index) => [
-      add(`intake-${index}`, () => startService('intake', index)),
-      add(`worker-${index}`, () => startService('worker', index)),
+      processes.add(`intake-${index}`, () => startService('intake', index)),
+      processes.add(`worker-${index}`, () => startService('worker', index)),
     ]),
   );
-
-  let isClosing = false;
-  /** As a supervisor does: again until it lives. */
-  const startAgain = async (process: Process): Promise<void> => {
-    const deadlineMs = performance.now() + START_DEADLINE_MS;
-    for (;;) {
-      try {
-        process.running = await process.start();
-        return;
-      } catch (error) {
-        if (performance.now() > deadlineMs || isClosing) throw error;
-        await sleep(100);
-      }
-    }
-  };
-  // A service may end by itself (a worker that hangs does); what ends is started again.
-  const supervise = async (process: Process): Promise<void> => {
-    while (!isClosing) {
-      await process.running.ended;
-      if (!isClosing) await startAgain(process);
-    }
-  };
-  const supervising = [...processes]
-    .filter(([name]) => name !== 'postgres' && name !== 'redis')
-    .map(([, process]) => supervise(process).catch(() => undefined));
+  processes.supervise();
 
   /** A master, whichever is one now. */
   async function sufferMaster(kind: 'kill' | 'stop', durationMs: number): Promise<void> {
@@ -184,24 +132,6 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
     await sleep(durationMs);
     if (kind === 'stop') signal([master.pid], 'SIGCONT');
     else await master.restart();
-  }
-
-  async function sufferProcess({ kind, target, durationMs }: ProcessFault): Promise<void> {
-    if (servers && target === 'redis') return sufferMaster(kind, durationMs);
-    const process = processes.get(target) as Process;
-    const pids = await processesOf(process.running.pid);
-    if (kind === 'stop') {
-      signal(pids, 'SIGSTOP');
-      await sleep(durationMs);
-      signal(pids, 'SIGCONT');
-      return;
-    }
-    signal([process.running.pid], 'SIGKILL');
-    await process.running.ended;
-    // Services are started again at once by their supervisor, servers after a while.
-    if (target !== 'postgres' && target !== 'redis') return;
-    await sleep(durationMs);
-    await startAgain(process);
   }
 
   return {
@@ -220,7 +150,10 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
         })),
       ),
     async suffer(fault) {
-      if (fault.of === 'process') return sufferProcess(fault);
+      if (fault.of === 'process')
+        return servers && fault.target === 'redis'
+          ? sufferMaster(fault.kind, fault.durationMs)
+          : processes.suffer(fault);
       const way = ways.get(fault.target) as TcpProxy;
       if (fault.kind === 'cut') way.cut();
       else if (fault.kind === 'hold') way.hold();
@@ -229,16 +162,10 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
       if (fault.kind === 'mute') way.cut();
       way.restore();
     },
-    lastLines: (name) => processes.get(name)?.running.lines?.() ?? [],
+    lastLines: (name) => processes.lastLines(name),
     async close() {
-      isClosing = true;
       await database.destroy();
-      const services = PROCESSES.filter((name) => name !== 'postgres');
-      for (const name of services) {
-        const found = processes.get(name);
-        if (found) signal([found.running.pid], 'SIGKILL');
-      }
-      await Promise.all(supervising);
+      await processes.close();
       await servers?.close();
       await Promise.all([...ways.values()].map((way) => way.close()));
       await postgres.remove();
@@ -251,25 +178,4 @@ export async function startFleet(broker: Broker): Promise<Fleet> {
 function startRedisSet(broker: Broker, directory: string): Promise<RedisFleet> | undefined {
   if (broker === 'cluster') return startRedisCluster(directory);
   return broker === 'sentinels' ? startRedisSentinels(directory) : undefined;
-}
-
-/** The process and its children: Postgres has a process a connection. */
-async function processesOf(pid: number): Promise<number[]> {
-  const { stdout } = await promisify(execFile)('ps', ['-A', '-o', 'pid=,ppid=']);
-  const children = stdout
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/).map(Number))
-    .filter(([, parent]) => parent === pid)
-    .map(([child]) => child as number);
-  return [pid, ...children];
-}
-
-function signal(pids: readonly number[], name: NodeJS.Signals): void {
-  for (const pid of pids) {
-    try {
-      process.kill(pid, name);
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
 }
