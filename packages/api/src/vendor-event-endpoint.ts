@@ -4,6 +4,7 @@
  * (`worker/src/settle-vendor-events.ts`). Events that we have no use for are answered 200 too, or the vendor would
  * stop calling.
  */
+import { eventSubject } from '@sluice/billing-vendor/event-subject';
 import { readVendorEvent } from '@sluice/billing-vendor/read-vendor-event';
 import { insertVendorEvent } from '@sluice/database/vendor-events';
 import { z } from 'zod';
@@ -12,8 +13,6 @@ import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures } from './fields.ts';
 import type { ApiServer } from './server.ts';
 
-/** What happens to invoices and subscriptions. */
-const USED_TYPES = /^(invoice|customer\.subscription)\./;
 /** Of the vendor's largest objects: an invoice with many lines. */
 const BODY_SIZE_BYTES_MAX = 1024 * 1024;
 
@@ -50,7 +49,7 @@ export function registerVendorEvents(scope: ApiServer, deps: BillingDependencies
           code: 'invalid_signature',
           message: 'the signature is missing, wrong or too old',
         });
-      if (USED_TYPES.test(event.type) && event.objectId !== '') {
+      if (eventSubject(event.type) && event.objectId !== '') {
         const isNew = await insertVendorEvent(deps.database, event, deps.now());
         if (isNew) await deps.wakeVendorEvents().catch(() => undefined);
       }

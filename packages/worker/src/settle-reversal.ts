@@ -35,13 +35,6 @@ export interface SettleReversalDeps {
 
 type About = Parameters<Vendor['readPayment']>[0];
 
-/** What the object of such an event is; undefined where the event is about nothing that goes back. */
-export function reversedBy(type: string): About | undefined {
-  if (type === 'charge.refunded') return 'charge';
-  if (type.startsWith('charge.dispute.')) return 'dispute';
-  return type === 'charge.refund.updated' || type.startsWith('refund.') ? 'refund' : undefined;
-}
-
 /** @returns false where it has to be looked at again. */
 export async function settleReversal(
   deps: SettleReversalDeps,

@@ -6,6 +6,7 @@
  *
  * Before: `api/src/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
  */
+import { eventSubject } from '@sluice/billing-vendor/event-subject';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import type { Database } from '@sluice/database/connection';
 import { lockRun } from '@sluice/database/runs';
@@ -19,7 +20,7 @@ import type { Logger } from '@sluice/platform/logger';
 import { eachAlone } from './each-alone.ts';
 import { settleBankPayment } from './settle-bank-payment.ts';
 import { settleInvoice } from './settle-invoice.ts';
-import { reversedBy, settleReversal } from './settle-reversal.ts';
+import { settleReversal } from './settle-reversal.ts';
 import { settleSubscription } from './settle-subscription.ts';
 
 export interface SettleVendorEventsDeps {
@@ -49,13 +50,20 @@ export async function settleVendorEvents(deps: SettleVendorEventsDeps): Promise<
 
 /** @returns false where it has to be looked at again. */
 async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise<boolean> {
-  if (event.type.startsWith('customer.subscription.'))
-    return settleSubscription(deps, event.objectId);
-  const reversed = reversedBy(event.type);
-  if (reversed) return settleReversal(deps, reversed, event.objectId);
-  // What else the vendor tells us is read when it is asked for.
-  if (!event.type.startsWith('invoice.')) return true;
-  return lookAtInvoice(deps, event.objectId);
+  const subject = eventSubject(event.type);
+  switch (subject) {
+    case 'subscription':
+      return settleSubscription(deps, event.objectId);
+    case 'invoice':
+      return lookAtInvoice(deps, event.objectId);
+    case 'charge':
+    case 'refund':
+    case 'dispute':
+      return settleReversal(deps, subject, event.objectId);
+    // One that another version has kept.
+    case undefined:
+      return true;
+  }
 }
 
 /** @returns false where it has to be looked at again. */

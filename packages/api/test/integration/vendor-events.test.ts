@@ -56,9 +56,18 @@ describe('events of the vendor', () => {
     expect(await kept()).toEqual([]);
   });
 
-  test('of subscriptions are kept too', async () => {
-    const ended = payload.replace('invoice.paid', 'customer.subscription.deleted');
-    expect((await send(ended, sign(ended))).statusCode).toBe(200);
+  test.each([
+    'invoice.payment_failed',
+    'customer.subscription.deleted',
+    'charge.refunded',
+    'charge.refund.updated',
+    'refund.created',
+    'refund.failed',
+    'charge.dispute.closed',
+    'charge.dispute.funds_withdrawn',
+  ])('%s are kept for the worker', async (type) => {
+    const told = payload.replace('invoice.paid', type);
+    expect((await send(told, sign(told))).statusCode).toBe(200);
     expect(await kept()).toEqual(['evt_1']);
   });
 
@@ -66,6 +75,7 @@ describe('events of the vendor', () => {
     const thin = { id: 'evt_2', object: 'v2.core.event', type: 'v2.core.account.updated' };
     for (const other of [
       payload.replace('invoice.paid', 'price.created'),
+      payload.replace('invoice.paid', 'charge.succeeded'),
       JSON.stringify(thin),
       JSON.stringify({ ...thin, object: 'event', type: 'invoice.paid', data: { object: null } }),
       JSON.stringify({ ...thin, object: 'event', type: 'balance.available', data: {} }),

@@ -1,5 +1,6 @@
 /** Purchases over a real database and the simulated vendor, with a clock of the test's own. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { eventSubject } from '@sluice/billing-vendor/event-subject';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator } from '@sluice/billing-vendor/simulator';
 import { listCharges } from '@sluice/billing-vendor/simulator-controls';
@@ -186,13 +187,16 @@ export async function startPurchases(
 
     settleEvents: () => settleVendorEvents({ database, vendor, now, logger }),
 
-    /** What the vendor has to tell until now, which it then forgets. */
+    /** What the vendor has to tell until now, which it then forgets; of it, what the API would keep. */
     takeEvents: (): VendorEvent[] =>
-      simulator.state.list('event').map((event) => {
-        const { object } = event['data'] as { object: { id: string } };
-        simulator.state.delete('event', event.id);
-        return { eventId: event.id, type: String(event['type']), objectId: object.id };
-      }),
+      simulator.state
+        .list('event')
+        .map((event) => {
+          const { object } = event['data'] as { object: { id: string } };
+          simulator.state.delete('event', event.id);
+          return { eventId: event.id, type: String(event['type']), objectId: object.id };
+        })
+        .filter(({ type }) => eventSubject(type) !== undefined),
 
     /** All of it comes, the oldest first or as `order` says, and is settled. */
     async tellEvents(
