@@ -99,7 +99,10 @@ lifecycle.defer('exports', () => exports.close());
 
 const metrics = createMetrics('api');
 watchClock({
-  measure: async () => (isDatabaseChecked ? measureClock(database, now) : undefined),
+  measure: async () =>
+    isDatabaseChecked
+      ? measureClock(database, { now, monotonicNow: () => performance.now() })
+      : undefined,
   metrics,
   logger,
   lifecycle,

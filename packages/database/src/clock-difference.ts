@@ -8,27 +8,43 @@ const TRIES_MAX = 3;
 /** No better is needed. The first question often waits for a connection to be made. */
 const CERTAIN_MS = 50;
 
-/** How far `now` (Unix milliseconds) is from Postgres' clock: the most certain of a few answers. */
+export interface Clocks {
+  /** Unix milliseconds: the clock that is measured. May be set meanwhile. */
+  readonly now: () => number;
+  /** Milliseconds, never set: what the wait for the answer is measured with. */
+  readonly monotonicNow: () => number;
+}
+
+/** How far `now` is from Postgres' clock: the most certain of a few answers. */
 export async function measureClock(
   database: DatabaseOrTransaction,
-  now: () => number,
+  clocks: Clocks,
 ): Promise<ClockDifference> {
-  let best = await askOnce(database, now);
+  let best = await askOnce(database, clocks);
   for (let tries = 1; tries < TRIES_MAX && best.uncertaintyMs > CERTAIN_MS; tries++) {
-    const found = await askOnce(database, now);
+    const found = await askOnce(database, clocks);
     if (found.uncertaintyMs < best.uncertaintyMs) best = found;
   }
   return best;
 }
 
-/** Postgres' clock was read about in the middle of the wait. */
+/**
+ * Postgres' clock was read about in the middle of the wait. Where `now` was set in the wait, it is not certain which of
+ * its two times Postgres' is compared with.
+ */
 async function askOnce(
   database: DatabaseOrTransaction,
-  now: () => number,
+  { now, monotonicNow }: Clocks,
 ): Promise<ClockDifference> {
   const askedAtMs = now();
+  const waitBeganMs = monotonicNow();
   const { rows } = await sql<{ nowMs: number }>`${answeredWithin(ANSWER_MS_MAX)}
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as "nowMs"`.execute(database);
-  const uncertaintyMs = (now() - askedAtMs) / 2;
-  return { aheadMs: askedAtMs + uncertaintyMs - (rows[0]?.nowMs ?? Number.NaN), uncertaintyMs };
+  const waitMs = monotonicNow() - waitBeganMs;
+  const answeredAtMs = now();
+  const setByMs = Math.abs(answeredAtMs - askedAtMs - waitMs);
+  return {
+    aheadMs: answeredAtMs - waitMs / 2 - (rows[0]?.nowMs ?? Number.NaN),
+    uncertaintyMs: waitMs / 2 + setByMs,
+  };
 }

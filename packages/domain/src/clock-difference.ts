@@ -10,7 +10,7 @@ import { AppError } from './errors.ts';
 export interface ClockDifference {
   /** This process' clock less Postgres', in milliseconds; negative: behind. */
   readonly aheadMs: number;
-  /** It may be so much more or less: half of the time that the question took. */
+  /** It may be so much more or less; never negative. */
   readonly uncertaintyMs: number;
 }
 
@@ -40,13 +40,34 @@ export function judgeClock({ aheadMs, uncertaintyMs }: ClockDifference): ClockVe
  * @throws AppError CLOCK_WRONG where it would deliver by a clock that is too far from Postgres'.
  */
 export function requireUsableClock(difference: ClockDifference): void {
-  if (judgeClock(difference) !== 'unusable') return;
-  throw new AppError(
+  if (judgeClock(difference) === 'unusable') throw clockWrong(difference);
+}
+
+/** What a worker ends with. */
+export const clockWrong = (difference: Pick<ClockDifference, 'aheadMs'>): AppError =>
+  new AppError(
     'CLOCK_WRONG',
     `the clock of this machine is ${describeDifference(difference)} that of Postgres: it would give failing deliveries up too early or too late, and receivers would refuse its signatures. So this worker ends, and what waits is kept for others; set the clocks right (a time server, on both machines), then start it again`,
   );
+
+/**
+ * Whether the clock by which a delivery's days were over was right. What is given up is lost, so it must be certain; a
+ * clock that was behind gives up too late, which loses nothing.
+ *
+ * @param endedAtMs - when its last attempt ended, by this process' clock as it was then.
+ * @param nowMs - by the same clock, when `difference` was measured.
+ */
+export function judgeGivingUp(
+  { aheadMs, uncertaintyMs }: ClockDifference,
+  endedAtMs: number,
+  nowMs: number,
+): 'right' | 'unclear' | 'ahead' {
+  // Nothing ends later than now, which Postgres says: also where the clock was set right since.
+  const endedAheadMs = endedAtMs - (nowMs - aheadMs);
+  if (endedAheadMs + uncertaintyMs <= REFUSED_MS) return 'right';
+  return endedAheadMs - uncertaintyMs > REFUSED_MS ? 'ahead' : 'unclear';
 }
 
 /** `12 s ahead of`, to be followed by whose. */
-export const describeDifference = ({ aheadMs }: ClockDifference): string =>
+export const describeDifference = ({ aheadMs }: Pick<ClockDifference, 'aheadMs'>): string =>
   `${Math.round(Math.abs(aheadMs) / 1_000)} s ${aheadMs < 0 ? 'behind' : 'ahead of'}`;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { judgeClock, requireUsableClock } from '../src/clock-difference.ts';
+import { judgeClock, judgeGivingUp, requireUsableClock } from '../src/clock-difference.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -30,3 +30,23 @@ test.each([
 test('a worker goes by a clock of which nothing certain is known', () => {
   expect(() => requireUsableClock({ aheadMs: 2 * DAY_MS, uncertaintyMs: 2_000 })).not.toThrow();
 });
+
+const NOW_MS = 1_800_000_000_000;
+
+test.each([
+  ['a moment ago', -1_000, 0, 1, 'right'],
+  ['two minutes ahead of Postgres', 0, 120_000, 0, 'right'],
+  ['more than that', 0, 120_001, 0, 'ahead'],
+  ['more than that, if the answer was not late', 0, 120_001, 2, 'unclear'],
+  ['a little ahead, with an answer that was minutes late', 0, 5_000, 120_000, 'unclear'],
+  ['days ahead', 0, 8 * DAY_MS, 1, 'ahead'],
+  ['days ahead, by a clock that was set right since', 8 * DAY_MS, 0, 1, 'ahead'],
+  // Too late loses nothing.
+  ['days behind', 0, -8 * DAY_MS, 1, 'right'],
+  ['when nobody knows', 0, Number.NaN, 1, 'unclear'],
+] as const)(
+  'a delivery whose days were over %s may be given up only where that is certain',
+  (_, endedMs, aheadMs, uncertaintyMs, verdict) => {
+    expect(judgeGivingUp({ aheadMs, uncertaintyMs }, NOW_MS + endedMs, NOW_MS)).toBe(verdict);
+  },
+);

@@ -157,7 +157,12 @@ lifecycle.defer('recording of refused authentications', async () => {
 });
 
 const metrics = createMetrics('intake');
-watchClock({ measure: () => measureClock(database, now), metrics, logger, lifecycle });
+watchClock({
+  measure: () => measureClock(database, { now, monotonicNow: () => performance.now() }),
+  metrics,
+  logger,
+  lifecycle,
+});
 const tailChannel = openTailChannel({
   databaseUrl: settings.DATABASE_URL,
   redisUrl: settings.REDIS_URL,

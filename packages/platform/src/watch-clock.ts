@@ -13,7 +13,7 @@ export interface ClockWatchOptions {
   /** Undefined where it cannot be measured yet. */
   readonly measure: () => Promise<ClockDifference | undefined>;
   /** For a process that may not go on with any clock. */
-  readonly onMeasured?: (difference: ClockDifference) => void;
+  readonly onMeasured?: (difference: ClockDifference) => unknown;
   readonly metrics: Pick<Metrics, 'gauge'>;
   readonly logger: Logger;
   readonly lifecycle: Pick<Lifecycle, 'defer'>;
@@ -49,7 +49,7 @@ export function watchClock(options: ClockWatchOptions): void {
         `the clock of this machine is ${describeDifference(latest)} that of Postgres: what is due, and what has expired, is told wrong by as much; let both follow a time server`,
       );
     }
-    onMeasured?.(latest);
+    await onMeasured?.(latest);
   });
   lifecycle.defer('watch of the clock', () => watch.stop());
 }

@@ -36,6 +36,7 @@ export interface DeliveriesDeps {
   readonly tracing: Pick<WorkerTracing, 'loading' | 'posting'>;
   readonly tail: TailTeller;
   readonly now: () => number;
+  readonly confirmGivingUp: LaneDrainDeps['confirmGivingUp'];
   readonly logger: Logger;
   readonly lifecycle: Lifecycle;
 }
@@ -98,6 +99,7 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     }),
     openSecret,
     now,
+    confirmGivingUp: deps.confirmGivingUp,
     monotonicNow,
     spare,
     pause: sleep,

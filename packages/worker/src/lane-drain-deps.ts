@@ -25,6 +25,11 @@ export interface LaneDrainDeps {
   readonly openSecret: (environmentId: number, sealed: string) => string;
   /** Unix milliseconds: what timestamps and waits are made of. */
   readonly now: () => number;
+  /**
+   * Asked before it is written down that a delivery is given up, with the end of its last attempt by `now`. Throws where it
+   * must not be.
+   */
+  readonly confirmGivingUp: (endedAtMs: number) => Promise<void>;
   /** Never set back: what leases and slices are measured with. */
   readonly monotonicNow: () => number;
   readonly spare: SpareTime;

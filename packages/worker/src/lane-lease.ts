@@ -68,11 +68,15 @@ export class LaneLease {
    * @throws when that did not work for as long as the lease lasts.
    */
   async keep(progress: Omit<LaneProgress, 'attempts'>): Promise<LaneAfterProgress | undefined> {
-    const { store, leases, logger, monotonicNow, pause } = this.#deps;
+    const { store, leases, logger, monotonicNow, pause, confirmGivingUp } = this.#deps;
     const attempts = this.#ended.take();
+    const givenUpAtMs = attempts
+      .filter(({ outcome }) => outcome === 'abandoned')
+      .map(({ startedAtMs, durationMs }) => startedAtMs + durationMs);
     for (;;) {
       const askedAtMs = monotonicNow();
       try {
+        if (givenUpAtMs.length > 0) await confirmGivingUp(Math.max(...givenUpAtMs));
         const after = await store.keep({
           lane: this.#lane,
           fencing: this.#fencing,

@@ -9,7 +9,6 @@ import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { countParkedOperations } from '@sluice/database/parked-operations';
 import { countSetAsideRuns } from '@sluice/database/set-aside-runs';
-import { requireUsableClock } from '@sluice/domain/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import { AppError } from '@sluice/domain/errors';
 import { beginProcess } from '@sluice/platform/begin-process';
@@ -43,9 +42,11 @@ import { startTableUpkeep } from './table-upkeep.ts';
 import { startWebhookTasks } from './webhook-tasks.ts';
 import { startUsageTasks } from './usage-tasks.ts';
 import { webhookOptions } from './webhook-settings.ts';
+import { WorkerClock } from './worker-clock.ts';
 
 const { settings, logger, lifecycle, fail } = beginProcess(process, 'worker', workerSettings);
 const now = Date.now;
+const monotonicNow = () => performance.now();
 const webhooks = webhookOptions(settings);
 
 // Before what waits for Postgres and the broker: a worker that starts while they are away is alive, and not ready.
@@ -69,6 +70,8 @@ const database = createDatabase({
 lifecycle.defer('database', () => database.destroy());
 const sealedText = createSealedText(settings.SEALING_KEYS);
 const openSecret = secretOpener(sealedText);
+const measure = () => measureClock(database, { now, monotonicNow });
+const clock = new WorkerClock({ measure, now, fail });
 await waitForDatabase({
   ...session,
   lifecycle,
@@ -76,7 +79,7 @@ await waitForDatabase({
   async join() {
     await warnOfSharedSessions(session, logger);
     await joinInstallation(database, settings.SHARD_COUNT);
-    requireUsableClock(await measureClock(database, now));
+    await clock.require();
     // Before anything is sent: a key that does not open should end the start, not each delivery.
     for (const { environmentId, stored } of await listSealedSamples(database))
       openSecret(environmentId, stored);
@@ -113,6 +116,7 @@ const deliveries = createDeliveries({
   tracing,
   tail,
   now,
+  confirmGivingUp: (endedAtMs) => clock.confirmGivingUp(endedAtMs),
   logger,
   lifecycle,
 });
@@ -143,14 +147,8 @@ registerProcessMetrics({
   slots: deliveries.slots,
 });
 watchClock({
-  measure: () => measureClock(database, now),
-  onMeasured(difference) {
-    try {
-      requireUsableClock(difference);
-    } catch (error) {
-      fail(error);
-    }
-  },
+  measure,
+  onMeasured: (difference) => clock.watch(difference),
   metrics,
   logger,
   lifecycle,
@@ -243,7 +241,7 @@ const sweeps = startSweeps({
     }),
   ],
   intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
-  monotonicNow: () => performance.now(),
+  monotonicNow,
   logger,
 });
 lifecycle.defer('sweeps', () => {

@@ -8,6 +8,7 @@ import { listAttempts } from '@sluice/database/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
 import { insertWebhook, type WebhookSettings } from '@sluice/database/webhooks';
+import type { ClockDifference } from '@sluice/domain/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/lane';
 import { createLogger } from '@sluice/platform/logger';
@@ -20,6 +21,7 @@ import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.t
 import type { LaneSlots } from '../../src/lane-slots.ts';
 import { createLaneStore, type LaneStore } from '../../src/lane-store.ts';
 import { LanesInHand } from '../../src/lanes-in-hand.ts';
+import { WorkerClock } from '../../src/worker-clock.ts';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
@@ -66,6 +68,10 @@ export interface LaneWorld extends LaneKey {
   readonly sent: string[];
   readonly wakes: (number | 'now')[];
   nowMs: number;
+  /** How far ahead of Postgres' that is; its days pass for both. */
+  clock: ClockDifference;
+  /** What workers ended with. */
+  readonly endings: unknown[];
   behave: Behave;
   /** Logs so many events, named e1, e2, … over the whole life of the world. */
   log(count: number): Promise<LoggedLane[]>;
@@ -111,6 +117,8 @@ export async function createLaneWorld(
     sent: [],
     wakes: [],
     nowMs: 1_800_000_000_000,
+    clock: { aheadMs: 0, uncertaintyMs: 1 },
+    endings: [],
     behave: () => OK,
 
     async log(count) {
@@ -159,6 +167,11 @@ export function storeOf(world: LaneWorld, database: Database = world.database): 
 }
 
 function depsOf(world: LaneWorld): DeliverLaneDeps {
+  const clock = new WorkerClock({
+    measure: async () => world.clock,
+    now: () => world.nowMs,
+    fail: (error) => void world.endings.push(error),
+  });
   return {
     slots: createSlots(),
     inHand: new LanesInHand(),
@@ -175,6 +188,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     wakeLane: async () => void world.wakes.push('now'),
     wakeLaneAt: async (_, atMs) => void world.wakes.push(atMs),
     now: () => world.nowMs,
+    confirmGivingUp: (endedAtMs) => clock.confirmGivingUp(endedAtMs),
     monotonicNow: () => performance.now(),
     spare: new SpareTime({
       idleMs: () => performance.now(),
