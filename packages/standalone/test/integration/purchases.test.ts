@@ -4,6 +4,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
 import { DEMO } from '@sluice/database/seed-demo';
 import { runProgramUnderTest } from '@sluice/platform/service-under-test';
 import { testRedisUrl } from '@sluice/platform/testing';
@@ -125,6 +126,16 @@ test(
     );
     expect(old.body).toEqual({ invoice_id: payment.invoice_id, status: 'granted' });
     expect(old.headers.get('deprecation')).toBe('@1767225600');
+    // Refunded at the vendor, which tells us: they are taken back.
+    const charge = services.paid().find(({ invoice }) => invoice === payment.invoice_id);
+    refundCharge(services.simulator.state, charge!.id, undefined);
+    await vi.waitFor(
+      async () =>
+        expect((await status()).body).toMatchObject({
+          balance: { pools: [{}, {}, { pool: 'purchased', remaining: 0 }] },
+        }),
+      WAIT,
+    );
   },
 );
 
