@@ -47,10 +47,15 @@ interface Session {
   client: Socket | undefined;
 }
 
+type PoolMode = 'transaction' | 'session';
+
+/** @param mode - of all, or as long as so many clients have come. */
 export async function startSessionPooler(
   url: string,
-  mode: 'transaction' | 'session',
+  mode: PoolMode | ((clientCount: number) => PoolMode),
 ): Promise<SessionPooler> {
+  let clientCount = 0;
+  const givesBack = () => (typeof mode === 'function' ? mode(clientCount) : mode) === 'transaction';
   const free: Session[] = [];
   const sockets = new Set<Socket>();
 
@@ -65,7 +70,7 @@ export async function startSessionPooler(
     const isDone = watchForReady();
     stream.on('data', (bytes: Buffer) => {
       session.client?.write(bytes);
-      if (isDone(bytes) && mode === 'transaction') giveBack(session);
+      if (isDone(bytes) && givesBack()) giveBack(session);
     });
     return session;
   };
@@ -88,6 +93,7 @@ export async function startSessionPooler(
   };
 
   const server = createServer((client) => {
+    clientCount++;
     sockets.add(client);
     client.on('error', () => undefined);
     client.once('close', () => {
