@@ -47,15 +47,15 @@ interface Session {
   client: Socket | undefined;
 }
 
-type PoolMode = 'transaction' | 'session';
+type PoolMode = 'transaction' | 'session' | 'silent';
 
-/** @param mode - of all, or as long as so many clients have come. */
+/** @param mode - of all, or as long as so many clients have come. `silent`: as while Postgres is away. */
 export async function startSessionPooler(
   url: string,
   mode: PoolMode | ((clientCount: number) => PoolMode),
 ): Promise<SessionPooler> {
   let clientCount = 0;
-  const givesBack = () => (typeof mode === 'function' ? mode(clientCount) : mode) === 'transaction';
+  const modeNow = () => (typeof mode === 'function' ? mode(clientCount) : mode);
   const free: Session[] = [];
   const sockets = new Set<Socket>();
 
@@ -70,7 +70,7 @@ export async function startSessionPooler(
     const isDone = watchForReady();
     stream.on('data', (bytes: Buffer) => {
       session.client?.write(bytes);
-      if (isDone(bytes) && givesBack()) giveBack(session);
+      if (isDone(bytes) && modeNow() === 'transaction') giveBack(session);
     });
     return session;
   };
@@ -111,7 +111,7 @@ export async function startSessionPooler(
       // One after another, or what comes second could be sent first.
       let sending = Promise.resolve();
       client.on('data', (bytes: Buffer) => {
-        if (bytes[0] === TERMINATE) return;
+        if (bytes[0] === TERMINATE || modeNow() === 'silent') return;
         sending = sending.then(async () => {
           (await sessionOf(client)).stream.write(bytes);
         });
