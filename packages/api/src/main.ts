@@ -7,7 +7,7 @@ import { measureClock } from '@sluice/database/clock-difference';
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { waitForDatabase } from '@sluice/database/database-wait';
-import { warnOfSharedSessions } from '@sluice/database/kept-sessions';
+import { requireKeptSessions } from '@sluice/database/kept-sessions';
 import { AppError } from '@sluice/domain/errors';
 import { secretContext } from '@sluice/domain/webhook';
 import { checkSchema } from '@sluice/database/schema-version';
@@ -67,7 +67,7 @@ await new Promise<void>((goOn) => {
     logger,
     onAway: goOn,
     async join() {
-      await warnOfSharedSessions(session, logger);
+      await requireKeptSessions(session);
       await checkSchema(database);
       // A process with another key would seal what no worker could open, and no worker would start.
       for (const { environmentId, stored } of await listSealedSamples(database))

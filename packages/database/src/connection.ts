@@ -93,7 +93,7 @@ function nameOf(text: string): string {
   return name;
 }
 
-const CONNECT_TIMEOUT_MS = 10_000;
+const CONNECT_MS_MAX = 10_000;
 /**
  * After so long without a byte the system probes a connection, and ends it when ten probes, a second apart, stay
  * unanswered; by default it would first probe after two hours. So a statement of any length is waited for as long as
@@ -125,6 +125,8 @@ export interface DatabaseOptions {
    * opens another one. Absent: a statement takes as long as Postgres is at work on it.
    */
   readonly statementMsMax?: number;
+  /** For a connection to be made, and again for it to be told its limits. Absent: ten seconds, or `statementMsMax`. */
+  readonly connectMsMax?: number;
   /** A statement that takes longer is asked about (`connection-watch.ts`). Absent: ten seconds. */
   readonly lateAfterMs?: number;
   /** A connection of the pool that is idle broke; it is replaced on next use. */
@@ -134,6 +136,10 @@ export interface DatabaseOptions {
 /** Opens nothing until first used. Close with `destroy()`. int8 comes back as text, as `pg` gives it. */
 export function createDatabase(options: DatabaseOptions): Database {
   const { statementMsMax, idleInTransactionMsMax } = options;
+  const connectMsMax = Math.min(
+    options.connectMsMax ?? CONNECT_MS_MAX,
+    statementMsMax ?? CONNECT_MS_MAX,
+  );
   const limits = [
     statementMsMax !== undefined &&
       `set statement_timeout = ${Math.floor(statementMsMax * SHARE_OF_POSTGRES)}`,
@@ -147,13 +153,15 @@ export function createDatabase(options: DatabaseOptions): Database {
     },
     max: options.poolMax,
     // For a server that drops packets silently: an error that is retried is better than a wait.
-    connectionTimeoutMillis: Math.min(CONNECT_TIMEOUT_MS, statementMsMax ?? CONNECT_TIMEOUT_MS),
+    connectionTimeoutMillis: connectMsMax,
     application_name: options.applicationName,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS,
     // Once connected, since poolers refuse connections that begin with any of these.
     ...(limits.length > 0 && {
-      onConnect: (client) => client.query(limits.join(';')) as unknown as void,
+      // The time to connect is over by then, and a pooler whose Postgres is away would say nothing for two minutes.
+      onConnect: (client) =>
+        client.query(`/* within ${connectMsMax} ms */ ${limits.join(';')}`) as unknown as void,
     }),
   });
   pool.on('error', options.onError);

@@ -13,7 +13,8 @@
  * ends at once and says what to correct.
  *
  * It knocks on a connection of its own, so that a stop meanwhile can cut it: one that is not answered, or a pooler that
- * keeps a statement until Postgres is back, would otherwise hold the stop up.
+ * keeps a statement until Postgres is back, would otherwise hold the stop up. A statement of `join` still does, where the path
+ * falls silent just after a knock was answered.
  */
 import { reasonOf } from '@sluice/domain/errors';
 import pg from 'pg';
@@ -25,7 +26,10 @@ export interface DatabaseWaitOptions<Joined> {
   readonly applicationName: string;
   /** What a start needs of Postgres. Run from its beginning when Postgres went away in it. */
   readonly join: () => Promise<Joined>;
-  /** A stop ends the wait, whatever it is at. */
+  /**
+   * A stop ends the knocking and the pauses at once. What `join` is at is waited for: closing the database does, at most for
+   * DRAIN_TIMEOUT_MS.
+   */
   readonly lifecycle: { defer(name: string, close: () => void): void };
   readonly logger: {
     info(fields: object, message: string): void;

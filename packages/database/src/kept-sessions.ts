@@ -1,16 +1,22 @@
 /**
  * Notices a pooler that gives a connection another session of Postgres for each transaction (PgBouncer's
- * `pool_mode = transaction`). What Sluice keeps in a session is then lost or another's, mostly without an error: prepared
- * statements, `statement_timeout`, LISTEN of queues and of the live tail in Postgres, the lock of a migration.
+ * `pool_mode = transaction`), and ends the start. What Sluice keeps in a session is then lost or another's, mostly without
+ * an error: prepared statements, `statement_timeout`, `search_path` of the queues in Postgres, LISTEN.
  *
- * Two connections tell, by the number of the server process that each is served by:
+ * Two connections tell, by a setting of their own that each makes once:
  *
- *   one    pid ── pid ────────────────── pid     the same each time, where sessions are kept
- *   other            begin ── pid ── rollback    never the one's, which is idle meanwhile
+ *   one    set ──── read, read ───────────────── read     its own each time, where sessions are kept
+ *   other     set ────────────── begin ── read ── rollback
  *
- * A pooler that hands out what was given back last gives the other one's process; one that goes round gives the one
+ * A pooler that hands out what was given back last gives the other one's session; one that goes round gives the one
  * another each time. A few rounds, for those that draw lots. Some ten milliseconds of a start.
+ *
+ * Not by the number of the server process: servers of two machines may have the same, and a proxy that keeps a session
+ * only from its first setting on (RDS Proxy), or asks several servers on one connection (Pgpool-II), would be ended for
+ * nothing. What is told here is lost is what is used.
  */
+import { randomUUID } from 'node:crypto';
+import { AppError } from '@sluice/domain/errors';
 import pg from 'pg';
 
 /** `unknown`: Postgres could not be asked, or not twice at a time. */
@@ -25,8 +31,10 @@ export interface SessionOptions {
 const ROUND_COUNT = 3;
 /** For all of it: a pooler with one session to give would make the second connection wait for minutes. */
 const ANSWER_MS_MAX = 5_000;
+/** A name with a dot is anyone's to set. */
+const SETTING = 'sluice.session';
 
-/** For the start of a process. Never throws, since what can be told is a warning: the start itself finds out the rest. */
+/** Never throws: what it cannot find out, the start itself does. */
 export async function judgeSessions({
   url,
   applicationName,
@@ -49,13 +57,14 @@ export async function judgeSessions({
   }, ANSWER_MS_MAX);
   try {
     await Promise.all([one.connect(), other.connect()]);
-    const first = await processOf(one);
+    const ofOne = await mark(one);
+    const ofOther = await mark(other);
     for (let round = 0; round < ROUND_COUNT; round++) {
-      if ((await processOf(one)) !== first) return 'shared';
+      if ((await readMark(one)) !== ofOne || (await readMark(one)) !== ofOne) return 'shared';
       await other.query('begin');
-      const isTaken = (await processOf(other)) === first;
+      const isOtherKept = (await readMark(other)) === ofOther;
       // Not after a verdict: the one would wait for the other, where there is one session for both.
-      if (isTaken || (await processOf(one)) !== first) return 'shared';
+      if (!isOtherKept || (await readMark(one)) !== ofOne) return 'shared';
       await other.query('rollback');
     }
     return 'kept';
@@ -68,19 +77,30 @@ export async function judgeSessions({
   }
 }
 
-/** One line of the log, where sessions are not kept. */
-export async function warnOfSharedSessions(
-  options: SessionOptions,
-  logger: { warn(message: string): void },
-): Promise<void> {
-  if ((await judgeSessions(options)) === 'shared') {
-    logger.warn(
-      'a pooler between this process and Postgres gives every transaction another session (PgBouncer: pool_mode = transaction), which breaks prepared statements, deadlines, LISTEN and locks, mostly without an error: set pool_mode = session, or let DATABASE_URL lead to Postgres itself',
-    );
-  }
+/**
+ * For the start of a process. Ends it only where two judgements, each on connections of its own, say the same: a pooler
+ * that opens its sessions anew after a failover loses what was in them once.
+ *
+ * @throws AppError SESSIONS_SHARED
+ */
+export async function requireKeptSessions(options: SessionOptions): Promise<void> {
+  for (let judged = 0; judged < 2; judged++)
+    if ((await judgeSessions(options)) !== 'shared') return;
+  throw new AppError(
+    'SESSIONS_SHARED',
+    'a pooler between this process and Postgres gives every transaction another session (PgBouncer: pool_mode = transaction), which breaks prepared statements, deadlines and queues, mostly without an error, and what a session is told here would reach others: set pool_mode = session, or let DATABASE_URL lead to Postgres itself, then start again',
+  );
 }
 
-async function processOf(client: pg.Client): Promise<number | undefined> {
-  const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
-  return rows[0]?.pid;
+async function mark(client: pg.Client): Promise<string> {
+  const value = randomUUID();
+  await client.query(`set ${SETTING} = '${value}'`);
+  return value;
+}
+
+async function readMark(client: pg.Client): Promise<string | null | undefined> {
+  const { rows } = await client.query<{ value: string | null }>(
+    `select current_setting('${SETTING}', true) as value`,
+  );
+  return rows[0]?.value;
 }

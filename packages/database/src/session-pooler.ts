@@ -47,10 +47,15 @@ interface Session {
   client: Socket | undefined;
 }
 
+type PoolMode = 'transaction' | 'session' | 'silent';
+
+/** @param mode - of all, or as long as so many clients have come. `silent`: as while Postgres is away. */
 export async function startSessionPooler(
   url: string,
-  mode: 'transaction' | 'session',
+  mode: PoolMode | ((clientCount: number) => PoolMode),
 ): Promise<SessionPooler> {
+  let clientCount = 0;
+  const modeNow = () => (typeof mode === 'function' ? mode(clientCount) : mode);
   const free: Session[] = [];
   const sockets = new Set<Socket>();
 
@@ -65,7 +70,7 @@ export async function startSessionPooler(
     const isDone = watchForReady();
     stream.on('data', (bytes: Buffer) => {
       session.client?.write(bytes);
-      if (isDone(bytes) && mode === 'transaction') giveBack(session);
+      if (isDone(bytes) && modeNow() === 'transaction') giveBack(session);
     });
     return session;
   };
@@ -88,6 +93,7 @@ export async function startSessionPooler(
   };
 
   const server = createServer((client) => {
+    clientCount++;
     sockets.add(client);
     client.on('error', () => undefined);
     client.once('close', () => {
@@ -105,7 +111,7 @@ export async function startSessionPooler(
       // One after another, or what comes second could be sent first.
       let sending = Promise.resolve();
       client.on('data', (bytes: Buffer) => {
-        if (bytes[0] === TERMINATE) return;
+        if (bytes[0] === TERMINATE || modeNow() === 'silent') return;
         sending = sending.then(async () => {
           (await sessionOf(client)).stream.write(bytes);
         });

@@ -18,6 +18,8 @@ export const ERRORS = {
     'The port cannot be listened on, mostly because another process does. Stop it, or choose another port or address in the settings named.',
   DATABASE_UNAVAILABLE:
     'Postgres lets nobody in with what DATABASE_URL says; a program that does not wait for it says so too of one that does not answer. Look whether it runs and may be reached from here with that user, password and database, then start again.',
+  SESSIONS_SHARED:
+    'A pooler between the process and Postgres keeps no sessions (PgBouncer: pool_mode = transaction). Set its mode to session, or let DATABASE_URL lead to Postgres itself, then start again.',
   DATA_DIRECTORY_HELD: 'Another process runs on the same data directory. Stop it first.',
   DATABASE_START_FAILED: 'The embedded Postgres did not start; its own words follow.',
   SERVICE_START_FAILED:

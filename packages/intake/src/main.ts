@@ -4,7 +4,7 @@ import { measureClock } from '@sluice/database/clock-difference';
 import { createDatabase } from '@sluice/database/connection';
 import { waitForDatabase } from '@sluice/database/database-wait';
 import { joinInstallation } from '@sluice/database/installation';
-import { warnOfSharedSessions } from '@sluice/database/kept-sessions';
+import { requireKeptSessions } from '@sluice/database/kept-sessions';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
 import { beginProcess } from '@sluice/platform/begin-process';
@@ -69,7 +69,7 @@ const keyRefresh = await waitForDatabase({
   lifecycle,
   logger,
   async join() {
-    await warnOfSharedSessions(session, logger);
+    await requireKeptSessions(session);
     await joinInstallation(database, settings.SHARD_COUNT);
     return startKeyRefresh({
       keys,

@@ -15,7 +15,8 @@ import { Cluster, type Redis } from 'ioredis';
 import { postgresHeads, redisHeads, type ReadHeads } from './queue-heads.ts';
 import { createShardBackend } from './queue-shard-backend.ts';
 import { postgresWaiting, redisWaiting, type WaitingEnvelopes } from './queue-waiting.ts';
-import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
+import { openQueuePool } from './queue-pool.ts';
+import { redisPrefix, type BrokerOptions } from './queue.ts';
 import { blockingMsMax, connectWorker, reconnect } from './redis.ts';
 
 type OpenWorker = (
@@ -101,7 +102,7 @@ function takeFromPostgres(
   listenerCount: number,
   timeoutMs: number | undefined,
 ): TakingSide {
-  const pool = openQueuePool(options, listenerCount, timeoutMs);
+  const pool = openQueuePool(options, { listenerCount, timeoutMs });
   const connection = { connection: pool };
   const plain = withBackend(createPostgresBackend);
   const ofShards = withBackend(createShardBackend);

@@ -13,7 +13,8 @@ import { connectionWarnings } from './connection-warnings.ts';
 import { AddingQueues } from './queue-adding.ts';
 import { openTakingSide } from './queue-taking.ts';
 import { createWakeUps } from './queue-wake-ups.ts';
-import { openQueuePool, redisPrefix, type BrokerOptions } from './queue.ts';
+import { openQueuePool } from './queue-pool.ts';
+import { redisPrefix, type BrokerOptions } from './queue.ts';
 import { connectProducer } from './redis.ts';
 
 /** One kind of task: its queue, and what of it waits at most once. */
@@ -65,7 +66,9 @@ export async function openTaskQueue<Task>(
     : undefined;
   const warnOfConnection = connectionWarnings(logger);
   redis?.on('error', (error) => warnOfConnection(error));
-  const pool = redis ? undefined : openQueuePool({ ...options, ...SHARDLESS }, 0, ADD_TIMEOUT_MS);
+  const pool = redis
+    ? undefined
+    : openQueuePool(options, { listenerCount: 0, timeoutMs: ADD_TIMEOUT_MS });
   const prefixOf = (queueName: string) => redisPrefix(options.prefix, queueName);
   const queues = new AddingQueues({ redis, pool, prefixOf, warnOfConnection }, [name]);
   const wakeUp = createWakeUps(queues, name, pool !== undefined);

@@ -20,9 +20,8 @@
 import { FILL_PERCENT_MAX } from '@sluice/domain/broker-fill';
 import { AppError } from '@sluice/domain/errors';
 import { Cluster } from 'ioredis';
-import pg from 'pg';
+import type pg from 'pg';
 import { connectionWarnings } from './connection-warnings.ts';
-import { KEEP_ALIVE } from './keep-alive.ts';
 import type { Logger } from './logger.ts';
 import { AddingQueues, type AddingQueue } from './queue-adding.ts';
 import {
@@ -32,7 +31,7 @@ import {
   sizeBytesOf,
   type ShardEnvelope,
 } from './queue-envelopes.ts';
-import { BULLMQ_SCHEMA } from './queue-tables.ts';
+import { openQueuePool } from './queue-pool.ts';
 import { createWakeUps } from './queue-wake-ups.ts';
 import { readRedisDurability, ReplicaConfirmation, type Durability } from './redis-durability.ts';
 import { RedisRoom, type BrokerFill } from './redis-room.ts';
@@ -126,34 +125,6 @@ const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane
 export const redisPrefix = (prefix: string, queueName: string): string =>
   `{${prefix}-${queueName}}`;
 
-/**
- * The pool that all queues of a process share. Each worker's LISTEN keeps one connection. A Postgres that hangs is an
- * error after `timeoutMs`; absent: it is waited for.
- */
-export function openQueuePool(
-  options: BrokerOptions,
-  listenerCount: number,
-  timeoutMs?: number,
-): pg.Pool {
-  const pool = new pg.Pool({
-    connectionString: options.databaseUrl,
-    // Once connected, since poolers refuse connections that begin with it.
-    onConnect: (client) => client.query(`set search_path = ${BULLMQ_SCHEMA}`) as unknown as void,
-    max: listenerCount + 8,
-    ...KEEP_ALIVE,
-    ...(timeoutMs === undefined
-      ? {}
-      : { query_timeout: timeoutMs, connectionTimeoutMillis: timeoutMs }),
-  });
-  // BullMQ adds a listener for each queue and worker that shares it; from the eleventh on Node warns.
-  pool.setMaxListeners(0);
-  // Without it, a connection that breaks between two statements ends the process.
-  pool.on('connect', (client) => void client.on('error', () => {}));
-  const warnOfConnection = connectionWarnings(options.logger);
-  pool.on('error', (error) => warnOfConnection(error));
-  return pool;
-}
-
 /** Opens the adding side. A broker that is away makes each add fail, not the start. */
 export async function openProducer(
   options: BrokerOptions,
@@ -165,7 +136,9 @@ export async function openProducer(
     : undefined;
   const warnOfConnection = connectionWarnings(options.logger);
   redis?.on('error', (error) => warnOfConnection(error));
-  const pool = redis ? undefined : openQueuePool(options, 0, addTimeoutMs);
+  const pool = redis
+    ? undefined
+    : openQueuePool(options, { listenerCount: 0, timeoutMs: addTimeoutMs });
   const replicasMin = replicasMinOf(options, addingOptions);
   const replicas =
     redis && replicasMin > 0

@@ -4,7 +4,7 @@ import { createDatabase } from '@sluice/database/connection';
 import { waitForDatabase } from '@sluice/database/database-wait';
 import { findDueWork } from '@sluice/database/due-work';
 import { joinInstallation } from '@sluice/database/installation';
-import { warnOfSharedSessions } from '@sluice/database/kept-sessions';
+import { requireKeptSessions } from '@sluice/database/kept-sessions';
 import { findLaneBacklog } from '@sluice/database/lane-backlog';
 import { NumberStock } from '@sluice/database/numbers';
 import { countParkedOperations } from '@sluice/database/parked-operations';
@@ -77,7 +77,7 @@ await waitForDatabase({
   lifecycle,
   logger,
   async join() {
-    await warnOfSharedSessions(session, logger);
+    await requireKeptSessions(session);
     await joinInstallation(database, settings.SHARD_COUNT);
     await clock.require();
     // Before anything is sent: a key that does not open should end the start, not each delivery.

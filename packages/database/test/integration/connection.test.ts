@@ -8,6 +8,7 @@ import {
   type DatabaseOrTransaction,
 } from '../../src/connection.ts';
 import { isDatabaseAway } from '../../src/database-away.ts';
+import { startSessionPooler } from '../../src/session-pooler.ts';
 import { createTestDatabase, type TestDatabase } from '../../src/testing.ts';
 
 const WAIT = { timeout: 10_000, interval: 20 };
@@ -124,3 +125,26 @@ test.runIf(existsSync(SOCKETS_FILE))(
     expect(Number.parseInt(ticks, 16) / TICKS_PER_SECOND).toBeLessThan(60);
   },
 );
+
+// `set` waited without an end, and kept its place in the pool.
+test('a connection that is made, and never told its limits, ends, and the next statement makes another', async () => {
+  const { url } = await createTestDatabase();
+  const pooler = await startSessionPooler(url, (clientCount) =>
+    clientCount > 1 ? 'session' : 'silent',
+  );
+  const database = createDatabase({
+    url: pooler.url,
+    poolMax: 1,
+    applicationName: 'limits',
+    idleInTransactionMsMax: 60_000,
+    connectMsMax: 1_000,
+    onError: () => undefined,
+  });
+  onTestFinished(async () => {
+    await pooler.close();
+    await database.destroy();
+  });
+  const failure: unknown = await pidOf(database).catch((error: unknown) => error);
+  expect(isDatabaseAway(failure)).toBe(true);
+  expect(await pidOf(database)).toBeGreaterThan(0);
+});

@@ -3,11 +3,11 @@ import { createTestDatabase } from '@sluice/database/testing';
 import { createLogger } from '@sluice/platform/logger';
 import {
   openProducer,
-  openQueuePool,
   redisPrefix,
   shardQueueName,
   type BrokerOptions,
 } from '@sluice/platform/queue';
+import { openQueuePool } from '@sluice/platform/queue-pool';
 import {
   postgresWaiting,
   redisWaiting,
@@ -55,7 +55,7 @@ async function onPostgres(): Promise<Broker> {
     shardCount: 1,
     logger: createLogger('test', 'silent'),
   };
-  const pool = openQueuePool(options, 0);
+  const pool = openQueuePool(options, { listenerCount: 0 });
   onTestFinished(() => pool.end());
   return {
     options,

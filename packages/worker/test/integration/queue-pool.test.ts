@@ -1,0 +1,25 @@
+/** Connections of the queues in Postgres. */
+import { startSessionPooler } from '@sluice/database/session-pooler';
+import { createTestDatabase } from '@sluice/database/testing';
+import { createLogger } from '@sluice/platform/logger';
+import { openQueuePool } from '@sluice/platform/queue-pool';
+import { expect, onTestFinished, test } from 'vitest';
+
+// It waited without an end, and kept its place in the pool.
+test('a connection that is made, and never told its schema, ends, and so does its statement', async () => {
+  const { url } = await createTestDatabase();
+  const pooler = await startSessionPooler(url, (clientCount) =>
+    clientCount > 1 ? 'session' : 'silent',
+  );
+  const options = { databaseUrl: pooler.url, logger: createLogger('test', 'silent') };
+  const pool = openQueuePool(options, { listenerCount: 0, schemaMsMax: 1_000 });
+  onTestFinished(async () => {
+    await pooler.close();
+    await pool.end();
+  });
+  await expect(pool.query('select 1')).rejects.toThrow('Query read timeout');
+  expect(pool.totalCount).toBe(0);
+  expect((await pool.query<{ search_path: string }>('show search_path')).rows).toEqual([
+    { search_path: 'bullmq' },
+  ]);
+});
