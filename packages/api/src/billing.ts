@@ -92,6 +92,12 @@ export async function startPurchase(
     origin: originOf(request),
   });
   if (started.outcome === 'card-changing') throw cardChanging();
+  // As the next call with this token would be answered.
+  if (started.outcome === 'closed')
+    throw new RequestRefused({
+      code: 'unauthorized',
+      message: 'unauthorized: the account is closed',
+    });
   if (started.outcome !== 'in-flight') return started.run;
   const problem: Problem = {
     code: 'purchase_in_flight',

@@ -6,7 +6,7 @@
  * A wake-up that is lost is made good by the workers' sweep. After: `worker/src/advance-run.ts`.
  */
 import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
-import { holdCard } from '@sluice/database/card-changes';
+import { holdAccountToBuy } from '@sluice/database/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection';
 import { findPendingRun, findRun, insertRun, type Run, type RunKey } from '@sluice/database/runs';
 import { listRunSteps, type RunStep } from '@sluice/database/run-steps';
@@ -38,7 +38,9 @@ export type StartOutcome =
   | { readonly outcome: 'created' | 'joined'; readonly run: Run }
   | { readonly outcome: 'in-flight'; readonly run: Run }
   /** The card on file is being changed; there will be room soon. */
-  | { readonly outcome: 'card-changing' };
+  | { readonly outcome: 'card-changing' }
+  /** The account was closed while the call was under way. */
+  | { readonly outcome: 'closed' };
 
 /** The purchase in the lane may end between our insert and our look at it; then there is room for ours. */
 const TRIES_MAX = 5;
@@ -69,8 +71,9 @@ async function createOrJoin(
   const fingerprint = fingerprintOf(kind, request.sameness);
   const nowMs = deps.now();
   const runId = `run_${deps.newId()}`;
-  if (lane !== 'card' && !(await holdCard(transaction, accountId)))
-    return { outcome: 'card-changing' };
+  const state = await holdAccountToBuy(transaction, accountId);
+  if (state === 'closed') return { outcome: 'closed' };
+  if (state === 'card-changing' && lane !== 'card') return { outcome: 'card-changing' };
   const run = await insertRun(
     transaction,
     {

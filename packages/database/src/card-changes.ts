@@ -71,10 +71,19 @@ export function recordCardOnFile(
   return recordChange(transaction, accountId, origin, change, nowMs);
 }
 
-/** For the start of a purchase: false while the card is being changed; else no change begins until the transaction ends. */
-export async function holdCard(transaction: Transaction, accountId: number): Promise<boolean> {
-  const { rows } = await sql<{ isChanging: boolean | null }>`
-    select card_changing_until > clock_timestamp() as "isChanging"
-      from accounts where account_id = ${accountId} for key share`.execute(transaction);
-  return rows[0]?.isChanging !== true;
+/**
+ * For the start of a purchase. Where it is `free`, no change of the card begins and the account is not closed until the
+ * transaction ends: whoever sees the account closed sees this purchase too. `for share`, since closing it is an update
+ * that touches no key.
+ */
+export async function holdAccountToBuy(
+  transaction: Transaction,
+  accountId: number,
+): Promise<'free' | 'card-changing' | 'closed'> {
+  const { rows } = await sql<{ state: 'free' | 'card-changing' | 'closed' }>`
+    select case when status = 'closed' then 'closed'
+                when card_changing_until > clock_timestamp() then 'card-changing'
+                else 'free' end as state
+      from accounts where account_id = ${accountId} for share`.execute(transaction);
+  return rows[0]?.state ?? 'closed';
 }

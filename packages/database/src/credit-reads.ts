@@ -63,6 +63,14 @@ export interface LedgerEntry {
   readonly createdAt: Date;
 }
 
+/**
+ * How the key of a reversal begins. It is kept as an expiry, which every version can show, and shown as what it is; once
+ * no version runs that knows the one reason only, it may be kept as its own.
+ */
+export const REVERSAL_PREFIX = 'reversal:';
+const REASON = sql`
+  case when starts_with(t.transaction_key, ${REVERSAL_PREFIX}) then 'reversal' else t.reason end`;
+
 /** Newest first. @param beforeEntryId - of the last entry of the page before. */
 export async function listLedger(
   database: DatabaseOrTransaction,
@@ -78,7 +86,7 @@ export async function listLedger(
       availableAfter: string;
     }
   >`
-    select e.entry_id as "entryId", e.transaction_key as "transactionKey", t.reason, g.pool,
+    select e.entry_id as "entryId", e.transaction_key as "transactionKey", ${REASON} as reason, g.pool,
            e.grant_id as "grantId", e.from_place as "from", e.to_place as "to", e.amount,
            e.available_after as "availableAfter", e.created_at as "createdAt"
       from credit_entries e

@@ -26,7 +26,7 @@ export interface CreditAccount {
   readonly kind: CreditKind;
 }
 
-type TransactionReason = 'grant' | 'debit' | 'hold' | 'capture' | 'refund' | 'expiry' | 'reversal';
+type TransactionReason = 'grant' | 'debit' | 'hold' | 'capture' | 'refund' | 'expiry';
 
 export interface LockedAccount {
   readonly lastGrantId: number;

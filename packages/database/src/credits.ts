@@ -19,6 +19,7 @@ import {
 } from '@sluice/domain/credit-ledger';
 import { sql } from 'kysely';
 import type { Transaction } from './connection.ts';
+import { REVERSAL_PREFIX } from './credit-reads.ts';
 import {
   findTransactions,
   insertEntries,
@@ -105,17 +106,23 @@ export async function giveAllowance(
   await grantLocked(transaction, account, locked, grant, nowMs);
 }
 
-/** What the account has been given as allowance until this moment, by whatever plan. */
+/**
+ * What the account has been given as allowance of the month, by whatever plan; of what was taken back (`reverseGrant`)
+ * that which had been spent. A grant that is taken back ends within its month, later than those of the month before.
+ */
 async function sumAllowance(
   transaction: Transaction,
   { accountId, kind }: CreditAccount,
   endsAtMs: number,
 ): Promise<number> {
-  const { rows } = await sql<{ granted: string }>`
-    select coalesce(sum(granted), 0) as granted from credit_grants
+  const end = new Date(endsAtMs);
+  const begin = new Date(Date.UTC(end.getUTCFullYear(), end.getUTCMonth() - 1, 1));
+  const { rows } = await sql<{ given: string }>`
+    select coalesce(sum(case when expires_at < ${end} then granted - expired else granted end), 0) as given
+      from credit_grants
      where account_id = ${accountId} and kind = ${kind} and pool = 'monthly_allowance'
-       and expires_at = ${new Date(endsAtMs)}`.execute(transaction);
-  return Number(rows[0]?.granted ?? 0);
+       and expires_at > ${begin} and expires_at <= ${end}`.execute(transaction);
+  return Number(rows[0]?.given ?? 0);
 }
 
 interface Debit {
@@ -209,8 +216,9 @@ export async function reverseGrant(
   const issued = await listMoves(transaction, account, [grantKey]);
   const grantIds = new Set(issued.map((move) => move.grantId));
   if (grantIds.size === 0) return 0;
-  const key = `reversal:${grantKey}`;
-  if (!(await insertTransaction(transaction, account, key, 'reversal', nowMs))) return 0;
+  const key = `${REVERSAL_PREFIX}${grantKey}`;
+  // A version from before, which runs beside this one, could show no reason that it does not know.
+  if (!(await insertTransaction(transaction, account, key, 'expiry', nowMs))) return 0;
   const grants = await listGrants(transaction, account, [...grantIds]);
   const moves = reverseGrants(grants, grantIds);
   if (moves.length > 0) await write(transaction, account, locked, key, grants, moves, nowMs);

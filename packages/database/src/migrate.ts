@@ -40,7 +40,6 @@ import { mergeGate } from './migrations/0032_merge_gate.ts';
 import { setAsideRuns } from './migrations/0033_set_aside_runs.ts';
 import { endpointVersions } from './migrations/0034_endpoint_versions.ts';
 import { replayEndpointVersions } from './migrations/0035_replay_endpoint_versions.ts';
-import { purchasesAfterTheirEnd } from './migrations/0036_purchases_after_their_end.ts';
 import { bankPayments } from './migrations/0037_bank_payments.ts';
 import { closedAccounts } from './migrations/0038_closed_accounts.ts';
 import { importsWaitForRoom } from './migrations/0039_imports_wait_for_room.ts';
@@ -95,7 +94,6 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0033_set_aside_runs': setAsideRuns,
   '0034_endpoint_versions': endpointVersions,
   '0035_replay_endpoint_versions': replayEndpointVersions,
-  '0036_purchases_after_their_end': purchasesAfterTheirEnd,
   '0037_bank_payments': bankPayments,
   '0038_closed_accounts': closedAccounts,
   '0039_imports_wait_for_room': importsWaitForRoom,

@@ -231,15 +231,24 @@ export async function updateRunResult(
      where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
 }
 
-/** Of all accounts: purchases that a bank still has to pay for. Index: `runs_due_payment`. */
+/** A bank pays within two weeks; the vendor tries what it refused for at most two more. */
+const PAYMENT_DUE_DAYS = 30;
+
+/**
+ * Of all accounts: purchases that a bank still has to pay for; none so old that nothing is to be expected any more. In
+ * no order, so that one about which the vendor cannot answer does not always stand before the others. Index:
+ * `runs_due_payment`.
+ */
 export async function listRunsWithPaymentDue(
   database: DatabaseOrTransaction,
+  nowMs: number,
   limit: number,
 ): Promise<(RunKey & { readonly invoiceId: string })[]> {
   const { rows } = await sql<RunKey & { invoiceId: string }>`
     select account_id::int as "accountId", run_id as "runId", result ->> 'invoiceId' as "invoiceId"
       from runs where status = 'success' and result ? 'due'
-     order by created_at limit ${limit}`.execute(database);
+       and created_at > ${new Date(nowMs - PAYMENT_DUE_DAYS * 86_400_000)}
+     order by random() limit ${limit}`.execute(database);
   return rows;
 }
 

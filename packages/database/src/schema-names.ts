@@ -43,7 +43,6 @@ export const MIGRATION_NAMES = [
   '0033_set_aside_runs',
   '0034_endpoint_versions',
   '0035_replay_endpoint_versions',
-  '0036_purchases_after_their_end',
   '0037_bank_payments',
   '0038_closed_accounts',
   '0039_imports_wait_for_room',

@@ -78,39 +78,53 @@ export async function insertVendorCustomer(
 
 export interface ClosedCustomer {
   readonly accountId: number;
-  readonly customerId: string;
+  /** Null: the vendor knows no customer for it yet. */
+  readonly customerId: string | null;
 }
 
 /**
- * Of all accounts after that one, by id: those that are closed and may still have a subscription at the vendor. One that was opened again
- * and has bought a plan since is among them when it is closed again. Index: `accounts_closed`; `runs_by_time`.
+ * For so long after it was first seen that nothing is left, it is looked again: a version from before starts a purchase
+ * without a look at whether the account is closed, in a transaction that may end later.
+ */
+const LOOK_AGAIN_MS = 600_000;
+
+/**
+ * Of all accounts: those that are closed and may still have a subscription at the vendor. In no order, so that one
+ * about which the vendor cannot answer does not always stand before the others. Index: `accounts_closed`.
  */
 export async function listClosedCustomers(
   database: DatabaseOrTransaction,
-  afterAccountId: number,
+  nowMs: number,
   limit: number,
 ): Promise<ClosedCustomer[]> {
   const { rows } = await sql<ClosedCustomer>`
     select a.account_id::int as "accountId", c.customer_id as "customerId"
       from accounts a
-      join vendor_customers c on c.account_id = a.account_id
-     where a.status = 'closed' and a.account_id > ${afterAccountId}
-       and (c.subscriptions_ended_at is null
-            or exists (
-              select from runs r
-               where r.account_id = a.account_id and r.created_at > c.subscriptions_ended_at
-                 and r.kind = 'checkout'))
-     order by a.account_id limit ${limit}`.execute(database);
+      left join vendor_customers c on c.account_id = a.account_id
+     where a.status = 'closed'
+       and coalesce(a.subscriptions_ended_at, 'infinity') > ${new Date(nowMs - LOOK_AGAIN_MS)}
+     order by random() limit ${limit}`.execute(database);
   return rows;
 }
 
-/** The vendor has none of them any more. */
+export async function isAccountClosed(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from accounts where account_id = ${accountId} and status = 'closed'`.execute(database);
+  return rows.length > 0;
+}
+
+/** Whether the vendor has none of its subscriptions any more, and none can come. The first time stays until one does. */
 export async function noteSubscriptionsEnded(
   database: DatabaseOrTransaction,
   accountId: number,
+  haveEnded: boolean,
   nowMs: number,
 ): Promise<void> {
   await sql`
-    update vendor_customers set subscriptions_ended_at = ${new Date(nowMs)}
-     where account_id = ${accountId}`.execute(database);
+    update accounts set subscriptions_ended_at = ${haveEnded ? new Date(nowMs) : null}
+     where account_id = ${accountId} and status = 'closed'
+       and (subscriptions_ended_at is null) = ${haveEnded}`.execute(database);
 }

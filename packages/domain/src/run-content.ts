@@ -60,6 +60,8 @@ export interface RunResult {
   readonly charged: Money | null;
   /** What a bank has taken on and has not paid yet; once it has, it is `charged`. */
   readonly due?: Money;
+  /** What was `due` until its invoice was given up at the vendor. It may be paid after all; nobody looks for it. */
+  readonly givenUp?: Money;
   readonly invoiceId: string | null;
   /** Add-ons. */
   readonly items?: readonly AddonItem[];

@@ -9,9 +9,20 @@ import { lookAtInvoice, type SettleVendorEventsDeps } from './settle-vendor-even
 /** The rest waits for the next time; a bank pays within days. */
 const RUNS_MAX = 1_000;
 
-export async function lookAtDuePayments(deps: SettleVendorEventsDeps): Promise<void> {
-  const runs = await listRunsWithPaymentDue(deps.database, RUNS_MAX);
-  await eachAlone(deps.logger, 'look at due payment', runs, ({ invoiceId }) =>
-    lookAtInvoice(deps, invoiceId),
+/** Ends early where the vendor does not answer, which it would not for the next one either. @param isStopping - asked before each. */
+export async function lookAtDuePayments(
+  deps: SettleVendorEventsDeps,
+  isStopping: () => boolean = () => false,
+): Promise<void> {
+  const runs = await listRunsWithPaymentDue(deps.database, deps.now(), RUNS_MAX);
+  let isAnswered = true;
+  await eachAlone(
+    deps.logger,
+    'look at due payment',
+    runs,
+    async ({ invoiceId }) => {
+      isAnswered = await lookAtInvoice(deps, invoiceId);
+    },
+    () => isStopping() || !isAnswered,
   );
 }

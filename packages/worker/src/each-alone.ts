@@ -9,6 +9,7 @@ import type { Logger } from '@sluice/platform/logger';
  * A failure is logged with the item, which `work` must find again at a later run.
  *
  * @param items - of keys and kinds, which are safe to log.
+ * @param isOver - asked before each item: the rest is left to a later run.
  * @throws what an absent Postgres throws, since the other items would fail too.
  */
 export async function eachAlone<Item extends object>(
@@ -16,8 +17,10 @@ export async function eachAlone<Item extends object>(
   task: string,
   items: Iterable<Item>,
   work: (item: Item) => Promise<unknown>,
+  isOver: () => boolean = () => false,
 ): Promise<void> {
   for (const item of items) {
+    if (isOver()) return;
     try {
       await work(item);
     } catch (error) {

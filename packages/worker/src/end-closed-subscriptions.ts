@@ -3,13 +3,14 @@
  * be charged for ever. An account is closed by a statement of its operator, so nobody is told; it is looked for.
  *
  * Whatever there is is ended, also what somebody made at the vendor by hand. Run it every minute, on any number of
- * workers: one that has ended stays so. An account of which nothing is left is not asked about again, unless it is
- * opened and buys a plan.
+ * workers: one that has ended stays so. An account of which nothing is left is soon not asked about any more, unless
+ * it is opened and closed again.
  */
-import type { Vendor } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 import type { Database } from '@sluice/database/connection';
 import { listPendingRuns } from '@sluice/database/runs';
 import {
+  isAccountClosed,
   listClosedCustomers,
   noteSubscriptionsEnded,
   type ClosedCustomer,
@@ -24,39 +25,61 @@ export interface EndClosedSubscriptionsDeps {
   readonly logger: Logger;
 }
 
-const BATCH_SIZE = 100;
+/** The rest waits for the next time. */
+const ACCOUNTS_MAX = 1_000;
 /** Of one account at one time: we make one, by hand there may be more. */
 const SUBSCRIPTIONS_MAX = 10;
 
-export async function endClosedSubscriptions(deps: EndClosedSubscriptionsDeps): Promise<void> {
+/** Ends early where the vendor does not answer, which it would not for the next account either. @param isStopping - asked before each account. */
+export async function endClosedSubscriptions(
+  deps: EndClosedSubscriptionsDeps,
+  isStopping: () => boolean = () => false,
+): Promise<void> {
+  const { database, logger, now } = deps;
   const task = 'end the subscriptions of a closed account';
-  for (let after = 0; ;) {
-    const customers = await listClosedCustomers(deps.database, after, BATCH_SIZE);
-    await eachAlone(deps.logger, task, customers, (customer) => endAll(deps, customer));
-    const last = customers.at(-1);
-    if (!last || customers.length < BATCH_SIZE) return;
-    after = last.accountId;
-  }
+  const customers = await listClosedCustomers(database, now(), ACCOUNTS_MAX);
+  let isAnswered = true;
+  await eachAlone(
+    logger,
+    task,
+    customers,
+    async (customer) => {
+      const outcome = await endAll(deps, customer);
+      isAnswered = outcome !== 'unknown';
+      if (outcome !== 'ok') throw new Error(`the payment vendor: ${outcome}`);
+    },
+    () => isStopping() || !isAnswered,
+  );
 }
 
+/** @returns what the vendor said last. */
 async function endAll(
   { database, vendor, now, logger }: EndClosedSubscriptionsDeps,
   { accountId, customerId }: ClosedCustomer,
-): Promise<void> {
+): Promise<VendorResult<unknown>['outcome']> {
   // Before the vendor is asked: a purchase that was under way may make one until it has ended. None begins any more.
   const pending = await listPendingRuns(database, accountId);
+  const note = (haveEnded: boolean) =>
+    noteSubscriptionsEnded(database, accountId, haveEnded && pending.length === 0, now());
   for (let count = 0; count < SUBSCRIPTIONS_MAX; count++) {
-    const found = await vendor.findSubscription(customerId);
-    if (found.outcome !== 'ok') throw new Error(`the payment vendor: ${found.outcome}`);
+    const found =
+      customerId === null
+        ? ({ outcome: 'ok', value: null } as const)
+        : await vendor.findSubscription(customerId);
+    if (found.outcome !== 'ok') return found.outcome;
     if (!found.value) {
-      if (pending.length === 0) await noteSubscriptionsEnded(database, accountId, now());
-      return;
+      await note(true);
+      return 'ok';
     }
     const { subscriptionId } = found.value;
+    await note(false);
+    // It may have been opened since, and pay for this one again. Not locked: its operator would wait for the vendor.
+    if (!(await isAccountClosed(database, accountId))) return 'ok';
     // A key of its own each time: to end twice is to end once, and an answer that the vendor keeps would stay wrong.
     const key = `account_${accountId}:closed:${subscriptionId}:${now()}`;
     const ended = await vendor.cancelSubscription(subscriptionId, key);
-    if (ended.outcome !== 'ok') throw new Error(`the payment vendor: ${ended.outcome}`);
+    if (ended.outcome !== 'ok') return ended.outcome;
     logger.info({ accountId, subscriptionId }, 'the subscription of a closed account was ended');
   }
+  return 'ok';
 }

@@ -81,11 +81,11 @@ export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
       repeat('renew credits', RENEW_INTERVAL_MS, logger, () =>
         renewCredits({ database, catalogue, now, logger }),
       ),
-      repeat('end the subscriptions of closed accounts', CLOSED_INTERVAL_MS, logger, () =>
-        endClosedSubscriptions({ database, vendor, now, logger }),
+      repeat('end the subscriptions of closed accounts', CLOSED_INTERVAL_MS, logger, (isStopping) =>
+        endClosedSubscriptions({ database, vendor, now, logger }, isStopping),
       ),
-      repeat('look at due payments', DUE_PAYMENTS_INTERVAL_MS, logger, () =>
-        lookAtDuePayments({ database, vendor, now, logger }),
+      repeat('look at due payments', DUE_PAYMENTS_INTERVAL_MS, logger, (isStopping) =>
+        lookAtDuePayments({ database, vendor, now, logger }, isStopping),
       ),
     ],
   };

@@ -20,8 +20,13 @@ export async function settleBankPayment(
   invoice: VendorInvoice,
   nowMs: number,
 ): Promise<void> {
-  const { due, ...result } = run.result ?? { charged: null, invoiceId: null };
-  if (run.status !== 'success' || !due || result.invoiceId !== invoice.invoiceId) return;
+  const { due, givenUp, ...result } = run.result ?? { charged: null, invoiceId: null };
+  const awaited = due ?? givenUp;
+  if (run.status !== 'success' || !awaited || result.invoiceId !== invoice.invoiceId) return;
+  if (invoice.status === 'uncollectible' || invoice.status === 'deleted') {
+    await updateRunResult(transaction, run, { ...result, givenUp: awaited });
+    return;
+  }
   // Voided by hand: then nothing is waited for, and nothing was taken.
   if (invoice.status !== 'paid' && invoice.status !== 'void') return;
   const charged = invoice.status === 'paid' ? invoice.total : null;

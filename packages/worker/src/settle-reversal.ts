@@ -103,7 +103,8 @@ async function lockSettled(
   const run = await lockRun(transaction, key);
   if (run?.status === 'pending' && run.content.type === 'purchase')
     await settleInvoice(transaction, run, invoice, nowMs);
-  else if (run?.result?.due) await settleBankPayment(transaction, run, invoice, nowMs);
+  else if (run?.result?.due ?? run?.result?.givenUp)
+    await settleBankPayment(transaction, run, invoice, nowMs);
   else return run;
   return lockRun(transaction, key);
 }

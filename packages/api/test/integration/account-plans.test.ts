@@ -53,7 +53,13 @@ import {
   submitStartupApplication,
 } from '@sluice/database/partners';
 import { findReceipt } from '@sluice/database/receipts';
-import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
+import {
+  findVendorCustomer,
+  insertVendorCustomer,
+  isAccountClosed,
+  listClosedCustomers,
+  noteSubscriptionsEnded,
+} from '@sluice/database/vendor-customers';
 import { clearVendorEvents, findOldestWaitingEvent } from '@sluice/database/vendor-events';
 import {
   findPendingRun,
@@ -63,6 +69,7 @@ import {
   listDueRuns,
   listPendingRuns,
   listRuns,
+  listRunsWithPaymentDue,
 } from '@sluice/database/runs';
 import {
   clearSignups,
@@ -265,6 +272,10 @@ test.each<[string, (database: Database) => Promise<unknown>]>([
   ['purchases under way', (db) => listPendingRuns(db, ACCOUNT)],
   ['purchases whose time has come', (db) => listDueRuns(db, NOW_MS, 10)],
   ['the plans that were bought', (db) => listBoughtPlanPrices(db, ACCOUNT)],
+  ['purchases that a bank has to pay for', (db) => listRunsWithPaymentDue(db, NOW_MS, 10)],
+  ['closed accounts that may be charged still', (db) => listClosedCustomers(db, NOW_MS, 10)],
+  ['whether an account is closed', (db) => isAccountClosed(db, ACCOUNT)],
+  ['that nothing is left to charge', (db) => noteSubscriptionsEnded(db, ACCOUNT, true, NOW_MS)],
   ['the customer at the vendor', (db) => findVendorCustomer(db, ACCOUNT)],
   [
     'a new customer at the vendor',

@@ -2,10 +2,11 @@
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
-import { beginCardChange, endCardChange } from '@sluice/database/card-changes';
+import { beginCardChange, endCardChange, holdAccountToBuy } from '@sluice/database/card-changes';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
+import { startRun } from '../../src/start-run.ts';
 import { startBilling, type Billing } from './billing-world.ts';
 
 let billing: Billing;
@@ -141,4 +142,42 @@ test('a change whose process has died is over after its time, and ends no other 
   };
   expect((await changeCard()).statusCode).toBe(204);
   expect((await billing.buyPack('pack_100')).statusCode).toBe(200);
+});
+
+test('an account is not closed while a purchase starts, and none starts once it is closed', async () => {
+  const { database, a, clock } = billing.api;
+  await database.transaction().execute(async (transaction) => {
+    expect(await holdAccountToBuy(transaction, a.accountId)).toBe('free');
+    const closing = database.transaction().execute(async (other) => {
+      await sql`set local lock_timeout = '20ms'`.execute(other);
+      await sql`update accounts set status = 'closed' where account_id = ${a.accountId}`.execute(
+        other,
+      );
+    });
+    await expect(closing).rejects.toThrow(/lock timeout/);
+  });
+  await billing.setAccount("status = 'closed'");
+  for (const rail of ['card', 'invoiced'] as const)
+    for (const kind of ['inbox_previews', 'checkout'] as const) {
+      const started = await startRun(
+        {
+          database,
+          wakeRun: () => Promise.resolve(),
+          newId: () => `${rail}_${kind}`,
+          now: () => clock.nowMs,
+          cardPaymentMs: 60_000,
+        },
+        // What is bought is not looked at.
+        {
+          accountId: a.accountId,
+          kind,
+          rail,
+          content: { type: 'addons', skus: [], contact: { name: 'Acme', email: 'a@example.com' } },
+          sameness: {},
+          origin: { actor: { type: 'system' } },
+        },
+      );
+      expect(started).toEqual({ outcome: 'closed' });
+    }
+  expect(await billing.countRuns()).toBe(0);
 });

@@ -2,7 +2,9 @@
 import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator-late-payments';
 import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
 import { findReceipt } from '@sluice/database/receipts';
-import { findRun, type Run } from '@sluice/database/runs';
+import { findRun, listRunsWithPaymentDue, type Run } from '@sluice/database/runs';
+import { insertVendorEvent } from '@sluice/database/vendor-events';
+import type { Vendor } from '@sluice/billing-vendor/vendor';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { lookAtDuePayments } from '../../src/due-payments.ts';
@@ -169,4 +171,56 @@ test('a plan that is refunded before its payment was looked at keeps no allowanc
   await lookAtDuePayments(world.deps);
   expect(await world.balance(accountId)).toBe(0);
   expect((await look(run)).result).toMatchObject({ reversal: { isWhole: true } });
+});
+
+test('payments that are due are not asked about by a worker that stops, nor of a vendor that does not answer', async () => {
+  for (let count = 0; count < 3; count++) {
+    const accountId = await world.addAccount(GOOD);
+    await world.finish(await world.checkout(accountId, 'premium_month'));
+  }
+  const asked: string[] = [];
+  const vendor: Vendor = {
+    ...world.vendor,
+    findInvoice(invoiceId) {
+      asked.push(invoiceId);
+      return Promise.resolve({ outcome: 'unknown', reason: 'timeout', isFinal: false });
+    },
+  };
+  await lookAtDuePayments({ ...world.deps, vendor }, () => true);
+  expect(asked).toEqual([]);
+  await lookAtDuePayments({ ...world.deps, vendor });
+  expect(asked).toHaveLength(1);
+});
+
+test('what the bank never pays is given up with its invoice, is due no more, and counts when it is paid after all', async () => {
+  const accountId = await world.addAccount(BAD);
+  const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+  bankDecides();
+  const { state } = world.simulator;
+  const invoice = () => state.get('invoice', run.result!.invoiceId!)!;
+  state.save('invoice', { ...invoice(), status: 'uncollectible' });
+  await lookAtDuePayments(world.deps);
+  const { result } = await look(run);
+  expect(result).toMatchObject({ charged: null, givenUp: { amount: 100_000 } });
+  expect(result).not.toHaveProperty('due');
+  expect(await receiptOf(run)).toBeUndefined();
+  await renew();
+  expect(await world.balance(accountId)).toBe(0);
+  state.save('invoice', { ...invoice(), status: 'paid' });
+  await insertVendorEvent(
+    world.database,
+    { eventId: 'evt_paid', type: 'invoice.paid', objectId: invoice().id },
+    Date.now() - 1_000,
+  );
+  await world.settleEvents();
+  await expectPaid(run, 100_000);
+  expect((await look(run)).result).not.toHaveProperty('givenUp');
+});
+
+test('what a bank should have paid a month ago is not asked about any more', async () => {
+  await world.finish(await world.checkout(await world.addAccount(GOOD), 'premium_month'));
+  const listed = (aheadMs: number) =>
+    listRunsWithPaymentDue(world.database, world.deps.now() + aheadMs, 10);
+  expect(await listed(29 * 86_400_000)).toHaveLength(1);
+  expect(await listed(31 * 86_400_000)).toEqual([]);
 });

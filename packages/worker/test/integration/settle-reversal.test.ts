@@ -6,6 +6,7 @@ import {
   refundCharge,
 } from '@sluice/billing-vendor/simulator-reversals';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
+import { listLedger } from '@sluice/database/credit-reads';
 import { endHold, holdCredits } from '@sluice/database/credit-holds';
 import { debitCredits } from '@sluice/database/credits';
 import { findRun, type Run } from '@sluice/database/runs';
@@ -72,6 +73,18 @@ describe('a purchase of credits', () => {
       creditsTaken: 70,
     });
     expect(await listCreditDifferences(world.database)).toEqual([]);
+    const [entry] = await listLedger(
+      world.database,
+      run.accountId,
+      'inbox_previews',
+      undefined,
+      10,
+    );
+    expect(entry).toMatchObject({ reason: 'reversal', amount: 70 });
+    // A version from before reads the table itself, and knows no such reason.
+    const reasons = await sql<{ reason: string }>`
+      select distinct reason from credit_transactions order by reason`.execute(world.database);
+    expect(reasons.rows.map(({ reason }) => reason)).toEqual(['debit', 'expiry', 'grant']);
     const { rows } = await sql<{ changes: unknown }>`
       select changes from audit_logs where object_type = 'purchase'
        order by audit_log_id desc limit 1`.execute(world.database);
@@ -205,6 +218,17 @@ describe('a plan', () => {
     await world.tellEvents();
     expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 0 });
     expect(await world.balance(accountId)).toBe(200);
+  });
+
+  test('whose allowance was spent and refunded brings the next plan only the rest of its own', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    const first = await world.finish(await world.checkout(accountId, 'essentials_month'));
+    await spend(accountId, 5);
+    refund(first);
+    await world.tellEvents();
+    expect(await world.balance(accountId)).toBe(0);
+    await world.finish(await world.checkout(accountId, 'premium_month'));
+    expect(await world.balance(accountId)).toBe(195);
   });
 
   test('that another has taken the place of takes nothing from the other', async () => {
