@@ -86,7 +86,8 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
     const value = values.reduce((a, b) =>
       what === 'spill' ? a + b : Math.abs(b) > Math.abs(a) ? b : a,
     );
-    return [{ what, value, meaning }];
+    // Ages and clocks come with more digits than anybody reads.
+    return [{ what, value: Math.round(value * 100) / 100, meaning }];
   });
   writeRows(terminal, rows, ['what', 'value', 'meaning']);
   return areReady;

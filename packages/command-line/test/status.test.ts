@@ -24,17 +24,17 @@ test('of a whole fleet the spills are added up, for each intake has its own; all
     [
       'sluice_intake_spill_envelopes{service="intake"} 2\nsluice_queued_envelopes 7\nsluice_clock_ahead_seconds 0.1\n',
       'sluice_intake_spill_envelopes{service="intake"} 3\nsluice_queued_envelopes 9\n',
-      'sluice_failing_lanes 1\nsluice_clock_ahead_seconds -42\n',
+      'sluice_failing_lanes 1\nsluice_clock_ahead_seconds -42.03925634765625\n',
     ].map(serveMetrics),
   );
   const terminal = { ...collectingTerminal(), isJson: false };
   expect(writeStatus(terminal, await readStatus(urls))).toBe(true);
   expect(terminal.lines.slice(urls.length + 1)).toEqual([
-    'what           value  meaning',
-    'queued         9      envelopes wait or run',
-    'failing lanes  1      webhooks fail and hold back',
-    'spill          5      envelopes wait on the disks of intakes',
-    'clock          -42    s ahead of Postgres is the clock that is furthest off',
+    'what           value   meaning',
+    'queued         9       envelopes wait or run',
+    'failing lanes  1       webhooks fail and hold back',
+    'spill          5       envelopes wait on the disks of intakes',
+    'clock          -42.04  s ahead of Postgres is the clock that is furthest off',
   ]);
 });
 
