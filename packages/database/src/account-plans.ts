@@ -41,9 +41,7 @@ export async function findBillingAccount(
 }
 
 /**
- * Puts the account on a plan that it has bought. A closed account stays closed. Locked `for no key update`: the
- * holder of the account's credits may write rows that refer to the account, while the change of plan waits for those
- * credits.
+ * Puts the account on a plan that it has bought. A closed account stays closed.
  *
  * @param unpaidRunId - the checkout, where a bank still has to pay for it.
  * @param standing - of the subscription that it has for it; undefined leaves what the account has.
@@ -131,7 +129,7 @@ export async function updateAccountStanding(
 ): Promise<AccountStanding | undefined> {
   const { rows } = await sql<AccountStanding>`
     with before as (
-      select account_id, status, plan_status from accounts where account_id = ${accountId} for update
+      select account_id, status, plan_status from accounts where account_id = ${accountId} for no key update
     )
     update accounts a
        set status = ${standing.accountStatus}, plan_status = ${standing.planStatus},
@@ -196,7 +194,7 @@ export async function endEssentialsTrial(
 ): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
   const { rows } = await sql<{ tier: string; status: string; isFromTrial: boolean }>`
     select plan_tier as tier, plan_status as status, trial_ends_at is not null as "isFromTrial"
-      from accounts where account_id = ${accountId} for update`.execute(transaction);
+      from accounts where account_id = ${accountId} for no key update`.execute(transaction);
   const [account] = rows;
   // A statement of its own: it must see the checkout whose start the lock has waited for.
   if (!account || !builder || (await findPendingRun(transaction, accountId, 'checkout')))
