@@ -115,7 +115,10 @@ test('a copy of a purchase’s invoice, paid beside it, is set aside for a perso
   await world.confirm(run);
   await world.turn(run);
   const twice = await tell('paid');
-  expect(twice).toMatchObject({ status: 'success', reviewReason: expect.stringContaining(copy.id) });
+  expect(twice).toMatchObject({
+    status: 'success',
+    reviewReason: expect.stringContaining(copy.id),
+  });
   expect(await world.balance(accountId)).toBe(100);
 });
 
