@@ -63,8 +63,8 @@ function judgePurchase(
   if (granted !== due) found.push(`${granted} credits were given, not ${due}`);
   if (status !== 'success') return found;
   const invoice = invoices.get(invoiceId ?? '');
-  if (isAwaited && invoice?.status === 'paid')
-    found.push(`is not paid here, and its invoice ${invoiceId} is`);
+  if (isAwaited && (invoice?.status === 'paid' || invoice?.status === 'void'))
+    found.push(`is still to be paid here, and its invoice ${invoiceId} is ${invoice.status}`);
   const { returned = 0 } = invoice ?? {};
   if (returned !== purchase.returned)
     found.push(

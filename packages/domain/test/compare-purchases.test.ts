@@ -78,7 +78,8 @@ describe('the books of purchases', () => {
     ['refunded there', {}, { returned: 2_000 }, /0 has gone back here, 2000 at the vendor/],
     ['refunded further', { returned: 500 }, { returned: 700 }, /500 has gone back here, 700/],
     ['a refund failed', { returned: 2_000 }, {}, /2000 has gone back here, 0 at the vendor/],
-    ['paid by the bank', awaited, {}, /is not paid here, and its invoice in_1 is/],
+    ['paid by the bank', awaited, {}, /still to be paid here, and its invoice in_1 is paid/],
+    ['no more to be paid', awaited, { status: 'void' }, /its invoice in_1 is void/],
     ['partly put right', { ...failed, status: 'declined' }, { returned: 900 }, /which is declined/],
     ['set aside', { isSetAside: true }, {}, /waits for a person/],
   ])('differ: %s', (_what, ours, theirs, said) => {
