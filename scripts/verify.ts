@@ -10,7 +10,7 @@
 import { parseArgs } from 'node:util';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { billingSettings } from '@sluice/billing-vendor/settings';
-import type { VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
 import type { Database } from '@sluice/database/connection';
 import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify-credits';
 import { listAuditedAccounts, verifyAuditChain } from '@sluice/database/verify-audit-chains';
@@ -133,12 +133,16 @@ async function compareWithVendor(
 ): Promise<{ readonly found: readonly string[]; readonly summary: string }> {
   const vendor = await openVendor(parseSettings(billingSettings, process.env));
   const invoices = await readAll((after) => vendor.listInvoices(after));
+  const returned = await readReturned(vendor);
   const subscriptions = await readAll((after) => vendor.listSubscriptions(after));
   const purchases = await listBookedPurchases(opened);
   const subscribers = await listBookedSubscribers(opened);
   return {
     found: [
-      ...comparePurchases(purchases, invoices),
+      ...comparePurchases(
+        purchases,
+        invoices.map((each) => ({ ...each, returned: returned.get(each.invoiceId) ?? 0 })),
+      ),
       ...compareSubscriptions(
         subscribers,
         subscriptions.map((each) => ({
@@ -147,8 +151,25 @@ async function compareWithVendor(
         })),
       ),
     ],
-    summary: `${purchases.length} purchases and ${invoices.length} invoices, ${subscribers.length} subscribers and ${subscriptions.length} subscriptions`,
+    summary: `${purchases.length} purchases, ${invoices.length} invoices and ${returned.size} that were refunded or disputed, ${subscribers.length} subscribers and ${subscriptions.length} subscriptions`,
   };
+}
+
+/** By invoice, in minor units: what went back of it. One whose refund failed or whose dispute was won is there with 0. */
+async function readReturned(vendor: Vendor): Promise<ReadonlyMap<string, number>> {
+  const chargeIds = new Set([
+    ...(await readAll((after) => vendor.listReversedCharges('refund', after))),
+    ...(await readAll((after) => vendor.listReversedCharges('dispute', after))),
+  ]);
+  const returned = new Map<string, number>();
+  for (const chargeId of chargeIds) {
+    if (chargeId === null) continue;
+    const payment = answerOf(await vendor.readPayment('charge', chargeId));
+    if (payment === null || payment.invoiceId === null) continue;
+    const { invoiceId, amountReturned } = payment;
+    returned.set(invoiceId, (returned.get(invoiceId) ?? 0) + amountReturned);
+  }
+  return returned;
 }
 
 async function readAll<Item>(
@@ -157,13 +178,15 @@ async function readAll<Item>(
   const items: Item[] = [];
   let after: string | undefined;
   do {
-    const page = await list(after);
-    if (page.outcome !== 'ok')
-      throw new Error(
-        `the payment vendor does not answer: ${'reason' in page ? page.reason : page.outcome}`,
-      );
-    items.push(...page.value.items);
-    after = page.value.next;
+    const page = answerOf(await list(after));
+    items.push(...page.items);
+    after = page.next;
   } while (after !== undefined);
   return items;
+}
+
+function answerOf<Value>(result: VendorResult<Value>): Value {
+  if (result.outcome === 'ok') return result.value;
+  const reason = 'reason' in result ? result.reason : result.outcome;
+  throw new Error(`the payment vendor does not answer: ${reason}`);
 }

@@ -63,6 +63,7 @@ const CALLS: Readonly<Record<keyof Vendor, true>> = {
   discardInvoice: true,
   findInvoice: true,
   readPayment: true,
+  listReversedCharges: true,
   listInvoices: true,
   listSubscriptions: true,
   listOpenInvoices: true,

@@ -223,10 +223,13 @@ const ROUTES: Readonly<Record<string, Handler>> = {
     show(
       refundCharge(state, required(body['charge'], 'charge'), integerOf(body['amount'], 'amount')),
     ),
+  'GET /v1/refunds': (call) => list(call, 'refund', () => true),
   'GET /v1/refunds/:id': (call) => show(find(call, 'refund', 'refund')),
   'GET /v1/disputes/:id': (call) => show(find(call, 'dispute', 'dispute')),
-  'GET /v1/disputes': (call) =>
-    list(call, 'dispute', (each) => each['charge'] === textOf(call.body['charge'])),
+  'GET /v1/disputes': (call) => {
+    const charge = textOf(call.body['charge']);
+    return list(call, 'dispute', (each) => charge === undefined || each['charge'] === charge);
+  },
   'GET /v1/invoice_payments': ({ state, body }) =>
     listInvoicePayments(state, required(formOf(body['payment'])['payment_intent'], 'payment')),
   'POST /v1/subscriptions': (call) =>

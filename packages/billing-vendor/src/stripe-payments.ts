@@ -1,11 +1,11 @@
 /** What became of money that was taken, as the vendor's SDK has it. */
 import type { Stripe } from 'stripe';
-import { isMissing, LOOKUP_COUNT_MAX } from './stripe-lists.ts';
+import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
 import { idOf } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
 import type { Vendor } from './vendor.ts';
 
-type Payments = Pick<Vendor, 'readPayment'>;
+type Payments = Pick<Vendor, 'readPayment' | 'listReversedCharges'>;
 
 export function createStripePayments(stripe: Stripe): Payments {
   const chargeIdOf = async (about: 'charge' | 'refund' | 'dispute', id: string) => {
@@ -35,6 +35,13 @@ export function createStripePayments(stripe: Stripe): Payments {
   };
 
   return {
+    listReversedCharges: (about, after) =>
+      callStripe(async () =>
+        about === 'refund'
+          ? pageOf(await stripe.refunds.list(part(after)), ({ charge }) => idOf(charge))
+          : pageOf(await stripe.disputes.list(part(after)), ({ charge }) => idOf(charge)),
+      ),
+
     readPayment: (about, id) =>
       callStripe(async () => {
         try {

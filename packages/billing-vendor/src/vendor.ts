@@ -198,6 +198,11 @@ export interface Vendor {
     about: 'charge' | 'refund' | 'dispute',
     id: string,
   ): Promise<VendorResult<VendorPayment | null>>;
+  /** Of all customers: of each refund, or dispute, the charge; null where it has none. */
+  listReversedCharges(
+    about: 'refund' | 'dispute',
+    after: string | undefined,
+  ): Promise<VendorResult<VendorPage<string | null>>>;
   /** Of all customers. */
   listInvoices(after: string | undefined): Promise<VendorResult<VendorPage<VendorInvoice>>>;
   /** Of all customers; those that have ended are left out. */

@@ -15,6 +15,22 @@ import {
   WEBHOOK_SECRET,
 } from './vendor-under-test.ts';
 
+test('of refunds and disputes, however many there are, the charges are listed', async () => {
+  const { vendor, simulator } = await startVendor();
+  const { state } = simulator;
+  for (let number = 1; number <= 101; number++)
+    state.save('refund', { id: `re_${number}`, charge: `ch_${number}`, status: 'failed' });
+  state.save('refund', { id: 're_none', charge: null });
+  state.save('dispute', { id: 'du_1', charge: 'ch_1', status: 'won' });
+  const first = await ok(vendor.listReversedCharges('refund', undefined));
+  const second = await ok(vendor.listReversedCharges('refund', first.next));
+  expect(first.items).toHaveLength(100);
+  expect(first.items[0]).toBeNull();
+  expect([...first.items, ...second.items]).toHaveLength(102);
+  expect(second).toEqual({ items: ['ch_2', 'ch_1'] });
+  expect(await ok(vendor.listReversedCharges('dispute', undefined))).toEqual({ items: ['ch_1'] });
+});
+
 describe('an invoice', () => {
   test('is drafted, priced, finalized and paid by the card on file; the oracle has one charge', async () => {
     const { vendor, simulator } = await startVendor();

@@ -41,9 +41,7 @@ export async function findBillingAccount(
 }
 
 /**
- * Puts the account on a plan that it has bought. A closed account stays closed. Locked `for no key update`: the
- * holder of the account's credits may write rows that refer to the account, while the change of plan waits for those
- * credits.
+ * Puts the account on a plan that it has bought. A closed account stays closed.
  *
  * @param unpaidRunId - the checkout, where a bank still has to pay for it.
  * @param standing - of the subscription that it has for it; undefined leaves what the account has.
@@ -118,36 +116,45 @@ export async function isBuilderFromTrial(
 }
 
 /**
- * Writes down what its subscription has become. A closed account stays closed, and one that went from its trial to
- * the Builder plan stays on that, whatever becomes of the trial's subscription.
+ * Writes down what its subscription has become. A closed account stays closed, and its plan ends with its subscription:
+ * it has none when it is opened again. One that went from its trial to the Builder plan stays on that, whatever becomes
+ * of the trial's subscription.
  *
- * @returns what it was before; undefined where nothing changed.
+ * @returns what it was and what it is; undefined where nothing changed.
  */
 export async function updateAccountStanding(
   transaction: Transaction,
   accountId: number,
   standing: AccountStanding,
   nowMs: number,
-): Promise<AccountStanding | undefined> {
-  const { rows } = await sql<AccountStanding>`
+): Promise<{ readonly before: AccountStanding; readonly after: AccountStanding } | undefined> {
+  const { rows } = await sql<{ status: string; planStatus: string; statusAfter: string }>`
     with before as (
-      select account_id, status, plan_status from accounts where account_id = ${accountId} for update
+      select account_id, status, plan_status,
+             case when status = 'closed' then status else ${standing.accountStatus} end as status_after
+        from accounts where account_id = ${accountId} for no key update
     )
     update accounts a
-       set status = ${standing.accountStatus}, plan_status = ${standing.planStatus},
+       set status = before.status_after, plan_status = ${standing.planStatus},
            updated_at = ${new Date(nowMs)}
       from before
-     where a.account_id = before.account_id and before.status <> 'closed'
+     where a.account_id = before.account_id
        and not ${IS_BUILDER_FROM_TRIAL}
-       and (before.status, before.plan_status) <> (${standing.accountStatus}, ${standing.planStatus})
-    returning before.status as "accountStatus", before.plan_status as "planStatus"`.execute(
+       and (before.status, before.plan_status) <> (before.status_after, ${standing.planStatus})
+    returning before.status, before.plan_status as "planStatus", before.status_after as "statusAfter"`.execute(
     transaction,
   );
-  return rows[0];
+  const [row] = rows;
+  return (
+    row && {
+      before: { accountStatus: row.status, planStatus: row.planStatus },
+      after: { accountStatus: row.statusAfter, planStatus: standing.planStatus },
+    }
+  );
 }
 
 /**
- * Of all accounts: those on this plan, in force and paid, to which this fact has not granted anything yet.
+ * Of all accounts: those on this plan, open, in force and paid, to which this fact has not granted anything yet.
  * Reads every account of the plan; once a minute.
  */
 export async function listAccountsWithoutGrant(
@@ -160,6 +167,7 @@ export async function listAccountsWithoutGrant(
   const { rows } = await sql<{ accountId: number }>`
     select account_id::int as "accountId" from accounts a
      where plan_id = ${planId} and plan_status = 'active' and plan_unpaid_run_id is null
+       and status <> 'closed'
        and not exists (
          select from credit_transactions t
           where t.account_id = a.account_id and t.kind = ${kind}
@@ -196,7 +204,7 @@ export async function endEssentialsTrial(
 ): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
   const { rows } = await sql<{ tier: string; status: string; isFromTrial: boolean }>`
     select plan_tier as tier, plan_status as status, trial_ends_at is not null as "isFromTrial"
-      from accounts where account_id = ${accountId} for update`.execute(transaction);
+      from accounts where account_id = ${accountId} for no key update`.execute(transaction);
   const [account] = rows;
   // A statement of its own: it must see the checkout whose start the lock has waited for.
   if (!account || !builder || (await findPendingRun(transaction, accountId, 'checkout')))

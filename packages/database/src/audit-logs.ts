@@ -4,8 +4,8 @@
  *
  * Each account's entries are a chain: numbered without a gap, each with the hash of the one before.
  * The account's row of `audit_chains` is locked from the first entry to the end of the transaction.
- * So call it last, after the rows that change are locked: the same order everywhere keeps transactions from
- * deadlocks. A transaction that writes for several accounts does so in the order of their ids.
+ * So call it last, after the rows that change are locked (`../README.md`, the order of locks). A transaction that writes
+ * for several accounts does so in the order of their ids.
  *
  * The hash is made here, not in SQL: `verify` and whoever keeps an export can make it again from the
  * entry as the API shows it. Finding: the primary key of `audit_chains`.

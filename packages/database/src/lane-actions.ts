@@ -59,6 +59,8 @@ export async function probeNow(
     const [row] = rows;
     if (!row) return 'not_found';
     if (row.isPaused) return 'disabled';
+    // First: the replay's row is locked before the audit log too.
+    const replay = await probeReplayNow(transaction, lane, origin, nowMs);
     if (row.probeAt !== null && row.probeAt.getTime() > nowMs) {
       await sql`
         update lanes set next_probe_at = ${new Date(nowMs)}
@@ -69,7 +71,6 @@ export async function probeNow(
       const after = { next_attempt_at: new Date(nowMs) };
       await recordOf(transaction, lane, Number(row.head), origin, before, after, nowMs);
     }
-    const replay = await probeReplayNow(transaction, lane, origin, nowMs);
     if (row.state !== 'failing') return replay ?? 'not_failing';
     return row.isHeld ? 'in_progress' : 'due';
   });

@@ -11,6 +11,8 @@ export async function listBookedPurchases(
     select account_id::int as "accountId", run_id as "runId", status,
            review_reason is not null as "isSetAside", billed.invoice_id as "invoiceId",
            nullif(result -> 'charged', 'null') as charged,
+           coalesce(result ?| '{due,givenUp}', false) as "isAwaited",
+           coalesce((result #>> '{reversal,amount,amount}')::float8, 0) as returned,
            (content -> 'purchase' ->> 'quantity')::int as quantity,
            coalesce(given.amount, 0)::int as granted
       from runs

@@ -15,6 +15,10 @@ export interface BookedPurchase {
   readonly isSetAside: boolean;
   readonly invoiceId: string | null;
   readonly charged: Money | null;
+  /** A bank has still to pay for it, or the vendor has given that up. */
+  readonly isAwaited: boolean;
+  /** In minor units: of its price, what has gone back to the customer. */
+  readonly returned: number;
   /** Credits, for a purchase of credits; null for another. */
   readonly quantity: number | null;
   /** Credits given for its invoice. */
@@ -27,6 +31,8 @@ export interface BilledInvoice {
   readonly total: Money;
   readonly runId: string | null;
   readonly subscriptionId: string | null;
+  /** In minor units: of what was paid, what has gone back to the customer. */
+  readonly returned: number;
 }
 
 /** Each difference in a sentence. */
@@ -50,13 +56,21 @@ function judgePurchase(
   purchase: BookedPurchase,
   invoices: ReadonlyMap<string, BilledInvoice>,
 ): string[] {
-  const { status, charged, invoiceId, quantity, granted, isSetAside } = purchase;
+  const { status, charged, invoiceId, quantity, granted, isSetAside, isAwaited } = purchase;
   const found: string[] = [];
   if (isSetAside) found.push('waits for a person');
   const due = status === 'success' ? (quantity ?? 0) : 0;
   if (granted !== due) found.push(`${granted} credits were given, not ${due}`);
-  if (status !== 'success' || charged === null || charged.amount === 0) return found;
+  if (status !== 'success') return found;
   const invoice = invoices.get(invoiceId ?? '');
+  if (isAwaited && (invoice?.status === 'paid' || invoice?.status === 'void'))
+    found.push(`is still to be paid here, and its invoice ${invoiceId} is ${invoice.status}`);
+  const { returned = 0 } = invoice ?? {};
+  if (returned !== purchase.returned)
+    found.push(
+      `of its price ${purchase.returned} has gone back here, ${returned} at the vendor, of invoice ${invoiceId ?? ''}`,
+    );
+  if (charged === null || charged.amount === 0) return found;
   if (!invoice) found.push(`its invoice ${invoiceId ?? ''} is not the vendor's`);
   else if (invoice.status !== 'paid') found.push(`its invoice ${invoiceId} is ${invoice.status}`);
   else if (!isSameMoney(invoice.total, charged))
@@ -66,15 +80,17 @@ function judgePurchase(
 
 /** A subscription's invoice names no purchase where it renews, and may be open while it is collected. */
 function judgeInvoice(
-  { invoiceId, status, runId, subscriptionId }: BilledInvoice,
+  { invoiceId, status, total, runId, subscriptionId, returned }: BilledInvoice,
   purchases: ReadonlyMap<string, BookedPurchase>,
 ): string[] {
   if (runId === null) return [];
   const purchase = purchases.get(runId);
   if (!purchase) return [`its purchase ${runId} is not in our books`];
   if (purchase.status === 'pending') return [];
+  // What is refunded whole was put right by somebody.
   if (status === 'paid')
-    return purchase.status === 'success' && purchase.invoiceId === invoiceId
+    return (purchase.status === 'success' && purchase.invoiceId === invoiceId) ||
+      (total.amount > 0 && returned >= total.amount)
       ? []
       : [`it is paid beside ${nameOf(purchase)}, which is ${purchase.status}`];
   const isCollectable = status === 'open' || status === 'draft' || status === 'uncollectible';

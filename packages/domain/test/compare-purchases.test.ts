@@ -16,6 +16,8 @@ const purchase = (changes: Partial<BookedPurchase> = {}): BookedPurchase => ({
   isSetAside: false,
   invoiceId: 'in_1',
   charged: usd(2_000),
+  isAwaited: false,
+  returned: 0,
   quantity: 100,
   granted: 100,
   ...changes,
@@ -26,8 +28,10 @@ const invoice = (changes: Partial<BilledInvoice> = {}): BilledInvoice => ({
   total: usd(2_000),
   runId: 'run_1',
   subscriptionId: null,
+  returned: 0,
   ...changes,
 });
+const awaited = { charged: null, isAwaited: true, quantity: null, granted: 0 } as const;
 const failed = { status: 'failed', charged: null, granted: 0 } as const;
 
 describe('the books of purchases', () => {
@@ -37,6 +41,11 @@ describe('the books of purchases', () => {
       purchase({ runId: 'run_2', invoiceId: 'in_2', ...failed }),
       // Nothing to pay for: held add-ons.
       purchase({ runId: 'run_3', invoiceId: null, charged: null, quantity: null, granted: 0 }),
+      // Refunded in part, and refunded because it should not have been paid.
+      purchase({ runId: 'run_7', invoiceId: 'in_7', returned: 500 }),
+      purchase({ runId: 'run_8', invoiceId: 'in_8', ...failed, status: 'declined' }),
+      // A bank has still to pay.
+      purchase({ runId: 'run_9', invoiceId: 'in_9', ...awaited }),
       // Under way: paid, and not yet known here.
       purchase({ runId: 'run_4', invoiceId: 'in_4', ...failed, status: 'pending' }),
     ];
@@ -44,9 +53,12 @@ describe('the books of purchases', () => {
       invoice(),
       invoice({ invoiceId: 'in_2', runId: 'run_2', status: 'void' }),
       invoice({ invoiceId: 'in_4', runId: 'run_4' }),
+      invoice({ invoiceId: 'in_7', runId: 'run_7', returned: 500 }),
+      invoice({ invoiceId: 'in_8', runId: 'run_8', returned: 2_000 }),
+      invoice({ invoiceId: 'in_9', runId: 'run_9', status: 'open', subscriptionId: 'sub_1' }),
       // A renewal, and an invoice that nothing of ours made.
       invoice({ invoiceId: 'in_5', runId: null, subscriptionId: 'sub_1', status: 'open' }),
-      invoice({ invoiceId: 'in_6', runId: null }),
+      invoice({ invoiceId: 'in_6', runId: null, returned: 2_000 }),
     ];
     expect(comparePurchases(books, billed)).toEqual([]);
   });
@@ -63,6 +75,12 @@ describe('the books of purchases', () => {
     ['collectable', failed, { status: 'open' }, /can still be collected/],
     ['collectable later', failed, { status: 'uncollectible' }, /can still be collected/],
     ['nobody’s purchase', {}, { runId: 'run_9' }, /run_9 is not in our books/],
+    ['refunded there', {}, { returned: 2_000 }, /0 has gone back here, 2000 at the vendor/],
+    ['refunded further', { returned: 500 }, { returned: 700 }, /500 has gone back here, 700/],
+    ['a refund failed', { returned: 2_000 }, {}, /2000 has gone back here, 0 at the vendor/],
+    ['paid by the bank', awaited, {}, /still to be paid here, and its invoice in_1 is paid/],
+    ['no more to be paid', awaited, { status: 'void' }, /its invoice in_1 is void/],
+    ['partly put right', { ...failed, status: 'declined' }, { returned: 900 }, /which is declined/],
     ['set aside', { isSetAside: true }, {}, /waits for a person/],
   ])('differ: %s', (_what, ours, theirs, said) => {
     expect(comparePurchases([purchase(ours)], [invoice(theirs)]).join('\n')).toMatch(said);

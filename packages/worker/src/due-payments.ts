@@ -3,26 +3,23 @@
  * the receipt would never come. Run it every hour, on any number of workers.
  */
 import { listRunsWithPaymentDue } from '@sluice/database/runs';
-import { eachAlone } from './each-alone.ts';
+import { eachAsked } from './each-alone.ts';
 import { lookAtInvoice, type SettleVendorEventsDeps } from './settle-vendor-events.ts';
 
 /** The rest waits for the next time; a bank pays within days. */
 const RUNS_MAX = 1_000;
 
-/** Ends early where the vendor does not answer, which it would not for the next one either. @param isStopping - asked before each. */
+/** @param isStopping - asked before each: the rest waits for the next time. */
 export async function lookAtDuePayments(
   deps: SettleVendorEventsDeps,
   isStopping: () => boolean = () => false,
 ): Promise<void> {
   const runs = await listRunsWithPaymentDue(deps.database, deps.now(), RUNS_MAX);
-  let isAnswered = true;
-  await eachAlone(
+  await eachAsked(
     deps.logger,
     'look at due payment',
     runs,
-    async ({ invoiceId }) => {
-      isAnswered = await lookAtInvoice(deps, invoiceId);
-    },
-    () => isStopping() || !isAnswered,
+    async ({ invoiceId }) => ((await lookAtInvoice(deps, invoiceId)) ? 'ok' : 'unknown'),
+    isStopping,
   );
 }

@@ -2,6 +2,7 @@
  * Works on many items of several tenants, one after the other; a failing item does not keep the next from its turn. A
  * sweep that ended at the first failure would meet it first again, and never reach the items behind it.
  */
+import type { VendorResult } from '@sluice/billing-vendor/vendor';
 import { isDatabaseAway } from '@sluice/database/database-away';
 import type { Logger } from '@sluice/platform/logger';
 
@@ -28,4 +29,32 @@ export async function eachAlone<Item extends object>(
       logger.error({ error, task, item }, 'one could not be done and is tried again later');
     }
   }
+}
+
+/**
+ * As {@link eachAlone}, where the payment vendor is asked about each. What it does not answer or refuses is logged; where
+ * it does not answer the rest is left to a later run, since it would not answer for the next one either.
+ *
+ * @param ask - what the vendor said last.
+ * @param isStopping - asked before each item.
+ */
+export async function eachAsked<Item extends object>(
+  logger: Logger,
+  task: string,
+  items: Iterable<Item>,
+  ask: (item: Item) => Promise<VendorResult<unknown>['outcome']>,
+  isStopping: () => boolean,
+): Promise<void> {
+  let isAnswered = true;
+  await eachAlone(
+    logger,
+    task,
+    items,
+    async (item) => {
+      const outcome = await ask(item);
+      isAnswered = outcome !== 'unknown';
+      if (outcome !== 'ok') throw new Error(`the payment vendor: ${outcome}`);
+    },
+    () => isStopping() || !isAnswered,
+  );
 }

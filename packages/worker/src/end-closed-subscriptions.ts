@@ -15,8 +15,9 @@ import {
   noteSubscriptionsEnded,
   type ClosedCustomer,
 } from '@sluice/database/vendor-customers';
+import { insertVendorEvent } from '@sluice/database/vendor-events';
 import type { Logger } from '@sluice/platform/logger';
-import { eachAlone } from './each-alone.ts';
+import { eachAsked } from './each-alone.ts';
 
 export interface EndClosedSubscriptionsDeps {
   readonly database: Database;
@@ -30,25 +31,17 @@ const ACCOUNTS_MAX = 1_000;
 /** Of one account at one time: we make one, by hand there may be more. */
 const SUBSCRIPTIONS_MAX = 10;
 
-/** Ends early where the vendor does not answer, which it would not for the next account either. @param isStopping - asked before each account. */
+/** @param isStopping - asked before each account: the rest waits for the next time. */
 export async function endClosedSubscriptions(
   deps: EndClosedSubscriptionsDeps,
   isStopping: () => boolean = () => false,
 ): Promise<void> {
-  const { database, logger, now } = deps;
-  const task = 'end the subscriptions of a closed account';
-  const customers = await listClosedCustomers(database, now(), ACCOUNTS_MAX);
-  let isAnswered = true;
-  await eachAlone(
-    logger,
-    task,
-    customers,
-    async (customer) => {
-      const outcome = await endAll(deps, customer);
-      isAnswered = outcome !== 'unknown';
-      if (outcome !== 'ok') throw new Error(`the payment vendor: ${outcome}`);
-    },
-    () => isStopping() || !isAnswered,
+  await eachAsked(
+    deps.logger,
+    'end the subscriptions of a closed account',
+    await listClosedCustomers(deps.database, deps.now(), ACCOUNTS_MAX),
+    (customer) => endAll(deps, customer),
+    isStopping,
   );
 }
 
@@ -79,6 +72,10 @@ async function endAll(
     const key = `account_${accountId}:closed:${subscriptionId}:${now()}`;
     const ended = await vendor.cancelSubscription(subscriptionId, key);
     if (ended.outcome !== 'ok') return ended.outcome;
+    // The plan ends with it, so an account that is opened again has none. Said by ourselves too: the vendor's event may
+    // be lost.
+    const event = { eventId: `closed_${subscriptionId}`, type: 'customer.subscription.deleted' };
+    await insertVendorEvent(database, { ...event, objectId: subscriptionId }, now());
     logger.info({ accountId, subscriptionId }, 'the subscription of a closed account was ended');
   }
   return 'ok';

@@ -36,6 +36,9 @@ export async function settleInvoice(
     await parkRun(transaction, run, `${reason}: invoice ${invoice.invoiceId}`);
     return 'parked';
   };
+  // A copy that somebody made of its invoice at the vendor names the run too.
+  if (run.invoiceId !== null && run.invoiceId !== invoice.invoiceId)
+    return invoice.status === 'paid' ? park(`paid beside ${run.invoiceId}`) : 'unchanged';
   if (invoice.status === 'paid') {
     if (run.status === 'success') return 'unchanged';
     if (run.status !== 'pending') return park(`paid after the run ended as ${run.status}`);

@@ -10,7 +10,7 @@
  */
 import { recordChange } from '@sluice/database/audit-logs';
 import type { Database, Transaction } from '@sluice/database/connection';
-import { reverseGrant } from '@sluice/database/credits';
+import { grantCredits, reverseGrant } from '@sluice/database/credits';
 import {
   findLatestCheckout,
   lockRun,
@@ -163,8 +163,12 @@ async function takeCreditsBack(
       let taken = 0;
       for (const kind of CREDIT_KINDS) {
         const allowance = allowanceOf(content.plan, kind, nowMs);
-        if (allowance)
-          taken += await reverseGrant(transaction, { accountId, kind }, allowance.key, nowMs);
+        if (!allowance) continue;
+        const { key, endsAtMs: expiresAtMs } = allowance;
+        // Where this month's has not come yet it is noted as nothing, and comes no more.
+        const none = { pool: 'monthly_allowance', amount: 0, expiresAtMs, key } as const;
+        await grantCredits(transaction, { accountId, kind }, none, nowMs);
+        taken += await reverseGrant(transaction, { accountId, kind }, key, nowMs);
       }
       return taken;
     }

@@ -35,8 +35,9 @@ export async function settleSubscription(
   const standing = read.value;
   if (!standing) return true;
   await deps.database.transaction().execute(async (transaction) => {
-    const before = await updateAccountStanding(transaction, accountId, standing, deps.now());
-    if (!before) return;
+    const changed = await updateAccountStanding(transaction, accountId, standing, deps.now());
+    if (!changed) return;
+    const { before, after } = changed;
     await recordChange(
       transaction,
       accountId,
@@ -45,7 +46,7 @@ export async function settleSubscription(
         objectType: 'account',
         objectId: accountId,
         before: { status: before.accountStatus, plan: { status: before.planStatus } },
-        after: { status: standing.accountStatus, plan: { status: standing.planStatus } },
+        after: { status: after.accountStatus, plan: { status: after.planStatus } },
       },
       deps.now(),
     );

@@ -1,6 +1,6 @@
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
-import { lockRun } from '@sluice/database/runs';
+import { lockRun, type Run } from '@sluice/database/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { settleInvoice } from '../../src/settle-invoice.ts';
@@ -212,22 +212,17 @@ test.each([
 test('I23: paid after it was declined, and void after it was granted, are set aside and not applied', async () => {
   const accountId = await world.addAccount('pm_card_chargeCustomerFail');
   const declined = await world.finish(await world.buyPack(accountId));
-  const settle = (status: 'paid' | 'void', runId: string) =>
+  const settle = (status: 'paid' | 'void', run: Run) =>
     world.database.transaction().execute(async (transaction) => {
-      const locked = await lockRun(transaction, { accountId, runId });
+      const locked = await lockRun(transaction, run);
       const total = { amount: 2_000, currency: 'usd' };
-      return settleInvoice(transaction, locked!, { invoiceId: 'in_1', status, total }, Date.now());
+      const invoiceId = run.invoiceId!;
+      return settleInvoice(transaction, locked!, { invoiceId, status, total }, Date.now());
     });
-  expect(await settle('paid', declined.runId)).toBe('parked');
+  expect(await settle('paid', declined)).toBe('parked');
   expect(await world.balance(accountId)).toBe(0);
   const other = await world.addAccount('pm_card_visa');
   const granted = await world.finish(await world.buyPack(other));
-  expect(
-    await world.database.transaction().execute(async (transaction) => {
-      const locked = await lockRun(transaction, granted);
-      const total = { amount: 2_000, currency: 'usd' };
-      return settleInvoice(transaction, locked!, { invoiceId: 'in_2', status: 'void', total }, 0);
-    }),
-  ).toBe('parked');
+  expect(await settle('void', granted)).toBe('parked');
   expect(await world.balance(other)).toBe(100);
 });

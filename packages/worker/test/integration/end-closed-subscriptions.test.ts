@@ -143,6 +143,37 @@ test('an account that is opened, buys a plan and is closed again is looked at ag
   expect(statuses()).toEqual(['canceled', 'canceled']);
 });
 
+test.each([
+  ['and the vendor tells it', true],
+  ['though the vendor’s event is lost', false],
+])('an account that is opened again has no plan until it buys one, %s', async (_what, isTold) => {
+  const accountId = await subscribe();
+  await world.tellEvents();
+  const standing = async () => {
+    const { rows } = await sql<{ status: string; plan: string }>`
+      select status, plan_status as plan from accounts where account_id = ${accountId}`.execute(
+      world.database,
+    );
+    return rows[0];
+  };
+  await put(accountId, 'closed');
+  await look();
+  if (isTold) {
+    await sql`update vendor_events set settled_at = now()`.execute(world.database);
+    await world.tellEvents();
+  } else {
+    world.takeEvents();
+    await world.settleEvents();
+  }
+  expect(await standing()).toEqual({ status: 'closed', plan: 'canceled' });
+  await put(accountId, 'active');
+  await world.settleEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'canceled' });
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  await world.tellEvents();
+  expect(await standing()).toEqual({ status: 'active', plan: 'active' });
+});
+
 test('an account that is opened while the vendor is asked keeps its subscription', async () => {
   const accountId = await subscribe();
   await put(accountId, 'closed');

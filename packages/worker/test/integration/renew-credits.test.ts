@@ -73,7 +73,7 @@ test('an account whose allowance cannot be written does not keep the others from
   }
 });
 
-test('after an upgrade the difference comes; a paused or Builder plan brings nothing', async () => {
+test('after an upgrade the difference comes; a paused or Builder plan, or a closed account, brings nothing', async () => {
   const world = await startPurchases();
   const { database } = world;
   const accountId = await world.addAccount(null);
@@ -90,7 +90,13 @@ test('after an upgrade the difference comes; a paused or Builder plan brings not
   await renew();
   await put('builder');
   await renew();
+  const close = (status: string) =>
+    sql`update accounts set status = ${status} where account_id = ${accountId}`.execute(database);
+  await put('essentials_month');
+  await close('closed');
+  await renew();
   expect(await granted()).toEqual([]);
+  await close('active');
   await put('essentials_month');
   await renew();
   await put('premium_month');

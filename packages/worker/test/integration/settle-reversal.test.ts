@@ -15,7 +15,9 @@ import { insertVendorEvent, type VendorEvent } from '@sluice/database/vendor-eve
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { renewCredits } from '../../src/renew-credits.ts';
 import { settleVendorEvents } from '../../src/settle-vendor-events.ts';
+import { CATALOGUE } from './purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 const DAY_MS = 86_400_000;
@@ -218,6 +220,20 @@ describe('a plan', () => {
     await world.tellEvents();
     expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 0 });
     expect(await world.balance(accountId)).toBe(200);
+  });
+
+  test('refunded in a new month, before the allowance of that month came, brings none', async () => {
+    const accountId = await world.addAccount('pm_card_visa');
+    const run = await world.finish(await world.checkout(accountId, 'premium_month'));
+    await world.tellEvents();
+    const today = new Date(world.deps.now());
+    const nextMonthMs = Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + 1, 1);
+    world.clock.aheadMs += nextMonthMs - today.getTime() + 1_000;
+    refund(run);
+    await world.tellEvents();
+    await renewCredits({ ...world.deps, catalogue: CATALOGUE });
+    expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 0 });
+    expect(await world.balance(accountId)).toBe(0);
   });
 
   test('whose allowance was spent and refunded brings the next plan only the rest of its own', async () => {

@@ -5,6 +5,7 @@ import {
   insertVendorEvent,
   type VendorEvent,
 } from '@sluice/database/vendor-events';
+import { findRun } from '@sluice/database/runs';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
@@ -93,6 +94,32 @@ test('I22: events of objects that are not ours, or not there, are worked off and
     world.database,
   );
   expect(rows).toEqual([]);
+});
+
+test('a copy of a purchase’s invoice, paid beside it, is set aside for a person; one that is void changes nothing', async () => {
+  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
+  const accountId = await world.addAccount(null, 'card');
+  const run = await world.buyPack(accountId, 'card');
+  expect(await world.advance(run)).toBe('waiting');
+  const { invoiceId } = (await world.steps(run))[1]!.output as { invoiceId: string };
+  const copy = { ...world.simulator.state.get('invoice', invoiceId)!, id: 'in_copy' };
+  const tell = async (status: string) => {
+    world.simulator.state.save('invoice', { ...copy, status });
+    const event = { eventId: `evt_${status}`, type: 'invoice.updated', objectId: copy.id };
+    await insertVendorEvent(world.database, event, Date.now() - 1_000);
+    await world.settleEvents();
+    return findRun(world.database, accountId, run.runId);
+  };
+  // Its own invoice can still be paid.
+  expect(await tell('void')).toMatchObject({ status: 'pending', reviewReason: null });
+  await world.confirm(run);
+  await world.turn(run);
+  const twice = await tell('paid');
+  expect(twice).toMatchObject({
+    status: 'success',
+    reviewReason: expect.stringContaining(copy.id),
+  });
+  expect(await world.balance(accountId)).toBe(100);
 });
 
 test('I3: events that come again after they were forgotten grant nothing again, nor set a run aside', async () => {
