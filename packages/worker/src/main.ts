@@ -71,7 +71,7 @@ lifecycle.defer('database', () => database.destroy());
 const sealedText = createSealedText(settings.SEALING_KEYS);
 const openSecret = secretOpener(sealedText);
 const measure = () => measureClock(database, { now, monotonicNow });
-const clock = new WorkerClock({ measure, now, fail });
+const clock = new WorkerClock({ measure, now, monotonicNow, fail });
 await waitForDatabase({
   ...session,
   lifecycle,
@@ -116,7 +116,7 @@ const deliveries = createDeliveries({
   tracing,
   tail,
   now,
-  confirmGivingUp: (endedAtMs) => clock.confirmGivingUp(endedAtMs),
+  clock,
   logger,
   lifecycle,
 });
