@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { isEndBelieved, judgeClock, judgeGivingUp, requireUsableClock } from '../src/clock-difference.ts';
+import {
+  isEndBelieved,
+  judgeClock,
+  judgeGivingUp,
+  requireUsableClock,
+} from '../src/clock-difference.ts';
 
 const DAY_MS = 86_400_000;
 

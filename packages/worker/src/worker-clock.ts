@@ -64,7 +64,8 @@ export class WorkerClock {
    */
   async confirmFailure(endedAtMs: number): Promise<void> {
     const { measure, now, monotonicNow, fail } = this.#options;
-    const rightNowMs = this.#rightAheadMs === undefined ? Infinity : monotonicNow() + this.#rightAheadMs;
+    const rightNowMs =
+      this.#rightAheadMs === undefined ? Infinity : monotonicNow() + this.#rightAheadMs;
     if (isEndBelieved(endedAtMs, rightNowMs)) return;
     const difference = await measure();
     if (isEndBelieved(endedAtMs, now() - difference.aheadMs - difference.uncertaintyMs)) {
@@ -78,7 +79,9 @@ export class WorkerClock {
         throw clockWrong(again);
       }
     }
-    throw new Error('an attempt ended minutes ago, or its time is wrong; it is not kept, and made again');
+    throw new Error(
+      'an attempt ended minutes ago, or its time is wrong; it is not kept, and made again',
+    );
   }
 
   /**
