@@ -234,7 +234,7 @@ const sweeps = startSweeps({
       leaseMs: settings.QUEUE_STALLED_AFTER_MS,
       sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
       unfinishedSizeBytesMax: settings.IMPORT_UNFINISHED_SIZE_BYTES_MAX,
-      allowPrivateAddresses: webhooks.allowPrivateAddresses,
+      outgoing: webhooks,
       stopping: stopping.signal,
       ...(tracing.importing && { traceImport: tracing.importing }),
       intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
