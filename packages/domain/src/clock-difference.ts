@@ -68,6 +68,16 @@ export function judgeGivingUp(
   return endedAheadMs - uncertaintyMs > REFUSED_MS ? 'ahead' : 'unclear';
 }
 
+/**
+ * Whether the end of an attempt that failed may be kept: a delivery's days count from its first, and one that seems days
+ * old would be given up at its second.
+ *
+ * @param endedAtMs - by the clock of whoever made it, as it was then.
+ * @param nowMs - by a clock that is right.
+ */
+export const isEndBelieved = (endedAtMs: number, nowMs: number): boolean =>
+  endedAtMs >= nowMs - REFUSED_MS;
+
 /** `12 s ahead of`, to be followed by whose. */
 export const describeDifference = ({ aheadMs }: Pick<ClockDifference, 'aheadMs'>): string =>
   `${Math.round(Math.abs(aheadMs) / 1_000)} s ${aheadMs < 0 ? 'behind' : 'ahead of'}`;

@@ -1,5 +1,10 @@
 import { expect, test } from 'vitest';
-import { judgeClock, judgeGivingUp, requireUsableClock } from '../src/clock-difference.ts';
+import {
+  isEndBelieved,
+  judgeClock,
+  judgeGivingUp,
+  requireUsableClock,
+} from '../src/clock-difference.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -50,3 +55,13 @@ test.each([
     expect(judgeGivingUp({ aheadMs, uncertaintyMs }, NOW_MS + endedMs, NOW_MS)).toBe(verdict);
   },
 );
+
+test.each([
+  [0, true],
+  [-120_000, true],
+  [-120_001, false],
+  [8 * DAY_MS, true],
+  [Number.NaN, false],
+] as const)('an attempt that ended at %i ms from now may be kept: %s', (endedMs, isBelieved) => {
+  expect(isEndBelieved(NOW_MS + endedMs, NOW_MS)).toBe(isBelieved);
+});

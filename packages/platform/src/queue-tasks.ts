@@ -16,6 +16,7 @@ import { createWakeUps } from './queue-wake-ups.ts';
 import { openQueuePool } from './queue-pool.ts';
 import { redisPrefix, type BrokerOptions } from './queue.ts';
 import { connectProducer } from './redis.ts';
+import { within } from './within.ts';
 
 /** One kind of task: its queue, and what of it waits at most once. */
 export interface TaskKind<Task> {
@@ -53,6 +54,8 @@ const TASK_JOB = 'task.run';
 const ADD_TIMEOUT_MS = 5_000;
 const STALLED_AFTER_MS = 15_000;
 const REOPEN_DELAY_MS = 1_000;
+/** For a broker that does not answer when its workers leave; it finds out by their locks. */
+const LEAVE_DEADLINE_MS = 1_000;
 const SHARDLESS = { shardCount: 0 };
 
 /** Opens the adding side of one kind of task. A broker that is away makes each `wake` fail, not the start. */
@@ -107,8 +110,14 @@ export function startTaskWorker<Task>(
   const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
   const warnOfConnection = connectionWarnings(logger);
   const side = openTakingSide({ ...options, ...SHARDLESS }, 1, warnOfConnection);
+  const inHand = new Set<Promise<void>>();
+  const runInHand = async (task: Task): Promise<void> => {
+    const running = run(task);
+    inHand.add(running);
+    await running.finally(() => inHand.delete(running));
+  };
   const open = (): Worker => {
-    const worker = side.openWorker(name, async (job) => run(job.data as Task), {
+    const worker = side.openWorker(name, async (job) => runInHand(job.data as Task), {
       concurrency,
       lockDuration: stalledAfterMs,
       stalledInterval: Math.round(stalledAfterMs / 3),
@@ -149,9 +158,12 @@ export function startTaskWorker<Task>(
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
     isClosing = true;
-    await worker.close();
+    const closing = worker.close().catch((error: Error) => warnOfConnection(error, name));
+    await Promise.allSettled(inHand);
+    // What is left is to tell the broker. BullMQ would wait for one that hangs until it is back.
+    await within(LEAVE_DEADLINE_MS, closing).catch(() => undefined);
     side.leave();
-    await side.close();
+    await within(LEAVE_DEADLINE_MS, side.close()).catch(() => undefined);
   };
   return { close: () => (closed ??= close()) };
 }

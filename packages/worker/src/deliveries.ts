@@ -36,7 +36,7 @@ export interface DeliveriesDeps {
   readonly tracing: Pick<WorkerTracing, 'loading' | 'posting'>;
   readonly tail: TailTeller;
   readonly now: () => number;
-  readonly confirmGivingUp: LaneDrainDeps['confirmGivingUp'];
+  readonly clock: Pick<LaneDrainDeps, 'confirmGivingUp' | 'confirmFailure'>;
   readonly logger: Logger;
   readonly lifecycle: Lifecycle;
 }
@@ -62,7 +62,8 @@ const SLOW_AFTER_MS = 25;
 
 /** What it opens is closed with `lifecycle`. */
 export function createDeliveries(deps: DeliveriesDeps): Deliveries {
-  const { database, producer, settings, webhooks, openSecret, tracing, tail, now, logger } = deps;
+  const { database, producer, settings, webhooks, openSecret, tracing, tail, clock, now, logger } =
+    deps;
   const http = createHttpClient(webhooks);
   deps.lifecycle.defer('http client', () => http.close());
   const store = tracing.loading(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
@@ -99,7 +100,8 @@ export function createDeliveries(deps: DeliveriesDeps): Deliveries {
     }),
     openSecret,
     now,
-    confirmGivingUp: deps.confirmGivingUp,
+    confirmGivingUp: (endedAtMs: number) => clock.confirmGivingUp(endedAtMs),
+    confirmFailure: (endedAtMs: number) => clock.confirmFailure(endedAtMs),
     monotonicNow,
     spare,
     pause: sleep,

@@ -1,7 +1,7 @@
 /**
  * Fetches a file from an address that its owner gave, piece by piece: an answer of any length takes
- * the memory of one piece. The addresses that may be reached are those of webhooks
- * (`vetted-connection.ts`), redirects are not followed for the same reason.
+ * the memory of one piece. The addresses that may be reached are those of webhooks, by the same egress
+ * proxy (`vetted-connection.ts`); redirects are not followed for the same reason.
  *
  * Node's own client and not undici's: one request now and then, whose pieces are wanted at the
  * speed at which they can be stored.
@@ -93,6 +93,8 @@ async function sendGet(
       sender.destroy(new Error(`no answer within ${HEAD_TIMEOUT_MS / 1_000} s`));
     }, HEAD_TIMEOUT_MS);
     sender
+      // One that came through a proxy was paused.
+      .once('socket', (socket) => void socket.resume())
       .once('close', () => clearTimeout(timer))
       .once('response', (response) => {
         clearTimeout(timer);

@@ -4,10 +4,12 @@ import { fetchFile } from './fetch-file.ts';
 import { runNextImport, type RunImportDeps } from './run-import.ts';
 import type { Sweep } from './sweeps.ts';
 import { createVettedConnector } from './vetted-connection.ts';
+import type { WebhookOptions } from './webhook-settings.ts';
 
 export interface ImportSweepsDeps extends Omit<RunImportDeps, 'fetchFile' | 'pause'> {
   readonly intervalMs: number;
-  readonly allowPrivateAddresses: boolean;
+  /** How files are reached: as webhooks are. */
+  readonly outgoing: Pick<WebhookOptions, 'allowPrivateAddresses' | 'allowedNetworks' | 'proxy'>;
 }
 
 /** A file may take hours to come; with one at a time it would keep those of all other workspaces waiting. */
@@ -16,7 +18,8 @@ const IMPORTS_AT_A_TIME = 4;
 /** They end with `stopping`. */
 export function createImportSweeps(deps: ImportSweepsDeps): Sweep[] {
   const { stopping, intervalMs } = deps;
-  const connector = createVettedConnector({ allowPrivate: deps.allowPrivateAddresses });
+  const { allowPrivateAddresses: allowPrivate, allowedNetworks, proxy } = deps.outgoing;
+  const connector = createVettedConnector({ allowPrivate, allowedNetworks }, undefined, proxy);
   const running: RunImportDeps = {
     ...deps,
     fetchFile: (address) => fetchFile(connector, address, { signal: stopping }),

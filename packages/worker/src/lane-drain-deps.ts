@@ -30,6 +30,11 @@ export interface LaneDrainDeps {
    * must not be.
    */
   readonly confirmGivingUp: (endedAtMs: number) => Promise<void>;
+  /**
+   * Asked before it is written down that deliveries have failed and are tried again, with the earliest end of their attempts
+   * by `now`. Throws where it must not be.
+   */
+  readonly confirmFailure: (endedAtMs: number) => Promise<void>;
   /** Never set back: what leases and slices are measured with. */
   readonly monotonicNow: () => number;
   readonly spare: SpareTime;

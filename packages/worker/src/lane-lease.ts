@@ -68,15 +68,12 @@ export class LaneLease {
    * @throws when that did not work for as long as the lease lasts.
    */
   async keep(progress: Omit<LaneProgress, 'attempts'>): Promise<LaneAfterProgress | undefined> {
-    const { store, leases, logger, monotonicNow, pause, confirmGivingUp } = this.#deps;
+    const { store, leases, logger, monotonicNow, pause } = this.#deps;
     const attempts = this.#ended.take();
-    const givenUpAtMs = attempts
-      .filter(({ outcome }) => outcome === 'abandoned')
-      .map(({ startedAtMs, durationMs }) => startedAtMs + durationMs);
     for (;;) {
       const askedAtMs = monotonicNow();
       try {
-        if (givenUpAtMs.length > 0) await confirmGivingUp(Math.max(...givenUpAtMs));
+        await this.#confirmTimes(attempts);
         const after = await store.keep({
           lane: this.#lane,
           fencing: this.#fencing,
@@ -101,6 +98,17 @@ export class LaneLease {
         await pause(KEEP_RETRY_DELAY_MS);
       }
     }
+  }
+
+  /** Of those attempts whose times decide when a delivery is tried again, and when it is given up. */
+  async #confirmTimes(attempts: readonly AttemptRecord[]): Promise<void> {
+    const { confirmFailure, confirmGivingUp } = this.#deps;
+    const endsOf = (isMeant: (attempt: AttemptRecord) => boolean): number[] =>
+      attempts.filter(isMeant).map(({ startedAtMs, durationMs }) => startedAtMs + durationMs);
+    const putOff = endsOf(({ outcome }) => outcome === 'retrying');
+    const givenUp = endsOf(({ outcome }) => outcome === 'abandoned');
+    if (putOff.length > 0) await confirmFailure(Math.min(...putOff));
+    if (givenUp.length > 0) await confirmGivingUp(Math.max(...givenUp));
   }
 
   /** Nothing is added any more. */

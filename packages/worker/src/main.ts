@@ -71,7 +71,7 @@ lifecycle.defer('database', () => database.destroy());
 const sealedText = createSealedText(settings.SEALING_KEYS);
 const openSecret = secretOpener(sealedText);
 const measure = () => measureClock(database, { now, monotonicNow });
-const clock = new WorkerClock({ measure, now, fail });
+const clock = new WorkerClock({ measure, now, monotonicNow, fail });
 await waitForDatabase({
   ...session,
   lifecycle,
@@ -116,7 +116,7 @@ const deliveries = createDeliveries({
   tracing,
   tail,
   now,
-  confirmGivingUp: (endedAtMs) => clock.confirmGivingUp(endedAtMs),
+  clock,
   logger,
   lifecycle,
 });
@@ -234,7 +234,7 @@ const sweeps = startSweeps({
       leaseMs: settings.QUEUE_STALLED_AFTER_MS,
       sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
       unfinishedSizeBytesMax: settings.IMPORT_UNFINISHED_SIZE_BYTES_MAX,
-      allowPrivateAddresses: webhooks.allowPrivateAddresses,
+      outgoing: webhooks,
       stopping: stopping.signal,
       ...(tracing.importing && { traceImport: tracing.importing }),
       intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,

@@ -134,12 +134,16 @@ class ImportRun {
         }
         await pause(waitMs, stopping).catch(() => undefined);
         if (stopping.aborted) {
-          // Whoever takes it begins with the first try.
-          await this.#advance({ state: 'preprocessing', leaseMs: 0 });
+          await this.#giveBack();
           return false;
         }
       }
     }
+  }
+
+  /** Of a file that is not here whole: whoever takes it begins with the first try. */
+  async #giveBack(): Promise<void> {
+    await this.#advance({ state: 'preprocessing', leaseMs: 0 });
   }
 
   async #fetchOnce(address: string): Promise<boolean> {
@@ -157,7 +161,11 @@ class ImportRun {
         });
         return false;
       }
-      if (stopping.aborted || !(await this.#keep(chunk))) return false;
+      if (stopping.aborted) {
+        await this.#giveBack();
+        return false;
+      }
+      if (!(await this.#keep(chunk))) return false;
     }
     return this.#advance({ state: 'preprocessed' });
   }

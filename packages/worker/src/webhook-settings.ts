@@ -42,7 +42,7 @@ export const webhookSettings = z.object({
     'days that deliveries and their attempts are kept, today included; what a webhook is still owed is kept longer',
   ),
   WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
-    'deliver to private and loopback addresses too',
+    'deliver to private and loopback addresses too, and fetch the files of imports there',
   ),
   WEBHOOK_ALLOWED_NETWORKS: z
     .string()
@@ -57,7 +57,9 @@ export const webhookSettings = z.object({
           return range ?? [];
         }),
     )
-    .describe('private networks to deliver to, comma-separated: `10.1.0.0/16,fd12::/48`'),
+    .describe(
+      'private networks to deliver to, and to fetch files from, comma-separated: `10.1.0.0/16,fd12::/48`',
+    ),
   WEBHOOK_PROXY_URL: z
     .url({ protocol: /^http$/ })
     .transform((text, context) => {
@@ -70,7 +72,9 @@ export const webhookSettings = z.object({
       }
     })
     .optional()
-    .describe('egress proxy (CONNECT) for all deliveries; addresses are judged before it is asked'),
+    .describe(
+      'egress proxy (CONNECT) for all deliveries and for the files of imports; addresses are judged before it is asked',
+    ),
   WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64).describe('requests to one webhook at the same time'),
 });
 

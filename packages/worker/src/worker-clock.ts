@@ -3,28 +3,37 @@
  *
  *   start ──────▶ require ── wrong twice ─▶ the start ends
  *   each minute ▶ watch ──── wrong twice ─▶ the worker ends
- *   a delivery is given up ▶ confirmGivingUp ── ahead twice ─▶ the worker ends, and it is not written down
+ *   a delivery is given up ────▶ confirmGivingUp ──── ahead twice ──▶ the worker ends, and it is not written down
+ *   a delivery is put off ─────▶ confirmFailure ───── behind twice ─▶ the same
  *
- * The last because a clock may jump between two minutes: what waits is then found to be days too old at once.
+ * The last two because a clock may jump between two minutes: what waits is then found to be days too old at once, by its
+ * own clock, or by a right one later, since a delivery's days count from its first attempt. That it has jumped back is told
+ * by the monotonic clock, which nobody sets; only then is Postgres asked about a failure.
  */
 import {
   clockWrong,
+  isEndBelieved,
   judgeClock,
   judgeGivingUp,
   requireUsableClock,
   type ClockDifference,
+  type ClockVerdict,
 } from '@sluice/domain/clock-difference';
 
 export interface WorkerClockOptions {
   readonly measure: () => Promise<ClockDifference>;
   /** The clock that is measured, Unix milliseconds. */
   readonly now: () => number;
+  /** Milliseconds, never set. */
+  readonly monotonicNow: () => number;
   /** Ends the worker. */
   readonly fail: (error: unknown) => void;
 }
 
 export class WorkerClock {
   readonly #options: WorkerClockOptions;
+  /** Of the clock before the monotonic one when it was last found right; undefined: it never was. */
+  #rightAheadMs: number | undefined;
 
   constructor(options: WorkerClockOptions) {
     this.#options = options;
@@ -32,15 +41,47 @@ export class WorkerClock {
 
   /** @throws AppError CLOCK_WRONG where two measurements say so. */
   async require(): Promise<void> {
-    if (judgeClock(await this.#options.measure()) === 'unusable')
-      requireUsableClock(await this.#options.measure());
+    if (this.#judge(await this.#options.measure()) === 'unusable') {
+      const again = await this.#options.measure();
+      this.#judge(again);
+      requireUsableClock(again);
+    }
   }
 
   /** Ends the worker where another measurement says the same. */
   async watch(difference: ClockDifference): Promise<void> {
-    if (judgeClock(difference) !== 'unusable') return;
+    if (this.#judge(difference) !== 'unusable') return;
     const again = await this.#options.measure();
-    if (judgeClock(again) === 'unusable') this.#options.fail(clockWrong(again));
+    if (this.#judge(again) === 'unusable') this.#options.fail(clockWrong(again));
+  }
+
+  /**
+   * Before it is written down that a delivery has failed and is tried again. Asks Postgres only where the clock has jumped.
+   *
+   * @param endedAtMs - when the attempt ended, by this worker's clock as it was then.
+   * @throws where the clock was behind, of which the worker ends unless it is right again. The attempt is made again, by
+   * whoever holds the lane then.
+   */
+  async confirmFailure(endedAtMs: number): Promise<void> {
+    const { measure, now, monotonicNow, fail } = this.#options;
+    const rightNowMs =
+      this.#rightAheadMs === undefined ? Infinity : monotonicNow() + this.#rightAheadMs;
+    if (isEndBelieved(endedAtMs, rightNowMs)) return;
+    const difference = await measure();
+    if (isEndBelieved(endedAtMs, now() - difference.aheadMs - difference.uncertaintyMs)) {
+      this.#judge(difference);
+      return;
+    }
+    if (this.#judge(difference) === 'unusable') {
+      const again = await measure();
+      if (this.#judge(again) === 'unusable') {
+        fail(clockWrong(again));
+        throw clockWrong(again);
+      }
+    }
+    throw new Error(
+      'an attempt ended minutes ago, or its time is wrong; it is not kept, and made again',
+    );
   }
 
   /**
@@ -68,5 +109,12 @@ export class WorkerClock {
     const error = clockWrong(judged);
     fail(error);
     throw error;
+  }
+
+  #judge(difference: ClockDifference): ClockVerdict {
+    const { now, monotonicNow } = this.#options;
+    const verdict = judgeClock(difference);
+    if (verdict === 'alike' || verdict === 'different') this.#rightAheadMs = now() - monotonicNow();
+    return verdict;
   }
 }

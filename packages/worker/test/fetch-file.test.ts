@@ -5,6 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { FetchFault, fetchFile, type FetchOptions } from '../src/fetch-file.ts';
 import { createVettedConnector, type ResolveName } from '../src/vetted-connection.ts';
+import { startConnectProxy } from './connect-proxy.ts';
 
 const closers: (() => void)[] = [];
 afterEach(() => {
@@ -169,4 +170,22 @@ describe('a file that never ends', () => {
     );
     expect(mayPass).toBe(true);
   });
+});
+
+test('a file comes through an egress proxy, which is told its address', async () => {
+  const port = await serve((_, response) => response.end('a,b\n'.repeat(100_000)));
+  const { proxy, asked, close } = await startConnectProxy();
+  closers.push(close);
+  const connector = createVettedConnector(
+    { allowPrivate: true },
+    async () => [{ address: '127.0.0.1', family: 4 }],
+    proxy,
+  );
+  const pieces: Buffer[] = [];
+  for await (const piece of fetchFile(connector, `http://files.test:${port}/a.csv`, {
+    signal: AbortSignal.timeout(5_000),
+  }))
+    pieces.push(piece);
+  expect(Buffer.concat(pieces).toString()).toBe('a,b\n'.repeat(100_000));
+  expect(asked).toEqual([`127.0.0.1:${port}`]);
 });

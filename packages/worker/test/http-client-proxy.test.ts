@@ -11,6 +11,7 @@ import {
   OTHER_NAME_CERTIFICATE,
   RECEIVER_KEY,
 } from './certificates.ts';
+import { startConnectProxy } from './connect-proxy.ts';
 import { clientOf, closes, post, receiverOf, respond, TIMEOUT_MS } from './http-client-world.ts';
 import { answer } from './receiver.ts';
 
@@ -20,34 +21,10 @@ beforeAll(() => {
   return () => setDefaultCACertificates(before);
 });
 
-/** Goes where it is told, or answers with a status: to every request, or to those for `refused`. */
-async function startProxy(refusal?: number, reason = 'No', refused = '') {
-  const asked: string[] = [];
-  const credentials: (string | undefined)[] = [];
-  const server = createServer();
-  server.on('connect', (request, socket, head) => {
-    asked.push(String(request.url));
-    credentials.push(request.headers['proxy-authorization']);
-    socket.on('error', () => {});
-    closes.push(() => socket.destroy());
-    if (refusal !== undefined && String(request.url).includes(refused)) {
-      socket.end(`HTTP/1.1 ${refusal} ${reason}\r\n\r\n`);
-      return;
-    }
-    const { hostname, port } = new URL(`http://${request.url}`);
-    const target = connect(Number(port), hostname, () => {
-      socket.write('HTTP/1.1 200 Connection established\r\nx-proxy: test\r\n\r\n');
-      target.write(head);
-      target.pipe(socket).pipe(target);
-    });
-    target.on('error', () => socket.destroy());
-    socket.on('close', () => target.destroy());
-  });
-  server.listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  closes.push(() => server.close());
-  const { port } = server.address() as AddressInfo;
-  return { asked, credentials, port, proxy: parseProxy(`http://127.0.0.1:${port}`) };
+async function startProxy(...refusal: Parameters<typeof startConnectProxy>) {
+  const proxy = await startConnectProxy(...refusal);
+  closes.push(() => proxy.close());
+  return proxy;
 }
 
 const resolve = async () => [{ address: '127.0.0.1', family: 4 }];

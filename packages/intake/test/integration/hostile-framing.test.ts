@@ -125,3 +125,28 @@ describe('let through by uWebSockets.js', () => {
     expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount);
   });
 });
+
+// uWebSockets issue 1776. Its fix left these places: such a sender is told 505 and nothing is taken.
+test('a call that comes in two pieces is read, but for one that is cut before its path or in its version', async () => {
+  const call = sized();
+  const version = call.indexOf(' HTTP/1.1');
+  const cuts = Array.from({ length: call.length - 1 }, (_, index) => index + 1);
+  const pieces = cuts.map((cut) => {
+    const raw = openRaw(intake.port);
+    raw.socket.setNoDelay();
+    raw.write(call.slice(0, cut));
+    return raw;
+  });
+  // What was written before is read before this is answered.
+  await expectUnharmed(intake);
+  const takenCount = eventsNamed(intake, 'hostile').length;
+  for (const [index, raw] of pieces.entries()) raw.write(call.slice(cuts[index]));
+  const answers = await Promise.all(pieces.map((raw) => raw.answer()));
+  const refused = cuts.filter((_, index) => answers[index]?.status !== 200);
+  const inVersion = Array.from({ length: 10 }, (_, index) => version + 1 + index);
+  expect(refused).toEqual(['POST '.length, ...inVersion]);
+  for (const cut of refused) expect(answers[cut - 1]?.status).toBe(505);
+  for (const raw of pieces) raw.destroy();
+  await expectUnharmed(intake);
+  expect(eventsNamed(intake, 'hostile')).toHaveLength(takenCount + cuts.length - refused.length);
+});

@@ -1,10 +1,16 @@
 /** Where the bytes of an import come from: a URL that breaks off or is not there, an upload that stops. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { cancelImport } from '@sluice/database/import-changes';
 import { BY_TEST } from '@sluice/database/testing';
+import { parseNetwork } from '@sluice/domain/network-address';
 import { sql } from 'kysely';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { FetchFault } from '../../src/fetch-file.ts';
+import { createImportSweeps } from '../../src/import-sweep.ts';
+import { startConnectProxy } from '../connect-proxy.ts';
 import { ImportsWorld } from './imports-world.ts';
 
 let world: ImportsWorld;
@@ -49,6 +55,40 @@ describe('a file behind a URL', () => {
     world.nowMs += 1;
     await world.run({ fetchFile: () => Readable.from([Buffer.from(TEXT)]) });
     expect(await world.shown(key)).toMatchObject({ state: 'imported', sizeBytes: TEXT.length });
+  });
+
+  test('of which bytes still come when a worker stops is given back at once too', async () => {
+    const key = await fromUrl();
+    const stopping = new AbortController();
+    async function* fetchFile() {
+      stopping.abort();
+      yield Buffer.from(TEXT.slice(0, 20));
+    }
+    await world.run({ fetchFile, stopping: stopping.signal });
+    await world.run({ fetchFile: () => Readable.from([Buffer.from(TEXT)]) });
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', sizeBytes: TEXT.length });
+  });
+
+  test('is reached as webhooks are: in a network that is on the list, and through the egress proxy', async () => {
+    const server = createServer((_, response) => response.end(TEXT)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { proxy, asked, close } = await startConnectProxy();
+    onTestFinished(() => {
+      server.close();
+      close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const dataFileUrl = `http://127.0.0.1:${port}/events.csv`;
+    const key = await world.insert({ dataToProcess: 'only_existing', dataFileUrl });
+    const network = parseNetwork('127.0.0.0/8');
+    const [sweep] = createImportSweeps({
+      ...world.deps(),
+      outgoing: { allowPrivateAddresses: false, allowedNetworks: network ? [network] : [], proxy },
+      intervalMs: 1_000,
+    });
+    await sweep?.run(() => false);
+    expect(await world.shown(key)).toMatchObject({ error: null, state: 'imported' });
+    expect(asked).toEqual([`127.0.0.1:${port}`]);
   });
 
   test('that is not there, or too large, fails and says why', async () => {

@@ -38,16 +38,23 @@ export class ImportsWorld {
   /** False: nothing to run. */
   run(overrides: Partial<RunImportDeps> = {}): Promise<boolean> {
     return runNextImport({
-      ...this.#processing(),
+      ...this.deps(),
       fetchFile: () => Readable.from([]),
-      wakeLane: () => Promise.resolve(),
       pause: () => Promise.resolve(),
+      ...overrides,
+    });
+  }
+
+  /** All but where files come from. */
+  deps(): Omit<RunImportDeps, 'fetchFile' | 'pause'> {
+    return {
+      ...this.#processing(),
+      wakeLane: () => Promise.resolve(),
       leaseMs: LEASE_MS,
       sizeBytesMax: 1e9,
       unfinishedSizeBytesMax: 1e10,
       stopping: new AbortController().signal,
-      ...overrides,
-    });
+    };
   }
 
   async process(...operations: Operation[]): Promise<void> {

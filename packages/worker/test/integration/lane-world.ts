@@ -170,6 +170,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
   const clock = new WorkerClock({
     measure: async () => world.clock,
     now: () => world.nowMs,
+    monotonicNow: () => performance.now(),
     fail: (error) => void world.endings.push(error),
   });
   return {
@@ -189,6 +190,7 @@ function depsOf(world: LaneWorld): DeliverLaneDeps {
     wakeLaneAt: async (_, atMs) => void world.wakes.push(atMs),
     now: () => world.nowMs,
     confirmGivingUp: (endedAtMs) => clock.confirmGivingUp(endedAtMs),
+    confirmFailure: (endedAtMs) => clock.confirmFailure(endedAtMs),
     monotonicNow: () => performance.now(),
     spare: new SpareTime({
       idleMs: () => performance.now(),

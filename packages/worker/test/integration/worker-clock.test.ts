@@ -1,8 +1,8 @@
 /** A worker whose clock jumps while it runs. What it would give up by it must stay. */
 import type { Database } from '@sluice/database/connection';
 import { createTestDatabase } from '@sluice/database/testing';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { createLaneWorld, DAY_MS, OK, status, type LaneWorld } from './lane-world.ts';
+import { beforeAll, describe, expect, test, vi } from 'vitest';
+import { createLaneWorld, DAY_MS, HOUR_MS, OK, status, type LaneWorld } from './lane-world.ts';
 import { createDelivered, start } from './replay-world.ts';
 
 let database: Database;
@@ -70,6 +70,43 @@ describe('a clock that jumps past the days of a failing delivery gives it up', (
     expect(world.endings).toEqual([]);
     expect(await world.lane()).toMatchObject({ state: 'failing', cursor: 0 });
   });
+});
+
+describe('an attempt by a clock that jumped back by days gives nothing up later, by a right one', () => {
+  test('in a lane: it is not kept, and the worker ends', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    world.behave = () => status(503);
+    jump(world, -8 * DAY_MS);
+    await expect(world.deliver(SHORT)).rejects.toEqual(WRONG);
+    expect(world.endings).toContainEqual(WRONG);
+    jump(world, 8 * DAY_MS);
+    await expectTwoTries(world);
+  });
+
+  test('though it is set right before that is written down, when no worker need end', async () => {
+    const world = await createLaneWorld(database);
+    await world.log(1);
+    jump(world, -8 * DAY_MS);
+    world.behave = () => {
+      if (world.sent.length === 1) queueMicrotask(() => jump(world, 8 * DAY_MS));
+      return status(503);
+    };
+    await expect(world.deliver(SHORT)).rejects.toThrow('not kept, and made again');
+    expect(world.endings).toEqual([]);
+    await expectTwoTries(world);
+  });
+
+  async function expectTwoTries(world: LaneWorld): Promise<void> {
+    // Once the lease of the first has ended.
+    await vi.waitFor(async () =>
+      expect(await world.deliver()).toMatchObject({ outcome: 'waiting' }),
+    );
+    world.nowMs += HOUR_MS;
+    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
+    const outcomes = (await world.attempts(1)).map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(['retrying', 'retrying']);
+  }
 });
 
 test('a clock that only seemed wrong once, or is behind, ends no worker that gives up', async () => {
