@@ -22,6 +22,7 @@ import type { IdempotencyKey, KeyClaim } from '@sluice/database/idempotency-keys
 import type { HeldCall } from '@sluice/database/transact-once';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from './error-handling.ts';
+import { keyFailures } from './fields.ts';
 import { invalidRequest, type Problem } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
@@ -71,6 +72,12 @@ const REPLAYED = { 'idempotent-replayed': 'true' } as const;
 /** For every route of `app`, also those declared later. */
 export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencies): void {
   app.decorateRequest('heldCall', null);
+
+  app.addHook('onRoute', (route) => {
+    if (route.schema?.hide === true || (route.method !== 'POST' && route.method !== 'PUT')) return;
+    const own = route.schema?.response as object | undefined;
+    route.schema = { ...route.schema, response: { ...keyFailures, ...own } };
+  });
 
   app.addHook('preHandler', async (request, reply) => {
     const given = request.headers['idempotency-key'];

@@ -114,7 +114,13 @@ function mend(document: ApiDocument): ApiDocument {
     Object.fromEntries(
       Object.entries(methods).map(([method, operation]) => [
         method,
-        { ...withExamples(operation), responses: opened(operation.responses) },
+        {
+          ...withExamples(operation),
+          ...(TAKES_KEY.includes(method) && {
+            parameters: [...(operation.parameters ?? []), KEY_PARAMETER],
+          }),
+          responses: opened(operation.responses),
+        },
       ]),
     ),
   ]);
@@ -124,6 +130,17 @@ function mend(document: ApiDocument): ApiDocument {
     components: { ...document.components, schemas: Object.fromEntries(schemas) },
   };
 }
+
+const TAKES_KEY: readonly string[] = ['post', 'put'];
+
+/** Added here: in the schema of a route it would be the only header that the handler sees. */
+const KEY_PARAMETER = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'The same call with the same key is made once.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+};
 
 /** How the converter names what a request may hold. */
 const isOfRequests = (name: string): boolean => name.endsWith('Input');

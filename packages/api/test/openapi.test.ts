@@ -150,6 +150,24 @@ describe('/openapi.json', () => {
     expect(schemas['NewReportingWebhookInput']).not.toHaveProperty('additionalProperties');
   });
 
+  test('POST and PUT say that they take an Idempotency-Key, and how that can fail; no others do', () => {
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, { parameters = [], responses }] of Object.entries(methods)) {
+        const names = (parameters as { name: string }[]).map(({ name }) => name);
+        const isTaken = ['post', 'put'].includes(method);
+        expect({ method, path, isTaken: names.includes('Idempotency-Key') }).toEqual({
+          method,
+          path,
+          isTaken,
+        });
+        if (isTaken)
+          expect(Object.keys(responses as object)).toEqual(
+            expect.arrayContaining(['400', '409', '422']),
+          );
+      }
+    }
+  });
+
   test('no answer is described by a placeholder', () => {
     expect(text).not.toContain('Default Response');
   });
