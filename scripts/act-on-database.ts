@@ -4,6 +4,8 @@
  */
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { requireDatabase } from '@sluice/database/database-away';
+import { checkSchema } from '@sluice/database/schema-version';
+import { isOfOtherSchema } from '@sluice/database/statement-failure';
 import { reasonOf } from '@sluice/domain/errors';
 import { parseSettings, platformSettings } from '@sluice/platform/config';
 import type { z } from 'zod';
@@ -35,6 +37,10 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
     try {
       await requireDatabase(database);
       await act(database, settings);
+    } catch (error) {
+      // Says what to do, where the schema is another version's. Only now: what a program needs may be there already.
+      if (isOfOtherSchema(error)) await checkSchema(database);
+      throw error;
     } finally {
       await database.destroy();
     }

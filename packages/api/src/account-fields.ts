@@ -34,23 +34,29 @@ export const email = text(EMAIL_LENGTH_MAX)
 
 export const int32 = z.int().min(1).max(INTEGER_MAX);
 
-const timezone = text(64).refine(isTimezone, {
-  error: 'must be the name of an IANA time zone, such as Europe/Berlin',
-});
+const timezone = text(64)
+  .refine(isTimezone, {
+    error: 'must be the name of an IANA time zone, such as Europe/Berlin',
+  })
+  .meta({ description: 'The name of an IANA time zone, such as `Europe/Berlin`.' });
 
 const accountSettings = z
   .strictObject({
     name: name.optional(),
     timezone: timezone.optional(),
     website: webAddress.nullable().optional(),
-    billing_email: email.nullable().optional(),
-    owner_user_id: int32.optional(),
+    billing_email: email
+      .nullable()
+      .optional()
+      .meta({ description: 'Of the invoices. Null: none.' }),
+    owner_user_id: int32.optional().meta({ description: 'An active user of the account.' }),
   })
   .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' });
 
-export const updateAccountInput = z
-  .strictObject({ account: accountSettings })
-  .meta({ id: 'UpdateAccountRequest' });
+export const updateAccountInput = z.strictObject({ account: accountSettings }).meta({
+  id: 'UpdateAccountRequest',
+  requestExamples: [{ account: { name: 'Acme', timezone: 'Europe/Berlin', website: null } }],
+});
 
 export const updateEnvironmentInput = z
   .strictObject({
@@ -63,7 +69,10 @@ export const updateEnvironmentInput = z
       })
       .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' }),
   })
-  .meta({ id: 'UpdateEnvironmentRequest' });
+  .meta({
+    id: 'UpdateEnvironmentRequest',
+    requestExamples: [{ environment: { name: 'Shop', phone_identifies: true } }],
+  });
 
 const line200 = line(LINE_LENGTH_MAX);
 
@@ -73,11 +82,22 @@ const addressInput = z
     line1: line200,
     line2: line200.nullable().default(null),
     city: line200,
-    state: line(100).nullable().default(null),
-    postal_code: line(20).nullable().default(null),
-    country: text(2).refine(isCountry, { error: 'must be an ISO 3166-1 alpha-2 code, such as US' }),
+    state: line(100)
+      .nullable()
+      .default(null)
+      .meta({ description: 'Required where the country has them in its addresses.' }),
+    postal_code: line(20)
+      .nullable()
+      .default(null)
+      .meta({ description: 'Required where the country has them.' }),
+    country: text(2)
+      .refine(isCountry, { error: 'must be an ISO 3166-1 alpha-2 code, such as US' })
+      .meta({ description: 'An ISO 3166-1 alpha-2 code, such as `US`.' }),
     tax_id: z
-      .strictObject({ type: line(30), value: line(50) })
+      .strictObject({
+        type: line(30).meta({ description: 'As the payment vendor calls it, such as `eu_vat`.' }),
+        value: line(50),
+      })
       .nullable()
       .default(null),
   })
@@ -92,9 +112,21 @@ const addressInput = z
     }
   });
 
-export const updateAddressInput = z
-  .strictObject({ address: addressInput })
-  .meta({ id: 'UpdateAddressRequest', description: 'Takes the place of the whole address.' });
+export const updateAddressInput = z.strictObject({ address: addressInput }).meta({
+  id: 'UpdateAddressRequest',
+  description: 'Takes the place of the whole address.',
+  requestExamples: [
+    {
+      address: {
+        line1: '1 Main Street',
+        city: 'Springfield',
+        state: 'IL',
+        postal_code: '62701',
+        country: 'US',
+      },
+    },
+  ],
+});
 
 function isTimezone(value: string): boolean {
   // Offsets such as +01:00 are taken by Intl too, but they are no zones.

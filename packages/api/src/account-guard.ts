@@ -19,7 +19,7 @@
  */
 import type { AccountToken } from '@sluice/database/account-tokens';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import { includesRole, type Role, type Scope } from '@sluice/domain/account';
+import { includesRole, ROLES, type Role, type Scope } from '@sluice/domain/account';
 import { hashSecret } from '@sluice/platform/secrets';
 import type { FastifyRequest } from 'fastify';
 import { looksLikeAccessToken, readAccessToken, secretTagOf } from './access-token.ts';
@@ -92,8 +92,10 @@ export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDepend
   const countCall = createTokenRate(dependencies);
 
   scope.addHook('onRoute', (route) => {
-    if (!route.config?.access) throw new Error(`${route.url} does not say who may call it`);
-    route.schema = { ...route.schema, security: [{ account_token: [] }] };
+    const access = route.config?.access;
+    if (!access) throw new Error(`${route.url} does not say who may call it`);
+    const description = [route.schema?.description, describeAccess(access)].join(' ').trim();
+    route.schema = { ...route.schema, description, security: [{ account_token: [] }] };
   });
 
   scope.addHook('onRequest', async (request, reply) => {
@@ -122,6 +124,13 @@ export function refuseWhatIsBeyond(app: ApiServer): void {
     const refusal = await request.routeOptions.config.access?.refuse?.(request);
     return refusal && sendProblem(request, reply, refusal);
   });
+}
+
+/** For the API's documentation. */
+function describeAccess({ role, scope }: Access): string {
+  if (scope !== undefined) return `Needs the scope \`${scope}\`.`;
+  const enough = ROLES.filter((each) => includesRole(each, role)).map((each) => `\`${each}\``);
+  return `Needs the role ${enough.join(' or ')}.`;
 }
 
 /** Whose call it is, where it has passed the guard. */

@@ -97,7 +97,9 @@ export function registerAccounts(scope: ApiServer, dependencies: AccountDependen
         tags: ['accounts'],
         summary: 'Switch a product on',
         params: accountInPath,
-        body: z.strictObject({ product: z.enum(PRODUCTS) }).meta({ id: 'ActivateProductRequest' }),
+        body: z
+          .strictObject({ product: z.enum(PRODUCTS) })
+          .meta({ id: 'ActivateProductRequest', requestExamples: [{ product: 'journeys' }] }),
         response: {
           200: z
             .object({

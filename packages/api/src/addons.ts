@@ -29,18 +29,20 @@ import type { ApiServer } from './server.ts';
 
 const ADDON_COUNT_MAX = 20;
 
-const addonsRequest = z.strictObject({
-  skus: z.strictObject({
-    add: z
-      .array(z.string().regex(/^[\w-]{1,100}$/, 'must be a price'))
-      .min(1)
-      .max(ADDON_COUNT_MAX)
-      .refine((skus) => new Set(skus).size === skus.length, {
-        error: 'must not name a price twice',
-      }),
-    remove: z.array(z.unknown()).max(0).optional().meta({ description: 'Must be empty.' }),
-  }),
-});
+const addonsRequest = z
+  .strictObject({
+    skus: z.strictObject({
+      add: z
+        .array(z.string().regex(/^[\w-]{1,100}$/, 'must be a price'))
+        .min(1)
+        .max(ADDON_COUNT_MAX)
+        .refine((skus) => new Set(skus).size === skus.length, {
+          error: 'must not name a price twice',
+        }),
+      remove: z.array(z.unknown()).max(0).optional().meta({ description: 'Must be empty.' }),
+    }),
+  })
+  .meta({ requestExamples: [{ skus: { add: ['price_addon_ip_month'] } }] });
 
 const addonsStatus = z.object({
   run_id: z.string(),

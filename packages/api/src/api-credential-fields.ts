@@ -62,17 +62,25 @@ export const newCredentialInput = z
   .strictObject({
     name,
     type: z.enum(TYPES),
-    environment_id: int32.optional(),
+    environment_id: int32
+      .optional()
+      .meta({ description: 'Its workspace; not of a service account.' }),
     role: z.enum(ROLES).optional(),
-    scopes: z.array(z.enum(SCOPES)).max(SCOPES.length).optional(),
-    ip_allowlist: z.array(addressBlock).max(ADDRESS_COUNT_MAX).optional(),
-    read_only: z.boolean().optional(),
+    scopes: z.array(z.enum(SCOPES)).max(SCOPES.length).optional().meta({
+      description: 'What no role allows by itself. Absent: none.',
+    }),
+    ip_allowlist: z.array(addressBlock).max(ADDRESS_COUNT_MAX).optional().meta({
+      description:
+        'IP addresses and CIDR blocks that it may be used from. Absent or empty: from anywhere.',
+    }),
+    read_only: z.boolean().optional().meta({ description: 'True: for GET alone. Absent: false.' }),
     expires_at: z.iso
       .datetime({ offset: true })
       .refine((given) => Date.parse(given) < (UNIX_SECONDS_MAX + 1) * 1_000, {
         error: 'must be before the year 10000, in UTC',
       })
-      .optional(),
+      .optional()
+      .meta({ description: 'RFC 3339; it opens nothing from then on. Absent: never.' }),
   })
   .superRefine((given, context) => {
     const isServiceAccount = given.type === 'service_account';
@@ -91,6 +99,16 @@ export const newCredentialInput = z
     id: 'NewApiCredentialInput',
     description:
       'With `environment_id` for the types app, tracking and pipelines. A service account may have a role (default `member`), scopes, addresses and be read-only.',
+    requestExamples: [
+      { name: 'Shop', type: 'pipelines', environment_id: 1 },
+      {
+        name: 'Finance',
+        type: 'service_account',
+        role: 'billing_admin',
+        ip_allowlist: ['203.0.113.0/24'],
+        expires_at: '2030-01-01T00:00:00Z',
+      },
+    ],
   });
 
 export type NewCredentialInput = z.infer<typeof newCredentialInput>;

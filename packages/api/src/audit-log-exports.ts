@@ -77,6 +77,15 @@ const exportRequest = z
   .meta({
     id: 'ExportAuditLogsRequest',
     description: `The filters of the list. At most ${WINDOW_DAYS_MAX} days; without start_time, the last ones.`,
+    requestExamples: [
+      {
+        format: 'ndjson',
+        start_time: '2026-01-01T00:00:00Z',
+        end_time: '2026-02-01T00:00:00Z',
+        object_type: 'api_credential',
+        action: 'deleted',
+      },
+    ],
   });
 
 const exportResponse = z

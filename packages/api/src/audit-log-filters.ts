@@ -46,7 +46,9 @@ const filterFields = {
     .meta({ description: 'The address begins with this text: `10.0.` finds 10.0.1.2.' }),
   start_time: time('up').optional().meta({ description: 'Not before; RFC 3339.' }),
   end_time: time('down').optional().meta({ description: 'Not after; RFC 3339.' }),
-  object_type: text(TEXT_LENGTH_MAX).optional(),
+  object_type: text(TEXT_LENGTH_MAX)
+    .optional()
+    .meta({ description: 'One of those that `…/audit_logs/field_options` lists.' }),
   object_id: text(TEXT_LENGTH_MAX).optional().meta({ description: 'Needs `object_type`.' }),
   action: z
     .enum(['created', 'updated', 'deleted'])
@@ -57,18 +59,20 @@ const filterFields = {
   }),
 };
 
+const actor = { description: 'Who made the change.' };
+
 /** For a query. */
 export const filterQuery = {
   ...filterFields,
-  user_id: integerInQuery(1, INTEGER_MAX).optional(),
-  service_account_id: integerInQuery(1, INTEGER_MAX).optional(),
+  user_id: integerInQuery(1, INTEGER_MAX).optional().meta(actor),
+  service_account_id: integerInQuery(1, INTEGER_MAX).optional().meta(actor),
 };
 
 /** For a body. */
 export const filterBody = {
   ...filterFields,
-  user_id: z.int().min(1).max(INTEGER_MAX).optional(),
-  service_account_id: z.int().min(1).max(INTEGER_MAX).optional(),
+  user_id: z.int().min(1).max(INTEGER_MAX).optional().meta(actor),
+  service_account_id: z.int().min(1).max(INTEGER_MAX).optional().meta(actor),
 };
 
 type FilterFields = z.infer<z.ZodObject<typeof filterBody>>;

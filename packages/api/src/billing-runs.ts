@@ -73,7 +73,12 @@ export function registerBillingRuns(scope: ApiServer, deps: BillingDependencies)
             .transform(Number)
             .pipe(z.int().min(0).max(WAIT_SECONDS_MAX))
             .default(0)
-            .meta({ type: 'integer', minimum: 0, maximum: WAIT_SECONDS_MAX }),
+            .meta({
+              type: 'integer',
+              minimum: 0,
+              maximum: WAIT_SECONDS_MAX,
+              description: 'Seconds.',
+            }),
         }),
         response: {
           200: runDetail,

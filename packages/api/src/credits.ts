@@ -47,7 +47,8 @@ const purchaseRequest = z
   .strictObject({ llm: quantity.optional(), builder: quantity.optional() })
   .refine((body) => (body.llm === undefined) !== (body.builder === undefined), {
     error: 'must name exactly one credit type: llm or builder',
-  });
+  })
+  .meta({ requestExamples: [{ llm: { quantity: 1_000 } }] });
 
 const purchaseResponse = z.object({
   purchase_id: z.string(),

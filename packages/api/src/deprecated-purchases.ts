@@ -25,7 +25,9 @@ import type { ApiServer } from './server.ts';
 /** RFC 9745: since when, in Unix seconds (2026-01-01). */
 const DEPRECATED_SINCE = '@1767225600';
 
-const quantityRequest = z.strictObject({ quantity: z.int().min(1).max(1_000_000_000) });
+const quantityRequest = z
+  .strictObject({ quantity: z.int().min(1).max(1_000_000_000) })
+  .meta({ requestExamples: [{ quantity: 1_000 }] });
 const deprecated = { tags: ['billing'], deprecated: true, params: accountParams } as const;
 
 export function registerDeprecatedPurchases(parent: ApiServer, deps: BillingDependencies): void {

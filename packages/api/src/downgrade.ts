@@ -21,10 +21,12 @@ export function registerDowngrade(scope: ApiServer, deps: BillingDependencies): 
         tags,
         summary: 'From an Essentials trial to the Builder plan',
         params: accountParams,
-        body: z.strictObject({
-          reason: z.string().max(1_000).optional(),
-          feedback: z.string().max(10_000).optional(),
-        }),
+        body: z
+          .strictObject({
+            reason: z.string().max(1_000).optional(),
+            feedback: z.string().max(10_000).optional(),
+          })
+          .meta({ requestExamples: [{ reason: 'the trial is over' }] }),
         response: {
           200: z.undefined().meta({ description: 'The account is on the Builder plan.' }),
           ...inFlight,

@@ -122,6 +122,13 @@ export const paymentDeclined = { 402: problemResponse(PROBLEMS.payment_declined.
 /** For routes that need what they name to be in some state. */
 export const conflicting = { 409: problemResponse(PROBLEMS.conflict.meaning) };
 
+/** For routes that take an `Idempotency-Key`, where they name no other reason for the status. */
+export const keyFailures = {
+  ...badRequest,
+  409: problemResponse(PROBLEMS.idempotency_key_in_use.meaning),
+  422: problemResponse(PROBLEMS.idempotency_key_reused.meaning),
+};
+
 /** For routes that make things whose number is limited. */
 export const atLimit = { 409: problemResponse(PROBLEMS.limit_reached.meaning) };
 

@@ -3,7 +3,8 @@
  * same key is answered as the first time, and has no second effect.
  *
  * A key is scoped by caller, method and path. Without credentials the body is part of the scope: strangers share no
- * key, and a caller with another's key but not its whole body (a mailed code, say) is treated as new.
+ * key, and a caller with another's key but not its whole body (a mailed code, say) is treated as new. Where a route
+ * reads a query, that counts as a part of the body: another page of a search is another call.
  *
  * Answers 2xx and 402 are kept for seven days. A call that was refused (4xx) or failed (5xx) without a change leaves
  * the key free. The same key with another body is 422; while the first call runs it is 409.
@@ -21,6 +22,7 @@ import type { IdempotencyKey, KeyClaim } from '@sluice/database/idempotency-keys
 import type { HeldCall } from '@sluice/database/transact-once';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from './error-handling.ts';
+import { keyFailures } from './fields.ts';
 import { invalidRequest, type Problem } from './problem.ts';
 import type { ApiServer } from './server.ts';
 
@@ -71,6 +73,12 @@ const REPLAYED = { 'idempotent-replayed': 'true' } as const;
 export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencies): void {
   app.decorateRequest('heldCall', null);
 
+  app.addHook('onRoute', (route) => {
+    if (route.schema?.hide === true || (route.method !== 'POST' && route.method !== 'PUT')) return;
+    const own = route.schema?.response as object | undefined;
+    route.schema = { ...route.schema, response: { ...keyFailures, ...own } };
+  });
+
   app.addHook('preHandler', async (request, reply) => {
     const given = request.headers['idempotency-key'];
     if (given === undefined || (request.method !== 'POST' && request.method !== 'PUT'))
@@ -100,7 +108,7 @@ export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencie
       case 'mismatch':
         return sendProblem(request, reply, {
           code: 'idempotency_key_reused',
-          message: 'this Idempotency-Key was used with another body',
+          message: 'this Idempotency-Key was used with another body or query',
         });
     }
   });
@@ -180,11 +188,15 @@ function holdKey(
 const openAnswer = (call: HeldCall, sealed: Buffer): KeptAnswer =>
   JSON.parse(call.open(sealed).toString('utf8')) as KeptAnswer;
 
-/** Of the body as its schema has read it. A body sent to a route that takes none means nothing and is not bounded. */
-function fingerprintOf({ body, routeOptions }: FastifyRequest): Buffer {
-  const read = routeOptions.schema?.body === undefined ? null : (body ?? null);
-  const bytes = Buffer.isBuffer(body) ? body : JSON.stringify(read);
-  return createHash('sha256').update(bytes).digest();
+/**
+ * Of the body, and the query, as their schemas have read them. What is sent to a route that takes none means nothing
+ * and is not bounded.
+ */
+function fingerprintOf({ body, query, routeOptions: { schema } }: FastifyRequest): Buffer {
+  const read = schema?.body === undefined ? null : (body ?? null);
+  const hash = createHash('sha256').update(Buffer.isBuffer(body) ? body : JSON.stringify(read));
+  if (schema?.querystring !== undefined) hash.update(JSON.stringify(query));
+  return hash.digest();
 }
 
 /** Credentials are numbered across all tenants. Undefined: it needs none. */

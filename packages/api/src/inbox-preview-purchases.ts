@@ -22,7 +22,9 @@ const tags = ['billing'];
 const base = '/v1/accounts/:account_id/billing/inbox_previews';
 
 /** The server maps it to a price, so no amount is ever sent. */
-const packRequest = z.strictObject({ pack: z.string().max(100) });
+const packRequest = z
+  .strictObject({ pack: z.string().max(100) })
+  .meta({ requestExamples: [{ pack: 'pack_100' }] });
 
 export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDependencies): void {
   scope.post(

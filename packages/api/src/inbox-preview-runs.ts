@@ -48,7 +48,10 @@ const runRequest = z
     user_id: id.nullish().meta({ description: 'Who ran it; null or absent: no user.' }),
     quantity: quantity.meta({ description: 'Credits to take, one a preview.' }),
   })
-  .meta({ id: 'PreviewRunRequest' });
+  .meta({
+    id: 'PreviewRunRequest',
+    requestExamples: [{ preview_job_id: 'job-1', environment_id: 1, user_id: null, quantity: 12 }],
+  });
 
 const runShape = z
   .object({
@@ -72,7 +75,7 @@ export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependen
         tags,
         summary: 'Record a run of inbox previews',
         description:
-          'Takes its quantity out of the pools: allowance, then goodwill, then purchased. Once a job: the same call again answers the run with `recorded: false`, another workspace, user or quantity for the same job is 409 `conflict`. Refused with 409 `insufficient_credits` where the pools hold less. Needs the scope `usage:write`.',
+          'Takes its quantity out of the pools: allowance, then goodwill, then purchased. Once a job: the same call again answers the run with `recorded: false`, another workspace, user or quantity for the same job is 409 `conflict`. Refused with 409 `insufficient_credits` where the pools hold less.',
         params: accountParams,
         body: runRequest,
         response: { 200: z.object({ run: runShape, recorded: z.boolean() }), ...failures },
@@ -132,9 +135,12 @@ export function registerInboxPreviewRuns(scope: ApiServer, deps: BillingDependen
         tags,
         summary: 'Refund a run of inbox previews',
         description:
-          'Gives back all of it, or `quantity` of it, to the pools it came from; what has expired meanwhile stays expired. Once a job: the same call again answers the run with `refunded: false`, another quantity is 409 `conflict`. Needs the scope `usage:write`.',
+          'Gives back all of it, or `quantity` of it, to the pools it came from; what has expired meanwhile stays expired. Once a job: the same call again answers the run with `refunded: false`, another quantity is 409 `conflict`.',
         params: accountParams.extend({ preview_job_id: z.string().regex(JOB_ID) }),
-        body: z.strictObject({ quantity: quantity.optional() }).nullish(),
+        body: z
+          .strictObject({ quantity: quantity.optional() })
+          .meta({ requestExamples: [{ quantity: 1 }] })
+          .nullish(),
         response: { 200: z.object({ run: runShape, refunded: z.boolean() }), ...failures },
       },
     },

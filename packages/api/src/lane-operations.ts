@@ -154,13 +154,15 @@ export function registerLaneOperations(
           'It counts as abandoned, the last of its attempts says by whose key and why, and what it held back ' +
           'resumes in order. It can be resent later.',
         params,
-        body: z.object({
-          sequence: z
-            .int()
-            .min(1)
-            .meta({ description: 'The head as you saw it: another one is not skipped.' }),
-          reason: text(REASON_LENGTH_MAX).optional(),
-        }),
+        body: z
+          .object({
+            sequence: z
+              .int()
+              .min(1)
+              .meta({ description: 'The head as you saw it: another one is not skipped.' }),
+            reason: text(REASON_LENGTH_MAX).optional(),
+          })
+          .meta({ requestExamples: [{ sequence: 2, reason: 'the receiver never takes it' }] }),
         response: {
           200: z.object({ sequence: z.int() }),
           ...badRequest,
@@ -230,12 +232,14 @@ export function registerLaneOperations(
           'A sample of any event type, whether selected or not, with `"test": true` beside its `data`. It is ' +
           'tried once, after what is held back.',
         params,
-        body: z.object({
-          event_type: z
-            .string()
-            .refine(isSelectableEventType, { error: 'must be an event type' })
-            .meta({ enum: [...SELECTABLE_EVENT_TYPES] }),
-        }),
+        body: z
+          .object({
+            event_type: z
+              .string()
+              .refine(isSelectableEventType, { error: 'must be an event type' })
+              .meta({ enum: [...SELECTABLE_EVENT_TYPES] }),
+          })
+          .meta({ requestExamples: [{ event_type: 'email_bounced' }] }),
         response: {
           200: logged,
           ...badRequest,

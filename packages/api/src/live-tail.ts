@@ -2,8 +2,9 @@
  * `GET /v1/stream`: a live tail of what comes in and what is reported, as server-sent events.
  *
  * A view of what passes now: nothing is kept for a reader. One that reads too slowly loses lines and is told how many
- * (`dropped`). One that takes nothing for a minute is cut, so that a reader that vanished costs a bounded buffer for
- * a bounded time. A tail ends within a second after its key ends.
+ * (`dropped`). One that takes nothing for a minute is cut, also after its tail has ended, so that a reader that
+ * vanished costs a bounded buffer, and a place among the tails of its workspace, for a bounded time. A tail ends within
+ * a second after its key ends.
  */
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { AppKey } from '@sluice/database/credentials';
@@ -195,7 +196,11 @@ class TailResponse {
   };
 
   end(): void {
-    this.#reply.raw.end();
+    const { raw } = this.#reply;
+    if (raw.writableEnded) return;
+    // Its reader has a minute for the rest.
+    this.#takenAtMs = this.#dependencies.now();
+    raw.end();
   }
 
   #hasRoom(): boolean {
@@ -217,7 +222,8 @@ class TailResponse {
 
   #beat(): void {
     const { raw } = this.#reply;
-    if (raw.writableNeedDrain && this.#dependencies.now() - this.#takenAtMs > STUCK_MS_MAX) {
+    const isWaiting = raw.writableNeedDrain || raw.writableEnded;
+    if (isWaiting && this.#dependencies.now() - this.#takenAtMs > STUCK_MS_MAX) {
       raw.destroy();
       return;
     }
@@ -228,7 +234,7 @@ class TailResponse {
 
   /** One question at a time. While Postgres is away the tail goes on. */
   async #lookAtKey(): Promise<void> {
-    if (this.#isLooking) return;
+    if (this.#isLooking || this.#reply.raw.writableEnded) return;
     this.#isLooking = true;
     const isInForce = await isKeyInForce(this.#request, this.#dependencies).catch(() => true);
     this.#isLooking = false;

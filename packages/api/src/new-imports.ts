@@ -77,6 +77,16 @@ const newImport = z
     id: 'NewImport',
     description:
       'Or `multipart/form-data` with the same fields (not `data_file_url`) and then the file.',
+    requestExamples: [
+      {
+        import: {
+          name: 'Orders of January',
+          type: 'event',
+          identifier: 'email',
+          data_file_url: 'https://example.com/orders.csv',
+        },
+      },
+    ],
   });
 
 const TOO_MANY: Problem = {

@@ -127,14 +127,23 @@ export function registerObjects(app: ApiServer, dependencies: ObjectDependencies
         summary: 'Find objects of one type',
         description: `In the order of their ids. A page looks at ${SCAN_LIMIT} objects at most, so one may hold few or none while \`next\` says that there are more.`,
         querystring: z.object(pageQuery(FOUND_LIMIT_MAX, FOUND_LIMIT_DEFAULT)),
-        body: z.object({
-          object_type_id: z
-            .union([z.int(), z.string().regex(/^\d{1,10}$/)])
-            .transform(Number)
-            .refine((id) => id >= 1 && id <= INTEGER_MAX, { error: 'must be a positive int32' })
-            .meta({ type: 'integer', description: 'A number, or one as text.' }),
-          filter: objectFilter,
-        }),
+        body: z
+          .object({
+            object_type_id: z
+              .union([z.int(), z.string().regex(/^\d{1,10}$/)])
+              .transform(Number)
+              .refine((id) => id >= 1 && id <= INTEGER_MAX, { error: 'must be a positive int32' })
+              .meta({ type: 'integer', description: 'A number, or one as text.' }),
+            filter: objectFilter,
+          })
+          .meta({
+            requestExamples: [
+              {
+                object_type_id: 1,
+                filter: { object_attribute: { field: 'plan', operator: 'eq', value: 'premium' } },
+              },
+            ],
+          }),
         response: {
           200: z.object({
             identifiers: z.array(objectIdentifiers),

@@ -20,11 +20,12 @@ import type { ApiServer } from './server.ts';
 const DESCRIPTION =
   'People, activities and reporting webhooks of one workspace: the one whose key you send. ' +
   'The account, its users and its credentials with a token of a service account. ' +
-  'Unknown fields in requests are ignored; responses may gain fields. ' +
+  'Fields of a body that are not described are ignored, or refused where the body says so; parameters that are not ' +
+  'described are ignored. Answers may gain fields. ' +
   'Every failure has the one body `Problem`. ' +
   'Every POST and PUT takes an `Idempotency-Key` (1 to 255 visible ASCII characters): sent again ' +
   'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +
-  'body it is 422 (without credentials: another call), while the first call runs 409.';
+  'body or query it is 422 (without credentials: another call), while the first call runs 409.';
 
 /** Must be registered before the first route. */
 export async function describeApi(app: ApiServer): Promise<void> {
@@ -39,7 +40,7 @@ export async function describeApi(app: ApiServer): Promise<void> {
             type: 'http',
             scheme: 'bearer',
             description:
-              'A token of a service account (`sa_live_…`, `sa_sandbox_…`), or what it was exchanged for.',
+              'A token of a service account (`sa_live_…`, `sa_sandbox_…`), or what it was exchanged for. A read-only one is for GET alone.',
           },
         },
       },
@@ -54,7 +55,7 @@ export async function describeApi(app: ApiServer): Promise<void> {
 export function serveReference(app: ApiServer): void {
   let rendered: { readonly documentText: string; readonly page: string } | undefined;
   const render = () => {
-    const document = withoutUnused(app.swagger() as ApiDocument);
+    const document = mend(withoutUnused(app.swagger() as ApiDocument));
     const documentText = JSON.stringify({ ...document, webhooks: describeEvents() });
     return { documentText, page: renderReferencePage(document) };
   };
@@ -101,3 +102,79 @@ function withoutUnused(document: ApiDocument): ApiDocument {
   const kept = Object.entries(schemas).filter(([name]) => used.has(name));
   return { ...document, components: { ...document.components, schemas: Object.fromEntries(kept) } };
 }
+
+/** As the converter and the plugin leave it → as it is read. */
+function mend(document: ApiDocument): ApiDocument {
+  const schemas = Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => [
+    name,
+    isOfRequests(name) ? withExamples(schema) : opened(schema),
+  ]);
+  const paths = Object.entries(document.paths).map(([path, methods]) => [
+    path,
+    Object.fromEntries(
+      Object.entries(methods).map(([method, operation]) => [
+        method,
+        {
+          ...withExamples(operation),
+          ...(TAKES_KEY.includes(method) && {
+            parameters: [...(operation.parameters ?? []), KEY_PARAMETER],
+          }),
+          responses: opened(operation.responses),
+        },
+      ]),
+    ),
+  ]);
+  return {
+    ...document,
+    paths: Object.fromEntries(paths),
+    components: { ...document.components, schemas: Object.fromEntries(schemas) },
+  };
+}
+
+const TAKES_KEY: readonly string[] = ['post', 'put'];
+
+/** Added here: in the schema of a route it would be the only header that the handler sees. */
+const KEY_PARAMETER = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'The same call with the same key is made once.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+};
+
+/** How the converter names what a request may hold. */
+const isOfRequests = (name: string): boolean => name.endsWith('Input');
+
+/**
+ * Answers may gain fields, so the description does not call them complete, as the converter does: a client that checks
+ * them would refuse what a later version adds. The tests hold answers to the stricter one.
+ */
+const opened = <Part>(part: Part): Part =>
+  changedWithin(part, (object) => {
+    const changed = { ...object };
+    if (changed['additionalProperties'] === false) delete changed['additionalProperties'];
+    if (changed['description'] === UNDESCRIBED) changed['description'] = 'Done.';
+    return changed;
+  });
+
+/** What the plugin writes where an answer has no description. */
+const UNDESCRIBED = 'Default Response';
+
+/**
+ * Schemas of requests have their examples as `requestExamples`: what is called `examples` the converter takes for
+ * something that a schema has made, and leaves out where it makes anything.
+ */
+const withExamples = <Part>(part: Part): Part =>
+  changedWithin(part, ({ requestExamples, ...rest }) =>
+    requestExamples === undefined ? rest : { ...rest, examples: requestExamples },
+  );
+
+const changedWithin = <Part>(
+  part: Part,
+  change: (object: Readonly<Record<string, unknown>>) => object,
+): Part =>
+  JSON.parse(JSON.stringify(part), (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? change(value as Record<string, unknown>)
+      : value,
+  ) as Part;

@@ -80,9 +80,11 @@ export function registerPaymentMethods(scope: ApiServer, deps: BillingDependenci
         description:
           'Refused while a purchase runs, so that none changes its card on the way; meanwhile no purchase starts.',
         params: accountParams,
-        body: z.strictObject({
-          payment_method_id: z.string().regex(/^pm_\w{1,100}$/, 'must be a payment method'),
-        }),
+        body: z
+          .strictObject({
+            payment_method_id: z.string().regex(/^pm_\w{1,100}$/, 'must be a payment method'),
+          })
+          .meta({ requestExamples: [{ payment_method_id: 'pm_card_visa' }] }),
         response: {
           204: z.undefined().meta({ description: 'It is.' }),
           ...paymentDeclined,

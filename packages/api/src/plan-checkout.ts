@@ -35,18 +35,20 @@ const tags = ['billing'];
 const planId = z.string().regex(/^[\w-]{1,100}$/, 'must be a plan');
 const couponCode = z.string().regex(/^[\w-]{1,100}$/, 'must be a coupon code');
 
-const subscriptionRequest = z.strictObject({
-  coupon_code: couponCode.optional(),
-  payment_method_id: z
-    .string()
-    .regex(/^pm_\w{1,100}$/, 'must be a payment method')
-    .optional(),
-  quantity: z.int().min(1).max(10_000).default(1),
-  expected_amount: expectedMoney.optional().meta({
-    description:
-      'What the customer was shown. Another amount is not charged: 409 `amount_changed`.',
-  }),
-});
+const subscriptionRequest = z
+  .strictObject({
+    coupon_code: couponCode.optional(),
+    payment_method_id: z
+      .string()
+      .regex(/^pm_\w{1,100}$/, 'must be a payment method')
+      .optional(),
+    quantity: z.int().min(1).max(10_000).default(1),
+    expected_amount: expectedMoney.optional().meta({
+      description:
+        'What the customer was shown. Another amount is not charged: 409 `amount_changed`.',
+    }),
+  })
+  .meta({ requestExamples: [{ quantity: 1 }] });
 
 const subscriptionShape = z.object({
   id: z.string(),

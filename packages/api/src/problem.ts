@@ -142,7 +142,7 @@ export const PROBLEMS = {
   },
   idempotency_key_reused: {
     status: 422,
-    meaning: 'This `Idempotency-Key` was used with another body. Take a new one.',
+    meaning: 'This `Idempotency-Key` was used with another body or query. Take a new one.',
   },
   email_taken: {
     status: 409,

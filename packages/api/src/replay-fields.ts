@@ -62,7 +62,11 @@ export const newReplay = criteria
       error: 'must say what to replay: since, until, event_types, states or person',
     },
   )
-  .meta({ id: 'NewReplay', description: 'All that is given must hold.' });
+  .meta({
+    id: 'NewReplay',
+    description: 'All that is given must hold.',
+    requestExamples: [{ since: 1_767_225_600, states: ['abandoned'], dry_run: true }],
+  });
 
 /** One as it stands. */
 export const replay = z

@@ -85,7 +85,9 @@ export function registerSignup(scope: ApiServer, dependencies: SignupDependencie
         summary: 'Start a signup: a 6-digit code is mailed',
         description: 'The answer is the same whether the address has an account or not.',
         security: [],
-        body: z.strictObject({ email }).meta({ id: 'SignupAgentStartRequest' }),
+        body: z
+          .strictObject({ email })
+          .meta({ id: 'SignupAgentStartRequest', requestExamples: [{ email: 'ada@example.com' }] }),
         response: {
           200: z
             .object({
@@ -213,15 +215,33 @@ const INVALID_CODE = {
 const completeInput = z
   .strictObject({
     email,
-    code: z.string().regex(/^\d{6}$/, 'must be six digits'),
+    code: z
+      .string()
+      .regex(/^\d{6}$/, 'must be six digits')
+      .meta({ description: 'The mailed one.' }),
     company_name: name,
     first_name: name,
     last_name: name,
     data_center: z.enum(['us', 'eu']),
-    sandbox: z.boolean().default(false),
+    sandbox: z
+      .boolean()
+      .default(false)
+      .meta({ description: 'True: an account to try things in; its tokens are `sa_sandbox_…`.' }),
     terms_accepted: z.literal(true).optional(),
   })
-  .meta({ id: 'SignupAgentCompleteRequest' });
+  .meta({
+    id: 'SignupAgentCompleteRequest',
+    requestExamples: [
+      {
+        email: 'ada@example.com',
+        code: '123456',
+        company_name: 'Engines',
+        first_name: 'Ada',
+        last_name: 'Lovelace',
+        data_center: 'eu',
+      },
+    ],
+  });
 
 const completeResponse = z
   .object({

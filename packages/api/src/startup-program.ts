@@ -84,14 +84,32 @@ const startupApplication = z
     last_name: name,
     company_name: name,
     website: webAddress,
-    partner_id: text(100).nullable().default(null),
+    partner_id: text(100)
+      .nullable()
+      .default(null)
+      .meta({ description: 'One of the approved partners; null: none.' }),
     funding_stage: z.enum(FUNDING_STAGES),
     total_funding: money.optional(),
     employee_count: z.int().min(0).max(10_000_000).optional(),
     founded_on: z.iso.date({ error: 'must be a day that exists, as in 2026-03-01' }).optional(),
     referral_source: name.optional(),
   })
-  .meta({ id: 'StartupApplicationRequest' });
+  .meta({
+    id: 'StartupApplicationRequest',
+    requestExamples: [
+      {
+        email: 'ada@example.com',
+        first_name: 'Ada',
+        last_name: 'Lovelace',
+        company_name: 'Engines',
+        website: 'https://engines.example',
+        partner_id: null,
+        funding_stage: 'seed',
+        total_funding: { amount: 100_000_000, currency: 'usd' },
+        founded_on: '2026-01-31',
+      },
+    ],
+  });
 
 const partnerApplication = z
   .object({
@@ -209,7 +227,10 @@ export function registerStartupProgram(
               .optional(),
           })
           .nullish()
-          .meta({ id: 'PartnerApplicationRequest' }),
+          .meta({
+            id: 'PartnerApplicationRequest',
+            requestExamples: [{ partner: { name: 'Abe Capital', website: 'https://abe.example' } }],
+          }),
         response: { 200: partnerApplication, ...failures },
       },
     },
@@ -244,12 +265,12 @@ export function registerPartnerDecisions(
       schema: {
         tags: ['signup'],
         summary: 'Approve or reject a partner',
-        description: 'Once; without a body: approve. Needs the scope `partners:write`.',
+        description: 'Once; without a body: approve.',
         params: z.object({ partner_id: z.string().regex(/^[\w-]{1,100}$/) }),
         body: z
           .strictObject({ status: z.enum(['approved', 'rejected']).default('approved') })
           .nullish()
-          .meta({ id: 'PartnerStatusRequest' }),
+          .meta({ id: 'PartnerStatusRequest', requestExamples: [{ status: 'approved' }] }),
         response: {
           200: partnerApplication,
           ...conflicting,

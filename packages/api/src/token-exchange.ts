@@ -37,7 +37,12 @@ const exchangeInput = z
         description: `\`read_only\`, and which of the token's scopes (${SCOPES.join(', ')}) to keep; spaces between. Absent: all that the token may.`,
       }),
   })
-  .meta({ id: 'TokenExchangeInput' });
+  .meta({
+    id: 'TokenExchangeInput',
+    requestExamples: [
+      { grant_type: 'client_credentials', client_secret: 'sa_live_…', scope: 'read_only' },
+    ],
+  });
 
 const accessToken = z
   .object({

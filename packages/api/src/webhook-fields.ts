@@ -72,13 +72,28 @@ export const newWebhook = z
     with_content: fields.with_content.default(false),
     ...newOptionFields,
   })
-  .meta({ id: 'NewReportingWebhook', description: 'The configuration of a webhook to be made.' });
+  .meta({
+    id: 'NewReportingWebhook',
+    description: 'The configuration of a webhook to be made.',
+    requestExamples: [
+      {
+        name: 'Data warehouse',
+        endpoint: 'https://example.com/webhooks',
+        events: ['customer_subscribed', 'customer_unsubscribed', 'email_bounced'],
+        headers: { authorization: 'Bearer 9f86d081884c7d65' },
+      },
+    ],
+  });
 
 /** The body that changes one. */
 export const webhookChanges = z
   .object(fields)
   .partial()
-  .meta({ id: 'ReportingWebhookChanges', description: 'The fields to change; the others stay.' });
+  .meta({
+    id: 'ReportingWebhookChanges',
+    description: 'The fields to change; the others stay.',
+    requestExamples: [{ disabled: true }],
+  });
 
 /** One as it stands. */
 export const webhook = z

@@ -99,7 +99,7 @@ const rotation = z
       .default(OVERLAP_SECONDS_DEFAULT)
       .meta({ description: 'How long both sign. 0: the old one never signs again.' }),
   })
-  .meta({ id: 'WebhookSecretRotation' });
+  .meta({ id: 'WebhookSecretRotation', requestExamples: [{ overlap_seconds: 3_600 }] });
 
 export function registerWebhookSecrets(
   app: ApiServer,

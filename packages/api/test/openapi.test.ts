@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderReferencePage } from '../src/reference-page.ts';
 import { buildServer, type ApiServer } from '../src/server.ts';
 import { fakeDependencies } from './fake-dependencies.ts';
+import { OPENERS } from './integration/access-table.ts';
 
 interface Document {
   readonly openapi: string;
@@ -122,6 +123,55 @@ describe('/openapi.json', () => {
     });
   });
 
+  test('account routes say which role or scope they need', () => {
+    for (const [route, opener] of OPENERS) {
+      const [method = '', url = ''] = route.split(' ');
+      const path = url.replaceAll(/:(\w+)/g, '{$1}');
+      const description = document.paths[path]?.[method.toLowerCase()]?.['description'];
+      if (opener === 'anybody' || opener === 'app_key') continue;
+      expect({ route, description }).toEqual({
+        route,
+        description: expect.stringMatching(
+          new RegExp(`Needs the (role|scope) \\W${opener}\\W.*\\.$`),
+        ),
+      });
+    }
+  });
+
+  // Clients that check answers would refuse what a later version adds.
+  test('answers may gain fields, and a body says where it refuses what it does not know', () => {
+    const responses = Object.values(document.paths).flatMap((methods) =>
+      Object.values(methods).map((operation) => operation['responses']),
+    );
+    expect(JSON.stringify(responses)).not.toContain('"additionalProperties":false');
+    const { schemas } = document.components;
+    expect(schemas['Account']).not.toHaveProperty('additionalProperties');
+    expect(schemas['UpdateAccountRequestInput']).toMatchObject({ additionalProperties: false });
+    expect(schemas['NewReportingWebhookInput']).not.toHaveProperty('additionalProperties');
+  });
+
+  test('POST and PUT say that they take an Idempotency-Key, and how that can fail; no others do', () => {
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const [method, { parameters = [], responses }] of Object.entries(methods)) {
+        const names = (parameters as { name: string }[]).map(({ name }) => name);
+        const isTaken = ['post', 'put'].includes(method);
+        expect({ method, path, isTaken: names.includes('Idempotency-Key') }).toEqual({
+          method,
+          path,
+          isTaken,
+        });
+        if (isTaken)
+          expect(Object.keys(responses as object)).toEqual(
+            expect.arrayContaining(['400', '409', '422']),
+          );
+      }
+    }
+  });
+
+  test('no answer is described by a placeholder', () => {
+    expect(text).not.toContain('Default Response');
+  });
+
   test('deleting answers 200 without a body', () => {
     const responses =
       document.paths['/v1/reporting_webhooks/{webhook_id}']?.['delete']?.['responses'];
@@ -152,7 +202,8 @@ describe('/docs', () => {
     expect(answer.headers['content-type']).toBe('text/html; charset=utf-8');
     expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
     for (const path of Object.keys(document.paths)) expect(answer.body).toContain(path);
-    expect(answer.body).not.toMatch(/<script|<img|<link|@import|url\(|src=|https?:\/\//i);
+    const withoutExamples = answer.body.replaceAll(/<pre>.*?<\/pre>/gs, '');
+    expect(withoutExamples).not.toMatch(/<script|<img|<link|@import|url\(|src=|https?:\/\//i);
   });
 
   test('each of its links leads to a place that is there', async () => {
@@ -161,6 +212,65 @@ describe('/docs', () => {
     const links = [...body.matchAll(/href="#([^"]+)"/g)].map((match) => match[1]);
     expect(links.length).toBeGreaterThan(13);
     for (const link of links) expect(targets).toContain(link);
+  });
+
+  test('shows the example of a body, and that it refuses other fields', async () => {
+    const { body } = await app.inject('/docs');
+    const section = (id: string) => body.split(`id="${id}"`)[1]?.split('<h2')[0];
+    expect(section('put-v1-accounts-account-id-')).toContain('&quot;timezone&quot;: &quot;Europe');
+    expect(section('schema-UpdateAccountRequestInput')).toContain('Other fields are refused.');
+    expect(section('schema-NewReportingWebhookInput')).not.toContain('Other fields are refused.');
+    expect(section('schema-Account')).not.toContain('Other fields are refused.');
+    // A body that may be left out.
+    expect(section('post-v1-accounts-account-id-audit-logs-export')).toContain('ndjson');
+  });
+
+  test('shows the bounds of numbers, texts and lists, and the fields of what may be null', () => {
+    const page = renderReferencePage({
+      info: { title: '', version: '' },
+      paths: {},
+      components: {
+        schemas: {
+          A: {
+            properties: {
+              both: { type: 'integer', minimum: 1, maximum: 100, pattern: '^\\d{1,3}$' },
+              any: { type: 'integer', minimum: -9007199254740991, maximum: 9007199254740991 },
+              least: { type: 'integer', minimum: 0, maximum: 9007199254740991 },
+              text: { type: 'string', maxLength: 200 },
+              code: { type: 'string', pattern: '^\\d{6}$' },
+              day: { type: 'string', format: 'date', pattern: 'long' },
+              list: {
+                type: 'array',
+                minItems: 1,
+                maxItems: 20,
+                items: { type: 'string', maxLength: 50 },
+              },
+              none: {
+                anyOf: [
+                  { type: 'object', properties: { inner: { type: 'integer', maximum: 5 } } },
+                  { type: 'null' },
+                ],
+              },
+            },
+          },
+        },
+      },
+    });
+    const rows = Object.fromEntries(
+      [...page.matchAll(/<tr><td><code>([\w.]+)<\/code><\/td><td>.*?<\/td><td>(.*?)<\/td>/g)].map(
+        ([, name, said]) => [name, said],
+      ),
+    );
+    expect(rows).toMatchObject({
+      both: '1 to 100',
+      any: '',
+      least: 'at least 0',
+      text: 'at most 200 characters',
+      code: 'matches <code>^\\d{6}$</code>',
+      day: '',
+      list: '1 to 20 entries; each at most 50 characters',
+      'none.inner': 'at most 5',
+    });
   });
 
   test('what comes from the document is text and never HTML', () => {
@@ -177,9 +287,10 @@ describe('/docs', () => {
                 name: evil,
                 in: 'query',
                 description: evil,
-                schema: { type: evil, enum: [evil], default: evil },
+                schema: { type: evil, enum: [evil], default: evil, pattern: evil },
               },
             ],
+            requestBody: { content: { [evil]: { schema: { examples: [evil] } } } },
             responses: {
               200: {
                 description: evil,

@@ -18,6 +18,8 @@ export interface ApiClientOptions {
   readonly key: string;
   /** What to do where the API does not know the key. */
   readonly keyAdvice: string;
+  /** What to do where the path names an account that is not the key's. */
+  readonly accountAdvice?: string;
   /** Aborted by Ctrl-C: nothing is waited for any more. */
   readonly signal: AbortSignal;
 }
@@ -28,7 +30,8 @@ const TIMEOUT_MS = 30_000;
 const KEY = /^[\x21-\x7E]*$/;
 
 export function createApiClient(options: ApiClientOptions): ApiClient {
-  const { url, key, keyAdvice, signal: stopping } = options;
+  const { url, key, signal: stopping } = options;
+  const { keyAdvice } = options;
   const send = async (path: string, init: RequestInit): Promise<Response> => {
     if (!KEY.test(key)) throw new AppError('COMMAND_FAILED', `no key looks so; ${keyAdvice}`);
     const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
@@ -39,7 +42,7 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       throw new AppError('COMMAND_FAILED', whyNoAnswer(cause, init.method), { cause });
     }
     if (answer.ok) return answer;
-    throw new AppError('COMMAND_FAILED', await refusalOf(answer, keyAdvice));
+    throw new AppError('COMMAND_FAILED', await refusalOf(answer, options));
   };
   const whyNoAnswer = (cause: unknown, method: string | undefined): string => {
     const mayBeDone = method === 'GET' ? '' : '; look whether it was done before you ask again';
@@ -71,15 +74,23 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   };
 }
 
-async function refusalOf(answer: Response, keyAdvice: string): Promise<string> {
+async function refusalOf(
+  answer: Response,
+  { keyAdvice, accountAdvice }: ApiClientOptions,
+): Promise<string> {
   if (answer.status === 401) return `the API does not know this key; ${keyAdvice}`;
   const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
   if (problem?.message === undefined) return `the API answered ${answer.status}`;
+  if (accountAdvice !== undefined && problem.message === NO_ACCOUNT)
+    return `${problem.message}; ${accountAdvice}`;
   const details = (problem.errors ?? [])
     .filter(({ field, message }) => field != null && message !== problem.message)
     .map(({ message }) => `\n  ${message}`);
   return `${problem.message}${details.join('')}`;
 }
+
+/** As the API says it where the token is of another account than the path. */
+const NO_ACCOUNT = 'account not found';
 
 /** What is read of the one body of every failure. */
 interface Problem {

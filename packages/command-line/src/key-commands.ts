@@ -18,7 +18,12 @@ export function addKeyCommands(
         .env('SLUICE_ACCOUNT_TOKEN')
         .default('sa_sandbox_demo', "the demo account's"),
     )
-    .option('--account <id>', 'the account', positiveInteger, 1);
+    .addOption(
+      new Option('--account <id>', 'the account of the token')
+        .env('SLUICE_ACCOUNT')
+        .argParser(positiveInteger)
+        .default(1),
+    );
   const path = (rest = ''): string =>
     `/v1/accounts/${keys.opts<{ account: number }>().account}/api_credentials${rest}`;
   const api = (): ApiClient => apiWith(keys.opts<{ token: string }>().token);

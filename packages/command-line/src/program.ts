@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command, Option } from 'commander';
-import { createApiClient, type ApiClient } from './api-client.ts';
+import { createApiClient, type ApiClient, type ApiClientOptions } from './api-client.ts';
 import {
   address,
   connectionCount,
@@ -26,8 +26,12 @@ import { writeFields, writeRows, type Terminal } from './terminal.ts';
 import { addWebhookCommands } from './webhook-commands.ts';
 
 const APP_KEY_ADVICE = 'set --key (SLUICE_KEY) to an app API key of the workspace';
-const ACCOUNT_TOKEN_ADVICE =
-  'set --token (SLUICE_ACCOUNT_TOKEN) to a token of a service account that is an account admin';
+const ACCOUNT_ADVICE = {
+  keyAdvice:
+    'set --token (SLUICE_ACCOUNT_TOKEN) to a token of a service account that is an account admin',
+  accountAdvice:
+    'set --account (SLUICE_ACCOUNT) to the account of the token, the account_id that its signup answered',
+};
 
 export interface ProgramDependencies {
   readonly terminal: (isJson: boolean) => Terminal;
@@ -64,14 +68,14 @@ export function createProgram(deps: ProgramDependencies): Command {
   const program = createBareProgram();
   const options = () => program.opts<ProgramOptions>();
   const terminal = () => deps.terminal(options().json);
-  const apiWith = (key: string, keyAdvice: string) =>
-    createApiClient({ url: options().apiUrl, key, keyAdvice, signal: deps.signal });
-  const api = () => apiWith(options().key, APP_KEY_ADVICE);
+  const apiWith = (key: string, advice: Pick<ApiClientOptions, 'keyAdvice' | 'accountAdvice'>) =>
+    createApiClient({ url: options().apiUrl, key, ...advice, signal: deps.signal });
+  const api = () => apiWith(options().key, { keyAdvice: APP_KEY_ADVICE });
   const context = { program, deps, options, terminal, api };
 
   addStatus(context);
   addWebhookCommands(program, api, terminal);
-  addKeyCommands(program, terminal, (token) => apiWith(token, ACCOUNT_TOKEN_ADVICE));
+  addKeyCommands(program, terminal, (token) => apiWith(token, ACCOUNT_ADVICE));
   addTrace(context);
   addIssues(context);
   addTail(context);

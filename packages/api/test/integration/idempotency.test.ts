@@ -93,6 +93,27 @@ test('I38: another body under the same key is 422 and does nothing', async () =>
   expect(await credentialCount()).toBe(before);
 });
 
+test('I38: another page of a search is another call, not the page before again', async () => {
+  await sql`
+    insert into objects (environment_id, object_number, object_type_id, object_id, attributes, created_at, updated_at)
+    select ${api.a.environmentId}, n, 1, 'object-' || n, '{}', now(), now() from generate_series(1, 2) n`.execute(
+    api.database,
+  );
+  const filter = { object_attribute: { field: 'object_id', operator: 'exists' } };
+  const search = (query: string, key: string) =>
+    api.call('POST', `/v1/objects?limit=1${query}`, {
+      body: { object_type_id: 1, filter },
+      headers: { 'idempotency-key': key },
+    });
+  const key = newKey();
+  const first = await search('', key);
+  expect(first.json().ids).toEqual(['object-1']);
+  expect((await search('', key)).body).toBe(first.body);
+  const second = `&start=${first.json().next}`;
+  expectProblem(await search(second, key), 422, 'idempotency_key_reused');
+  expect((await search(second, newKey())).json().ids).toEqual(['object-2']);
+});
+
 test('the order of the members is not another body', async () => {
   const key = newKey();
   const first = await create(key);

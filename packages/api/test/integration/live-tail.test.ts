@@ -1,5 +1,5 @@
 /** The live tail over real sockets: what a reader gets, and what one that is slow, gone or revoked costs. */
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TailLine } from '@sluice/domain/tail';
 import { lineTopic } from '@sluice/platform/tail-source';
@@ -280,6 +280,43 @@ test('a reader that takes nothing for a minute is cut, and not before', async ()
     await vi.advanceTimersByTimeAsync(15_000);
     expect(hub.readerCount(api.a.environmentId)).toBe(1);
     // Well above the minute, for the sockets may have taken a last part just now.
+    skewMs = 200_000;
+    await vi.advanceTimersByTimeAsync(15_000);
+    await vi.waitFor(expectNoReaders, WAIT);
+  } finally {
+    skewMs = 0;
+    vi.useRealTimers();
+  }
+});
+
+// Security: whose key is revoked must not keep the places of those whose key is not.
+test('a reader that takes nothing any more is cut also where its key was revoked meanwhile', async () => {
+  await insertKey(api.database, api.a.environmentId, 'app', 'stuck_and_revoked');
+  const ours = new Promise<ServerResponse>((resolve) => {
+    api.app.server.once('request', (_request, response: ServerResponse) => resolve(response));
+  });
+  vi.useFakeTimers({ toFake: ['setInterval'] });
+  try {
+    await openTail('', { key: 'stuck_and_revoked', isSlow: true });
+    for (let round = 0; round < 200; round++) {
+      tell(
+        api.a.environmentId,
+        Array.from({ length: 1_000 }, () => line('x'.repeat(150))),
+      );
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    await sql`
+      update api_credentials set revoked_at = now()
+      where environment_id = ${api.a.environmentId} and secret_hash = sha256('stuck_and_revoked'::bytea)`.execute(
+      api.database,
+    );
+    const response = await ours;
+    // Until a look at the key has ended the tail.
+    await vi.waitFor(async () => {
+      await vi.advanceTimersByTimeAsync(1_000);
+      expect(response.writableEnded).toBe(true);
+    }, WAIT);
+    expect(hub.readerCount(api.a.environmentId)).toBe(1);
     skewMs = 200_000;
     await vi.advanceTimersByTimeAsync(15_000);
     await vi.waitFor(expectNoReaders, WAIT);

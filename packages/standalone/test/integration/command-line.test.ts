@@ -168,6 +168,15 @@ test('keys are made, listed without their secret, and revoked', async () => {
   expect((await sluice('keys', 'revoke', String(credential.id))).exitCode).toBe(0);
 });
 
+test('a token of another account is told which option names its account', async () => {
+  expect(await sluice('keys', '--account', '2', 'list')).toEqual({
+    exitCode: 1,
+    output: '',
+    errors:
+      'sluice: account not found; set --account (SLUICE_ACCOUNT) to the account of the token, the account_id that its signup answered\n',
+  });
+});
+
 test('a key of a workspace asks for its workspace in the words of the command', async () => {
   expect(await sluice('keys', 'make', 'app', 'Shop')).toEqual({
     exitCode: 1,
