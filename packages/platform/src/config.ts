@@ -63,7 +63,7 @@ export const platformSettings = z.object({
     'queues that events are spread over; the same in every process, never changed',
   ),
   QUEUE_STALLED_AFTER_MS: integer(1_000, 600_000, 15_000).describe(
-    'a worker silent for so long loses its job to another one',
+    'a worker that is silent for this long loses its job to another one',
   ),
   DRAIN_TIMEOUT_MS: integer(100, 600_000, 25_000).describe(
     'how long a stop may take before it is cut',
