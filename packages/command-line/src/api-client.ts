@@ -7,7 +7,10 @@ import { AppError, reasonOf } from '@sluice/domain/errors';
 import type { JsonObject } from '@sluice/domain/json';
 
 export interface ApiClient {
-  /** @throws AppError COMMAND_FAILED with what the API says, or that it cannot be reached. */
+  /**
+   * @throws AppError COMMAND_FAILED with what the API says, or that it cannot be reached; with a cause where that may pass
+   * by itself.
+   */
   request(method: 'GET' | 'POST' | 'DELETE', path: string, body?: JsonObject): Promise<JsonObject>;
   /** An answer whose body is still to come. */
   open(path: string, signal: AbortSignal): Promise<Response>;
@@ -39,7 +42,9 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       throw new AppError('COMMAND_FAILED', whyNoAnswer(cause, init.method), { cause });
     }
     if (answer.ok) return answer;
-    throw new AppError('COMMAND_FAILED', await refusalOf(answer, keyAdvice));
+    throw new AppError('COMMAND_FAILED', await refusalOf(answer, url, keyAdvice), {
+      ...(mayPass(answer.status) && { cause: new Error(`status ${answer.status}`) }),
+    });
   };
   const whyNoAnswer = (cause: unknown, method: string | undefined): string => {
     const mayBeDone = method === 'GET' ? '' : '; look whether it was done before you ask again';
@@ -71,10 +76,14 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   };
 }
 
-async function refusalOf(answer: Response, keyAdvice: string): Promise<string> {
+/** Of an API that starts, or whose Postgres or Redis is away, of the proxy in front of it meanwhile, and of a limit of calls. */
+const mayPass = (status: number): boolean => status >= 500 || status === 429;
+
+async function refusalOf(answer: Response, url: string, keyAdvice: string): Promise<string> {
   if (answer.status === 401) return `the API does not know this key; ${keyAdvice}`;
   const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
-  if (problem?.message === undefined) return `the API answered ${answer.status}`;
+  if (problem?.message === undefined)
+    return `what answers at ${url} says ${answer.status}, and not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`;
   const details = (problem.errors ?? [])
     .filter(({ field, message }) => field != null && message !== problem.message)
     .map(({ message }) => `\n  ${message}`);

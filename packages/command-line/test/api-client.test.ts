@@ -88,3 +88,13 @@ test('a path that a proxy gives the API is kept, and what is wrong is told once'
   });
   expect(paths).toEqual(['/sluice/v1/anything']);
 });
+
+test('a proxy whose API is away is told as such, and as what may pass', async () => {
+  const url = await serve((_, response) => response.writeHead(502).end('<html>Bad Gateway</html>'));
+  const { signal } = new AbortController();
+  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
+  await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
+    message: expect.stringMatching(/^what answers at http:.* says 502, and not as the API does; is/),
+    cause: expect.objectContaining({ message: 'status 502' }),
+  });
+});
