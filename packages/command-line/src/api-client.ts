@@ -84,6 +84,9 @@ async function refusalOf(answer: Response, url: string, keyAdvice: string): Prom
   const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
   if (problem?.message === undefined)
     return `what answers at ${url} says ${answer.status}, and not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`;
+  // Of an object that is not there it says what is not; so it is another process of ours, or another version.
+  if (answer.status === 404 && /^(?:there is )?no such path$/.test(problem.message))
+    return `what answers at ${url} has no such path; is --api-url (SLUICE_API_URL) that of the API, and is the API of this version?`;
   const details = (problem.errors ?? [])
     .filter(({ field, message }) => field != null && message !== problem.message)
     .map(({ message }) => `\n  ${message}`);

@@ -98,3 +98,15 @@ test('a proxy whose API is away is told as such, and as what may pass', async ()
     cause: expect.objectContaining({ message: 'status 502' }),
   });
 });
+
+test('intake in place of the API is told as such; an object that is not there is what is not there', async () => {
+  const messages = ['there is no such path', 'no such path', 'the reporting webhook was not found'];
+  const url = await serve((_, response) =>
+    response.writeHead(404).end(JSON.stringify({ message: messages.shift() })),
+  );
+  const { signal } = new AbortController();
+  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
+  for (let count = 0; count < 2; count++)
+    await expect(api.request('GET', '/')).rejects.toThrow(/has no such path; is --api-url/);
+  await expect(api.request('GET', '/')).rejects.toThrow(/^the reporting webhook was not found$/);
+});

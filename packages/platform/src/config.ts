@@ -38,7 +38,10 @@ export const platformSettings = z.object({
   DATABASE_URL: z
     .url({
       protocol: /^postgres(ql)?$/,
-      error: 'must be set, as postgres://user:password@host:5432/database',
+      error: ({ input }) =>
+        input === undefined
+          ? 'must be set, as postgres://user:password@host:5432/database'
+          : 'must be like postgres://user:password@host:5432/database; characters like # / ? of a password are percent-encoded',
     })
     .describe('a Postgres, 15 or later'),
   DATABASE_POOL_MAX: integer(2, 500, 10).describe(
