@@ -5,7 +5,6 @@
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { requireDatabase } from '@sluice/database/database-away';
 import { checkSchema } from '@sluice/database/schema-version';
-import { isOfOtherSchema } from '@sluice/database/statement-failure';
 import { reasonOf } from '@sluice/domain/errors';
 import { parseSettings, platformSettings } from '@sluice/platform/config';
 import type { z } from 'zod';
@@ -15,11 +14,15 @@ const COULD_NOT = 2;
 /** The only setting of programs that need nothing but Postgres. */
 export const databaseSettings = platformSettings.pick({ DATABASE_URL: true });
 
-/** @param program - its name, by which Postgres shows its connection. */
+/**
+ * @param program - its name, by which Postgres shows its connection.
+ * @param requireSchema - what its statements need to be there; that of this version unless told.
+ */
 export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE_URL: string }>>(
   program: string,
   schema: Schema,
   act: (database: Database, settings: z.infer<Schema>) => Promise<void>,
+  requireSchema: (database: Database) => Promise<void> = checkSchema,
 ): Promise<void> {
   // As of `sluice verify | head`, whose reader has had enough.
   process.stdout.on('error', () => {
@@ -36,11 +39,8 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
     });
     try {
       await requireDatabase(database);
+      await requireSchema(database);
       await act(database, settings);
-    } catch (error) {
-      // Says what to do, where the schema is another version's. Only now: what a program needs may be there already.
-      if (isOfOtherSchema(error)) await checkSchema(database);
-      throw error;
     } finally {
       await database.destroy();
     }

@@ -7,7 +7,10 @@ import { AppError, reasonOf } from '@sluice/domain/errors';
 import type { JsonObject } from '@sluice/domain/json';
 
 export interface ApiClient {
-  /** @throws AppError COMMAND_FAILED with what the API says, or that it cannot be reached. */
+  /**
+   * @throws AppError COMMAND_FAILED with what the API says, or that it cannot be reached; with a cause where that may pass
+   * by itself.
+   */
   request(method: 'GET' | 'POST' | 'DELETE', path: string, body?: JsonObject): Promise<JsonObject>;
   /** An answer whose body is still to come. */
   open(path: string, signal: AbortSignal): Promise<Response>;
@@ -30,8 +33,7 @@ const TIMEOUT_MS = 30_000;
 const KEY = /^[\x21-\x7E]*$/;
 
 export function createApiClient(options: ApiClientOptions): ApiClient {
-  const { url, key, signal: stopping } = options;
-  const { keyAdvice } = options;
+  const { url, key, keyAdvice, signal: stopping } = options;
   const send = async (path: string, init: RequestInit): Promise<Response> => {
     if (!KEY.test(key)) throw new AppError('COMMAND_FAILED', `no key looks so; ${keyAdvice}`);
     const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
@@ -42,7 +44,9 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       throw new AppError('COMMAND_FAILED', whyNoAnswer(cause, init.method), { cause });
     }
     if (answer.ok) return answer;
-    throw new AppError('COMMAND_FAILED', await refusalOf(answer, options));
+    throw new AppError('COMMAND_FAILED', await refusalOf(answer, options), {
+      ...(mayPass(answer.status) && { cause: new Error(`status ${answer.status}`) }),
+    });
   };
   const whyNoAnswer = (cause: unknown, method: string | undefined): string => {
     const mayBeDone = method === 'GET' ? '' : '; look whether it was done before you ask again';
@@ -74,13 +78,20 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
   };
 }
 
+/** Of an API that starts, or whose Postgres or Redis is away, of the proxy in front of it meanwhile, and of a limit of calls. */
+const mayPass = (status: number): boolean => status >= 500 || status === 429;
+
 async function refusalOf(
   answer: Response,
-  { keyAdvice, accountAdvice }: ApiClientOptions,
+  { url, keyAdvice, accountAdvice }: ApiClientOptions,
 ): Promise<string> {
   if (answer.status === 401) return `the API does not know this key; ${keyAdvice}`;
   const problem = (await answer.json().catch(() => undefined)) as Problem | undefined;
-  if (problem?.message === undefined) return `the API answered ${answer.status}`;
+  if (problem?.message === undefined)
+    return `what answers at ${url} says ${answer.status}, and not as the API does; is --api-url (SLUICE_API_URL) right, and does the API run behind it?`;
+  // Of an object that is not there it says what is not; so it is another process of ours, or another version.
+  if (answer.status === 404 && /^(?:there is )?no such path$/.test(problem.message))
+    return `what answers at ${url} has no such path; is --api-url (SLUICE_API_URL) that of the API, and is the API of this version?`;
   if (accountAdvice !== undefined && problem.message === NO_ACCOUNT)
     return `${problem.message}; ${accountAdvice}`;
   const details = (problem.errors ?? [])

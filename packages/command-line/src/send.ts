@@ -117,6 +117,12 @@ export async function send(
       `intake at ${options.url} does not know the write key; is --write-key (SLUICE_WRITE_KEY) right?`,
     );
   }
+  if (accepted === 0 && failures['status 404'] !== undefined) {
+    throw new AppError(
+      'COMMAND_FAILED',
+      `what answers at ${options.url} is not intake (404); is --intake-url (SLUICE_INTAKE_URL) right?`,
+    );
+  }
   latenciesMs.sort((a, b) => a - b);
   const percentile = (share: number): number =>
     Math.round(

@@ -9,7 +9,9 @@ export interface ProcessStatus {
   readonly url: string;
   readonly isReached: boolean;
   readonly isReady: boolean;
-  /** What `/readyz` says. */
+  /** The status of `/readyz`; null where nothing answered. */
+  readonly status: number | null;
+  /** What `/readyz` says; null where it is no JSON, so that it is none of our processes. */
   readonly readiness: unknown;
   /** Ours by name, without labels. */
   readonly metrics: Readonly<Record<string, number>>;
@@ -29,15 +31,17 @@ async function readProcess(url: string): Promise<ProcessStatus> {
       fetch(`${url}/readyz`, { signal }),
       fetch(`${url}/metrics`, { signal }),
     ]);
+    const said: unknown = await readiness.json().catch(() => null);
     return {
       url,
       isReached: true,
-      isReady: readiness.ok,
-      readiness: await readiness.json().catch(() => null),
+      isReady: readiness.ok && said !== null,
+      status: readiness.status,
+      readiness: said,
       metrics: parseMetrics(await metrics.text()),
     };
   } catch {
-    return { url, isReached: false, isReady: false, readiness: null, metrics: {} };
+    return { url, isReached: false, isReady: false, status: null, readiness: null, metrics: {} };
   }
 }
 
@@ -66,6 +70,11 @@ const BACKLOG = [
   ['clock', 'sluice_clock_ahead_seconds', 's ahead of Postgres is the clock that is furthest off'],
 ] as const;
 
+const whyNotReady = ({ status, readiness }: ProcessStatus): string =>
+  readiness === null
+    ? `/readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`
+    : printableJson(readiness);
+
 /** @returns whether every process is ready. */
 export function writeStatus(terminal: Terminal, processes: readonly ProcessStatus[]): boolean {
   const areReady = processes.every(({ isReady }) => isReady);
@@ -73,11 +82,12 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
     terminal.line(printableJson({ ready: areReady, processes }));
     return areReady;
   }
-  for (const { url, isReached, isReady, readiness } of processes) {
+  for (const each of processes) {
+    const { url, isReached, isReady } = each;
     const word = isReady
       ? colored(terminal, 'green', 'ready')
       : colored(terminal, 'red', isReached ? 'not ready' : 'does not answer');
-    terminal.line(`${url}  ${word}${isReached && !isReady ? `  ${printableJson(readiness)}` : ''}`);
+    terminal.line(`${url}  ${word}${isReached && !isReady ? `  ${whyNotReady(each)}` : ''}`);
   }
   terminal.line('');
   const rows = BACKLOG.flatMap(([what, name, meaning]) => {

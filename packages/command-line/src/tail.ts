@@ -58,7 +58,7 @@ export async function tail(
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof AppError)) openUntilMs = now();
-      // A refusal has no cause.
+      // A refusal that does not pass by itself has no cause.
       else if (error.cause === undefined || openUntilMs === undefined) throw error;
       else if (now() - openUntilMs >= THERE_AGAIN_WITHIN_MS) throw error;
       if (!isSaid) terminal.note(`the stream broke off (${reasonOf(error)}); it is opened again`);

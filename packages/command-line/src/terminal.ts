@@ -59,7 +59,7 @@ export function writeFields(terminal: Terminal, value: object, indent = ''): voi
     return;
   }
   for (const [name, field] of Object.entries(value)) {
-    if (typeof field !== 'object' || field === null) {
+    if (typeof field !== 'object' || field === null || Object.keys(field).length === 0) {
       terminal.line(`${indent}${printable(name)}: ${textOf(field)}`);
     } else if (Array.isArray(field) && field.every((item) => typeof item !== 'object')) {
       terminal.line(`${indent}${printable(name)}: ${field.map(textOf).join(', ')}`);
@@ -73,5 +73,6 @@ export function writeFields(terminal: Terminal, value: object, indent = ''): voi
 /** Times (`…_at` in Unix seconds, `…_at_ms`) stay numbers here: scripts read them, and `--json` is exact. */
 function textOf(value: unknown): string {
   if (value === null || value === undefined) return '-';
+  if (typeof value === 'object' && Object.keys(value).length === 0) return '-';
   return printable(typeof value === 'string' ? value : JSON.stringify(value));
 }

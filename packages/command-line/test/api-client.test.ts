@@ -88,3 +88,25 @@ test('a path that a proxy gives the API is kept, and what is wrong is told once'
   });
   expect(paths).toEqual(['/sluice/v1/anything']);
 });
+
+test('a proxy whose API is away is told as such, and as what may pass', async () => {
+  const url = await serve((_, response) => response.writeHead(502).end('<html>Bad Gateway</html>'));
+  const { signal } = new AbortController();
+  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
+  await expect(api.request('GET', '/v1/anything')).rejects.toMatchObject({
+    message: expect.stringMatching(/^what answers at http:.* says 502, and not as the API does; is/),
+    cause: expect.objectContaining({ message: 'status 502' }),
+  });
+});
+
+test('intake in place of the API is told as such; an object that is not there is what is not there', async () => {
+  const messages = ['there is no such path', 'no such path', 'the reporting webhook was not found'];
+  const url = await serve((_, response) =>
+    response.writeHead(404).end(JSON.stringify({ message: messages.shift() })),
+  );
+  const { signal } = new AbortController();
+  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
+  for (let count = 0; count < 2; count++)
+    await expect(api.request('GET', '/')).rejects.toThrow(/has no such path; is --api-url/);
+  await expect(api.request('GET', '/')).rejects.toThrow(/^the reporting webhook was not found$/);
+});

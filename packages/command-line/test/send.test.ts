@@ -59,3 +59,22 @@ test('an intake that does not answer holds up neither the end after Ctrl-C nor t
     await send({ ...deps, signal }, { ...options, count: 2 }, { answerMs: 50, lastAnswersMs: 0 }),
   ).toMatchObject({ sent: 2, accepted: 0, failures: { 'not answered': 2 } });
 });
+
+test('another process of ours in place of intake is told as such', async () => {
+  const api = createServer((_, response) => response.writeHead(404).end()).listen(0, '127.0.0.1');
+  onTestFinished(() => void api.close());
+  await once(api, 'listening');
+  const url = `http://127.0.0.1:${(api.address() as AddressInfo).port}`;
+  const deps = {
+    calls: sampleCalls(1, 10, 'run'),
+    terminal: collectingTerminal(),
+    now: () => performance.now(),
+    pause: () => Promise.resolve(),
+    signal: new AbortController().signal,
+  };
+  const options = { url, writeKey: 'key', count: 3, rate: 0, batchSize: 1, connections: 1 };
+  await expect(send(deps, options)).rejects.toMatchObject({
+    code: 'COMMAND_FAILED',
+    message: expect.stringMatching(/is not intake \(404\); is --intake-url \(SLUICE_INTAKE_URL\)/),
+  });
+});

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseMetrics, readStatus, writeStatus } from '../src/status.ts';
@@ -38,11 +38,27 @@ test('of a whole fleet the spills are added up, for each intake has its own; all
   ]);
 });
 
+test.each([404, 200])(
+  'a web server that is none of our processes is not called ready, whether it answers %i',
+  async (status) => {
+    // As the proxy in front, which shows nobody what is for operators.
+    const url = await serve((_, response) =>
+      response.writeHead(status).end('<html>nothing here</html>'),
+    );
+    const terminal = { ...collectingTerminal(), isJson: false };
+    expect(writeStatus(terminal, await readStatus([url]))).toBe(false);
+    expect(terminal.lines[0]).toBe(
+      `${url}  not ready  /readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`,
+    );
+  },
+);
+
 /** A process that is ready and says so much. */
-async function serveMetrics(page: string): Promise<string> {
-  const server = createServer(({ url }, response) =>
-    response.end(url === '/metrics' ? page : '{"ready":true}'),
-  ).listen(0, '127.0.0.1');
+const serveMetrics = (page: string): Promise<string> =>
+  serve(({ url }, response) => response.end(url === '/metrics' ? page : '{"ready":true}'));
+
+async function serve(answer: RequestListener): Promise<string> {
+  const server = createServer(answer).listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createApiClient } from '../src/api-client.ts';
@@ -86,4 +87,37 @@ test('a tail that ends is opened again at once, one that broke off or was short 
   // One that is started anew may take a minute; every half second it is asked.
   expect(pausedAfter.slice(2)).toEqual(Array.from({ length: 120 }, () => streams.length));
   expect(terminal.notes.filter((note) => note.includes('cannot be reached'))).toHaveLength(1);
+});
+
+test('a tail outlasts an API that is away behind its proxy or cannot hear the others, and ends with a key that is revoked', async () => {
+  const event = 'event: received\ndata: {}\n\n';
+  const answers = [
+    { status: 200, body: event },
+    { status: 502, body: '<html>Bad Gateway</html>' },
+    { status: 503, body: '{"message":"the other processes cannot be heard now"}' },
+    { status: 200, body: event },
+    { status: 401, body: '{}' },
+  ];
+  const server = createHttpServer((_, response) => {
+    const { status, body } = answers.shift() ?? { status: 500, body: '' };
+    response.writeHead(status, { connection: 'close' }).end(body);
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const terminal = collectingTerminal();
+  const { signal } = new AbortController();
+  const ending = tail(
+    {
+      api: createApiClient({ url, key: 'key', keyAdvice: 'take another', signal }),
+      terminal,
+      now: () => 0,
+      pause: () => Promise.resolve(),
+      signal,
+    },
+    {},
+  );
+  await expect(ending).rejects.toMatchObject({ message: expect.stringContaining('take another') });
+  expect(terminal.lines).toHaveLength(2);
+  expect(answers).toEqual([]);
 });

@@ -35,6 +35,21 @@ test.each([
   },
 );
 
+test('what has nothing in it is a dash, as what is not there', () => {
+  const terminal = { ...collectingTerminal(), isJson: false };
+  writeFields(terminal, { headers: {}, events: [], head: null, lane: { keys: {} } });
+  writeRows(terminal, [{ events: [] }], ['events']);
+  expect(terminal.lines).toEqual([
+    'headers: -',
+    'events: -',
+    'head: -',
+    'lane:',
+    '  keys: -',
+    'events',
+    '-',
+  ]);
+});
+
 test('tail: one event is one line, whatever its name', async () => {
   const line = {
     at_ms: 0,

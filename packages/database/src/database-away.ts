@@ -1,6 +1,7 @@
 /** Tells "Postgres cannot be reached now" from every other failure of a statement: only that is worth trying again. */
 import { AppError, reasonOf } from '@sluice/domain/errors';
 import { sql } from 'kysely';
+import pg from 'pg';
 import { answeredWithin, type Database, type DatabaseOrTransaction } from './connection.ts';
 
 const NETWORK_CODES = new Set([
@@ -61,12 +62,13 @@ export async function requireDatabase(database: DatabaseOrTransaction): Promise<
   }
 }
 
-export const databaseUnavailable = (cause: unknown): AppError =>
-  new AppError(
-    'DATABASE_UNAVAILABLE',
-    `Postgres does not answer where DATABASE_URL says: ${reasonOf(cause)}; look whether it runs and may be reached from here, then start again`,
-    { cause },
-  );
+export function databaseUnavailable(cause: unknown): AppError {
+  const hasRefused = cause instanceof pg.DatabaseError && !isWorthWaitingFor(cause);
+  const message = hasRefused
+    ? `Postgres lets nobody in with what DATABASE_URL says: ${reasonOf(cause)}; correct that, then start again`
+    : `Postgres does not answer where DATABASE_URL says: ${reasonOf(cause)}; look whether it runs and may be reached from here, then start again`;
+  return new AppError('DATABASE_UNAVAILABLE', message, { cause });
+}
 
 /**
  * True when Postgres answers the smallest question before the deadline; never throws. A connection without an answer

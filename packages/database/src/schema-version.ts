@@ -89,6 +89,14 @@ export const recordingDemand = (name: string, step: SchemaStep): Migration => ({
   },
 });
 
+const NAMED_MAX = 3;
+
+/** An empty database has all of them before it, and what to do would stand behind half a page. */
+const firstOf = (names: readonly string[]): string =>
+  names.length <= NAMED_MAX
+    ? names.join(', ')
+    : `${names.slice(0, NAMED_MAX).join(', ')} and ${names.length - NAMED_MAX} more`;
+
 /** @throws AppError MIGRATION_MISMATCH that says what to do, unless the schema can be used. */
 export function assertUsable(verdict: SchemaVerdict): void {
   switch (verdict.outcome) {
@@ -97,7 +105,7 @@ export function assertUsable(verdict: SchemaVerdict): void {
     case 'behind':
       throw new AppError(
         'MIGRATION_MISMATCH',
-        `the schema is behind this version: ${verdict.names.join(', ')} not run yet; npm run migrate, then start again`,
+        `the schema is behind this version: ${firstOf(verdict.names)} not run yet; npm run migrate, then start again`,
       );
     case 'ahead':
       throw new AppError(

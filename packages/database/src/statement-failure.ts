@@ -4,8 +4,6 @@
 const SACRIFICED_SQLSTATES: ReadonlySet<string> = new Set(['40001', '40P01']);
 /** Those, and a unique violation: another transaction was first. */
 const CONFLICT_SQLSTATES: ReadonlySet<string> = new Set([...SACRIFICED_SQLSTATES, '23505']);
-/** Undefined table, undefined column. */
-const OTHER_SCHEMA_SQLSTATES: ReadonlySet<string> = new Set(['42P01', '42703']);
 /** Data exceptions, integrity constraints, and limits of the program such as the size of an index entry. */
 const REFUSED_SQLSTATE = /^(22|23|54)/;
 
@@ -39,11 +37,6 @@ export function isRefusedData(error: unknown): error is Error {
     error instanceof RangeError ||
     (REFUSED_SQLSTATE.test(sqlState) && !CONFLICT_SQLSTATES.has(sqlState))
   );
-}
-
-/** True where the statement names a table or a column that the schema does not have. */
-export function isOfOtherSchema(error: unknown): boolean {
-  return OTHER_SCHEMA_SQLSTATES.has(sqlStateOf(error));
 }
 
 function sqlStateOf(error: unknown): string {

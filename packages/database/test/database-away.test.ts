@@ -40,6 +40,7 @@ test.each([
   answer('08P01', 'query_wait_timeout'),
   answer('08P01', 'pgbouncer cannot connect to server'),
 ])('a start waits where it may pass by itself: $message', (error) => {
+  expect(databaseUnavailable(error).message).toMatch(/^Postgres does not answer where /);
   expect(isWorthWaitingFor(error)).toBe(true);
   expect(isWorthWaitingFor(databaseUnavailable(error))).toBe(true);
 });
@@ -58,5 +59,6 @@ test.each([
   ),
 ])('a start ends where somebody has to correct it: $message', (error) => {
   expect(isWorthWaitingFor(error)).toBe(false);
+  expect(databaseUnavailable(error).message).toMatch(/^Postgres lets nobody in .*; correct that,/);
   expect(isWorthWaitingFor(databaseUnavailable(error))).toBe(false);
 });

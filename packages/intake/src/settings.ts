@@ -28,7 +28,7 @@ export const intakeSettings = platformSettings.extend({
       'replicas that must have a flush before it is acknowledged; absent: 1 with Sentinels or a Cluster, else 0',
     ),
   REDIS_REPLICA_GRACE_MS: integer(0, 3_600_000, 15_000).describe(
-    'a master of a Redis Cluster that has had fewer for so long is taken at its own word; longer than a failover',
+    'a master of a Redis Cluster that has had fewer for this long is taken at its own word; longer than a failover',
   ),
   ...addingSettings,
   INTAKE_SPILL_DIRECTORY: z
@@ -48,7 +48,7 @@ export const intakeSettings = platformSettings.extend({
     'streams (POST /v1/stream) open at the same time, about 2 MB each; beyond it 503',
   ),
   INTAKE_STREAM_IDLE_TIMEOUT_MS: integer(100, 86_400_000, 60_000).describe(
-    'a stream on which nothing comes for so long is ended',
+    'a stream on which nothing comes for this long is ended',
   ),
   INTAKE_REGION: z
     .enum(['us', 'eu'])

@@ -38,7 +38,10 @@ export const platformSettings = z.object({
   DATABASE_URL: z
     .url({
       protocol: /^postgres(ql)?$/,
-      error: 'must be set, as postgres://user:password@host:5432/database',
+      error: ({ input }) =>
+        input === undefined
+          ? 'must be set, as postgres://user:password@host:5432/database'
+          : 'must be like postgres://user:password@host:5432/database; characters like # / ? of a password are percent-encoded',
     })
     .describe('a Postgres, 15 or later'),
   DATABASE_POOL_MAX: integer(2, 500, 10).describe(
@@ -63,7 +66,7 @@ export const platformSettings = z.object({
     'queues that events are spread over; the same in every process, never changed',
   ),
   QUEUE_STALLED_AFTER_MS: integer(1_000, 600_000, 15_000).describe(
-    'a worker silent for so long loses its job to another one',
+    'a worker that is silent for this long loses its job to another one',
   ),
   DRAIN_TIMEOUT_MS: integer(100, 600_000, 25_000).describe(
     'how long a stop may take before it is cut',

@@ -50,7 +50,9 @@ export function parseRedisUrl(text: string): RedisAddress {
   if (/^rediss?:\/\/[^/]/.test(text) && URL.canParse(text)) return { kind: 'single', url: text };
   const found = MANY_HOSTS.exec(text)?.groups;
   if (!found)
-    throw invalid('must begin with redis://, redis-sentinel:// or redis-cluster:// and name hosts');
+    throw invalid(
+      'must begin with redis://, redis-sentinel:// or redis-cluster:// and name hosts; characters like # / ? of a password are percent-encoded',
+    );
   const kind = found['kind'] as 'sentinel' | 'cluster';
   const servers = {
     hosts: (found['hosts'] ?? '').split(',').map((host) => parseHost(host, DEFAULT_PORT[kind])),

@@ -3,17 +3,34 @@ import { parseSettings, platformSettings } from '../src/config.ts';
 
 describe('DATABASE_URL that cannot be used says how one is written', () => {
   test.each([
-    ['absent', {}],
-    ['empty', { DATABASE_URL: '' }],
-    ['of another database', { DATABASE_URL: 'mysql://localhost/sluice' }],
-  ])('%s', (_, environment) => {
+    ['absent', {}, /DATABASE_URL: must be set, as postgres:\/\//],
+    ['empty', { DATABASE_URL: '' }, /DATABASE_URL: must be set, as postgres:\/\//],
+    [
+      'of another database',
+      { DATABASE_URL: 'mysql://localhost/sluice' },
+      /DATABASE_URL: must be like postgres:\/\//,
+    ],
+    // As passwords are made: whoever has set it would look for where it got lost.
+    [
+      'with a password that is not encoded',
+      { DATABASE_URL: 'postgres://sluice:se#cret/1@db:5432/sluice' },
+      /DATABASE_URL: must be like postgres:\/\/.* percent-encoded$/,
+    ],
+  ])('%s', (_, environment, message) => {
     expect(() => parseSettings(platformSettings, environment)).toThrow(
       expect.objectContaining({
         code: 'CONFIG_INVALID',
-        message: expect.stringMatching(/DATABASE_URL: must be set, as postgres:\/\//),
+        message: expect.stringMatching(message),
       }),
     );
+    expect(() => parseSettings(platformSettings, environment)).not.toThrow(/se#cret/);
   });
+});
+
+test('a REDIS_URL whose password is not encoded is told so, without it', () => {
+  const environment = { REDIS_URL: 'redis://:se#cret/1@redis:6379' };
+  expect(() => parseSettings(platformSettings, environment)).toThrow(/REDIS_URL: .*encoded/);
+  expect(() => parseSettings(platformSettings, environment)).not.toThrow(/se#cret/);
 });
 
 test('every bad setting is listed, not only the first', () => {

@@ -36,7 +36,7 @@ const eachSetting = platformSettings.extend({
     "of the files of a workspace's imports that have not ended, together: they lie in Postgres",
   ),
   WORKER_HUNG_AFTER_MS: integer(1_000, 3_600_000, 60_000).describe(
-    'a try of one envelope, or of one slice of a lane, that takes so long ends the process',
+    'a try of one envelope, or of one slice of a lane, that takes this long ends the process',
   ),
   WORKER_PURCHASE_CONCURRENCY: integer(1, 1_000, 16).describe(
     'purchases worked on at the same time by one process',

@@ -33,10 +33,10 @@ export const webhookSettings = z.object({
     'longest wait of the exponential backoff',
   ),
   WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, GIVE_UP_AFTER_MS_DEFAULT).describe(
-    'a delivery is abandoned so long after its first attempt',
+    'a delivery is abandoned this long after its first attempt',
   ),
   WEBHOOK_ALERT_AFTER_MS: integer(1, 365 * DAY_MS, HOUR_MS).describe(
-    'a webhook that fails for so long is told of by the others that chose `reporting_webhook_failing`',
+    'a webhook that has failed for this long is reported to the others that chose `reporting_webhook_failing`',
   ),
   WEBHOOK_LOG_RETENTION_DAYS: integer(1, 3_650, 30).describe(
     'days that deliveries and their attempts are kept, today included; what a webhook is still owed is kept longer',
