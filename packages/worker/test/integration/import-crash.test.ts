@@ -5,13 +5,13 @@ import { appendImportChunk } from '@sluice/database/import-chunks';
 import { finishUpload, insertImport } from '@sluice/database/import-changes';
 import { findImport, type ImportRow } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
+import { insertTestWorkspace } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { identify } from '@sluice/domain/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { migrateQueues } from '@sluice/platform/queue';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
-import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';
 import { TakenIdWatch } from '../../src/taken-id-watch.ts';
@@ -33,12 +33,7 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
     { database, numbers: new NumberStock(), takenIds: new TakenIdWatch(), newId, now: Date.now },
     { id: newId(), operations: Array.from({ length: 100 }, (_, n) => identify(`id:p-${n}`)) },
   );
-  await sql`insert into accounts (account_id, name) values (1, 'A') on conflict do nothing`.execute(
-    database,
-  );
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (1, 1, 'E', 'k') on conflict do nothing`.execute(database);
+  await insertTestWorkspace(database, 1);
   const made = (await insertImport(
     database,
     {

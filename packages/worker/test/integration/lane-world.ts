@@ -7,12 +7,12 @@ import { appendDeliveries, type LoggedLane } from '@sluice/database/deliveries';
 import { listAttempts } from '@sluice/database/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
-import { insertWebhook, type WebhookSettings } from '@sluice/database/webhooks';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
+import type { WebhookSettings } from '@sluice/database/webhooks';
 import type { ClockDifference } from '@sluice/domain/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/lane';
 import { createLogger } from '@sluice/platform/logger';
-import { sql } from 'kysely';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
 import { FairSlots } from '../../src/fair-slots.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-outcome.ts';
@@ -92,22 +92,12 @@ export async function createLaneWorld(
   settings: Partial<WebhookSettings> = {},
 ): Promise<LaneWorld> {
   const environmentId = ++lastEnvironmentId;
-  await sql`insert into accounts (account_id, name) values (1, 'Test') on conflict do nothing`.execute(
-    database,
-  );
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (1, ${environmentId}, 'Test', ${SIGNING_KEY})`.execute(database);
-  const webhook = await insertWebhook(database, environmentId, {
-    name: 'Hook',
+  await insertTestWorkspace(database, environmentId, SIGNING_KEY);
+  const { webhookId } = await insertTestWebhook(database, environmentId, {
     endpoint: 'http://receiver.test/hook',
-    events: ['customer_subscribed'],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
     ...settings,
   });
-  const key = { environmentId, webhookId: webhook?.webhookId ?? 0 };
+  const key = { environmentId, webhookId };
   let logged = 0;
 
   const world: LaneWorld = {
