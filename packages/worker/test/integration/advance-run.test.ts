@@ -78,6 +78,7 @@ describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
     test.each(FAULT_KINDS)(
       'I18: %s on every call ends in the right status with the right charges',
       async (kind) => {
+        world = await startPurchases({ vendorTimeoutMs: 150 });
         const accountId = await world.addAccount(card);
         for (const path of [
           '/customers',
@@ -101,7 +102,7 @@ test('I19: a run that rested for more than 23 hours looks up what was done inste
   const accountId = await world.addAccount('pm_card_visa');
   const run = await world.buyPack(accountId);
   world.simulator.faults.add({ kind: 'timeout_after', path: '/pay', count: 1 });
-  expect(await world.advance(run)).toBe('waiting');
+  expect(await world.advance(run, { vendor: world.hastyVendor })).toBe('waiting');
   expect(world.succeeded()).toHaveLength(1);
   // The vendor has forgotten every key, so asking again would charge again.
   world.simulator.state.advanceClock(25 * 3_600_000);

@@ -79,7 +79,7 @@ test(
   { timeout: 120_000 },
   async () => {
     const random = seededRandom(SEED);
-    const world = await startSubscriptions({ random });
+    const world = await startSubscriptions({ random, vendorTimeoutMs: 150 });
     const chosen = cells
       .map((cell) => ({ cell, at: random() }))
       .toSorted((one, other) => one.at - other.at)

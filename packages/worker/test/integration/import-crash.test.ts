@@ -1,17 +1,19 @@
 /** A large import, read by real worker processes of which one is killed in the middle. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
+import type { Database } from '@sluice/database/connection';
 import { appendImportChunk } from '@sluice/database/import-chunks';
 import { finishUpload, insertImport } from '@sluice/database/import-changes';
 import { findImport, type ImportRow } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
 import { insertTestWorkspace } from '@sluice/database/test-tenants';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+import { BY_TEST, createTestDatabase, untilLockWaiters } from '@sluice/database/testing';
 import { identify } from '@sluice/domain/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { migrateQueues } from '@sluice/platform/queue';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';
 import { TakenIdWatch } from '../../src/taken-id-watch.ts';
@@ -24,6 +26,29 @@ const MEBIBYTE = 1_048_576;
 async function residentBytes(pid: number): Promise<number> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
   return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1024;
+}
+
+/** The batch that passes row 3,000 waits inside its transaction until `use` is done; `held` resolves when it is there. */
+async function holdImport(
+  database: Database,
+  use: (held: () => Promise<void>) => Promise<void>,
+): Promise<void> {
+  await sql`
+    create function hold_import() returns trigger language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock(1);
+      return new;
+    end $$`.execute(database);
+  await sql`
+    create trigger hold_import before update on imports for each row
+    when (old.rows_read <= 3000 and new.rows_read > 3000) execute function hold_import()`.execute(
+    database,
+  );
+  await database.connection().execute(async (holder) => {
+    await sql`select pg_advisory_lock(1)`.execute(holder);
+    await use(() => untilLockWaiters(database, 1));
+    await sql`select pg_advisory_unlock(1)`.execute(holder);
+  });
 }
 
 test('a worker killed in the middle of 64 MB is followed by another: every row once, in the memory of a few of its pieces', async () => {
@@ -75,14 +100,13 @@ test('a worker killed in the middle of 64 MB is followed by another: every row o
       WORKER_SWEEP_INTERVAL_MS: '50',
       QUEUE_STALLED_AFTER_MS: '1000',
     });
-  const rowsRead = async (): Promise<number> => (await findImport(database, made))?.rowsRead ?? 0;
-  const first = await start();
-  await vi.waitFor(async () => expect(await rowsRead()).toBeGreaterThan(3_000), {
-    timeout: 30_000,
-    interval: 10,
+  await holdImport(database, async (held) => {
+    const first = await start();
+    await held();
+    await first.kill('SIGKILL');
   });
-  await first.kill('SIGKILL');
-  const atDeath = await rowsRead();
+  const atDeath = (await findImport(database, made))?.rowsRead;
+  expect(atDeath).toBeGreaterThan(0);
   expect(atDeath).toBeLessThan(ROWS);
 
   const second = await start();

@@ -4,7 +4,7 @@
  */
 import type { Database } from '@sluice/database/connection';
 import { appendDeliveries, type LoggedLane } from '@sluice/database/deliveries';
-import { listAttempts } from '@sluice/database/delivery-reads';
+import { listAttempts, listDeliveries } from '@sluice/database/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
@@ -196,6 +196,19 @@ export function eventIds(from: number, through: number): string[] {
 }
 
 /** A promise, and what ends it. */
+/** e1 was delivered, e2 is the head of a failing lane, e3 to e5 are held back. */
+export async function createFailingLane(database: Database): Promise<LaneWorld> {
+  const world = await createLaneWorld(database);
+  await world.log(1);
+  await world.deliverAll();
+  await world.log(4);
+  world.behave = () => status(500);
+  await world.deliverAll();
+  world.behave = () => OK;
+  world.sent.length = 0;
+  return world;
+}
+
 export function createGate(): { readonly opened: Promise<void>; open(): void } {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => {
@@ -204,8 +217,24 @@ export function createGate(): { readonly opened: Promise<void>; open(): void } {
   return { opened, open: () => open() };
 }
 
+/** `event origin state attempts` of every delivery, oldest first. */
+export const statesOf = async ({ database, key }: LaneWorld): Promise<string[]> =>
+  (await listDeliveries(database, key, 100))
+    .toReversed()
+    .map((row) => `${row.eventId} ${row.origin} ${row.state} ${row.attempts}`);
+
+/** Every request from now on is held open until the gate is, and answered so then. */
+export function holdAnswers(world: LaneWorld, answer: HttpOutcome): ReturnType<typeof createGate> {
+  const gate = createGate();
+  world.behave = async () => {
+    await gate.opened;
+    return answer;
+  };
+  return gate;
+}
+
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadlineMs = performance.now() + 10_000;
+  const deadlineMs = performance.now() + 30_000;
   while (!(await condition())) {
     if (performance.now() > deadlineMs) throw new Error('it did not come about');
     await new Promise((resolve) => setTimeout(resolve, 10));

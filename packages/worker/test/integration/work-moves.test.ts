@@ -15,10 +15,12 @@ import { expect, test, vi } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const STALLED_AFTER_MS = 2_000;
-/** Of a machine that others use too. */
+/** Beside what the machine itself is late: some steps of a move are a few looks long. */
 const MARGIN_MS = 2_000;
+/** Of a machine that others use too, everything takes longer, and a move has so many steps. */
+const STEPS_MAX = 10;
 const SHARD_COUNT = 4;
-const WAIT = { timeout: 30_000, interval: 20 };
+const WAIT = { timeout: 60_000, interval: 20 };
 
 const envelopeOf = (id: string, shard: number): Envelope => ({
   id,
@@ -108,8 +110,10 @@ test.each(['redis', 'postgres'] as const)(
     const first = await start();
     await untilApplied(await addEverywhere());
     const figures: Record<string, number> = {};
+    const undisturbed = () => standstillMs(() => Promise.resolve());
+    figures['nothing happens'] = await undisturbed();
     const second = await start();
-    figures['one joins'] = await standstillMs(() => Promise.resolve());
+    figures['one joins'] = await undisturbed();
     figures['one leaves (SIGTERM)'] = await standstillMs(async () => void first.kill('SIGTERM'));
     const third = await start();
     figures['one dies (SIGKILL)'] = await standstillMs(async () => void second.kill('SIGKILL'));
@@ -120,7 +124,8 @@ test.each(['redis', 'postgres'] as const)(
     });
     // What it had in hand has been applied by another one; it notices and does nothing twice.
     process.kill(third.pid, 'SIGCONT');
-    figures['it wakes'] = await standstillMs(() => Promise.resolve());
+    figures['it wakes'] = await undisturbed();
+    figures['nothing happens any more'] = await undisturbed();
 
     // oxlint-disable-next-line no-console -- the figures are what this is for
     console.log(
@@ -134,9 +139,11 @@ test.each(['redis', 'postgres'] as const)(
       database,
     );
     expect(rows[0]?.count).toBe(round * SHARD_COUNT);
-    for (const ms of Object.values(figures)) expect(ms).toBeLessThan(STALLED_AFTER_MS + MARGIN_MS);
+    const calmMs = Math.max(figures['nothing happens'], figures['nothing happens any more']);
+    for (const ms of Object.values(figures))
+      expect(ms).toBeLessThan(STALLED_AFTER_MS + MARGIN_MS + STEPS_MAX * calmMs);
     await Promise.all([third, fourth].map((worker) => worker.kill('SIGKILL')));
     await producer.close();
   },
-  90_000,
+  180_000,
 );
