@@ -20,9 +20,7 @@ test('an envelope holds at most 1,000 operations, and keeps their order across e
     () => undefined,
   );
   await batcher.drain();
-  expect(committed.map((envelope) => operationsIn([envelope]).length)).toEqual([
-    1_000, 1_000, 500,
-  ]);
+  expect(committed.map((envelope) => operationsIn([envelope]).length)).toEqual([1_000, 1_000, 500]);
   expect(eventIds(committed)).toEqual(Array.from({ length: 2_500 }, (_, n) => String(n)));
   expect(new Set(committed.map(({ envelope }) => envelope.id)).size).toBe(3);
 });

@@ -3,7 +3,7 @@ import { listCredentials } from '@sluice/database/api-credentials';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { insertToken, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { startApi, type ApiUnderTest } from './api-under-test.ts';
 
 let api: ApiUnderTest;
 let path: string;

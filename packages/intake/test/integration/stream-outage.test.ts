@@ -30,10 +30,13 @@ function startSending(stream: StreamClient) {
   void stream.ended.then(() => (isStopping = true));
   const run = async () => {
     while (!isStopping) {
+      if (sentCount - acknowledged(stream) > AHEAD_MAX) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        continue;
+      }
       const lines = Array.from({ length: 50 }, () => line(sentCount++)).join('');
       await stream.write(lines);
-      do await new Promise((resolve) => setImmediate(resolve));
-      while (!isStopping && sentCount - acknowledged(stream) > AHEAD_MAX);
+      await new Promise((resolve) => setImmediate(resolve));
     }
   };
   const running = run();

@@ -59,7 +59,14 @@ export async function startPurchases(
   const logger = createLogger('test', 'silent');
   // What comes before a purchase, and what looks at it, is no part of the test and waits.
   const askedVendor = openVendor(options.vendorTimeoutMs ?? VENDOR_TIMEOUT_MS);
-  const deps = { database, vendor: askedVendor, catalogue: CATALOGUE, leaseMs: 60_000, now, logger };
+  const deps = {
+    database,
+    vendor: askedVendor,
+    catalogue: CATALOGUE,
+    leaseMs: 60_000,
+    now,
+    logger,
+  };
   let runCount = 0;
 
   const world = {

@@ -107,9 +107,7 @@ test('a resend while events are logged and a worker sends leaves no gap in the l
   await world.deliverAll();
   await Promise.all([
     ...Array.from({ length: 10 }, () => world.log(3)),
-    ...Array.from({ length: 10 }, () =>
-      appendResend(database, world.key, 1, BY_TEST, world.nowMs),
-    ),
+    ...Array.from({ length: 10 }, () => appendResend(database, world.key, 1, BY_TEST, world.nowMs)),
     ...Array.from({ length: 10 }, (_, index) =>
       appendTest(
         database,

@@ -5,15 +5,7 @@ import { updateWebhook } from '@sluice/database/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createLaneSweep } from '../../src/sweep-lanes.ts';
-import {
-  createLaneWorld,
-  DAY_MS,
-  holdAnswers,
-  OK,
-  POLICY,
-  status,
-  until,
-} from './lane-world.ts';
+import { createLaneWorld, DAY_MS, holdAnswers, OK, POLICY, status, until } from './lane-world.ts';
 
 let database: Database;
 
