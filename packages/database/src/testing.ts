@@ -36,6 +36,8 @@ export interface TestDatabase {
 /** Connections end a moment after their clients said so. */
 const LEAK_DEADLINE_MS = 2_000;
 const POLL_INTERVAL_MS = 20;
+/** A file of a database for each test drops fifty of them, on a busy machine at a second each. */
+const DROP_TIMEOUT_MS = 180_000;
 
 const created = new Set<TestDatabase>();
 
@@ -91,7 +93,7 @@ afterAll(async ({}, file) => {
     console.error(`kept for you to look into: database ${testDatabase.name}`);
   }
   created.clear();
-});
+}, DROP_TIMEOUT_MS);
 
 interface Task {
   readonly result?: { readonly state: string } | undefined;

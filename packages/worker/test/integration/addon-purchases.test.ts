@@ -72,7 +72,7 @@ test.each(['error', 'error_after', 'timeout_after', 'reset_after'] as const)(
   async (kind) => {
     const accountId = await subscribed();
     world.simulator.faults.add({ kind, method: 'POST', path: '/subscriptions/', count: 1 });
-    const run = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+    const run = await world.finishHastily(await world.addons(accountId, 'price_addon_ip_month'));
     expect(run).toMatchObject({ status: 'success' });
     expect(world.succeeded().filter((charge) => charge.runId === run.runId)).toHaveLength(1);
   },
