@@ -7,7 +7,7 @@ import { finishUpload, insertImport } from '@sluice/database/import-changes';
 import { findImport, type ImportRow } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
 import { insertTestWorkspace } from '@sluice/database/test-tenants';
-import { BY_TEST, createTestDatabase, untilLockWaiters } from '@sluice/database/testing';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { identify } from '@sluice/domain/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { migrateQueues } from '@sluice/platform/queue';
@@ -46,9 +46,16 @@ async function holdImport(
   );
   await database.connection().execute(async (holder) => {
     await sql`select pg_advisory_lock(1)`.execute(holder);
-    await use(() => untilLockWaiters(database, 1));
+    await use(() => vi.waitFor(() => isWaitedFor(database), { timeout: 60_000, interval: 20 }));
     await sql`select pg_advisory_unlock(1)`.execute(holder);
   });
+}
+
+async function isWaitedFor(database: Database): Promise<void> {
+  const { rows } = await sql`
+    select from pg_locks where locktype = 'advisory' and objid = 1 and not granted
+       and database = (select oid from pg_database where datname = current_database())`.execute(database);
+  expect(rows).toHaveLength(1);
 }
 
 test('a worker killed in the middle of 64 MB is followed by another: every row once, in the memory of a few of its pieces', async () => {
