@@ -34,6 +34,8 @@ export interface Fault {
   count: number;
   /** Of `slow`. */
   readonly delayMs?: number;
+  /** Of `slow`: answered when it resolves, instead of after a time. */
+  readonly until?: Promise<unknown>;
   readonly onMet?: () => void;
 }
 
@@ -78,7 +80,7 @@ export class FaultPlan {
   }
 
   /** What this request meets; counted. */
-  take(method: string, path: string): Pick<Fault, 'kind' | 'delayMs'> | undefined {
+  take(method: string, path: string): Pick<Fault, 'kind' | 'delayMs' | 'until'> | undefined {
     const fault = this.#faults.find(
       (each) =>
         each.count > 0 &&

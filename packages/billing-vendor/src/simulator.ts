@@ -116,7 +116,7 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
       body: { error: { type: 'api_error', message: 'An unexpected error occurred.' } },
     };
     const answer = fault?.kind === 'error' ? failure : carryOut(method, url, text);
-    if (fault?.kind === 'slow') await sleep(fault.delayMs ?? 1_000);
+    if (fault?.kind === 'slow') await (fault.until ?? sleep(fault.delayMs ?? 1_000));
     const isBegun = answer.status !== 404;
     if (typeof key === 'string')
       answers.finish(key, asked, isFailing ? failure : isBegun ? answer : undefined);

@@ -28,12 +28,21 @@ export async function startVendor(
     await simulator.close();
   };
   onTestFinished(close);
-  const stripe = openStripeClient({
-    secretKey: 'sk_test_simulator',
-    baseUrl: `http://127.0.0.1:${simulator.port}`,
-    timeoutMs: 300,
-  });
-  return { simulator, stripe, vendor: createStripeVendor(stripe), close };
+  const openClient = (timeoutMs: number) =>
+    openStripeClient({
+      secretKey: 'sk_test_simulator',
+      baseUrl: `http://127.0.0.1:${simulator.port}`,
+      timeoutMs,
+    });
+  const stripe = openClient(20_000);
+  return {
+    simulator,
+    stripe,
+    vendor: createStripeVendor(stripe),
+    /** For requests that are never answered. */
+    hastyVendor: createStripeVendor(openClient(300)),
+    close,
+  };
 }
 
 /** The value of a call that must succeed. */

@@ -12,7 +12,7 @@
  * `redis` is one master where there are several servers; there each seed has a fault of it that lasts
  * until a replica has taken its place.
  */
-export type Random = () => number;
+import { pick, type Random } from '@sluice/domain/seeded-random';
 
 export const BROKERS = ['redis', 'postgres', 'cluster', 'sentinels'] as const;
 export type Broker = (typeof BROKERS)[number];
@@ -46,20 +46,6 @@ export interface WayFault extends Moment {
   readonly target: WayName;
 }
 export type Fault = ProcessFault | WayFault;
-
-/** The same numbers for the same seed, in [0, 1). (mulberry32) */
-export function randomOf(seed: number): Random {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
-export const pick = <Item>(random: Random, items: readonly Item[]): Item =>
-  items[Math.floor(random() * items.length)] as Item;
 
 /** One to four faults, each on a target of its own, within `lengthMs`; in order of time. */
 export function planFaults(random: Random, broker: Broker, lengthMs: number): Fault[] {

@@ -7,8 +7,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEMO } from '@sluice/database/seed-demo';
+import { pick, type Random } from '@sluice/domain/seeded-random';
 import { createIdGenerator } from '@sluice/platform/new-id';
-import { pick, type Random } from './fault-plan.ts';
 
 export interface SentEvent {
   readonly eventId: string;

@@ -3,7 +3,8 @@
  * in Postgres exactly once and in order, and everything must move again.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { planFaults, randomOf, type Fault } from './fault-plan.ts';
+import { seededRandom } from '@sluice/domain/seeded-random';
+import { planFaults, type Fault } from './fault-plan.ts';
 import type { Fleet, ReadinessBody } from './fleet-under-test.ts';
 import { startLoad } from './load.ts';
 import { countApplied, findLosses } from './oracle.ts';
@@ -33,7 +34,7 @@ const AFTERWARDS_MS = 200;
 
 /** `lengthMs`: how long faults may begin and last. */
 export async function runSeed(fleet: Fleet, seed: number, lengthMs: number): Promise<SeedReport> {
-  const random = randomOf(seed);
+  const random = seededRandom(seed);
   const faults = planFaults(random, fleet.broker, lengthMs);
   const problems: string[] = [];
   const load = startLoad(random, seed, fleet.intakeUrls, (problem) => {

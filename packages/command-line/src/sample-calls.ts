@@ -4,6 +4,7 @@
  * starts with a run's own prefix, or the second run would count as the first one's retries.
  */
 import type { JsonObject } from '@sluice/domain/json';
+import { pick, seededRandom } from '@sluice/domain/seeded-random';
 
 export interface SampleCall {
   /** The path under `/v1`. */
@@ -15,22 +16,9 @@ const PLANS = ['free', 'pro', 'team'] as const;
 const PRODUCTS = ['mug', 'lamp', 'desk', 'chair', 'shelf', 'rug'] as const;
 const PATHS = ['/', '/pricing', '/docs', '/blog/launch', '/account', '/checkout'] as const;
 
-/** Numbers in [0, 1) from a seed (mulberry32): not for secrets. */
-function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** Endless calls of `people` people. */
 export function* sampleCalls(seed: number, people: number, runId: string): Generator<SampleCall> {
-  const random = createRandom(seed);
-  const pick = <Item>(items: readonly Item[]): Item =>
-    items[Math.floor(random() * items.length)] as Item;
+  const random = seededRandom(seed);
   for (let number = 1; ; number++) {
     // Few are active and many are not, as people are.
     const person = Math.floor(random() ** 2 * people);
@@ -39,17 +27,17 @@ export function* sampleCalls(seed: number, people: number, runId: string): Gener
     if (kind < 0.1) {
       const traits = {
         email: `person-${person}@example.com`,
-        plan: pick(PLANS),
+        plan: pick(random, PLANS),
         unsubscribed: random() < 0.1,
       };
       yield { type: 'identify', body: { ...base, traits } };
     } else if (kind < 0.5) {
-      const path = pick(PATHS);
+      const path = pick(random, PATHS);
       const properties = { path, url: `https://shop.example${path}` };
       yield { type: 'page', body: { ...base, name: path, properties } };
     } else {
       const properties = {
-        product: pick(PRODUCTS),
+        product: pick(random, PRODUCTS),
         quantity: 1 + Math.floor(random() * 3),
         price: Math.round(random() * 20_000) / 100,
         currency: 'EUR',

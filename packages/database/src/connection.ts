@@ -136,10 +136,8 @@ export interface DatabaseOptions {
 /** Opens nothing until first used. Close with `destroy()`. int8 comes back as text, as `pg` gives it. */
 export function createDatabase(options: DatabaseOptions): Database {
   const { statementMsMax, idleInTransactionMsMax } = options;
-  const connectMsMax = Math.min(
-    options.connectMsMax ?? CONNECT_MS_MAX,
-    statementMsMax ?? CONNECT_MS_MAX,
-  );
+  const connectMsMax =
+    options.connectMsMax ?? Math.min(CONNECT_MS_MAX, statementMsMax ?? CONNECT_MS_MAX);
   const limits = [
     statementMsMax !== undefined &&
       `set statement_timeout = ${Math.floor(statementMsMax * SHARE_OF_POSTGRES)}`,

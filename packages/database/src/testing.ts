@@ -36,6 +36,10 @@ export interface TestDatabase {
 /** Connections end a moment after their clients said so. */
 const LEAK_DEADLINE_MS = 2_000;
 const POLL_INTERVAL_MS = 20;
+/** Of the 200 calls that a test makes at once the last has to wait for all the others, on a busy machine for long. */
+const CONNECT_MS_MAX = 60_000;
+/** A file of a database for each test drops fifty of them, on a busy machine at a second each. */
+const DROP_TIMEOUT_MS = 180_000;
 
 const created = new Set<TestDatabase>();
 
@@ -58,6 +62,7 @@ export async function createTestDatabase(timeZone?: string): Promise<TestDatabas
     url: url.href,
     poolMax: 10,
     applicationName: 'test',
+    connectMsMax: CONNECT_MS_MAX,
     onError: (error) => void unexpected.push(error),
   });
   const testDatabase: TestDatabase = {
@@ -91,7 +96,7 @@ afterAll(async ({}, file) => {
     console.error(`kept for you to look into: database ${testDatabase.name}`);
   }
   created.clear();
-});
+}, DROP_TIMEOUT_MS);
 
 interface Task {
   readonly result?: { readonly state: string } | undefined;

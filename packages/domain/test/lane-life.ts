@@ -10,6 +10,7 @@ import {
   type LanePolicy,
   type LaneSnapshot,
 } from '@sluice/domain/lane';
+import { seededRandom, type Random } from '@sluice/domain/seeded-random';
 
 export const SECOND_MS = 1_000;
 export const HOUR_MS = 3_600 * SECOND_MS;
@@ -57,17 +58,6 @@ const FAILURES: readonly Answer[] = [
   { failure: 'name_not_resolved', status: null, isListed: false, latencyMs: 5 },
 ];
 
-/** Small, fast and the same everywhere (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 /** Things that happen at a time, in order. */
 class Agenda {
   #entries: { atMs: number; order: number; run: () => void }[] = [];
@@ -105,7 +95,7 @@ export interface Life {
 
 /** Lives one life; everything in it follows from the seed. */
 export function live(seed: number): Life {
-  const random = createRandom(seed);
+  const random = seededRandom(seed);
   const agenda = new Agenda();
   const attempts: Attempt[] = [];
   const bySequence = new Map<number, Attempt[]>();
@@ -239,7 +229,7 @@ interface Outage {
   readonly variety: number;
 }
 
-function makeOutages(random: () => number): Outage[] {
+function makeOutages(random: Random): Outage[] {
   return Array.from({ length: Math.floor(random() * 8) }, () => {
     const fromMs = random() * RECOVERED_AT_MS;
     const lengthMs = random() < 0.3 ? random() * 12 * DAY_MS : random() * 6 * HOUR_MS;

@@ -1,63 +1,11 @@
 import type { Envelope, IdentifyObject, TrackEvent } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
-import { envelopeText, type WrittenEnvelope } from '@sluice/platform/envelope-writer';
+import { envelopeText } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import { describe, expect, test } from 'vitest';
-import { Batcher, type BatcherOptions, type CommitOutcome } from '../src/batcher.ts';
-import type { CommittedTo } from '../src/commit-envelopes.ts';
+import type { CommitOutcome } from '../src/batcher.ts';
+import { createBatcher, createBroker, event, eventIds } from './batcher-under-test.ts';
 import { operationsIn } from './operations-in.ts';
-
-function event(person: string, eventId: string, receivedAtMs = 1): TrackEvent {
-  return {
-    type: 'event.track',
-    kind: 'event',
-    environmentId: 1,
-    receivedAtMs,
-    person: { kind: 'id', value: person },
-    eventId,
-    name: 'n',
-    data: {},
-    occurredAtMs: 1,
-  };
-}
-
-/** A broker whose confirmations the test gives out. */
-function createBroker() {
-  const flushes: {
-    envelopes: readonly ShardEnvelope[];
-    arrivedAtMs: number;
-    confirm: (committedTo?: CommittedTo) => void;
-    fail: () => void;
-  }[] = [];
-  const arrivals: (() => void)[] = [];
-  return {
-    flushes,
-    commit: (envelopes: readonly ShardEnvelope[], _isAtomic: boolean, arrivedAtMs: number) =>
-      new Promise<CommittedTo>((resolve, reject) => {
-        // What is in the spill is not overwritten, so that the tests can look at it later.
-        const confirm = (committedTo: CommittedTo = 'spill') => resolve(committedTo);
-        const fail = () => reject(new Error('away'));
-        flushes.push({ envelopes, arrivedAtMs, confirm, fail });
-        arrivals.shift()?.();
-      }),
-    arrival: () => new Promise<void>((resolve) => arrivals.push(resolve)),
-  };
-}
-
-function createBatcher(overrides: Partial<BatcherOptions>): Batcher {
-  let id = 0;
-  return new Batcher({
-    shardCount: 4,
-    commit: () => Promise.resolve('spill'),
-    newId: () => `envelope-${id++}`,
-    pendingSizeBytesMax: 1_000_000,
-    onCommitFailure: () => undefined,
-    ...overrides,
-  });
-}
-
-const eventIds = (envelopes: readonly ShardEnvelope[]): string[] =>
-  operationsIn(envelopes).map((operation) => (operation as TrackEvent).eventId);
 
 describe('group commit', () => {
   test('a call is answered only after the broker has confirmed it', async () => {
@@ -175,52 +123,6 @@ describe('group commit', () => {
     expect(flushes).toEqual([false, true]);
   });
 
-  test('an envelope holds at most 1,000 operations, and keeps their order across envelopes', async () => {
-    const committed: ShardEnvelope[] = [];
-    const batcher = createBatcher({
-      commit: (envelopes) => {
-        committed.push(...envelopes);
-        return Promise.resolve('spill');
-      },
-    });
-    batcher.add(
-      Array.from({ length: 2_500 }, (_, n) => event('a', String(n))),
-      10,
-      () => undefined,
-    );
-    await batcher.drain();
-    expect(committed.map((envelope) => operationsIn([envelope]).length)).toEqual([
-      1_000, 1_000, 500,
-    ]);
-    expect(eventIds(committed)).toEqual(Array.from({ length: 2_500 }, (_, n) => String(n)));
-    expect(new Set(committed.map(({ envelope }) => envelope.id)).size).toBe(3);
-  });
-
-  test('calls that are more than a flush may hold go in the next one, each whole and in order', async () => {
-    const broker = createBroker();
-    const batcher = createBatcher({ commit: broker.commit, pendingSizeBytesMax: 100_000_000 });
-    const megabytes = (count: number) => count * 1_048_576;
-    let arrival = broker.arrival();
-    batcher.add([event('a', '0')], megabytes(3), () => undefined);
-    batcher.add([event('a', '1')], megabytes(1), () => undefined);
-    batcher.add([event('a', '2'), event('b', '3')], megabytes(5), () => undefined);
-    batcher.add([event('a', '4')], 1, () => undefined);
-    await arrival;
-    for (const flush of [0, 1]) {
-      arrival = broker.arrival();
-      broker.flushes[flush]?.confirm();
-      await arrival;
-    }
-    broker.flushes[2]?.confirm();
-    await batcher.drain();
-    expect(broker.flushes.map(({ envelopes }) => eventIds(envelopes).toSorted())).toEqual([
-      ['0', '1'],
-      ['2', '3'],
-      ['4'],
-    ]);
-    expect(batcher.pendingSizeBytes).toBe(0);
-  });
-
   test('an envelope goes on in the trace that its operations belong to', async () => {
     const committed: ShardEnvelope[] = [];
     const traced = event('a', '1');
@@ -265,23 +167,6 @@ describe('group commit', () => {
     expect(answers).toEqual(['unavailable', 'committed']);
   });
 
-  test('more than the pending limit is refused at once, and room comes back with the confirmation', async () => {
-    const broker = createBroker();
-    const batcher = createBatcher({ commit: broker.commit, pendingSizeBytesMax: 100 });
-    const arrival = broker.arrival();
-    expect(batcher.add([event('a', '1')], 80, () => undefined)).toBe(true);
-    expect(batcher.add([event('a', '2')], 30, () => expect.unreachable())).toBe(false);
-    await arrival;
-    broker.flushes[0]?.confirm();
-    await batcher.drain();
-    expect(batcher.pendingSizeBytes).toBe(0);
-    const second = broker.arrival();
-    expect(batcher.add([event('a', '3')], 100, () => undefined)).toBe(true);
-    await second;
-    broker.flushes[1]?.confirm();
-    await batcher.drain();
-  });
-
   test('a call that comes while the last callers are being answered is not forgotten', async () => {
     const answers: string[] = [];
     const batcher = createBatcher({});
@@ -291,27 +176,6 @@ describe('group commit', () => {
     });
     await batcher.drain();
     expect(answers).toEqual(['first', 'second']);
-  });
-
-  test('what the broker has makes room for the next envelope; what is only in the spill is never overwritten', async () => {
-    const broker = createBroker();
-    const batcher = createBatcher({ commit: broker.commit });
-    const flushOf = async (eventId: string, committedTo: CommittedTo) => {
-      const arrival = broker.arrival();
-      batcher.add([event('a', eventId)], 10, () => undefined);
-      await arrival;
-      const [{ envelope } = expect.unreachable()] = broker.flushes.at(-1)?.envelopes ?? [];
-      broker.flushes.at(-1)?.confirm(committedTo);
-      await batcher.drain();
-      return (envelope as WrittenEnvelope).bytes;
-    };
-    const spilled = await flushOf('spilled', 'spill');
-    const first = await flushOf('first', 'broker');
-    const second = await flushOf('second', 'broker');
-    await flushOf('third', 'broker');
-    expect(second.buffer).toBe(first.buffer);
-    expect(first.buffer).not.toBe(spilled.buffer);
-    expect(spilled.toString()).toContain('"eventId":"spilled"');
   });
 
   test('what one call brought keeps its order on each shard, among calls before and after it', async () => {

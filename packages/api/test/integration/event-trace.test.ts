@@ -1,11 +1,10 @@
 /** What a trace tells of events and of reporting events, and what it leaves open. */
 import { appendDeliveries } from '@sluice/database/deliveries';
-import { recordProgress } from '@sluice/database/lane-progress';
-import { claimLane } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { insertEvent, insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { recordDrain } from './drained-lane.ts';
 
 let api: ApiUnderTest;
 let webhookId: number;
@@ -63,37 +62,22 @@ beforeAll(async () => {
     { ...report, eventType: 'customer_subscribed', eventId: 'without-cause' },
   ]);
   const lane = { environmentId, webhookId };
-  const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
-  const attempt = {
+  const failed = {
     sequence: 1,
     durationMs: 12,
     status: 500,
+    outcome: 'retrying',
     failure: 'status',
     failureMessage: 'answered 500',
-    responseHead: null,
-    responseBody: null,
   } as const;
-  await recordProgress(
-    api.database,
+  await recordDrain(
+    api,
     lane,
-    claimed!.fencing,
-    {
-      snapshot: {
-        state: 'failing',
-        cursor: 0,
-        attemptedThrough: 1,
-        nextProbeAtMs: api.clock.nowMs,
-        window: 1,
-      },
-      attempts: [
-        { ...attempt, attempt: 1, startedAtMs: 1_000, outcome: 'retrying' },
-        { ...attempt, attempt: 2, startedAtMs: 2_000, outcome: 'retrying' },
-      ],
-      endpointVersion: 0,
-      isLast: true,
-    },
-    60_000,
-    api.clock.nowMs,
+    { state: 'failing', cursor: 0, attemptedThrough: 1, nextProbeAtMs: api.clock.nowMs },
+    [
+      { ...failed, attempt: 1, startedAtMs: 1_000 },
+      { ...failed, attempt: 2, startedAtMs: 2_000 },
+    ],
   );
 });
 afterAll(() => api.close());
@@ -194,38 +178,11 @@ test('a resend is among the deliveries of what it repeats', async () => {
     },
   ]);
   const lane = { environmentId: api.a.environmentId, webhookId: id };
-  const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
-  await recordProgress(
-    api.database,
+  await recordDrain(
+    api,
     lane,
-    claimed!.fencing,
-    {
-      snapshot: {
-        state: 'healthy',
-        cursor: 1,
-        attemptedThrough: 1,
-        nextProbeAtMs: null,
-        window: 1,
-      },
-      attempts: [
-        {
-          sequence: 1,
-          attempt: 1,
-          startedAtMs: 0,
-          durationMs: 1,
-          status: 200,
-          outcome: 'delivered',
-          failure: null,
-          failureMessage: null,
-          responseHead: null,
-          responseBody: null,
-        },
-      ],
-      endpointVersion: 0,
-      isLast: true,
-    },
-    60_000,
-    api.clock.nowMs,
+    { state: 'healthy', cursor: 1, attemptedThrough: 1, nextProbeAtMs: null },
+    [{ sequence: 1 }],
   );
   const resent = await api.call('POST', `/v1/reporting_webhooks/${id}/deliveries/1/resend`, {
     body: {},

@@ -1,10 +1,10 @@
 import { appendDeliveries } from '@sluice/database/deliveries';
-import { recordProgress } from '@sluice/database/lane-progress';
 import { claimLane } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
+import { recordDrain } from './drained-lane.ts';
 
 let api: ApiUnderTest;
 const STARTED_AT_MS = Date.parse('2026-02-28T10:00:00Z');
@@ -45,30 +45,21 @@ async function createFailingWebhook() {
       data: {},
     })),
   );
-  const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
-  const attempt = { attempt: 1, startedAtMs: STARTED_AT_MS, durationMs: 7, failureMessage: null };
-  const answer = { responseHead: 'HTTP/1.1 410 Gone', responseBody: 'gone' };
-  await recordProgress(
-    api.database,
+  const answered = {
+    startedAtMs: STARTED_AT_MS,
+    durationMs: 7,
+    responseHead: 'HTTP/1.1 410 Gone',
+    responseBody: 'gone',
+  };
+  const nextProbeAtMs = api.clock.nowMs + 3_600_000;
+  await recordDrain(
+    api,
     lane,
-    claimed!.fencing,
-    {
-      snapshot: {
-        state: 'failing',
-        cursor: 1,
-        attemptedThrough: 2,
-        nextProbeAtMs: api.clock.nowMs + 3_600_000,
-        window: 1,
-      },
-      attempts: [
-        { ...attempt, ...answer, sequence: 1, status: 200, outcome: 'delivered', failure: null },
-        { ...attempt, ...answer, sequence: 2, status: 410, outcome: 'retrying', failure: 'status' },
-      ],
-      endpointVersion: 0,
-      isLast: true,
-    },
-    60_000,
-    api.clock.nowMs,
+    { state: 'failing', cursor: 1, attemptedThrough: 2, nextProbeAtMs },
+    [
+      { ...answered, sequence: 1 },
+      { ...answered, sequence: 2, status: 410, outcome: 'retrying', failure: 'status' },
+    ],
   );
   return { ...webhook, lane };
 }

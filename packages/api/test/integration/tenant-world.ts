@@ -4,8 +4,6 @@ import { appendDeliveries } from '@sluice/database/deliveries';
 import { insertImportProblems } from '@sluice/database/import-problems';
 import { insertImport } from '@sluice/database/import-changes';
 import type { ImportRow } from '@sluice/database/imports';
-import { recordProgress } from '@sluice/database/lane-progress';
-import { claimLane } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import {
   insertEvent,
@@ -17,6 +15,7 @@ import {
 } from './api-under-test.ts';
 import { BODIES, type Operation, WORDS_IN_PATHS } from './every-operation.ts';
 import { insertExport } from './audit-log-world.ts';
+import { recordDrain } from './drained-lane.ts';
 import { insertPreviewRuns } from './usage-world.ts';
 
 const webhookBody = (marker: string) => ({
@@ -88,20 +87,17 @@ export async function insertOwned(
   );
   // The first is delivered and can be resent, the second has failed and can be skipped.
   const lane = { environmentId, webhookId: Number(made.json().id) };
-  const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
+  const answered = { responseHead: marker, responseBody: marker };
   const nextProbeAtMs = api.clock.nowMs + 3_600_000;
-  const attempt = { attempt: 1, startedAtMs: 0, durationMs: 1, failureMessage: null };
-  const response = { status: 200, responseHead: marker, responseBody: marker };
-  const progress = {
-    snapshot: { state: 'failing', cursor: 1, attemptedThrough: 2, nextProbeAtMs, window: 1 },
-    attempts: [
-      { ...attempt, ...response, sequence: 1, outcome: 'delivered', failure: null },
-      { ...attempt, ...response, sequence: 2, outcome: 'retrying', failure: 'timeout' },
+  await recordDrain(
+    api,
+    lane,
+    { state: 'failing', cursor: 1, attemptedThrough: 2, nextProbeAtMs },
+    [
+      { ...answered, sequence: 1 },
+      { ...answered, sequence: 2, outcome: 'retrying', failure: 'timeout' },
     ],
-    endpointVersion: 0,
-    isLast: true,
-  } as const;
-  await recordProgress(api.database, lane, claimed!.fencing, progress, 60_000, api.clock.nowMs);
+  );
   const replay = await api.call('POST', `/v1/reporting_webhooks/${lane.webhookId}/replays`, {
     key: tenant.key,
     body: { since: 0 },

@@ -1,11 +1,10 @@
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
-import { recordProgress, type AttemptRecord } from '@sluice/database/lane-progress';
-import { claimLane } from '@sluice/database/lanes';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
+import { recordDrain } from './drained-lane.ts';
 
 interface Delivery {
   readonly sequence: number;
@@ -38,60 +37,36 @@ beforeAll(async () => {
       data: {},
     })),
   );
-  const claimed = await claimLane(api.database, lane, 60_000, api.clock.nowMs);
-  const attempt = (
-    sequence: number,
-    number: number,
-    ending: Partial<AttemptRecord>,
-  ): AttemptRecord => ({
-    sequence,
-    attempt: number,
+  const succeeded = {
     startedAtMs: STARTED_AT_MS,
     durationMs: 12,
-    status: 200,
-    outcome: 'delivered',
-    failure: null,
-    failureMessage: null,
     responseHead: 'HTTP/1.1 200 OK',
     responseBody: 'ok',
-    ...ending,
-  });
+  };
   const failed = {
+    ...succeeded,
     status: 500,
     failure: 'status',
     failureMessage: 'answered 500',
     responseBody: 'oh no',
   } as const;
-  await recordProgress(
-    api.database,
+  const late = {
+    status: null,
+    failure: 'timeout',
+    failureMessage: 'late',
+    responseBody: null,
+  } as const;
+  await recordDrain(
+    api,
     lane,
-    claimed!.fencing,
-    {
-      snapshot: {
-        state: 'failing',
-        cursor: 3,
-        attemptedThrough: 4,
-        nextProbeAtMs: api.clock.nowMs,
-        window: 1,
-      },
-      attempts: [
-        attempt(1, 1, { ...failed, outcome: 'retrying' }),
-        attempt(1, 2, {}),
-        attempt(2, 1, { ...failed, outcome: 'abandoned' }),
-        attempt(3, 1, {}),
-        attempt(4, 1, {
-          outcome: 'retrying',
-          status: null,
-          failure: 'timeout',
-          failureMessage: 'late',
-          responseBody: null,
-        }),
-      ],
-      endpointVersion: 0,
-      isLast: true,
-    },
-    60_000,
-    api.clock.nowMs,
+    { state: 'failing', cursor: 3, attemptedThrough: 4, nextProbeAtMs: api.clock.nowMs },
+    [
+      { ...failed, sequence: 1, outcome: 'retrying' },
+      { ...succeeded, sequence: 1, attempt: 2 },
+      { ...failed, sequence: 2, outcome: 'abandoned' },
+      { ...succeeded, sequence: 3 },
+      { ...succeeded, ...late, sequence: 4, outcome: 'retrying' },
+    ],
   );
 });
 afterAll(() => api.close());

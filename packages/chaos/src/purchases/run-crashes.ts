@@ -3,8 +3,8 @@
  * with a database, a vendor and books of its own: most of a crash is the start of the next process, which
  * one core does.
  */
+import { seededRandom, type Random } from '@sluice/domain/seeded-random';
 import { crashPurchase, type CellReport } from './crash-purchase.ts';
-import { randomOf, type Random } from '../fault-plan.ts';
 import { findWrongBooks } from './books.ts';
 import { chooseCells, nameOf, type Cell } from './cells.ts';
 import { startPurchaseFleet } from './fleet.ts';
@@ -30,12 +30,12 @@ export async function runCrashes(
   say: (line: string) => void,
 ): Promise<CrashesReport> {
   const { count, only = '', fleetCount = 1 } = choice;
-  const left = chooseCells(randomOf(seed), count).filter((cell) => nameOf(cell).includes(only));
+  const left = chooseCells(seededRandom(seed), count).filter((cell) => nameOf(cell).includes(only));
   say(`seed ${seed}: ${left.length} crashes`);
   // All, so that each is closed before a broken one is told.
   const parts = await Promise.allSettled(
     Array.from({ length: Math.min(fleetCount, left.length) }, (_, index) =>
-      crashFleet(randomOf(seed + index), left, say),
+      crashFleet(seededRandom(seed + index), left, say),
     ),
   );
   const broken = parts.find((part) => part.status === 'rejected');

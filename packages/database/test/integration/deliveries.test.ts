@@ -6,8 +6,9 @@ import type { Database } from '../../src/connection.ts';
 import { appendDeliveries } from '../../src/deliveries.ts';
 import { listDeliveries } from '../../src/delivery-reads.ts';
 import { findLane } from '../../src/lanes.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../src/test-tenants.ts';
 import { createTestDatabase, type TestDatabase } from '../../src/testing.ts';
-import { insertWebhook, updateWebhook, type WebhookSettings } from '../../src/webhooks.ts';
+import { updateWebhook, type WebhookSettings } from '../../src/webhooks.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -17,7 +18,6 @@ let environmentId: number;
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
   database = testDatabase.database;
-  await sql`insert into accounts (account_id, name) values (1, 'Test')`.execute(database);
 });
 
 beforeEach(async () => {
@@ -26,9 +26,7 @@ beforeEach(async () => {
 
 async function makeEnvironment(): Promise<number> {
   const id = nextEnvironmentId++;
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (1, ${id}, 'Test', ${`key of ${id}`})`.execute(database);
+  await insertTestWorkspace(database, id);
   return id;
 }
 
@@ -36,16 +34,7 @@ async function makeWebhook(
   settings: Partial<WebhookSettings> = {},
   environment = environmentId,
 ): Promise<number> {
-  const webhook = await insertWebhook(database, environment, {
-    name: 'Hook',
-    endpoint: 'http://receiver.test/',
-    events: ['customer_subscribed'],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
-    ...settings,
-  });
-  return webhook?.webhookId ?? 0;
+  return (await insertTestWebhook(database, environment, settings)).webhookId;
 }
 
 let eventCount = 0;

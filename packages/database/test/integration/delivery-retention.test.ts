@@ -4,8 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/connection.ts';
 import { listDeliveriesAfter } from '../../src/deliveries.ts';
 import { dropOldDeliveries, makeDeliveryPartitions } from '../../src/delivery-retention.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../src/test-tenants.ts';
 import { createTestDatabase, type TestDatabase } from '../../src/testing.ts';
-import { insertWebhook } from '../../src/webhooks.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -22,25 +22,13 @@ beforeEach(async () => {
   ({ database } = testDatabase);
   // Those of the real time.
   await dropOldDeliveries(database, day(0), 1);
-  await sql`insert into accounts (account_id, name) values (1, 'Test')`.execute(database);
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key) values (1, 1, 'Test', 'key')`.execute(
-    database,
-  );
+  await insertTestWorkspace(database, 1);
 });
 afterEach(() => testDatabase.drop());
 
 /** A webhook whose log has `perDay` deliveries a day; those up to the cursor are delivered. */
 async function makeLane(days: number, perDay: number, cursor: number): Promise<number> {
-  const webhook = await insertWebhook(database, 1, {
-    name: 'Hook',
-    endpoint: 'http://receiver.test/',
-    events: ['customer_subscribed'],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
-  });
-  const webhookId = webhook?.webhookId ?? 0;
+  const { webhookId } = await insertTestWebhook(database, 1);
   const days_ = Array.from({ length: days }, (_, number) => textOf(day(number)));
   await sql`
     insert into delivery_log (environment_id, webhook_id, sequence, event_id, event_type, occurred_at, body, day)

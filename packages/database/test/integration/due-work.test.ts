@@ -8,6 +8,7 @@ import { listLanesToWake, PROBE_WAIT_MS_MAX } from '../../src/lanes.ts';
 import { claimReplay } from '../../src/replay-lanes.ts';
 import { listDueRuns } from '../../src/runs.ts';
 import { statementsSentBy } from '../../src/statements-sent.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../src/test-tenants.ts';
 import { createTestDatabase } from '../../src/testing.ts';
 import { claimVendorEvents } from '../../src/vendor-events.ts';
 
@@ -18,16 +19,8 @@ const LEASE_MS = 60_000;
 
 async function createWorld() {
   const { database } = await createTestDatabase();
-  await sql`insert into accounts (account_id, name) values (1, 'A')`.execute(database);
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (1, 1, 'E', 'k')`.execute(database);
-  await sql`
-    insert into webhooks (environment_id, webhook_id, name, endpoint, events, signing_key)
-    values (1, 1, 'W', 'http://127.0.0.1:1/', '{email_sent}', 'k')`.execute(database);
-  await sql`insert into lanes (environment_id, webhook_id) values (1, 1) on conflict do nothing`.execute(
-    database,
-  );
+  await insertTestWorkspace(database, 1);
+  await insertTestWebhook(database, 1);
   await sql`insert into audit_chains (account_id) values (1)`.execute(database);
   const due = async (nowMs = NOW_MS) => [
     ...(await findDueWork(database, nowMs, PROBE_WAIT_MS_MAX)),

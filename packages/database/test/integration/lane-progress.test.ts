@@ -10,30 +10,20 @@ import {
 } from '../../src/lane-progress.ts';
 import { claimLane, type LaneKey } from '../../src/lanes.ts';
 import { statementsSentBy } from '../../src/statements-sent.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../src/test-tenants.ts';
 import { createTestDatabase } from '../../src/testing.ts';
-import { insertWebhook } from '../../src/webhooks.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 15);
 let database: Database;
 
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
-  await sql`insert into accounts (account_id, name) values (1, 'Test')`.execute(database);
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (1, 1, 'Test', 'key')`.execute(database);
+  await insertTestWorkspace(database, 1);
 });
 
 async function claimNewLane(): Promise<{ lane: LaneKey; fencing: number }> {
-  const webhook = await insertWebhook(database, 1, {
-    name: 'Hook',
-    endpoint: 'http://receiver.test/',
-    events: ['customer_subscribed'],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
-  });
-  const lane = { environmentId: 1, webhookId: webhook!.webhookId };
+  const { webhookId } = await insertTestWebhook(database, 1);
+  const lane = { environmentId: 1, webhookId };
   await appendDeliveries(
     database,
     [1, 2, 3].map((number) => ({

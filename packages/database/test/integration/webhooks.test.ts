@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/connection.ts';
 import { appendDeliveries } from '../../src/deliveries.ts';
 import { findLane } from '../../src/lanes.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../src/test-tenants.ts';
 import { createTestDatabase } from '../../src/testing.ts';
 import {
   clearDeletedWebhook,
@@ -28,17 +29,11 @@ let database: Database;
 
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
-  await sql`insert into accounts (account_id, name) values (1, 'Test')`.execute(database);
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (1, 1, 'One', 'key of one'), (1, 2, 'Two', 'key of two')`.execute(database);
+  for (const environmentId of [1, 2]) await insertTestWorkspace(database, environmentId);
 });
 
-async function make(environmentId = 1): Promise<Webhook> {
-  const webhook = await insertWebhook(database, environmentId, settings);
-  if (!webhook) throw new Error('no workspace');
-  return webhook;
-}
+const make = (environmentId = 1): Promise<Webhook> =>
+  insertTestWebhook(database, environmentId, settings);
 
 async function log(environmentId: number, count: number): Promise<void> {
   await appendDeliveries(
@@ -68,7 +63,7 @@ describe('a webhook', () => {
       await sql`select signing_key from webhooks where webhook_id = ${webhook.webhookId}`.execute(
         database,
       );
-    expect(rows).toEqual([{ signing_key: 'key of one' }]);
+    expect(rows).toEqual([{ signing_key: 'key of 1' }]);
   });
 
   test('is not made in a workspace that does not exist', async () => {

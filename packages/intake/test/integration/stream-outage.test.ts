@@ -6,6 +6,7 @@ import { openStream, type StreamClient } from './stream-client.ts';
 
 const WAIT = { timeout: 15_000, interval: 20 };
 const TEST_TIMEOUT_MS = 60_000;
+const AHEAD_MAX = 2_000;
 const HEADERS = { Authorization: `Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}` };
 
 let world: OutageWorld;
@@ -19,13 +20,20 @@ const line = (n: number) =>
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `event-${n}`);
 
-/** Sends lines one after another until the stream ends or `stop` is called. */
+/**
+ * Sends lines one after another until the stream ends or `stop` is called, and at most so many before they are
+ * acknowledged: what is sent in all has to be processed, too.
+ */
 function startSending(stream: StreamClient) {
   let isStopping = false;
   let sentCount = 0;
   void stream.ended.then(() => (isStopping = true));
   const run = async () => {
     while (!isStopping) {
+      if (sentCount - acknowledged(stream) > AHEAD_MAX) {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        continue;
+      }
       const lines = Array.from({ length: 50 }, () => line(sentCount++)).join('');
       await stream.write(lines);
       await new Promise((resolve) => setImmediate(resolve));

@@ -5,8 +5,8 @@
 import type { Database } from '@sluice/database/connection';
 import { listSecrets } from '@sluice/database/sealed-secrets';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing';
-import { insertWebhook } from '@sluice/database/webhooks';
 import { secretContext } from '@sluice/domain/webhook';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { sql } from 'kysely';
@@ -24,14 +24,7 @@ async function startWorld() {
   await sql`
     update environments set webhook_signing_key = ${createSealedText([LOST]).seal('the key', secretContext(DEMO.environmentId))}
      where environment_id = ${DEMO.environmentId}`.execute(database);
-  await insertWebhook(database, DEMO.environmentId, {
-    name: 'Endpoint',
-    endpoint: 'http://127.0.0.1:1/',
-    events: ['email_sent'],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
-  });
+  await insertTestWebhook(database, DEMO.environmentId);
   const lost = (...words: string[]) =>
     runProgram(SECRETS, ['lost', '--json', ...words], {
       DATABASE_URL: url,

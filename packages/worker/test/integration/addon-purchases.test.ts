@@ -72,7 +72,7 @@ test.each(['error', 'error_after', 'timeout_after', 'reset_after'] as const)(
   async (kind) => {
     const accountId = await subscribed();
     world.simulator.faults.add({ kind, method: 'POST', path: '/subscriptions/', count: 1 });
-    const run = await world.finish(await world.addons(accountId, 'price_addon_ip_month'));
+    const run = await world.finishHastily(await world.addons(accountId, 'price_addon_ip_month'));
     expect(run).toMatchObject({ status: 'success' });
     expect(world.succeeded().filter((charge) => charge.runId === run.runId)).toHaveLength(1);
   },
@@ -92,7 +92,7 @@ async function addonsWithoutAnswer(accountId: number) {
   const path = '/subscriptions/';
   world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
   const run = await world.addons(accountId, 'price_addon_ip_month');
-  expect(await world.advance(run)).toBe('waiting');
+  expect(await world.advance(run, { vendor: world.hastyVendor })).toBe('waiting');
   return run;
 }
 

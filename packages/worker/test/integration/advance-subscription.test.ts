@@ -132,7 +132,7 @@ describe('a plan', () => {
     async (kind) => {
       const accountId = await world.addAccount('pm_card_visa');
       world.simulator.faults.add({ kind, method: 'POST', path: '/subscriptions', count: 1 });
-      const run = await world.finish(await world.checkout(accountId, 'essentials_month'));
+      const run = await world.finishHastily(await world.checkout(accountId, 'essentials_month'));
       expect(run).toMatchObject({ status: 'success' });
       expect(world.succeeded()).toMatchObject([{ amount: 10_000, runId: run.runId }]);
     },
@@ -152,7 +152,7 @@ test.each(['created', 'changed'])(
         count: 1,
       });
       const run = await world.checkout(accountId, isEnded ? 'essentials_month' : 'premium_month');
-      expect(await world.advance(run)).toBe('waiting');
+      expect(await world.advance(run, { vendor: world.hastyVendor })).toBe('waiting');
       const [charge] = world.succeeded().filter((each) => each.runId === run.runId);
       world.moveClocks(62 * 86_400_000);
       for (const subscription of isEnded ? world.simulator.state.list('subscription') : [])
@@ -189,7 +189,7 @@ test.each([
     const path = '/subscriptions';
     world.simulator.faults.add({ kind: 'timeout_after', method: 'POST', path, count: 1 });
     const run = await world.checkout(accountId, 'premium_month');
-    expect(await world.advance(run)).toBe('waiting');
+    expect(await world.advance(run, { vendor: world.hastyVendor })).toBe('waiting');
     const { state } = world.simulator;
     const [subscription] = state.list('subscription');
     // One that is past due is so for a renewal, which is tried again days after its card refused.

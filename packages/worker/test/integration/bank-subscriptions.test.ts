@@ -17,7 +17,7 @@ const BAD = 'pm_usBankAccount_insufficientFunds';
 
 let world: Subscriptions;
 beforeEach(async () => {
-  world = await startSubscriptions({ vendorTimeoutMs: 10_000 });
+  world = await startSubscriptions();
 });
 
 const bankDecides = () => world.moveClocks(SETTLING_SECONDS * 1_000);

@@ -7,7 +7,7 @@ import { workerSettings } from '../../src/settings.ts';
 import { startSubscriptions } from './subscription-world.ts';
 
 test('credits are renewed, closed accounts unsubscribed and payments of banks found', async () => {
-  const world = await startSubscriptions({ vendorTimeoutMs: 10_000 });
+  const world = await startSubscriptions();
   const { database, clock, simulator } = world;
   const subscribed = async (card: string) => {
     const accountId = await world.addAccount(card);

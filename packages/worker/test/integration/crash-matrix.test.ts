@@ -11,6 +11,7 @@ import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
 import type { Run } from '@sluice/database/runs';
 import type { StepName } from '@sluice/domain/run-workflow';
+import { seededRandom, type Random } from '@sluice/domain/seeded-random';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import type { CrashPoint } from '../../src/advance-run.ts';
@@ -18,17 +19,6 @@ import { startSubscriptions, type Subscriptions } from './subscription-world.ts'
 
 const SEED = 1;
 const COUNT = 30;
-
-/** A small generator (mulberry32): the same seed is the same run. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 const MOMENTS = ['before-intent', 'after-intent', 'after-vendor', 'after-record'] as const;
 const INVOICE_STEPS: StepName[] = ['customer', 'invoice', 'line', 'finalize'];
@@ -76,7 +66,7 @@ async function begin(world: Subscriptions, workflow: Workflow): Promise<Run> {
 }
 
 /** Everything that the vendor has to tell, in any order, twice. */
-const tellEvents = (world: Subscriptions, random: () => number) =>
+const tellEvents = (world: Subscriptions, random: Random) =>
   world.tellEvents((events) =>
     [...events, ...events]
       .map((event) => ({ event, at: random() }))
@@ -88,8 +78,8 @@ test(
   `I2: the books match whatever breaks (seed ${SEED}, ${COUNT} of ${cells.length} crashes)`,
   { timeout: 120_000 },
   async () => {
-    const random = seeded(SEED);
-    const world = await startSubscriptions({ random });
+    const random = seededRandom(SEED);
+    const world = await startSubscriptions({ random, vendorTimeoutMs: 150 });
     const chosen = cells
       .map((cell) => ({ cell, at: random() }))
       .toSorted((one, other) => one.at - other.at)

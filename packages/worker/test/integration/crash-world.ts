@@ -12,8 +12,8 @@ import { fileURLToPath } from 'node:url';
 import type { Database } from '@sluice/database/connection';
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { findLane, type LaneKey } from '@sluice/database/lanes';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing';
-import { insertWebhook } from '@sluice/database/webhooks';
 import { startRedisServer } from '@sluice/platform/redis-server';
 import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
 import { sql } from 'kysely';
@@ -85,20 +85,11 @@ export async function createCrashWorld(): Promise<CrashWorld> {
     });
   });
   await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
-  await sql`insert into accounts (account_id, name) values (1, 'Test')`.execute(database);
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key) values (1, 1, 'Test', 'key')`.execute(
-    database,
-  );
-  const webhook = await insertWebhook(database, 1, {
-    name: 'Hook',
+  await insertTestWorkspace(database, 1);
+  const { webhookId } = await insertTestWebhook(database, 1, {
     endpoint: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`,
-    events: ['customer_subscribed'],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
   });
-  const lane = { environmentId: 1, webhookId: webhook?.webhookId ?? 0 };
+  const lane = { environmentId: 1, webhookId };
 
   const startWorker = (): Promise<ServiceUnderTest> =>
     startServiceUnderTest(WORKER, {

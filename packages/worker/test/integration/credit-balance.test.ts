@@ -6,7 +6,7 @@ import { startPurchases, type Purchases } from './purchase-world.ts';
 
 let world: Purchases;
 beforeEach(async () => {
-  world = await startPurchases({ vendorTimeoutMs: 10_000 });
+  world = await startPurchases();
 });
 
 const customerOf = (accountId: number) =>

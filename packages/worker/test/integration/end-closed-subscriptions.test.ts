@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 let world: Subscriptions;
 let asked: string[];
 beforeEach(async () => {
-  world = await startSubscriptions({ vendorTimeoutMs: 10_000 });
+  world = await startSubscriptions();
   asked = [];
 });
 

@@ -2,8 +2,9 @@
 import type { Database } from '@sluice/database/connection';
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { NumberStock } from '@sluice/database/numbers';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing';
-import { insertWebhook } from '@sluice/database/webhooks';
+import type { Webhook } from '@sluice/database/webhooks';
 import type { Operation } from '@sluice/domain/operation';
 import type { ReportingEvent } from '@sluice/domain/reporting-event';
 import { parseMetric } from '@sluice/domain/track-v1-messages';
@@ -21,30 +22,18 @@ let lastEnvironmentId = 0;
 
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
-  await sql`insert into accounts (account_id, name) values (1, 'Test')`.execute(database);
 });
 
 /** A workspace with a webhook that wants the first ones only, and one that wants all. */
 async function createWorkspace() {
   const environmentId = ++lastEnvironmentId;
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (1, ${environmentId}, 'Test', 'key')`.execute(database);
-  const settings = {
-    name: 'Hook',
-    endpoint: 'http://receiver.test/hook',
-    events: ['email_opened', 'email_clicked', 'email_delivered'],
-    disabled: false,
-    withContent: false,
-  };
-  const firsts = await insertWebhook(database, environmentId, {
-    ...settings,
-    fullResolution: false,
-  });
-  const all = await insertWebhook(database, environmentId, { ...settings, fullResolution: true });
-  const logged = async (webhookId: number | undefined): Promise<string[]> => {
+  await insertTestWorkspace(database, environmentId);
+  const events = ['email_opened', 'email_clicked', 'email_delivered'];
+  const firsts = await insertTestWebhook(database, environmentId, { events });
+  const all = await insertTestWebhook(database, environmentId, { events, fullResolution: true });
+  const logged = async ({ webhookId }: Webhook): Promise<string[]> => {
     const { rows } = await sql<{ body: string }>`
-      select body from delivery_log where environment_id = ${environmentId} and webhook_id = ${webhookId ?? 0}
+      select body from delivery_log where environment_id = ${environmentId} and webhook_id = ${webhookId}
        order by sequence`.execute(database);
     return rows.map(({ body }) => {
       const { metric, data } = JSON.parse(body) as {
@@ -56,8 +45,8 @@ async function createWorkspace() {
   };
   return {
     environmentId,
-    firsts: () => logged(firsts?.webhookId),
-    all: () => logged(all?.webhookId),
+    firsts: () => logged(firsts),
+    all: () => logged(all),
     /** A call to the Track API's metrics route, as intake parses it. */
     call: (metric: string, deliveryId: string, href?: string): Operation => {
       const body = { delivery_id: deliveryId, metric, ...(href !== undefined && { href }) };

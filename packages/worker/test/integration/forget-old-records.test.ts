@@ -1,5 +1,6 @@
 import { insertImport } from '@sluice/database/import-changes';
 import type { ImportRow, ImportState } from '@sluice/database/imports';
+import { insertTestWorkspace } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
@@ -16,12 +17,7 @@ test('what is older than its retention goes, whatever its number; what is younge
     from generate_series(1, 6000) n, unnest(array['2026-01-29', '2026-01-30']) day`.execute(
     database,
   );
-  await sql`insert into accounts (account_id, name) values (1, 'A') on conflict do nothing`.execute(
-    database,
-  );
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (1, 1, 'E', 'k') on conflict do nothing`.execute(database);
+  await insertTestWorkspace(database, 1);
   const made = async (state: ImportState, ageDays: number): Promise<number> => {
     const { importId } = (await insertImport(
       database,

@@ -6,6 +6,7 @@ import { listImportProblems } from '@sluice/database/import-problems';
 import { finishUpload, insertImport, type NewImport } from '@sluice/database/import-changes';
 import { findImport, type ImportKey, type ImportRow } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
+import { insertTestWorkspace } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
 import { identify } from '@sluice/domain/testing';
@@ -29,9 +30,7 @@ export class ImportsWorld {
 
   static async create(): Promise<ImportsWorld> {
     const { database } = await createTestDatabase();
-    await sql`insert into accounts (account_id, name) values (1, 'test')`.execute(database);
-    await sql`insert into environments (account_id, environment_id, name, webhook_signing_key)
-              values (1, 1, 'test', 'k'), (1, 2, 'other', 'k')`.execute(database);
+    for (const environmentId of [1, 2]) await insertTestWorkspace(database, environmentId);
     return new ImportsWorld(database);
   }
 

@@ -7,6 +7,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { findLane } from '@sluice/database/lanes';
+import { pick, seededRandom } from '@sluice/domain/seeded-random';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, test } from 'vitest';
 import { createCrashWorld, expectAllInOrder, type CrashWorld } from './crash-world.ts';
@@ -112,10 +113,10 @@ test('a worker lives on when Redis is flushed in the middle', async () => {
 const seed = Number(process.env['SLUICE_SEED'] ?? randomInt(2 ** 31));
 
 test(`deaths at random steps, failures at random, seed ${seed}`, async () => {
-  const random = mulberry32(seed);
+  const random = seededRandom(seed);
   const names = Object.keys(STEPS);
   for (let round = 0; round < RANDOM_STEPS; round++) {
-    await STEPS[names[Math.floor(random() * names.length)] as string]?.();
+    await STEPS[pick(random, names)]?.();
     world.answer = () => (random() < 0.3 ? 503 : 200);
     await world.replace();
     await world.log(Math.floor(random() * 20));
@@ -123,14 +124,3 @@ test(`deaths at random steps, failures at random, seed ${seed}`, async () => {
   await world.allArrive();
   expectAllInOrder(world.arrivals, world.loggedCount);
 }, 120_000);
-
-/** The same numbers for the same seed. */
-function mulberry32(start: number): () => number {
-  let state = start;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

@@ -4,15 +4,15 @@
  */
 import type { Database } from '@sluice/database/connection';
 import { appendDeliveries, type LoggedLane } from '@sluice/database/deliveries';
-import { listAttempts } from '@sluice/database/delivery-reads';
+import { listAttempts, listDeliveries } from '@sluice/database/delivery-reads';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
-import { insertWebhook, type WebhookSettings } from '@sluice/database/webhooks';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
+import type { WebhookSettings } from '@sluice/database/webhooks';
 import type { ClockDifference } from '@sluice/domain/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/lane';
 import { createLogger } from '@sluice/platform/logger';
-import { sql } from 'kysely';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
 import { FairSlots } from '../../src/fair-slots.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-outcome.ts';
@@ -92,22 +92,12 @@ export async function createLaneWorld(
   settings: Partial<WebhookSettings> = {},
 ): Promise<LaneWorld> {
   const environmentId = ++lastEnvironmentId;
-  await sql`insert into accounts (account_id, name) values (1, 'Test') on conflict do nothing`.execute(
-    database,
-  );
-  await sql`
-    insert into environments (account_id, environment_id, name, webhook_signing_key)
-    values (1, ${environmentId}, 'Test', ${SIGNING_KEY})`.execute(database);
-  const webhook = await insertWebhook(database, environmentId, {
-    name: 'Hook',
+  await insertTestWorkspace(database, environmentId, SIGNING_KEY);
+  const { webhookId } = await insertTestWebhook(database, environmentId, {
     endpoint: 'http://receiver.test/hook',
-    events: ['customer_subscribed'],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
     ...settings,
   });
-  const key = { environmentId, webhookId: webhook?.webhookId ?? 0 };
+  const key = { environmentId, webhookId };
   let logged = 0;
 
   const world: LaneWorld = {
@@ -208,6 +198,19 @@ export function eventIds(from: number, through: number): string[] {
 }
 
 /** A promise, and what ends it. */
+/** e1 was delivered, e2 is the head of a failing lane, e3 to e5 are held back. */
+export async function createFailingLane(database: Database): Promise<LaneWorld> {
+  const world = await createLaneWorld(database);
+  await world.log(1);
+  await world.deliverAll();
+  await world.log(4);
+  world.behave = () => status(500);
+  await world.deliverAll();
+  world.behave = () => OK;
+  world.sent.length = 0;
+  return world;
+}
+
 export function createGate(): { readonly opened: Promise<void>; open(): void } {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => {
@@ -216,8 +219,24 @@ export function createGate(): { readonly opened: Promise<void>; open(): void } {
   return { opened, open: () => open() };
 }
 
+/** `event origin state attempts` of every delivery, oldest first. */
+export const statesOf = async ({ database, key }: LaneWorld): Promise<string[]> =>
+  (await listDeliveries(database, key, 100))
+    .toReversed()
+    .map((row) => `${row.eventId} ${row.origin} ${row.state} ${row.attempts}`);
+
+/** Every request from now on is held open until the gate is, and answered so then. */
+export function holdAnswers(world: LaneWorld, answer: HttpOutcome): ReturnType<typeof createGate> {
+  const gate = createGate();
+  world.behave = async () => {
+    await gate.opened;
+    return answer;
+  };
+  return gate;
+}
+
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  const deadlineMs = performance.now() + 10_000;
+  const deadlineMs = performance.now() + 30_000;
   while (!(await condition())) {
     if (performance.now() > deadlineMs) throw new Error('it did not come about');
     await new Promise((resolve) => setTimeout(resolve, 10));

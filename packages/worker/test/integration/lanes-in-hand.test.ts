@@ -4,7 +4,15 @@ import { createTestDatabase } from '@sluice/database/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { LaneStore } from '../../src/lane-store.ts';
 import { LanesInHand } from '../../src/lanes-in-hand.ts';
-import { createGate, createLaneWorld, eventIds, OK, storeOf, until } from './lane-world.ts';
+import {
+  createGate,
+  createLaneWorld,
+  eventIds,
+  holdAnswers,
+  OK,
+  storeOf,
+  until,
+} from './lane-world.ts';
 
 let database: Database;
 beforeAll(async () => {
@@ -39,11 +47,7 @@ describe('a drain', () => {
   test('is all that a wake-up of its lane needs, in the same process', async () => {
     const world = await createLaneWorld(database);
     await world.log(1);
-    const gate = createGate();
-    world.behave = async () => {
-      await gate.opened;
-      return OK;
-    };
+    const gate = holdAnswers(world, OK);
     const inHand = new LanesInHand();
     const delivering = world.deliver({ inHand });
     await until(() => world.sent.length === 1);

@@ -14,7 +14,7 @@ const BAD = 'pm_usBankAccount_insufficientFunds';
 
 let world: Purchases;
 beforeEach(async () => {
-  world = await startPurchases({ vendorTimeoutMs: 10_000 });
+  world = await startPurchases();
 });
 
 /** The bank has decided, at the vendor; our clock has moved as far. */

@@ -1,9 +1,10 @@
 /** A sealing key that is lost for good costs the secrets that it sealed, one by one and told, and nothing else. */
 import { findAccountOf } from '@sluice/database/environments';
-import { deleteWebhook, insertWebhook } from '@sluice/database/webhooks';
+import { deleteWebhook } from '@sluice/database/webhooks';
 import { findSigningKeys, startRotation } from '@sluice/database/signing-keys';
 import type { Database } from '@sluice/database/connection';
 import { listSecrets } from '@sluice/database/sealed-secrets';
+import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing';
 import { secretContext } from '@sluice/domain/webhook';
 import { createSealedText } from '@sluice/platform/sealed-text';
@@ -228,17 +229,11 @@ test.each([
 
 test('a webhook that was deleted keeps nobody from starting, though its secrets do not open', async () => {
   await keepSecrets({ database, sealedText, now: () => world.nowMs });
-  const deleted = await insertWebhook(database, world.environmentId, {
-    name: 'gone',
-    endpoint: 'http://x.test',
-    events: ['email_sent'],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
+  const deleted = await insertTestWebhook(database, world.environmentId, {
     customHeaders: seal('{}'),
   });
   expect((await findLostSecrets(database, sealedText)).lost).toHaveLength(1);
-  await deleteWebhook(database, world.environmentId, deleted?.webhookId ?? 0);
+  await deleteWebhook(database, world.environmentId, deleted.webhookId);
   expect((await findLostSecrets(database, sealedText)).lost).toEqual([]);
   await keepSecrets({ database, sealedText, now: () => world.nowMs });
 });

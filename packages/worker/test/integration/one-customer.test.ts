@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { startSubscriptions } from './subscription-world.ts';
 
 test('two first purchases at once, between which the address for bills changed, pay by one customer', async () => {
-  const world = await startSubscriptions({ vendorTimeoutMs: 5_000 });
+  const world = await startSubscriptions();
   const { rows } = await sql<{ accountId: number }>`
     insert into accounts (name, billing_rail, plan_id, plan_tier, plan_status)
     values ('Acme', 'invoiced', 'premium_month', 'premium', 'active')

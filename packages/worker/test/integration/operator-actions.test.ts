@@ -1,17 +1,20 @@
 /** What an operator does to a lane while workers drain it: nothing is lost, nothing overtakes, nobody writes over the other. */
 import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/delivery-reads';
-import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
+import { probeNow, skipHead } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { updateWebhook } from '@sluice/database/webhooks';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
+  createFailingLane,
   createGate,
   createLaneWorld,
   eventIds,
+  holdAnswers,
   HOUR_MS,
   OK,
+  statesOf,
   status,
   until,
   type LaneWorld,
@@ -22,28 +25,12 @@ beforeAll(async () => {
   ({ database } = await createTestDatabase());
 });
 
-/** e1 was delivered, e2 is the head of a failing lane, e3 to e5 are held back. */
-async function createFailingLane(): Promise<LaneWorld> {
-  const world = await createLaneWorld(database);
-  await world.log(1);
-  await world.deliverAll();
-  await world.log(4);
-  world.behave = () => status(500);
-  await world.deliverAll();
-  world.behave = () => OK;
-  world.sent.length = 0;
-  return world;
-}
 const skip = (world: LaneWorld, sequence = 2) =>
   skipHead(database, world.key, { sequence, note: 'by a test' }, BY_TEST, world.nowMs);
-const statesOf = async (world: LaneWorld) =>
-  (await listDeliveries(database, world.key, 100))
-    .toReversed()
-    .map((row) => `${row.eventId} ${row.origin} ${row.state} ${row.attempts}`);
 
 describe('probe now', () => {
   test('lets the head be tried at once, and what it held back follows in order', async () => {
-    const world = await createFailingLane();
+    const world = await createFailingLane(database);
     expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
     expect(await probeNow(database, world.key, BY_TEST, world.nowMs)).toBe('due');
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
@@ -51,7 +38,7 @@ describe('probe now', () => {
   });
 
   test('that fails starts the next wait from there', async () => {
-    const world = await createFailingLane();
+    const world = await createFailingLane(database);
     world.behave = () => status(500);
     await probeNow(database, world.key, BY_TEST, world.nowMs);
     expect(await world.deliverAll()).toMatchObject({ outcome: 'waiting' });
@@ -60,12 +47,8 @@ describe('probe now', () => {
   });
 
   test('while a worker probes changes nothing, and the outcome of that probe is kept', async () => {
-    const world = await createFailingLane();
-    const gate = createGate();
-    world.behave = async () => {
-      await gate.opened;
-      return status(500);
-    };
+    const world = await createFailingLane(database);
+    const gate = holdAnswers(world, status(500));
     await probeNow(database, world.key, BY_TEST, world.nowMs);
     const probing = world.deliver();
     await until(() => world.sent.length === 1);
@@ -79,7 +62,7 @@ describe('probe now', () => {
   test('of a healthy, a disabled and an unknown webhook does nothing', async () => {
     const world = await createLaneWorld(database);
     expect(await probeNow(database, world.key, BY_TEST, world.nowMs)).toBe('not_failing');
-    const failing = await createFailingLane();
+    const failing = await createFailingLane(database);
     const before = await failing.lane();
     await updateWebhook(
       database,
@@ -97,7 +80,7 @@ describe('probe now', () => {
 
 describe('skip head', () => {
   test('abandons the head, says so, and what it held back follows in order, from a window of one', async () => {
-    const world = await createFailingLane();
+    const world = await createFailingLane(database);
     expect(await skip(world)).toBe('skipped');
     expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 2, window: 1 });
     expect(await world.attempts(2)).toMatchObject([
@@ -110,7 +93,7 @@ describe('skip head', () => {
   });
 
   test('names the head that was seen: another one stays', async () => {
-    const world = await createFailingLane();
+    const world = await createFailingLane(database);
     const before = await world.lane();
     expect(await skip(world, 3)).toBe('not_head');
     expect(await skip(world, 1)).toBe('not_head');
@@ -119,12 +102,8 @@ describe('skip head', () => {
   });
 
   test('is refused while the head is being tried, whose success then stands', async () => {
-    const world = await createFailingLane();
-    const gate = createGate();
-    world.behave = async () => {
-      await gate.opened;
-      return OK;
-    };
+    const world = await createFailingLane(database);
+    const gate = holdAnswers(world, OK);
     await probeNow(database, world.key, BY_TEST, world.nowMs);
     const probing = world.deliverAll();
     await until(() => world.sent.length === 1);
@@ -139,7 +118,7 @@ describe('skip head', () => {
   });
 
   test('takes the lane from a worker whose lease has run out, which then writes nothing', async () => {
-    const world = await createFailingLane();
+    const world = await createFailingLane(database);
     const gate = createGate();
     world.behave = async (_, eventId) => {
       if (eventId === 'e2') await gate.opened;
@@ -163,12 +142,8 @@ describe('skip head', () => {
   });
 
   test('stands when such a worker comes back before anybody else has claimed the lane', async () => {
-    const world = await createFailingLane();
-    const gate = createGate();
-    world.behave = async () => {
-      await gate.opened;
-      return status(500);
-    };
+    const world = await createFailingLane(database);
+    const gate = holdAnswers(world, status(500));
     await probeNow(database, world.key, BY_TEST, world.nowMs);
     const frozen = world.deliver({ leases: { timeoutMs: 20, leaseMs: 200, sliceMs: 100 } });
     await until(() => world.sent.length === 1);
@@ -183,7 +158,7 @@ describe('skip head', () => {
   });
 
   test('asked for by many at once is done once', async () => {
-    const world = await createFailingLane();
+    const world = await createFailingLane(database);
     const outcomes = await Promise.all(Array.from({ length: 8 }, () => skip(world)));
     expect(outcomes.toSorted()).toEqual([
       ...Array.from({ length: 7 }, () => 'not_failing'),
@@ -194,7 +169,7 @@ describe('skip head', () => {
   });
 
   test('of a disabled webhook keeps what was held back', async () => {
-    const world = await createFailingLane();
+    const world = await createFailingLane(database);
     const change = (disabled: boolean) =>
       updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
     await change(true);
@@ -203,117 +178,6 @@ describe('skip head', () => {
     await change(false);
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(eventIds(3, 5));
-  });
-});
-
-describe('resend', () => {
-  test('sends the same bytes once more, and an abandoned one that succeeds stays abandoned itself', async () => {
-    const world = await createFailingLane();
-    await skip(world);
-    await world.deliverAll();
-    const bodies: string[] = [];
-    world.behave = ({ body }) => {
-      bodies.push(body);
-      return OK;
-    };
-    expect(await appendResend(database, world.key, 2, BY_TEST, world.nowMs)).toMatchObject({
-      outcome: 'logged',
-      sequence: 6,
-    });
-    await world.deliverAll();
-    expect(bodies).toHaveLength(1);
-    expect(JSON.parse(bodies[0]!)).toMatchObject({ event_id: 'e2' });
-    const [resent] = await listDeliveries(database, world.key, 1);
-    expect(resent).toMatchObject({ origin: 'resend', resendOf: 2, state: 'delivered' });
-    // A resend of it is one of the first.
-    await appendResend(database, world.key, 6, BY_TEST, world.nowMs);
-    expect(await listDeliveries(database, world.key, 1)).toMatchObject([{ resendOf: 2 }]);
-  });
-
-  test('that is refused again holds nothing back', async () => {
-    const world = await createFailingLane();
-    await skip(world);
-    await world.deliverAll();
-    await appendResend(database, world.key, 2, BY_TEST, world.nowMs);
-    await world.log(3);
-    world.sent.length = 0;
-    world.behave = (_, eventId) => (eventId === 'e2' ? status(500) : OK);
-    expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
-    expect(world.sent).toEqual(['e2', ...eventIds(6, 8)]);
-    expect((await statesOf(world)).slice(5)).toEqual([
-      'e2 resend abandoned 1',
-      'e6 event delivered 1',
-      'e7 event delivered 1',
-      'e8 event delivered 1',
-    ]);
-    expect(await world.lane()).toMatchObject({ state: 'healthy', cursor: 9 });
-  });
-
-  test('to a failing webhook comes after what is held back', async () => {
-    const world = await createFailingLane();
-    expect(await appendResend(database, world.key, 1, BY_TEST, world.nowMs)).toMatchObject({
-      sequence: 6,
-    });
-    expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
-    await probeNow(database, world.key, BY_TEST, world.nowMs);
-    await world.deliverAll();
-    expect(world.sent).toEqual([...eventIds(2, 5), 'e1']);
-  });
-
-  test('of what is not finished, of what is not there, and to a disabled webhook is refused', async () => {
-    const world = await createFailingLane();
-    expect(await appendResend(database, world.key, 2, BY_TEST, world.nowMs)).toEqual({
-      outcome: 'not_finished',
-    });
-    expect(await appendResend(database, world.key, 4, BY_TEST, world.nowMs)).toEqual({
-      outcome: 'not_finished',
-    });
-    expect(await appendResend(database, world.key, 99, BY_TEST, world.nowMs)).toEqual({
-      outcome: 'not_found',
-    });
-    await updateWebhook(
-      database,
-      world.environmentId,
-      world.webhookId,
-      { disabled: true },
-      world.nowMs,
-    );
-    expect(await appendResend(database, world.key, 1, BY_TEST, world.nowMs)).toEqual({
-      outcome: 'disabled',
-    });
-    expect(await world.lane()).toMatchObject({ lastSequence: 5 });
-  });
-
-  test('while events are logged and a worker sends leaves no gap in the log and sends each once', async () => {
-    const world = await createLaneWorld(database);
-    await world.log(1);
-    await world.deliverAll();
-    await Promise.all([
-      ...Array.from({ length: 10 }, () => world.log(3)),
-      ...Array.from({ length: 10 }, () =>
-        appendResend(database, world.key, 1, BY_TEST, world.nowMs),
-      ),
-      ...Array.from({ length: 10 }, (_, index) =>
-        appendTest(
-          database,
-          world.key,
-          {
-            eventId: `t${index}`,
-            eventType: 'email_sent',
-            occurredAtMs: world.nowMs,
-            body: `{"event_id":"t${index}"}`,
-          },
-          BY_TEST,
-          world.nowMs,
-        ),
-      ),
-      world.deliver(),
-    ]);
-    await until(async () => (await world.deliver()).outcome === 'idle');
-    expect(await world.lane()).toMatchObject({ lastSequence: 51, cursor: 51 });
-    expect(world.sent).toHaveLength(51);
-    expect(world.sent.filter((eventId) => eventId === 'e1')).toHaveLength(11);
-    expect(world.sent.filter((eventId) => eventId.startsWith('t'))).toHaveLength(10);
   });
 });
 

@@ -3,8 +3,9 @@ import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/delivery-reads';
 import { appendTest, skipHead } from '@sluice/database/lane-actions';
 import { listUntoldEnvironments } from '@sluice/database/lane-alerts';
+import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { insertWebhook, updateWebhook } from '@sluice/database/webhooks';
+import { updateWebhook } from '@sluice/database/webhooks';
 import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
@@ -33,15 +34,11 @@ beforeEach(async () => {
     name: 'Orders',
     events: ['customer_subscribed', ...ALERT_EVENT_TYPES],
   });
-  const watcher = await insertWebhook(database, world.environmentId, {
+  ({ webhookId: watcherId } = await insertTestWebhook(database, world.environmentId, {
     name: 'Watcher',
     endpoint: 'http://watcher.test/',
-    events: [...ALERT_EVENT_TYPES],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
-  });
-  watcherId = watcher?.webhookId ?? 0;
+    events: ALERT_EVENT_TYPES,
+  }));
 });
 
 let idCount = 0;

@@ -1,5 +1,5 @@
 /** What is said of a purchase's end, and to whom. */
-import { insertWebhook } from '@sluice/database/webhooks';
+import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { startPurchases, type Purchases } from './purchase-world.ts';
@@ -15,14 +15,7 @@ async function addWebhook(
     values (${accountId}, 'Shop', 'key', ${isDeleted ? new Date() : null})
     returning environment_id as "environmentId"`.execute(world.database);
   const { environmentId } = rows[0]!;
-  await insertWebhook(world.database, environmentId, {
-    name: 'Purchases',
-    endpoint: 'http://receiver.test/',
-    events: [...events],
-    disabled: false,
-    fullResolution: false,
-    withContent: false,
-  });
+  await insertTestWebhook(world.database, environmentId, { events });
   return environmentId;
 }
 

@@ -17,7 +17,7 @@ const takeEvents = (world: Purchases) =>
 
 /** A pack whose invoice the customer has paid, of which the worker has not been told. */
 async function startPaid() {
-  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
+  const world = await startPurchases();
   const accountId = await world.addAccount(null, 'card');
   takeEvents(world);
   const run = await world.buyPack(accountId, 'card');
@@ -28,7 +28,7 @@ async function startPaid() {
 }
 
 test('I21: events in any order, repeated, and before or after the worker looks, end in the same state', async () => {
-  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
+  const world = await startPurchases();
   const order = fc.record({
     isPaid: fc.boolean(),
     /** Sorts the events, each of which is there twice. */
@@ -71,7 +71,7 @@ test('I21: events in any order, repeated, and before or after the worker looks, 
 }, 60_000);
 
 test('I22: events of objects that are not ours, or not there, are worked off and change nothing', async () => {
-  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
+  const world = await startPurchases();
   const accountId = await world.addAccount('pm_card_visa');
   const run = await world.finish(await world.buyPack(accountId));
   const invoice = world.simulator.state.get('invoice', run.invoiceId)!;

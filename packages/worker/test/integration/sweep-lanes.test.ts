@@ -5,7 +5,7 @@ import { updateWebhook } from '@sluice/database/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createLaneSweep } from '../../src/sweep-lanes.ts';
-import { createGate, createLaneWorld, DAY_MS, OK, POLICY, status, until } from './lane-world.ts';
+import { createLaneWorld, DAY_MS, holdAnswers, OK, POLICY, status, until } from './lane-world.ts';
 
 let database: Database;
 
@@ -46,11 +46,7 @@ describe('the sweep', () => {
     await world.log(1);
     expect(await sweep(Date.now())).toContain(nameOf(world));
 
-    const gate = createGate();
-    world.behave = async () => {
-      await gate.opened;
-      return OK;
-    };
+    const gate = holdAnswers(world, OK);
     const delivering = world.deliver();
     await until(() => world.sent.length === 1);
     expect(await sweep(Date.now())).not.toContain(nameOf(world));
@@ -139,11 +135,7 @@ describe('the sweep', () => {
   test('finds a lane whose worker died, once its lease has ended', async () => {
     const world = await createLaneWorld(database);
     await world.log(1);
-    const gate = createGate();
-    world.behave = async () => {
-      await gate.opened;
-      return OK;
-    };
+    const gate = holdAnswers(world, OK);
     const frozen = world.deliver({ leases: { timeoutMs: 10, leaseMs: 300, sliceMs: 100 } });
     await until(() => world.sent.length === 1);
     expect(await sweep(Date.now())).not.toContain(nameOf(world));

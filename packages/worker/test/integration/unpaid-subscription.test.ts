@@ -7,7 +7,7 @@ const DAY_MS = 86_400_000;
 
 let world: Subscriptions;
 beforeEach(async () => {
-  world = await startSubscriptions({ vendorTimeoutMs: 10_000 });
+  world = await startSubscriptions();
 });
 
 /** On Premium, of which the second month is not paid. */

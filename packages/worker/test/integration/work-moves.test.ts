@@ -15,10 +15,12 @@ import { expect, test, vi } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const STALLED_AFTER_MS = 2_000;
-/** Of a machine that others use too. */
+/** Beside what the machine itself is late: some steps of a move are a few looks long. */
 const MARGIN_MS = 2_000;
+/** Of a machine that others use too, everything takes longer, and a move has so many steps. */
+const STEPS_MAX = 10;
 const SHARD_COUNT = 4;
-const WAIT = { timeout: 30_000, interval: 20 };
+const WAIT = { timeout: 60_000, interval: 20 };
 
 const envelopeOf = (id: string, shard: number): Envelope => ({
   id,
@@ -108,8 +110,10 @@ test.each(['redis', 'postgres'] as const)(
     const first = await start();
     await untilApplied(await addEverywhere());
     const figures: Record<string, number> = {};
+    const undisturbed = () => standstillMs(() => Promise.resolve());
+    const calmBeforeMs = await undisturbed();
     const second = await start();
-    figures['one joins'] = await standstillMs(() => Promise.resolve());
+    figures['one joins'] = await undisturbed();
     figures['one leaves (SIGTERM)'] = await standstillMs(async () => void first.kill('SIGTERM'));
     const third = await start();
     figures['one dies (SIGKILL)'] = await standstillMs(async () => void second.kill('SIGKILL'));
@@ -120,12 +124,14 @@ test.each(['redis', 'postgres'] as const)(
     });
     // What it had in hand has been applied by another one; it notices and does nothing twice.
     process.kill(third.pid, 'SIGCONT');
-    figures['it wakes'] = await standstillMs(() => Promise.resolve());
+    figures['it wakes'] = await undisturbed();
+    const calmMs = Math.max(calmBeforeMs, await undisturbed());
 
     // oxlint-disable-next-line no-console -- the figures are what this is for
     console.log(
       [
         `${kind}, stall time ${STALLED_AFTER_MS} ms: the slowest of ${SHARD_COUNT} shards stood`,
+        `  while nothing happens: ${Math.round(calmMs)} ms`,
         ...Object.entries(figures).map(([name, ms]) => `  ${name}: ${Math.round(ms)} ms`),
       ].join('\n'),
     );
@@ -134,9 +140,10 @@ test.each(['redis', 'postgres'] as const)(
       database,
     );
     expect(rows[0]?.count).toBe(round * SHARD_COUNT);
-    for (const ms of Object.values(figures)) expect(ms).toBeLessThan(STALLED_AFTER_MS + MARGIN_MS);
+    for (const ms of Object.values(figures))
+      expect(ms).toBeLessThan(STALLED_AFTER_MS + MARGIN_MS + STEPS_MAX * calmMs);
     await Promise.all([third, fourth].map((worker) => worker.kill('SIGKILL')));
     await producer.close();
   },
-  90_000,
+  180_000,
 );

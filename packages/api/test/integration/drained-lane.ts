@@ -1,0 +1,37 @@
+/** What a worker has written down of a lane, without a worker. */
+import { recordProgress, type AttemptRecord } from '@sluice/database/lane-progress';
+import { claimLane, type LaneKey } from '@sluice/database/lanes';
+import type { LaneSnapshot } from '@sluice/domain/lane';
+import type { ApiUnderTest } from './api-under-test.ts';
+
+/** A first attempt that succeeded, and what else is said of it. */
+type Attempted = Partial<AttemptRecord> & Pick<AttemptRecord, 'sequence'>;
+
+/** Claims the lane as a worker does, keeps how far it came and what it tried, and gives the lane back. */
+export async function recordDrain(
+  { database, clock }: ApiUnderTest,
+  lane: LaneKey,
+  reached: Omit<LaneSnapshot, 'window'>,
+  attempts: readonly Attempted[],
+): Promise<void> {
+  const claimed = await claimLane(database, lane, 60_000, clock.nowMs);
+  const progress = {
+    snapshot: { ...reached, window: 1 },
+    attempts: attempts.map((attempt) => ({ ...DELIVERED, ...attempt })),
+    endpointVersion: 0,
+    isLast: true,
+  };
+  await recordProgress(database, lane, claimed!.fencing, progress, 60_000, clock.nowMs);
+}
+
+const DELIVERED = {
+  attempt: 1,
+  startedAtMs: 0,
+  durationMs: 1,
+  status: 200,
+  outcome: 'delivered',
+  failure: null,
+  failureMessage: null,
+  responseHead: null,
+  responseBody: null,
+} as const;
