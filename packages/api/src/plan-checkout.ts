@@ -225,12 +225,11 @@ function answerCheckout(
 /** What of the caller's body was refused; undefined where it was the body of the checkout that the caller shares. */
 function refusedFieldOf({ content, result }: Run, asked: Asked): string | undefined {
   if (content.type !== 'checkout') return undefined;
-  const { couponCode, expectedAmount } = asked;
-  if (result?.refusal === 'coupon_expired' && content.couponCode === couponCode)
+  if (result?.refusal === 'coupon_expired' && content.couponCode === asked.couponCode)
     return 'coupon_code';
   return result?.refusal === 'amount_changed' &&
-    expectedAmount &&
-    isSameMoney(expectedAmount, content.expectedAmount ?? null)
+    asked.expectedAmount &&
+    isSameMoney(asked.expectedAmount, content.expectedAmount ?? null)
     ? 'expected_amount'
     : undefined;
 }
