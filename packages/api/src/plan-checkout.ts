@@ -4,7 +4,7 @@
  */
 import type { Run } from '@sluice/database/runs';
 import { findCoupon } from '@sluice/domain/catalogue';
-import type { Money } from '@sluice/domain/money';
+import { isSameMoney, type Money } from '@sluice/domain/money';
 import { isCheckoutRefusal, type CheckoutRefusal } from '@sluice/domain/decline-message';
 import { judgeCheckout } from '@sluice/domain/run';
 import type { BoughtSubscription } from '@sluice/domain/run-content';
@@ -212,11 +212,28 @@ function answerCheckout(
       meta,
     });
   const refusal = run.result?.refusal;
+  const message = run.message ?? 'the payment could not be made';
+  const field = refusedFieldOf(run, asked);
   throw new RequestRefused({
     code: isCheckoutRefusal(refusal) ? PROBLEM_OF_REFUSAL[refusal] : 'payment_declined',
-    message: run.message ?? 'the payment could not be made',
+    message,
+    ...(field !== undefined && {
+      details: [{ field, reason: 'invalid', message, source: { pointer: `/${field}` } }],
+    }),
     meta,
   });
+}
+
+/** What of the caller's body was refused; undefined where it was the body of the checkout that the caller shares. */
+function refusedFieldOf({ content, result }: Run, asked: Asked): string | undefined {
+  if (content.type !== 'checkout') return undefined;
+  if (result?.refusal === 'coupon_expired' && content.couponCode === asked.couponCode)
+    return 'coupon_code';
+  return result?.refusal === 'amount_changed' &&
+    asked.expectedAmount &&
+    isSameMoney(asked.expectedAmount, content.expectedAmount ?? null)
+    ? 'expected_amount'
+    : undefined;
 }
 
 const subscriptionToWire = (

@@ -204,7 +204,7 @@ export async function endEssentialsTrial(
 ): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
   const { rows } = await sql<{ tier: string; status: string; isFromTrial: boolean }>`
     select plan_tier as tier, plan_status as status, trial_ends_at is not null as "isFromTrial"
-      from accounts where account_id = ${accountId} for no key update`.execute(transaction);
+      from accounts where account_id = ${accountId} for update`.execute(transaction);
   const [account] = rows;
   // A statement of its own: it must see the checkout whose start the lock has waited for.
   if (!account || !builder || (await findPendingRun(transaction, accountId, 'checkout')))

@@ -127,6 +127,10 @@ async function lockChain(transaction: Transaction, accountId: number): Promise<C
       from audit_chains where account_id = ${accountId} for no key update`;
   const found = (await lock.execute(transaction)).rows[0];
   if (found) return found;
+  // Its first entry refers to the account, and waits for it before there is a row that others wait for (`../README.md`).
+  await sql`select from accounts where account_id = ${accountId} for key share`.execute(
+    transaction,
+  );
   await sql`
     insert into audit_chains (account_id) values (${accountId})
     on conflict (account_id) do nothing`.execute(transaction);

@@ -24,8 +24,7 @@ export function beginCardChange(
   durationMs: number,
 ): Promise<CardChange> {
   return database.transaction().execute(async (transaction) => {
-    await sql`
-      select from accounts where account_id = ${accountId} for no key update`.execute(transaction);
+    await sql`select from accounts where account_id = ${accountId} for update`.execute(transaction);
     // A statement of its own: it must see the purchase whose start the lock has waited for.
     const [run] = await listPendingRuns(transaction, accountId);
     if (run) return { outcome: 'purchase-in-flight', run };

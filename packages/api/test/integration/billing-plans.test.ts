@@ -21,6 +21,8 @@ const call = (
 ) => api.call(method, `${base}${path}`, { key: api.a.token, ...options });
 const buy = (plan: string, body: object = {}) => call('POST', `/plans/${plan}`, { body });
 
+const usd = (amount: number) => ({ amount, currency: 'usd' });
+
 const subscriptionTo = (planId: string, couponCode: string | null): RunResult => ({
   charged: { amount: 100, currency: 'usd' },
   invoiceId: 'in_1',
@@ -151,22 +153,36 @@ describe('a checkout', () => {
   });
 
   test.each([
-    ['addons_of_other_cycle', 'plan_transition_not_allowed'],
-    ['coupon_expired', 'coupon_not_valid'],
-    ['payment_past_due', 'payment_past_due'],
-    ['payment_pending', 'payment_pending'],
+    ['addons_of_other_cycle', 'plan_transition_not_allowed', {}, null],
+    ['coupon_expired', 'coupon_not_valid', { coupon_code: 'FIFTY' }, 'coupon_code'],
+    ['amount_changed', 'amount_changed', { expected_amount: usd(99) }, 'expected_amount'],
+    ['payment_past_due', 'payment_past_due', { coupon_code: 'FIFTY' }, null],
+    ['payment_pending', 'payment_pending', { expected_amount: usd(99) }, null],
   ] as const)(
-    'that is refused for %s is told so, and not as a card that was declined',
-    async (refusal, code) => {
+    'that is refused for %s is told so, with what of its body it is about, and not as a card that was declined',
+    async (refusal, code, body, field) => {
       const patient = await startApi({}, { purchaseWaitMs: 15_000 });
       onTestFinished(() => patient.close());
       const { accountId, token: key } = patient.a;
       const billing = `/v1/accounts/${accountId}/billing`;
-      const waiting = patient.call('POST', `${billing}/plans/premium_year`, { key, body: {} });
+      const wait = (asked: object, sharer: string) =>
+        patient.call('POST', `${billing}/plans/premium_year`, {
+          key,
+          body: asked,
+          headers: { 'idempotency-key': sharer },
+        });
+      const waiting = wait(body, 'first');
       const runId = await vi.waitFor(async () => {
         const { runs } = (await patient.call('GET', `${billing}/runs`, { key })).json();
         expect(runs).toHaveLength(1);
         return runs[0].run_id as string;
+      }, 10_000);
+      // Who shares the run, once its call is known, has not named it.
+      const sharing = wait({}, 'second');
+      await vi.waitFor(async () => {
+        const { rows } = await sql`
+          select from idempotency_keys where outcome is not null`.execute(patient.database);
+        expect(rows).toHaveLength(2);
       }, 10_000);
       await patient.database.transaction().execute(async (transaction) => {
         await lockRun(transaction, { accountId, runId });
@@ -175,8 +191,9 @@ describe('a checkout', () => {
         await finishRun(transaction, { accountId, runId }, end, 0);
       });
       const answer = await waiting;
-      expectProblem(answer, 409, code);
+      expect(expectProblem(answer, 409, code).errors).toMatchObject([{ field }]);
       expect(answer.json().meta.run_id).toBe(runId);
+      expect((await sharing).json()).toMatchObject({ code, errors: [{ field: null }] });
     },
   );
 

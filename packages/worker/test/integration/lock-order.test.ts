@@ -2,30 +2,22 @@
 import { endEssentialsTrial, updateAccountStanding } from '@sluice/database/account-plans';
 import { recordChange } from '@sluice/database/audit-logs';
 import { holdAccountToBuy } from '@sluice/database/card-changes';
-import type { Database, Transaction } from '@sluice/database/connection';
+import type { Transaction } from '@sluice/database/connection';
 import { probeNow } from '@sluice/database/lane-actions';
 import { cancelReplay } from '@sluice/database/replays';
 import { findPendingRun, findRun, insertRun } from '@sluice/database/runs';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+import {
+  BY_TEST,
+  createTestDatabase,
+  lockWaiterCount,
+  untilLockWaiters,
+} from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { status } from './lane-world.ts';
 import { CATALOGUE } from './purchase-world.ts';
 import { createDelivered, start } from './replay-world.ts';
 import { startSubscriptions } from './subscription-world.ts';
-
-const WAIT = { timeout: 10_000, interval: 10 };
-
-/** Resolves once so many statements of this database wait for a lock. */
-const lockWaits = (database: Database, count: number) =>
-  expect
-    .poll(async () => {
-      const { rows } = await sql`
-        select pid from pg_stat_activity
-         where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
-      return rows.length;
-    }, WAIT)
-    .toBe(count);
 
 test('a purchase that starts while a checkout ends joins it, and the checkout ends', async () => {
   const world = await startSubscriptions({ vendorTimeoutMs: 10_000 });
@@ -38,7 +30,7 @@ test('a purchase that starts while a checkout ends joins it, and the checkout en
       expect(await holdAccountToBuy(transaction, accountId)).toBe('free');
       held.resolve();
       // The worker has locked the run, and now wants the account.
-      await lockWaits(database, 1);
+      await untilLockWaiters(database, 1);
       const other = { ...run, runId: 'run_other', expiresAtMs: null };
       expect(await insertRun(transaction, other, world.deps.now())).toBeUndefined();
       return findPendingRun(transaction, accountId, 'checkout');
@@ -86,27 +78,19 @@ test.each<[string, (transaction: Transaction, accountId: number) => Promise<unkn
       { objectType: 'account', objectId: accountId, before: { name: 'Acme' }, after: { name } },
       Date.now(),
     );
-  const isSettled = { first: false };
-  const changed = database.transaction().execute(async (transaction) => {
+  let isFirstDone = false;
+  let first: Promise<unknown> | undefined;
+  const second = await database.transaction().execute(async (transaction) => {
     expect(await change(transaction, accountId)).toBeDefined();
-    const first = database
-      .transaction()
-      .execute((other) => record(other, 'A'))
-      .finally(() => (isSettled.first = true));
+    first = database.transaction().execute((other) => record(other, 'A'));
+    void first.finally(() => (isFirstDone = true)).catch(() => undefined);
     // Until the other has written its entry, or waits for us.
     await expect
-      .poll(async () => {
-        if (isSettled.first) return true;
-        const waiting = await sql`
-          select from pg_stat_activity
-           where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
-        return waiting.rows.length > 0;
-      }, WAIT)
+      .poll(async () => isFirstDone || (await lockWaiterCount(database)) > 0, { timeout: 10_000 })
       .toBe(true);
-    const entries = await Promise.all([first, record(transaction, 'B')]);
-    expect(entries).toEqual([1, 2]);
+    return record(transaction, 'B');
   });
-  await changed;
+  expect(new Set([await first, second])).toEqual(new Set([1, 2]));
 });
 
 test('a webhook is probed while its replay is cancelled', async () => {
@@ -134,9 +118,9 @@ test('a webhook is probed while its replay is cancelled', async () => {
       world.nowMs,
     );
     probed = probeNow(database, world.key, BY_TEST, world.nowMs);
-    await lockWaits(database, 1);
+    await untilLockWaiters(database, 1);
     cancelled = cancelReplay(database, key, BY_TEST, world.nowMs);
-    await lockWaits(database, 2);
+    await untilLockWaiters(database, 2);
   });
   expect(await probed).toBe('due');
   expect(await cancelled).toMatchObject({ state: 'cancelled' });
