@@ -22,7 +22,7 @@ const DESCRIPTION =
   'The account, its users and its credentials with a token of a service account. ' +
   'Fields of a body that are not described are ignored, or refused where the body says so; parameters that are not ' +
   'described are ignored. Answers may gain fields. ' +
-  'Every failure has the one body `Problem`. ' +
+  'Every failure has the one body `Problem`; a call that cannot be read is 400, 413 or 415 also where that is not listed. ' +
   'Every POST and PUT takes an `Idempotency-Key` (1 to 255 visible ASCII characters): sent again ' +
   'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +
   'body or query it is 422 (without credentials: another call), while the first call runs 409.';

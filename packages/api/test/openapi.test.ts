@@ -7,6 +7,7 @@ import { OPENERS } from './integration/access-table.ts';
 
 interface Document {
   readonly openapi: string;
+  readonly info: { readonly version: string };
   readonly security: unknown;
   readonly paths: Record<string, Record<string, Record<string, unknown>>>;
   readonly components: { readonly schemas: Record<string, Record<string, unknown>> };
@@ -31,6 +32,8 @@ describe('/openapi.json', () => {
 
   test('is OpenAPI 3.1 and has every operation', () => {
     expect(document.openapi).toBe('3.1.0');
+    // `account-billing.md` §9.
+    expect(document.info.version).toBe('1.0.0');
     const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );

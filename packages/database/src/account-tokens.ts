@@ -6,6 +6,7 @@
  */
 import type { Role } from '@sluice/domain/account';
 import { sql } from 'kysely';
+import { canonicalAddress } from './audit-logs.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 
 export interface AccountToken {
@@ -67,6 +68,6 @@ export async function recordCredentialUse(
   nowMs: number,
 ): Promise<void> {
   await sql`
-    update api_credentials set last_used_at = ${new Date(nowMs)}, last_used_ip = ${ip}
+    update api_credentials set last_used_at = ${new Date(nowMs)}, last_used_ip = ${canonicalAddress(ip)}
      where account_id = ${accountId} and credential_id = ${credentialId}`.execute(database);
 }

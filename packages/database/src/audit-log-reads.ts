@@ -3,8 +3,12 @@
  * and for `verify-audit-chains.ts`. Every statement names the account.
  *
  * A page is one range of one index, however much the account holds: of the primary key, or of the index of the rarest
- * filter (`audit_logs_by_…`), all of which end in the id, the order of the list. Times never decrease along ids, so a
+ * filter (`audit_logs_by_…`), which end in the id, the order of the list. Times never decrease along ids, so a
  * bound in time becomes a bound in id, looked up in `audit_logs_by_time` first.
+ *
+ * What such a range does not bound: filters that are each common but seldom meet, and the beginning of an address that
+ * only entries far away have. Then all between is read: a second or two of an account with 2,000,000 entries. Every
+ * pair would need an index of its own, which each change would pay for.
  *
  * Names and addresses of who acted are looked up now and not kept: entries stay right when people
  * are renamed. Written by `audit-logs.ts`.

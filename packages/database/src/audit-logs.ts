@@ -165,8 +165,8 @@ async function insertEntry(
 }
 
 /** As a prefix is looked for: lower case, and an IPv4 client of an IPv6 socket by its IPv4 address. */
-function canonicalAddress(address: string | null): string | null {
-  return address?.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '') ?? null;
+export function canonicalAddress<Address extends string | null>(address: Address): Address {
+  return (address?.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '') ?? null) as Address;
 }
 
 function storable<Text extends string | null>(text: Text): Text {

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { insertToken, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { insertTenant, insertToken, startApi, type ApiUnderTest } from './api-under-test.ts';
 
 let api: ApiUnderTest;
 beforeAll(async () => {
@@ -80,6 +80,44 @@ describe('a token', () => {
     expectProblem(await read(token), 401, 'unauthorized');
   });
 
+  test('whose role is taken away may no more within a second, nor what it was lent out as, nor a call again that it had made', async () => {
+    const token = await newToken();
+    const lent = (await exchange({ client_secret: token })).json().access_token as string;
+    const make = (key: string) =>
+      api.call('POST', accountPath() + '/api_credentials', {
+        key,
+        body: { name: 'a', type: 'service_account' },
+        headers: { 'idempotency-key': `made-before-${token}` },
+      });
+    expect((await make(token)).statusCode).toBe(200);
+    expect((await make(lent)).headers['idempotent-replayed']).toBe('true');
+    await sql`
+      update service_accounts s set role = 'member' from api_credentials c
+       where c.secret_hash = sha256(${token}::bytea) and s.account_id = c.account_id
+         and s.service_account_id = c.service_account_id`.execute(api.database);
+    api.clock.nowMs += 1000;
+    for (const key of [token, lent]) {
+      expectProblem(await make(key), 403, 'forbidden');
+      expectProblem(await read(key, `${accountPath()}/all_users`), 403, 'forbidden');
+      expect((await read(key)).statusCode).toBe(200);
+    }
+  });
+
+  test('of an account that is closed while it is in use is 401 within a second, lent out too', async () => {
+    const { accountId } = await insertTenant(api.database, 'soon_closed');
+    const lent = (await exchange({ client_secret: 'sa_sandbox_soon_closed' })).json()
+      .access_token as string;
+    const tokens = ['sa_sandbox_soon_closed', lent];
+    for (const each of tokens)
+      expect((await read(each, accountPath(accountId))).statusCode).toBe(200);
+    await sql`update accounts set status = 'closed' where account_id = ${accountId}`.execute(
+      api.database,
+    );
+    api.clock.nowMs += 1000;
+    for (const each of tokens)
+      expectProblem(await read(each, accountPath(accountId)), 401, 'unauthorized');
+  });
+
   test('of a closed account is 401', async () => {
     await sql`insert into accounts (account_id, name, status) values (9000, 'closed', 'closed')`.execute(
       api.database,
@@ -95,9 +133,10 @@ describe('a token', () => {
     expectProblem(await read(elsewhere), 403, 'ip_not_allowed');
   });
 
-  test('tells when and from where it was last used', async () => {
+  test('tells when and from where it was last used, an IPv4 client of an IPv6 socket by its IPv4 address', async () => {
     const token = await newToken();
-    await read(token);
+    const headers = { authorization: `Bearer ${token}` };
+    await api.app.inject({ url: accountPath(), headers, remoteAddress: '::ffff:127.0.0.1' });
     await expect
       .poll(async () => {
         const { rows } = await sql<{ at: Date; ip: string }>`
@@ -127,10 +166,17 @@ describe('the account in the path', () => {
     }
   });
 
-  test('a workspace of somebody else leads to no account, one of its own does', async () => {
+  test('a workspace of somebody else leads to no account, one of its own does, also where it is deleted', async () => {
     const path = (id: number) => `/v1/account_by_environment/${id}`;
     const own = await read(api.a.token, path(api.a.environmentId));
     expect(own.json().account.id).toBe(api.a.accountId);
+    const { rows } = await sql<{ id: number }>`
+      insert into environments (account_id, name, webhook_signing_key, deleted_at)
+      values (${api.a.accountId}, 'gone', 'key', now()) returning environment_id as id`.execute(
+      api.database,
+    );
+    const deleted = await read(api.a.token, path(rows[0]!.id));
+    expect(deleted.json().account.id).toBe(api.a.accountId);
     const foreign = await read(api.a.token, path(api.b.environmentId));
     const nobodys = await read(api.a.token, path(2_000_000_000));
     expectProblem(nobodys, 404, 'not_found');
