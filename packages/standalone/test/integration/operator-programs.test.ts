@@ -96,7 +96,9 @@ test('migrate says what is missing where its user may make no tables', async () 
   url.password = 'weak';
   const program = run(SLUICE, ['migrate'], { DATABASE_URL: url.href });
   expect(await program.ended).toBe(2);
-  expect(program.errors).toMatch(/permission denied .*; the user of DATABASE_URL must own the database/);
+  expect(program.errors).toMatch(
+    /permission denied .*; the user of DATABASE_URL must own the database/,
+  );
 });
 
 test('listen refuses a signature by another secret and an old one, prints a genuine delivery, and ends by SIGTERM', async () => {
