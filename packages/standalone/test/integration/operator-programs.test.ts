@@ -88,6 +88,8 @@ test('migrate says what is missing where its user may make no tables', async () 
   const empty = await createTestDatabase();
   await sql`drop schema public cascade`.execute(empty.database);
   await sql`create schema public`.execute(empty.database);
+  // As Postgres makes it.
+  await sql`grant usage on schema public to public`.execute(empty.database);
   const role = `weak_${randomUUID().replaceAll('-', '')}`;
   await sql`create role ${sql.id(role)} login password 'weak'`.execute(empty.database);
   onTestFinished(async () => void (await sql`drop role ${sql.id(role)}`.execute(database)));
