@@ -19,7 +19,13 @@ const addressList = z
       .map((address) => address.trim())
       .filter((address) => address !== ''),
   )
-  .pipe(z.array(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()])));
+  .pipe(
+    z.array(
+      z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()], {
+        error: 'must be an address or a network like 10.0.0.0/8; names are not looked up',
+      }),
+    ),
+  );
 
 export const apiSettings = platformSettings.extend({
   ...billingSettings.shape,
@@ -48,7 +54,11 @@ export const apiSettings = platformSettings.extend({
     'calls a second that a key of the app API may make, at all API processes together, 429 beyond; 0: as many as it likes',
   ),
   SMTP_URL: z
-    .url({ protocol: /^smtps?$/ })
+    .url({
+      protocol: /^smtps?$/,
+      error:
+        'must be like smtp://user:password@host:587; characters like # / ? of a password are percent-encoded',
+    })
     .optional()
     .describe('where mails go out: smtp://user:password@host:587; absent: into MAIL_DIRECTORY'),
   MAIL_DIRECTORY: z

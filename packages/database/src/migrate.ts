@@ -1,4 +1,5 @@
 /** Brings the schema forward. Migrations have no way back: the next one corrects a mistake. */
+import pg from 'pg';
 import { Migrator, type MigrationResult } from 'kysely/migration';
 import { AppError } from '@sluice/domain/errors';
 import type { Database } from './connection.ts';
@@ -131,9 +132,13 @@ export async function migrate(
       'MIGRATION_MISMATCH',
       failed
         ? `migration ${failed.migrationName} failed: ${reason}`
-        : `the database is not one this version can use: ${reason}`,
+        : `the database is not one this version can use: ${reason}${isPermission(error) ? '; the user of DATABASE_URL must own the database (alter database … owner to …)' : ''}`,
       { cause: error },
     );
   }
   return (results ?? []).map((result: MigrationResult) => result.migrationName);
 }
+
+/** SQLSTATE `insufficient_privilege`: the owner of a database may make its tables and schemas, others may not (Postgres 15). */
+const isPermission = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === '42501';

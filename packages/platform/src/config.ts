@@ -8,8 +8,10 @@ import { z } from 'zod';
 import { parseRedisUrl } from './redis-url.ts';
 
 /** An integer setting with bounds; the environment gives text. */
-export const integer = (min: number, max: number, fallback: number) =>
-  z.coerce.number().int().min(min).max(max).default(fallback);
+export const integer = (min: number, max: number, fallback: number) => {
+  const error = `must be a whole number from ${min} to ${max}`;
+  return z.coerce.number({ error }).int(error).min(min, error).max(max, error).default(fallback);
+};
 
 /** `true`/`false`/`1`/`0`. */
 export const flag = (fallback: boolean) =>

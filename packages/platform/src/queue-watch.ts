@@ -70,6 +70,11 @@ export const NOT_LOOKED_YET: WatchReport = {
 interface Standing {
   readonly headId: string | undefined;
   readonly sinceMs: number;
+  /**
+   * Since when the head waits and nothing is in hand; undefined where something is. Not since it is the head: one that a
+   * dead process had in hand for minutes has only just come back.
+   */
+  readonly waitsSinceMs: number | undefined;
   /** When a worker was replaced last; -Infinity: none was since then. */
   readonly replacedAtMs: number;
   /** Taken in our name, in nobody's hands at the last look. */
@@ -151,10 +156,13 @@ export class QueueWatch {
     const { stalledAfterMs, limits, now, logger } = this.#options;
     const before = this.#standings.get(name);
     const headId = head.active.at(-1)?.id ?? head.nextId;
-    const { sinceMs, replacedAtMs } =
-      before && before.headId === headId ? before : { sinceMs: now(), replacedAtMs: -Infinity };
+    const same = before?.headId === headId ? before : undefined;
+    const { sinceMs, replacedAtMs } = same ?? { sinceMs: now(), replacedAtMs: -Infinity };
+    const isWaiting = head.active.length === 0 && head.nextId !== undefined;
+    const waitsSinceMs = isWaiting ? (same?.waitsSinceMs ?? now()) : undefined;
+    const standing = { headId, sinceMs, waitsSinceMs, replacedAtMs };
     const orphans = head.active.filter((job) => isOrphan(takers, job));
-    this.#standings.set(name, { headId, sinceMs, replacedAtMs, orphans: orphans.map(orphanKey) });
+    this.#standings.set(name, { ...standing, orphans: orphans.map(orphanKey) });
 
     try {
       const restoreLimit = head.isLimited ? undefined : limits.get(name);
@@ -172,14 +180,13 @@ export class QueueWatch {
       logger.warn({ error, queue: name }, 'a queue could not be mended');
     }
 
-    const isNotTaking =
-      head.active.length === 0 && head.nextId !== undefined && takers.some(({ isIdle }) => isIdle);
-    const isOverdue = isNotTaking && now() - Math.max(sinceMs, replacedAtMs) >= stalledAfterMs;
+    const isNotTaking = waitsSinceMs !== undefined && takers.some(({ isIdle }) => isIdle);
+    const isOverdue = isNotTaking && now() - Math.max(waitsSinceMs, replacedAtMs) >= stalledAfterMs;
     for (const taker of takers) {
       if (taker.hasEnded || (isOverdue && taker.isIdle)) {
         logger.error({ queue: name }, 'a worker takes no jobs; it is replaced');
         taker.replace();
-        this.#standings.set(name, { headId, sinceMs, replacedAtMs: now(), orphans: [] });
+        this.#standings.set(name, { ...standing, replacedAtMs: now(), orphans: [] });
       } else if (isNotTaking && before?.headId === headId) taker.nudge();
     }
   }

@@ -33,6 +33,16 @@ test('a REDIS_URL whose password is not encoded is told so, without it', () => {
   expect(() => parseSettings(platformSettings, environment)).not.toThrow(/se#cret/);
 });
 
+test.each(['4.5', '0', '257', 'four', '1e999'])(
+  'SHARD_COUNT=%s is told its bounds, once',
+  (text) => {
+    const environment = { DATABASE_URL: 'postgres://db/sluice', SHARD_COUNT: text };
+    expect(() => parseSettings(platformSettings, environment)).toThrow(
+      /^settings that cannot be used: SHARD_COUNT: must be a whole number from 1 to 256$/,
+    );
+  },
+);
+
 test('every bad setting is listed, not only the first', () => {
   expect(() =>
     parseSettings(platformSettings, { SHARD_COUNT: '0', REDIS_URL: 'http://localhost' }),

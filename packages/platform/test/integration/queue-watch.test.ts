@@ -81,6 +81,31 @@ test('a worker that takes nothing though jobs wait is replaced after the stall t
   await vi.waitFor(() => expect(processed).toEqual(['envelope-a']), WAIT);
 });
 
+// As when a worker is stopped or killed: those who live were about to take what it had, and were replaced instead.
+test('a job that was long in another process counts as waiting from when it was put back', async () => {
+  let nowMs = 1_000_000;
+  const { workers, watch } = watchOne(() => nowMs, 'first hangs');
+  const other = new Worker(NAME, null, {
+    ...broker.connection(),
+    autorun: false,
+    skipStalledCheck: true,
+  });
+  broker.closes.push(() => other.close());
+  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  expect((await other.getNextJob('token of the other'))?.id).toBe('envelope-a');
+  await watch.look();
+  nowMs += 60_000;
+  await watch.look();
+  await other.getBackend().moveJobFromActiveToWait('envelope-a', 'token of the other');
+  await watch.look();
+  nowMs += 14_999;
+  await watch.look();
+  expect(watch.report().replacedWorkers).toBe(0);
+  nowMs += 1;
+  await watch.look();
+  expect(workers).toHaveLength(2);
+});
+
 // As where Redis' memory is full: what takes a job is refused, whoever asks.
 test('a queue whose workers are replaced again and again and take nothing is told of as stuck', async () => {
   let nowMs = 1_000_000;

@@ -1,5 +1,5 @@
 /** How the operator's programs that need no service end: by themselves, and by a signal to the first of them. */
-import { createHmac } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
 import type { Database } from '@sluice/database/connection';
 import { insertParkedOperation, countParkedOperations } from '@sluice/database/parked-operations';
 import { seedDemoWorkspace, DEMO } from '@sluice/database/seed-demo';
@@ -10,7 +10,7 @@ import { createSealedText } from '@sluice/platform/sealed-text';
 import { TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { sql } from 'kysely';
-import { beforeAll, expect, test, vi } from 'vitest';
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { WAIT } from './fleet-under-test.ts';
 import { PARKED, runProgram, SLUICE, type Program } from './program-under-test.ts';
 
@@ -81,6 +81,25 @@ test.each([
   expect(await program.ended).toBe(2);
   expect(program.errors).toMatch(
     /^the schema is behind this version: \w+, \w+, \w+ and \d+ more not run yet; npm run migrate/,
+  );
+});
+
+test('migrate says what is missing where its user may make no tables', async () => {
+  const empty = await createTestDatabase();
+  await sql`drop schema public cascade`.execute(empty.database);
+  await sql`create schema public`.execute(empty.database);
+  // As Postgres makes it.
+  await sql`grant usage on schema public to public`.execute(empty.database);
+  const role = `weak_${randomUUID().replaceAll('-', '')}`;
+  await sql`create role ${sql.id(role)} login password 'weak'`.execute(empty.database);
+  onTestFinished(async () => void (await sql`drop role ${sql.id(role)}`.execute(database)));
+  const url = new URL(empty.url);
+  url.username = role;
+  url.password = 'weak';
+  const program = run(SLUICE, ['migrate'], { DATABASE_URL: url.href });
+  expect(await program.ended).toBe(2);
+  expect(program.errors).toMatch(
+    /permission denied .*; the user of DATABASE_URL must own the database/,
   );
 });
 
