@@ -187,6 +187,22 @@ export interface ImportStep {
 }
 
 /**
+ * Keeps an import for this transaction, however long that takes: nobody claims it meanwhile, though its lease ends. False
+ * where it is lost, or has ended. By the primary key.
+ */
+export async function lockImport(
+  transaction: DatabaseOrTransaction,
+  { environmentId, importId, fencing }: Pick<ImportRow, keyof ImportKey | 'fencing'>,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from imports
+    where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
+      and ${IS_IMPORT_UNFINISHED}
+    for no key update`.execute(transaction);
+  return rows.length > 0;
+}
+
+/**
  * Writes progress and keeps the lease; false where it is lost, or the import or its workspace has ended meanwhile. A
  * final state deletes the bytes.
  */

@@ -52,9 +52,17 @@ export const ADDRESS_RULES: readonly AddressRule[] = [
   { range: '168.63.129.16/32', kind: 'metadata' }, // Azure platform, although in public space
   { range: '100.100.100.200/32', kind: 'metadata' }, // Alibaba
   { range: '192.0.0.192/32', kind: 'metadata' }, // Oracle, older
+  { range: '169.254.0.23/32', kind: 'metadata' }, // Tencent
+  { range: '169.254.10.10/32', kind: 'metadata' }, // Tencent
+  { range: '169.254.42.42/32', kind: 'metadata' }, // Scaleway
   { range: 'fd00:ec2::254/128', kind: 'metadata' }, // AWS
   { range: 'fd00:ec2::23/128', kind: 'metadata' }, // AWS EKS pods
   { range: 'fd20:ce::254/128', kind: 'metadata' }, // Google
+  { range: 'fd00:42::42/128', kind: 'metadata' }, // Scaleway
+  { range: 'fd00:100::100:200/128', kind: 'metadata' }, // Alibaba
+  { range: 'fd00:a9fe:a9fe::1/128', kind: 'metadata' }, // Akamai (Linode)
+  { range: 'fd00:c1::a9fe:a9fe/128', kind: 'metadata' }, // Oracle
+  { range: 'fe80::a9fe:a9fe/128', kind: 'metadata' }, // OpenStack, Akamai (Linode)
 
   { range: '0.0.0.0/8', kind: 'this_network' }, // RFC 791; many systems connect it to themselves
   { range: '10.0.0.0/8', kind: 'private' }, // RFC 1918

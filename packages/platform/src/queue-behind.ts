@@ -18,7 +18,7 @@ import { within } from './within.ts';
 
 export interface ShardBehindOptions {
   readonly waiting: WaitingEnvelopes;
-  /** Unix milliseconds. */
+  /** Milliseconds. */
   readonly now: () => number;
   readonly logger: Logger;
 }

@@ -29,6 +29,7 @@ export interface Processors {
   readonly purchases?: PurchaseProcessors;
   /** Lanes drained at the same time by this process. */
   readonly laneConcurrency: number;
+  /** Milliseconds, of a clock that nobody sets: how long something takes is told by it. */
   readonly now: () => number;
   /** One try of a job has not ended for so long; it cannot be ended from outside. */
   readonly onHung?: (queue: string, jobId: string) => void;

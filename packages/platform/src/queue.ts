@@ -147,7 +147,7 @@ export async function openProducer(
           replicasMin,
           graceMs: addingOptions.graceMs ?? REPLICA_GRACE_MS,
           timeoutMs: addTimeoutMs / 2,
-          now: Date.now,
+          monotonicNow: () => performance.now(),
           logger: options.logger,
         })
       : undefined;

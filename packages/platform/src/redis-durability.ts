@@ -101,7 +101,8 @@ export interface ReplicaConfirmationOptions {
   readonly graceMs: number;
   /** How long the replicas may take. */
   readonly timeoutMs: number;
-  readonly now: () => number;
+  /** Milliseconds, never set: a clock that jumps must not end the grace. */
+  readonly monotonicNow: () => number;
   readonly logger: Logger;
 }
 
@@ -156,9 +157,9 @@ export class ReplicaConfirmation {
 
   /** Fewer than `replicasMin` only of a Cluster's master that has been without them for long enough. */
   async #wantedOf(master: Redis): Promise<number> {
-    const { replicasMin, graceMs, now } = this.#options;
+    const { replicasMin, graceMs, monotonicNow } = this.#options;
     const shortage = this.#shortages.get(master);
-    if (!shortage || now() - shortage.sinceMs < graceMs) return replicasMin;
+    if (!shortage || monotonicNow() - shortage.sinceMs < graceMs) return replicasMin;
     // One that came back since the last look is waited for again.
     await this.#look(master);
     return this.#shortages.get(master)?.attachedCount ?? replicasMin;
@@ -176,13 +177,13 @@ export class ReplicaConfirmation {
   }
 
   async #look(master: Redis): Promise<void> {
-    const { replicasMin, now } = this.#options;
+    const { replicasMin, monotonicNow } = this.#options;
     const attachedCount = await countReplicas(master).catch(() => undefined);
     // For one that does not answer, or is no master any more, the time begins anew.
     if (attachedCount === undefined || attachedCount >= replicasMin) this.#shortages.delete(master);
     else
       this.#shortages.set(master, {
-        sinceMs: this.#shortages.get(master)?.sinceMs ?? now(),
+        sinceMs: this.#shortages.get(master)?.sinceMs ?? monotonicNow(),
         attachedCount,
       });
   }

@@ -16,7 +16,7 @@
 import type { DatabaseOrTransaction } from '@sluice/database/connection';
 import { claimEnvelopes } from '@sluice/database/envelopes';
 import { insertImportProblems, type ImportProblem } from '@sluice/database/import-problems';
-import { advanceImport, type ImportRow } from '@sluice/database/imports';
+import { advanceImport, lockImport, type ImportRow } from '@sluice/database/imports';
 import type { LaneKey } from '@sluice/database/lanes';
 import { lockIdentifiers } from '@sluice/database/person-identifiers';
 import { isConflict, isRefusedData } from '@sluice/database/statement-failure';
@@ -143,6 +143,8 @@ async function writeOnce(
   records: readonly CsvRecord[],
 ) {
   const { row, leaseMs } = held;
+  // Otherwise, where a batch takes longer than the lease, the next worker takes it from this one, and so on for ever.
+  if (!(await lockImport(transaction, row))) throw new Lost();
   const events = rows.flatMap(({ event }) => event ?? []);
   const claim = `import-${row.environmentId}-${row.importId}-${held.rowsRead + 1}`;
   const claims = [

@@ -165,7 +165,7 @@ registerBacklogMetrics({
 const started = await startConsumers(broker, {
   purchases: purchases.processors,
   laneConcurrency: settings.WORKER_LANE_CONCURRENCY,
-  now,
+  now: monotonicNow,
   processEnvelope: envelopes.processEnvelope,
   wakeLane: deliveries.wakeLane,
   onHung(queue, jobId) {

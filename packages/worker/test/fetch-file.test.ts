@@ -174,8 +174,9 @@ describe('a file that never ends', () => {
 
 test('a file comes through an egress proxy, which is told its address', async () => {
   const port = await serve((_, response) => response.end('a,b\n'.repeat(100_000)));
-  const { proxy, asked, close } = await startConnectProxy();
-  closers.push(close);
+  const egress = await startConnectProxy();
+  const { proxy, asked } = egress;
+  closers.push(() => egress.close());
   const connector = createVettedConnector(
     { allowPrivate: true },
     async () => [{ address: '127.0.0.1', family: 4 }],

@@ -1,6 +1,4 @@
 /** Deliveries through an egress proxy: the same checks, and the proxy is told addresses, not names. */
-import { createServer } from 'node:http';
-import { connect, type AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { beforeAll, expect, test } from 'vitest';
 import { parseNetwork } from '@sluice/domain/network-address';

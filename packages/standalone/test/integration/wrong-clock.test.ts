@@ -1,7 +1,11 @@
 /** Each service as the process that operators run, on a machine whose clock is not Postgres'. */
 import { createTestDatabase } from '@sluice/database/testing';
+import { track } from '@sluice/domain/testing';
+import { createLogger } from '@sluice/platform/logger';
+import { openProducer } from '@sluice/platform/queue';
 import { beginServiceUnderTest } from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf } from './fleet-under-test.ts';
 
@@ -32,18 +36,18 @@ const jumpingBy = (ms: number) => `${WRONG_DATE}
     for (const run of minuteWaits) run();
   });`;
 
-async function begin(service: string, program: string) {
-  const { url } = await createTestDatabase();
+async function begin(service: string, program: string, queuePrefix = uniquePrefix()) {
+  const { url, database } = await createTestDatabase();
   const process = await beginServiceUnderTest(mainOf(service), {
     DATABASE_URL: url,
     REDIS_URL: testRedisUrl(),
-    QUEUE_PREFIX: uniquePrefix(),
+    QUEUE_PREFIX: queuePrefix,
     SHARD_COUNT: '1',
     NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(program)}`,
     [`${service.toUpperCase()}_PORT`]: '0',
   });
   onTestFinished(() => process.kill('SIGKILL').then(() => undefined));
-  return process;
+  return { ...process, database, databaseUrl: url };
 }
 
 test.each(['intake', 'worker', 'api'])(
@@ -87,6 +91,54 @@ test.each(['does not start', 'ends once it is so, though it runs'])(
         msg: expect.stringMatching(/6912\d\d s ahead of that of Postgres.*set the clocks right/),
       }),
     );
+  },
+  TEST_TIMEOUT_MS,
+);
+
+// It counted as hung, and the worker ended with all that it had in hand.
+test(
+  'an envelope in hand does not count as hung because the clock is set ahead',
+  async () => {
+    const prefix = uniquePrefix();
+    const worker = await begin('worker', jumpingBy(90_000), prefix);
+    await worker.started;
+    const producer = await openProducer({
+      databaseUrl: worker.databaseUrl,
+      redisUrl: testRedisUrl(),
+      prefix,
+      shardCount: 1,
+      logger: createLogger('test', 'silent'),
+    });
+    onTestFinished(() => producer.close());
+    const { database } = worker;
+    await database.transaction().execute(async (transaction) => {
+      await sql`lock table events in access exclusive mode`.execute(transaction);
+      const envelope = { id: 'envelope-a', operations: [track('id:ann', 'hello')] };
+      await producer.addEnvelopes([{ shard: 0, envelope }], false);
+      await vi.waitFor(async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+          transaction,
+        );
+        expect(rows).toHaveLength(1);
+      }, WAIT);
+      void worker.kill(JUMP_SIGNAL);
+      // Each is a tenth of a second after the last: the queues are looked at more than once meanwhile.
+      await vi.waitFor(
+        () =>
+          expect(
+            worker.logs.filter(({ msg }) => String(msg).startsWith('the clock of this machine'))
+              .length,
+          ).toBeGreaterThan(30),
+        WAIT,
+      );
+    });
+    await vi.waitFor(async () => {
+      const { rows } = await sql`select from events where name = 'hello'`.execute(database);
+      expect(rows).toHaveLength(1);
+    }, WAIT);
+    expect(worker.logs).not.toContainEqual(expect.objectContaining({ code: 'JOB_HUNG' }));
+    expect(await worker.kill('SIGTERM')).toBe(0);
   },
   TEST_TIMEOUT_MS,
 );

@@ -72,10 +72,11 @@ describe('a file behind a URL', () => {
   test('is reached as webhooks are: in a network that is on the list, and through the egress proxy', async () => {
     const server = createServer((_, response) => response.end(TEXT)).listen(0, '127.0.0.1');
     await once(server, 'listening');
-    const { proxy, asked, close } = await startConnectProxy();
+    const egress = await startConnectProxy();
+    const { proxy, asked } = egress;
     onTestFinished(() => {
       server.close();
-      close();
+      egress.close();
     });
     const { port } = server.address() as AddressInfo;
     const dataFileUrl = `http://127.0.0.1:${port}/events.csv`;

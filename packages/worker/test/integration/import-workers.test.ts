@@ -3,8 +3,10 @@ import { cancelImport } from '@sluice/database/import-changes';
 import { BY_TEST } from '@sluice/database/testing';
 import { claimImport } from '@sluice/database/imports';
 import { sql } from 'kysely';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ImportsWorld } from './imports-world.ts';
+
+const WAIT = { timeout: 10_000, interval: 10 };
 
 let world: ImportsWorld;
 beforeEach(async () => {
@@ -115,6 +117,32 @@ describe('a worker', () => {
     expect(await world.run()).toBe(false);
     expect(await world.events()).toHaveLength(brought);
     expect(await world.shown(key)).toMatchObject({ state: 'importing', rowsImported: brought });
+  });
+
+  // Each took it from the one before, whose batch was then for nothing, and none came to its end.
+  test('whose batch takes longer than its lease keeps the import for it', async () => {
+    await world.people(...PEOPLE);
+    const key = await world.upload(file());
+    const released = Promise.withResolvers<void>();
+    const locked = Promise.withResolvers<void>();
+    const other = world.database.transaction().execute(async (transaction) => {
+      await sql`select from person_identifiers for update`.execute(transaction);
+      locked.resolve();
+      await released.promise;
+    });
+    await locked.promise;
+    const slow = world.run({ leaseMs: 1 });
+    await vi.waitFor(async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(
+        world.database,
+      );
+      expect(rows).toHaveLength(1);
+    }, WAIT);
+    expect(await claimImport(world.database, 15_000)).toBeUndefined();
+    released.resolve();
+    await Promise.all([other, slow]);
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', rowsImported: LINES });
   });
 
   test('that is told to stop finishes its batch and gives the import back at once', async () => {

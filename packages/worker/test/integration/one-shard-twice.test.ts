@@ -37,7 +37,9 @@ test('apply every envelope once, whoever of them read it', async () => {
   const names = envelopes.flatMap(({ operations }) =>
     operations.flatMap((each) => (each.type === 'event.track' ? each.name : [])),
   );
-  expect((await world.eventNames(environmentId)).toSorted()).toEqual(names.toSorted());
+  const stored = await world.eventNames(environmentId);
+  expect(stored).toHaveLength(names.length);
+  expect(new Set(stored)).toEqual(new Set(names));
   expect(applied.reduce((sum, count) => sum + count, 0)).toBe(names.length);
   // An operation that ran twice would be told of as an event that came again.
   expect(await world.countOf('ingestion_issues', environmentId)).toBe(0);
