@@ -54,7 +54,9 @@ async function holdImport(
 async function isWaitedFor(database: Database): Promise<void> {
   const { rows } = await sql`
     select from pg_locks where locktype = 'advisory' and objid = 1 and not granted
-       and database = (select oid from pg_database where datname = current_database())`.execute(database);
+       and database = (select oid from pg_database where datname = current_database())`.execute(
+    database,
+  );
   expect(rows).toHaveLength(1);
 }
 
