@@ -1,0 +1,50 @@
+/**
+ * Security: two workspaces hold rows of the same numbers and names, as people and objects have that are counted by
+ * workspace. Whoever reads its own gets nothing of the other's, though the row that was looked up first was its own.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
+import { fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
+import { insertOwned, ownedBody } from './tenant-world.ts';
+
+const MARKER = 'belongs-to-b';
+
+let api: ApiUnderTest;
+let ownedByA: Readonly<Record<string, string>>;
+let ownedByB: Readonly<Record<string, string>>;
+beforeAll(async () => {
+  api = await startApi({ recordCredentialUse: async () => {} });
+  ownedByB = await insertOwned(api, api.b, MARKER);
+  ownedByA = await insertOwned(api, api.a, 'belongs-to-a');
+});
+afterAll(() => api.close());
+
+const read = async (
+  tenant: Tenant,
+  operation: Operation,
+  owned: Readonly<Record<string, string>>,
+): Promise<string> => {
+  const url = fillPath(operation, (name) => owned[name] ?? '1');
+  const query =
+    operation.path === '/v1/customers' ? `?email=${owned['identifier']}@example.com` : '';
+  const answer = await api.call(operation.method, url + query, {
+    key: keyOf(operation, tenant),
+    ...(operation.takesBody && { body: ownedBody(operation, MARKER) }),
+  });
+  return answer.body;
+};
+
+test('nothing that A reads of its own holds anything of B, whose own is in the same answers to B', async () => {
+  const reads = listOperations(api).filter(
+    ({ method, path, opensWith }) =>
+      opensWith !== 'nothing' && (method === 'GET' || path === '/v1/objects'),
+  );
+  let telling = 0;
+  for (const operation of reads) {
+    expect({ operation, body: await read(api.a, operation, ownedByA) }).not.toMatchObject({
+      body: expect.stringContaining(MARKER),
+    });
+    if ((await read(api.b, operation, ownedByB)).includes(MARKER)) telling++;
+  }
+  expect(telling).toBeGreaterThanOrEqual(15);
+});
