@@ -2,8 +2,9 @@
  * Security: two workspaces hold rows of the same numbers and names, as people and objects have that are counted by
  * workspace. Whoever reads its own gets nothing of the other's, though the row that was looked up first was its own.
  */
+import { appendDeliveries } from '@sluice/database/deliveries';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
+import { insertEvent, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
 import { fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';
 import { insertOwned, ownedBody } from './tenant-world.ts';
 
@@ -47,4 +48,28 @@ test('nothing that A reads of its own holds anything of B, whose own is in the s
     if ((await read(api.b, operation, ownedByB)).includes(MARKER)) telling++;
   }
   expect(telling).toBeGreaterThanOrEqual(15);
+});
+
+test('an event whose id another workspace has used too is traced to the own deliveries only', async () => {
+  for (const [tenant, marker] of [
+    [api.b, MARKER],
+    [api.a, 'belongs-to-a'],
+  ] as const) {
+    const { environmentId } = tenant;
+    const occurredAt = '2026-02-28T10:00:00Z';
+    await insertEvent(api.database, environmentId, { personId: 41, eventId: 'same', occurredAt });
+    const event = { environmentId, eventType: 'email_sent', objectType: 'email' } as const;
+    await appendDeliveries(api.database, [
+      {
+        ...event,
+        eventId: `${marker}-caused`,
+        causeEventId: 'same',
+        metric: 'sent',
+        occurredAtMs: 0,
+        data: {},
+      },
+    ]);
+  }
+  const { trace } = (await api.call('GET', '/v1/events/same/trace')).json();
+  expect(trace.deliveries).toMatchObject([{ event_id: 'belongs-to-a-caused' }]);
 });
