@@ -26,9 +26,12 @@ const read = async (
   owned: Readonly<Record<string, string>>,
 ): Promise<string> => {
   const url = fillPath(operation, (name) => owned[name] ?? '1');
-  const query =
-    operation.path === '/v1/customers' ? `?email=${owned['identifier']}@example.com` : '';
-  const answer = await api.call(operation.method, url + query, {
+  const has = (name: string): boolean => operation.queryParameters.includes(name);
+  const query = new URLSearchParams({
+    ...(has('email') && { email: `${owned['identifier']}@example.com` }),
+    ...(has('credit_type') && { credit_type: 'inbox_previews' }),
+  });
+  const answer = await api.call(operation.method, `${url}?${query.toString()}`, {
     key: keyOf(operation, tenant),
     ...(operation.takesBody && { body: ownedBody(operation, MARKER) }),
   });
