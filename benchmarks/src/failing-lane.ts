@@ -1,6 +1,7 @@
 /** A lane whose head fails, with many deliveries behind it, and every statement that reads or writes it. */
 import type { Database } from '@sluice/database/connection';
-import { appendDeliveries, listDeliveriesAfter } from '@sluice/database/deliveries';
+import { appendDeliveries } from '@sluice/database/deliveries';
+import { listDeliveriesAfter } from '@sluice/database/logged-deliveries';
 import { findLaneState } from '@sluice/database/lane-states';
 import { recordProgress } from '@sluice/database/lane-progress';
 import {

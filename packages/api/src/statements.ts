@@ -68,13 +68,12 @@ import {
   listObjectRelationships,
   listObjectTypes,
 } from '@sluice/database/object-reads';
+import { planReplay, startReplay } from '@sluice/database/replay-start';
 import {
   cancelReplay,
   findReplay,
   listAttemptsOfReplay,
   listReplays,
-  planReplay,
-  startReplay,
 } from '@sluice/database/replays';
 import {
   cancelWebhookSecret,

@@ -9,7 +9,7 @@ import type { FailureClass } from '@sluice/domain/delivery-failure';
 import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
-import type { LoggedDelivery } from './deliveries.ts';
+import type { LoggedDelivery } from './logged-deliveries.ts';
 import type { AttemptRecord } from './lane-progress.ts';
 import type { LaneKey } from './lanes.ts';
 

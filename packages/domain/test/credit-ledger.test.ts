@@ -165,6 +165,15 @@ describe('what is spent first', () => {
     ]);
   });
 
+  test('the last credit can be spent', () => {
+    const list = [grant({ grantId: 1, granted: 3 }), grant({ grantId: 2, granted: 2 })];
+    const taken = takeCredits(list, 5, 'used', 1, true);
+    expect(taken.outcome === 'taken' && applyMoves(list, taken.moves)).toMatchObject([
+      { available: 0, used: 3 },
+      { available: 0, used: 2 },
+    ]);
+  });
+
   test('nothing is taken where there is too little, and nothing that has ended', () => {
     const list = [
       grant({ grantId: 1, granted: 5, expiresAtMs: 10 }),

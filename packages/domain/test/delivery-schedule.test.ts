@@ -2,6 +2,7 @@ import type { DeliveryFailure } from '@sluice/domain/delivery-failure';
 import {
   backoffMs,
   judgeFailure,
+  longestWaitMs,
   NEVER_ATTEMPTED,
   type DeliveryPolicy,
   type RetryState,
@@ -95,6 +96,12 @@ describe('the waits', () => {
     );
     expect(verdict).toMatchObject({ outcome: 'retrying', nextAttemptAtMs: 5_000 + HOUR_MS });
   });
+});
+
+test('no attempt is put off for longer than the longest wait, and none beyond the end', () => {
+  expect(longestWaitMs({ ...policy, backoffCapMs: HOUR_MS / 2 })).toBe(HOUR_MS);
+  expect(longestWaitMs({ ...policy, backoffCapMs: 2 * HOUR_MS })).toBe(2 * HOUR_MS);
+  expect(longestWaitMs({ ...policy, giveUpAfterMs: 5 })).toBe(5);
 });
 
 describe('giving up', () => {

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { ReportingEvent } from '@sluice/domain/reporting-event';
-import { deliveryBody, deliveryHeaders, stringToSign } from '@sluice/domain/webhook';
+import { deliveryBody, deliveryHeaders, secretContext, stringToSign } from '@sluice/domain/webhook';
 import { describe, expect, test } from 'vitest';
 
 const event: ReportingEvent = {
@@ -25,6 +25,11 @@ describe('what is signed', () => {
       .digest('hex');
     expect(signature).toBe('d7c655389bb364d3e8bdbb6ec18a7f1b6cf91f39bba647554ada78aa61de37b9');
   });
+});
+
+// Security: what a key was sealed for is a part of it. Another text would open nothing that is stored.
+test('a signing key is sealed for its workspace and for no other', () => {
+  expect([1, 11].map(secretContext)).toEqual(['environment 1', 'environment 11']);
 });
 
 describe('the body of a delivery', () => {

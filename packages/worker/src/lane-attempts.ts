@@ -4,7 +4,7 @@
  *
  * Part of `lane-drain.ts`, which decides when one is made. After: `http-client.ts` (step 13), and the answer comes back.
  */
-import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { LaneRun } from '@sluice/domain/lane';

@@ -1,5 +1,5 @@
 /** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
-import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { LanePolicy } from '@sluice/domain/lane';
 import type { TailTeller } from '@sluice/domain/tail';
 import type { Logger } from '@sluice/platform/logger';

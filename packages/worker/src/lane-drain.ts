@@ -8,7 +8,7 @@
  * Each request needs a slot of `fair-slots.ts`; where there is none, the lane waits for its turn, until
  * its slice is over.
  */
-import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { LaneAfterProgress } from '@sluice/database/lane-progress';
 import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
 import { LaneRun } from '@sluice/domain/lane';

@@ -2,7 +2,7 @@
  * Where the requests of a lane go and how they are signed, as Postgres last said: the owner may change both during a
  * drain. Used by `lane-drain.ts`.
  */
-import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { LaneTarget } from '@sluice/database/lane-target';
 import type { HttpPost } from './http-outcome.ts';

@@ -4,7 +4,7 @@
  *
  * Between `lane-drain.ts` and `lane-store.ts`.
  */
-import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
 import { AppError } from '@sluice/domain/errors';
 import type { LaneStore } from './lane-store.ts';

@@ -3,14 +3,14 @@
  * of the log, progress. Each lane sees calls of its own.
  *
  * Between `deliver-webhook.ts`, `lane-drain.ts` and the statements of `database/src/lanes.ts` and
- * `deliveries.ts` (step 14).
+ * `logged-deliveries.ts` (step 14).
  */
 import type { Database } from '@sluice/database/connection';
 import {
   listDeliveriesAfter,
   type LoggedDelivery,
   type LogRequest,
-} from '@sluice/database/deliveries';
+} from '@sluice/database/logged-deliveries';
 import {
   recordProgressOfLanes,
   type DrainReport,

@@ -9,7 +9,7 @@
  * have drains of their own, so that they take none of the lanes'.
  */
 import type { Database } from '@sluice/database/connection';
-import type { LoggedDelivery, LogRequest } from '@sluice/database/deliveries';
+import type { LoggedDelivery, LogRequest } from '@sluice/database/logged-deliveries';
 import type { DrainReport, LaneAfterProgress } from '@sluice/database/lane-progress';
 import { listReplayed } from '@sluice/database/replay-log';
 import {

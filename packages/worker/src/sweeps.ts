@@ -31,7 +31,7 @@ export interface SweepsDeps {
   readonly logger: Logger;
 }
 
-/** A replay is found within a second (`database/src/replays.ts`). */
+/** A replay is found within a second (`database/src/replay-start.ts`). */
 const LOOK_INTERVAL_MS_MAX = 1_000;
 /** While replays run: how late a replay that waits for its rate or its probe may go on. */
 const REPLAY_LOOK_INTERVAL_MS = 500;

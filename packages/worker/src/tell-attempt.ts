@@ -1,5 +1,5 @@
 /** Tells whoever watches a workspace of each attempt to deliver (`GET /v1/stream` of the API). */
-import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { Json } from '@sluice/domain/json';

@@ -14,7 +14,7 @@
  * webhook are not traced.
  */
 import type { Database } from '@sluice/database/connection';
-import type { LoggedDelivery } from '@sluice/database/deliveries';
+import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import { listTraceparents } from '@sluice/database/envelopes';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { ClaimedReplay } from '@sluice/database/replay-lanes';

@@ -63,7 +63,12 @@ export async function insertOwned(
     values (${environmentId}, 51, 1, ${marker}, '{}', now(), now())`.execute(api.database);
   await sql`
     insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
-    values (${environmentId}, 41, 51, '{}', now(), now())`.execute(api.database);
+    values (${environmentId}, 41, 51, ${JSON.stringify({ a: marker })}::jsonb, now(), now())`.execute(
+    api.database,
+  );
+  await sql`
+    insert into devices (environment_id, person_id, token, platform, attributes, created_at, updated_at)
+    values (${environmentId}, 41, ${marker}, 'ios', '{}', now(), now())`.execute(api.database);
   await sql`
     insert into ingestion_issues (environment_id, day, code, source, field, count, first_at, last_at, message)
     values (${environmentId}, '2026-02-28', 'invalid', ${marker}, '', 1, now(), now(), 'x')`.execute(

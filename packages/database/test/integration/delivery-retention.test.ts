@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/connection.ts';
-import { listDeliveriesAfter } from '../../src/deliveries.ts';
+import { listDeliveriesAfter } from '../../src/logged-deliveries.ts';
 import { dropOldDeliveries, makeDeliveryPartitions } from '../../src/delivery-retention.ts';
 import { insertTestWebhook, insertTestWorkspace } from '../../src/test-tenants.ts';
 import { createTestDatabase, type TestDatabase } from '../../src/testing.ts';

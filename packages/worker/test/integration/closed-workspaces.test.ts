@@ -1,6 +1,6 @@
 /** Of a workspace that is deleted, or whose account is closed, nothing is sent; what waits is kept for when it is opened again. */
 import type { Database } from '@sluice/database/connection';
-import { startReplay } from '@sluice/database/replays';
+import { startReplay } from '@sluice/database/replay-start';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { findWebhook, updateWebhook } from '@sluice/database/webhooks';
 import { sql } from 'kysely';

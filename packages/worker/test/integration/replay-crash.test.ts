@@ -4,7 +4,8 @@
  * worker died in between, and the replay ends, with its counts right.
  */
 import { BY_TEST } from '@sluice/database/testing';
-import { findReplay, startReplay } from '@sluice/database/replays';
+import { startReplay } from '@sluice/database/replay-start';
+import { findReplay } from '@sluice/database/replays';
 import type { ReplayKey } from '@sluice/database/replay-log';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';

@@ -6,8 +6,8 @@ import {
   clearReplays,
   findReplay,
   listAttemptsOfReplay,
-  startReplay,
 } from '@sluice/database/replays';
+import { startReplay } from '@sluice/database/replay-start';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { updateWebhook } from '@sluice/database/webhooks';
 import { beforeEach, expect, test } from 'vitest';

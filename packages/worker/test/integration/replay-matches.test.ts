@@ -2,7 +2,8 @@
 import type { Database } from '@sluice/database/connection';
 import { skipHead } from '@sluice/database/lane-actions';
 import type { ReplayCriteria } from '@sluice/database/replay-log';
-import { listAttemptsOfReplay, planReplay } from '@sluice/database/replays';
+import { planReplay } from '@sluice/database/replay-start';
+import { listAttemptsOfReplay } from '@sluice/database/replays';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';

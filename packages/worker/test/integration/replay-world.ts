@@ -1,7 +1,8 @@
 /** Replays of a log in a test: what was delivered, and is asked for again. */
 import type { Database } from '@sluice/database/connection';
 import type { ReplayCriteria } from '@sluice/database/replay-log';
-import { findReplay, startReplay } from '@sluice/database/replays';
+import { startReplay } from '@sluice/database/replay-start';
+import { findReplay } from '@sluice/database/replays';
 import { BY_TEST } from '@sluice/database/testing';
 import { expect } from 'vitest';
 import { createLaneWorld, type LaneWorld } from './lane-world.ts';
