@@ -43,7 +43,7 @@ test.each(pages)('%s leads somewhere', (page) => {
 
 test.each(pages)('%s names npm scripts that there are', (page) => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
-  const named = [...read(page).matchAll(/\bnpm run (?:--silent )?([a-z][\w:]*)/g)];
+  const named = [...read(page).matchAll(/\bnpm run (?:--silent )?([a-z][\w:-]*)/g)];
   for (const [, name = ''] of named) expect(Object.keys(scripts), page).toContain(name);
 });
 

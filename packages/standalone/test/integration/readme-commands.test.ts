@@ -8,25 +8,22 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import { expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url));
-const README = readFileSync(`${ROOT}README.md`, 'utf8');
-const COMMANDS = [
-  ...README.matchAll(/\bnode ((?:--\S+ )*)(packages\/([\w-]+)\/src\/main\.ts)/g),
-].map(([, flags = '', file = '', service = '']) => ({
-  service,
-  file,
-  flags: flags.split(' ').filter((flag) => flag !== ''),
-}));
-
-test('the README starts each process', () => {
-  expect(COMMANDS.map(({ service }) => service)).toEqual([
-    'intake',
-    'worker',
-    'api',
-    'billing-vendor',
-  ]);
+const { scripts } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8')) as {
+  scripts: Readonly<Record<string, string>>;
+};
+const named = readFileSync(`${ROOT}README.md`, 'utf8').matchAll(/\bnpm run ([\w-]+)/g);
+/** Those that are a process of its own: the others install what is missing first. */
+const COMMANDS = [...new Set([...named].map(([, name = '']) => name))].flatMap((name) => {
+  const command = /^exec node_modules\/\.bin\/node ((?:--\S+ )*)(\S+)$/.exec(scripts[name] ?? '');
+  const [, flags = '', file = ''] = command ?? [];
+  return command ? [{ name, file, flags: flags.split(' ').filter((flag) => flag !== '') }] : [];
 });
 
-test.each(COMMANDS)('$service, with $flags', async ({ service, file, flags }) => {
+test('the README starts each process', () => {
+  expect(COMMANDS.map(({ name }) => name)).toEqual(['intake', 'worker', 'api', 'vendor-simulator']);
+});
+
+test.each(COMMANDS)('npm run $name', async ({ name, file, flags }) => {
   const { database, url } = await createTestDatabase();
   await seedDemoWorkspace(database);
   const settings = {
@@ -40,7 +37,7 @@ test.each(COMMANDS)('$service, with $flags', async ({ service, file, flags }) =>
     SIMULATOR_PORT: '0',
   };
   const started = await startServiceUnderTest(`${ROOT}${file}`, settings, flags);
-  expect(await started.kill('SIGTERM'), service).toBe(0);
+  expect(await started.kill('SIGTERM'), name).toBe(0);
   // A warning of Node's own looks like a fault to whoever starts it for the first time.
   expect(started.logs.filter((line) => 'stderr' in line || 'text' in line)).toEqual([]);
 });
