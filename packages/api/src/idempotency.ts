@@ -189,13 +189,14 @@ const openAnswer = (call: HeldCall, sealed: Buffer): KeptAnswer =>
   JSON.parse(call.open(sealed).toString('utf8')) as KeptAnswer;
 
 /**
- * Of the body, and the query, as their schemas have read them. What is sent to a route that takes none means nothing
- * and is not bounded.
+ * Of the body, and of a query that was sent, as their schemas have read them. What is sent to a route that takes none
+ * means nothing and is not bounded.
  */
-function fingerprintOf({ body, query, routeOptions: { schema } }: FastifyRequest): Buffer {
+function fingerprintOf({ body, query, url, routeOptions: { schema } }: FastifyRequest): Buffer {
   const read = schema?.body === undefined ? null : (body ?? null);
   const hash = createHash('sha256').update(Buffer.isBuffer(body) ? body : JSON.stringify(read));
-  if (schema?.querystring !== undefined) hash.update(JSON.stringify(query));
+  // Where none was sent the defaults stay out: what an older version kept of the call is found.
+  if (schema?.querystring !== undefined && url.includes('?')) hash.update(JSON.stringify(query));
   return hash.digest();
 }
 

@@ -1,7 +1,6 @@
 /** Tells "Postgres cannot be reached now" from every other failure of a statement: only that is worth trying again. */
 import { AppError, reasonOf } from '@sluice/domain/errors';
 import { sql } from 'kysely';
-import pg from 'pg';
 import { answeredWithin, type Database, type DatabaseOrTransaction } from './connection.ts';
 
 const NETWORK_CODES = new Set([
@@ -63,10 +62,9 @@ export async function requireDatabase(database: DatabaseOrTransaction): Promise<
 }
 
 export function databaseUnavailable(cause: unknown): AppError {
-  const hasRefused = cause instanceof pg.DatabaseError && !isWorthWaitingFor(cause);
-  const message = hasRefused
-    ? `Postgres lets nobody in with what DATABASE_URL says: ${reasonOf(cause)}; correct that, then start again`
-    : `Postgres does not answer where DATABASE_URL says: ${reasonOf(cause)}; look whether it runs and may be reached from here, then start again`;
+  const message = isWorthWaitingFor(cause)
+    ? `Postgres does not answer where DATABASE_URL says: ${reasonOf(cause)}; look whether it runs and may be reached from here, then start again`
+    : `Postgres lets nobody in with what DATABASE_URL says: ${reasonOf(cause)}; correct that, then start again`;
   return new AppError('DATABASE_UNAVAILABLE', message, { cause });
 }
 

@@ -4,10 +4,12 @@ import { databaseUnavailable, isWorthWaitingFor } from '../src/database-away.ts'
 
 // `localhost` has two addresses on most machines, and Node's error of both has no words of its own.
 test('where several addresses refuse, the message says what each of them does', () => {
-  const cause = new AggregateError([
+  const errors = [
     new Error('connect ECONNREFUSED ::1:5432'),
     new Error('connect ECONNREFUSED 127.0.0.1:5432'),
-  ]);
+  ];
+  // As Node makes it: with the code of the first.
+  const cause = Object.assign(new AggregateError(errors), { code: 'ECONNREFUSED' });
   expect(databaseUnavailable(cause)).toMatchObject({
     code: 'DATABASE_UNAVAILABLE',
     message: expect.stringContaining(
@@ -50,6 +52,10 @@ test.each([
   answer('28000', 'no pg_hba.conf entry for host "10.0.0.1"'),
   answer('3D000', 'database "sluice" does not exist'),
   answer('42501', 'permission denied for schema public'),
+  // The driver's own: no password, no TLS on the other side, a certificate that is not trusted.
+  new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string'),
+  new Error('The server does not support SSL connections'),
+  failure('SELF_SIGNED_CERT_IN_CHAIN'),
   // PgBouncer's own no, and Postgres' to it.
   answer('08P01', 'no such user: sluice'),
   answer('08P01', 'unsupported startup parameter: idle_in_transaction_session_timeout'),

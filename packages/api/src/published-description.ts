@@ -1,0 +1,80 @@
+/**
+ * The description of the API as the converter and the plugin leave it → as it is published: answers are open, requests
+ * show their examples, and every POST and PUT takes an `Idempotency-Key`.
+ */
+import type { ApiDocument } from './reference-page.ts';
+
+export function asPublished(document: ApiDocument): ApiDocument {
+  const schemas = Object.entries(document.components?.schemas ?? {}).map(([name, schema]) => [
+    name,
+    isOfRequests(name) ? withExamples(schema) : opened(schema),
+  ]);
+  const paths = Object.entries(document.paths).map(([path, methods]) => [
+    path,
+    Object.fromEntries(
+      Object.entries(methods).map(([method, operation]) => [
+        method,
+        {
+          ...withExamples(operation),
+          ...(TAKES_KEY.includes(method) && {
+            parameters: [...(operation.parameters ?? []), KEY_PARAMETER],
+          }),
+          responses: opened(operation.responses),
+        },
+      ]),
+    ),
+  ]);
+  return {
+    ...document,
+    paths: Object.fromEntries(paths),
+    components: { ...document.components, schemas: Object.fromEntries(schemas) },
+  };
+}
+
+const TAKES_KEY: readonly string[] = ['post', 'put'];
+
+/** Added here: in the schema of a route it would be the only header that the handler sees. */
+const KEY_PARAMETER = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  required: false,
+  description: 'The same call with the same key is made once.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+};
+
+/** How the converter names what a request may hold. */
+const isOfRequests = (name: string): boolean => name.endsWith('Input');
+
+/**
+ * Answers may gain fields, so the description does not call them complete, as the converter does: a client that checks
+ * them would refuse what a later version adds. The tests hold answers to the stricter one.
+ */
+const opened = <Part>(part: Part): Part =>
+  changedWithin(part, (object) => {
+    const changed = { ...object };
+    if (changed['additionalProperties'] === false) delete changed['additionalProperties'];
+    if (changed['description'] === UNDESCRIBED) changed['description'] = 'Done.';
+    return changed;
+  });
+
+/** What the plugin writes where an answer has no description. */
+const UNDESCRIBED = 'Default Response';
+
+/**
+ * Schemas of requests have their examples as `requestExamples`: what is called `examples` the converter takes for
+ * something that a schema has made, and leaves out where it makes anything.
+ */
+const withExamples = <Part>(part: Part): Part =>
+  changedWithin(part, ({ requestExamples, ...rest }) =>
+    requestExamples === undefined ? rest : { ...rest, examples: requestExamples },
+  );
+
+const changedWithin = <Part>(
+  part: Part,
+  change: (object: Readonly<Record<string, unknown>>) => object,
+): Part =>
+  JSON.parse(JSON.stringify(part), (_key, value: unknown) =>
+    typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? change(value as Record<string, unknown>)
+      : value,
+  ) as Part;
