@@ -70,7 +70,11 @@ async function settleOnce(
   // Not of a purchase of ours.
   if (accountId === undefined || runId === null) return 'done';
   return database.transaction().execute(async (transaction) => {
-    const run = await lockSettled(transaction, { accountId, runId }, invoice, now());
+    const locked = await lockRun(transaction, { accountId, runId });
+    // A copy of its invoice: what becomes of that is no matter of the purchase, also while it is under way.
+    if (!locked || (locked.invoiceId !== null && locked.invoiceId !== invoice.invoiceId))
+      return 'done';
+    const run = await settleFirst(transaction, locked, invoice, now());
     if (run?.status === 'pending') return 'again';
     const { result } = run ?? {};
     if (!run || !result || run.status !== 'success') return 'done';
@@ -93,20 +97,19 @@ async function settleOnce(
   });
 }
 
-/** Where the payment itself is not written down yet, it is first. */
-async function lockSettled(
+/** Where the payment itself is not written down yet, it is first. @param run - as the lock found it. */
+async function settleFirst(
   transaction: Transaction,
-  key: { readonly accountId: number; readonly runId: string },
+  run: Run,
   invoice: VendorInvoice,
   nowMs: number,
 ): Promise<Run | undefined> {
-  const run = await lockRun(transaction, key);
-  if (run?.status === 'pending' && run.content.type === 'purchase')
+  if (run.status === 'pending' && run.content.type === 'purchase')
     await settleInvoice(transaction, run, invoice, nowMs);
-  else if (run?.result?.due ?? run?.result?.givenUp)
+  else if (run.result?.due ?? run.result?.givenUp)
     await settleBankPayment(transaction, run, invoice, nowMs);
   else return run;
-  return lockRun(transaction, key);
+  return lockRun(transaction, run);
 }
 
 async function writeDown(
