@@ -24,7 +24,7 @@ const DAY_MS = 86_400_000;
 
 let world: Subscriptions;
 beforeEach(async () => {
-  world = await startSubscriptions({ vendorTimeoutMs: 10_000 });
+  world = await startSubscriptions();
 });
 
 const chargeOf = (run: Run): string =>
@@ -228,7 +228,7 @@ describe('a plan', () => {
     await world.tellEvents();
     const today = new Date(world.deps.now());
     const nextMonthMs = Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + 1, 1);
-    world.clock.aheadMs += nextMonthMs - today.getTime() + 1_000;
+    world.clock.aheadMs += nextMonthMs - today.getTime() + 1;
     refund(run);
     await world.tellEvents();
     await renewCredits({ ...world.deps, catalogue: CATALOGUE });
