@@ -38,6 +38,8 @@ export async function settleBankPayment(
   });
   if (receipt) await insertReceipt(transaction, run.accountId, receipt);
   if (run.content.type !== 'checkout') return;
+  const { subscription } = result;
+  const bought = { plan: run.content.plan, subscription };
   if (await settleUnpaidPlan(transaction, run.accountId, run.runId))
-    await givePlanAllowances(transaction, run.accountId, run.content.plan, nowMs);
+    await givePlanAllowances(transaction, run, bought, nowMs);
 }

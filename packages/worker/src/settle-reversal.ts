@@ -19,7 +19,7 @@ import {
   type Run,
 } from '@sluice/database/runs';
 import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
-import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
+import { allowanceOf, boughtAgainKey, CREDIT_KINDS } from '@sluice/domain/allowance';
 import type { PurchaseReversal, RunResult } from '@sluice/domain/run-content';
 import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/vendor';
 import type { Logger } from '@sluice/platform/logger';
@@ -171,7 +171,8 @@ async function takeCreditsBack(
         // Where this month's has not come yet it is noted as nothing, and comes no more.
         const none = { pool: 'monthly_allowance', amount: 0, expiresAtMs, key } as const;
         await grantCredits(transaction, { accountId, kind }, none, nowMs);
-        taken += await reverseGrant(transaction, { accountId, kind }, key, nowMs);
+        for (const grantKey of [key, boughtAgainKey(key, runId)])
+          taken += await reverseGrant(transaction, { accountId, kind }, grantKey, nowMs);
       }
       return taken;
     }

@@ -147,7 +147,12 @@ test('a copy that is paid, and refunded while the purchase is under way, sets it
   });
   const [charge] = world.succeeded();
   refundCharge(state, charge!.id, undefined);
-  await releaseSetAsideRun(world.database, run.runId, { actor: { type: 'system' } }, world.deps.now());
+  await releaseSetAsideRun(
+    world.database,
+    run.runId,
+    { actor: { type: 'system' } },
+    world.deps.now(),
+  );
   await world.tellEvents();
   world.clock.aheadMs += 600_000;
   await world.settleEvents();
