@@ -263,7 +263,8 @@ export async function failAbandonedUploads(
  * Ends imports that were made so long ago and that nobody works on: they will never end by themselves, and hold their
  * bytes. By `imports_unfinished`.
  *
- * An import that is taken up meanwhile has a lease and stays, so no piece can come after the bytes are deleted.
+ * One whose batch is under way though its lease is over is left for the next look: every worker comes by here before it
+ * takes an import of any workspace. An import that is taken up meanwhile has a lease and stays, so no piece can come after the bytes are deleted.
  */
 export async function failStuckImports(
   database: DatabaseOrTransaction,
@@ -272,13 +273,17 @@ export async function failStuckImports(
 ): Promise<void> {
   const now = new Date(nowMs);
   await sql`
-    with ended as (
-      update imports set state = 'failed', error = ${`not brought to its end in ${agedDays} days; send it again`},
-             updated_at = ${now}
+    with aged as materialized (
+      select environment_id, import_id from imports
       where ${IS_IMPORT_UNFINISHED} and ${IS_LEASE_OVER}
         and (state <> 'preprocessing' or data_file_url is not null)
         and created_at < ${now}::timestamptz - make_interval(days => ${agedDays}::int)
-      returning environment_id, import_id
+      for update skip locked
+    ), ended as (
+      update imports i set state = 'failed', error = ${`not brought to its end in ${agedDays} days; send it again`},
+             updated_at = ${now}
+      from aged a where i.environment_id = a.environment_id and i.import_id = a.import_id
+      returning i.environment_id, i.import_id
     )
     delete from import_chunks c using ended e
     where c.environment_id = e.environment_id and c.import_id = e.import_id`.execute(database);

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { cancelImport } from '@sluice/database/import-changes';
+import { lockImport } from '@sluice/database/imports';
 import { BY_TEST } from '@sluice/database/testing';
 import { parseNetwork } from '@sluice/domain/network-address';
 import { sql } from 'kysely';
@@ -218,6 +219,21 @@ test('an import that nobody brought to its end in thirty days fails, with its by
   });
   expect(await world.shown(held)).toMatchObject({ state: 'preprocessed' });
   expect(await world.chunkCount()).toBe(1);
+});
+
+// Every import loop of every worker asks for these first.
+test('an import of thirty days whose batch outlasts its lease keeps no other import waiting', async () => {
+  const old = await world.upload('_svc_name');
+  world.nowMs += 30 * 86_400_000 + 1_000;
+  const other = await world.upload('_svc_name,_svc_customer_id\n', { environmentId: 2 });
+  await world.database.transaction().execute(async (batch) => {
+    expect(await lockImport(batch, { ...old, fencing: 0 })).toBe(true);
+    expect(await world.run()).toBe(true);
+  });
+  expect(await world.shown(other)).toMatchObject({ state: 'imported' });
+  expect(await world.shown(old)).toMatchObject({ state: 'preprocessed' });
+  await world.run();
+  expect(await world.shown(old)).toMatchObject({ state: 'failed' });
 });
 
 test('an upload of which nothing came for an hour is given up', async () => {
