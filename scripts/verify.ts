@@ -25,7 +25,11 @@ import {
   listUsageCreditDifferences,
   listUsageDayDifferences,
 } from '@sluice/database/verify-usage';
-import { comparePurchases, compareSubscriptions } from '@sluice/domain/compare-purchases';
+import {
+  comparePurchases,
+  compareSubscriptions,
+  type BilledInvoice,
+} from '@sluice/domain/compare-purchases';
 import { printable, printableJson } from '@sluice/domain/printable';
 import { parseSettings } from '@sluice/platform/config';
 import { actOnDatabase, databaseSettings } from './act-on-database.ts';
@@ -133,7 +137,7 @@ async function compareWithVendor(
 ): Promise<{ readonly found: readonly string[]; readonly summary: string }> {
   const vendor = await openVendor(parseSettings(billingSettings, process.env));
   const invoices = await readAll((after) => vendor.listInvoices(after));
-  const returned = await readReturned(vendor);
+  const reversed = await readReversed(vendor);
   const subscriptions = await readAll((after) => vendor.listSubscriptions(after));
   const purchases = await listBookedPurchases(opened);
   const subscribers = await listBookedSubscribers(opened);
@@ -141,7 +145,7 @@ async function compareWithVendor(
     found: [
       ...comparePurchases(
         purchases,
-        invoices.map((each) => ({ ...each, returned: returned.get(each.invoiceId) ?? 0 })),
+        invoices.map((each) => ({ ...each, ...(reversed.get(each.invoiceId) ?? NOT_REVERSED) })),
       ),
       ...compareSubscriptions(
         subscribers,
@@ -151,25 +155,33 @@ async function compareWithVendor(
         })),
       ),
     ],
-    summary: `${purchases.length} purchases, ${invoices.length} invoices and ${returned.size} that were refunded or disputed, ${subscribers.length} subscribers and ${subscriptions.length} subscriptions`,
+    summary: `${purchases.length} purchases, ${invoices.length} invoices and ${reversed.size} that were refunded or disputed, ${subscribers.length} subscribers and ${subscriptions.length} subscriptions`,
   };
 }
 
-/** By invoice, in minor units: what went back of it. One whose refund failed or whose dispute was won is there with 0. */
-async function readReturned(vendor: Vendor): Promise<ReadonlyMap<string, number>> {
+type Reversed = Pick<BilledInvoice, 'taken' | 'returned'>;
+
+const NOT_REVERSED: Reversed = { taken: 0, returned: 0 };
+
+/** By invoice, of payments that were refunded or disputed. One whose refund failed or whose dispute was won is there too. */
+async function readReversed(vendor: Vendor): Promise<ReadonlyMap<string, Reversed>> {
   const chargeIds = new Set([
     ...(await readAll((after) => vendor.listReversedCharges('refund', after))),
     ...(await readAll((after) => vendor.listReversedCharges('dispute', after))),
   ]);
-  const returned = new Map<string, number>();
+  const reversed = new Map<string, Reversed>();
   for (const chargeId of chargeIds) {
     if (chargeId === null) continue;
     const payment = answerOf(await vendor.readPayment('charge', chargeId));
     if (payment === null || payment.invoiceId === null) continue;
-    const { invoiceId, amountReturned } = payment;
-    returned.set(invoiceId, (returned.get(invoiceId) ?? 0) + amountReturned);
+    const { invoiceId, taken, amountReturned } = payment;
+    const before = reversed.get(invoiceId) ?? NOT_REVERSED;
+    reversed.set(invoiceId, {
+      taken: before.taken + taken.amount,
+      returned: before.returned + amountReturned,
+    });
   }
-  return returned;
+  return reversed;
 }
 
 async function readAll<Item>(

@@ -6,7 +6,7 @@ import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import type { CreditAccount } from './credit-transactions.ts';
 import { findPendingRun } from './runs.ts';
-import { tellVendorTrialEnded } from './vendor-customers.ts';
+import { IS_BUILDER_FROM_TRIAL, tellVendorTrialEnded } from './vendor-customers.ts';
 
 /** What every check of billing asks about an account. */
 export interface BillingAccount {
@@ -99,9 +99,6 @@ export interface AccountStanding {
   readonly accountStatus: string;
   readonly planStatus: string;
 }
-
-/** On the Builder plan from a trial, with no plan bought since: then no subscription is what the account is on. */
-const IS_BUILDER_FROM_TRIAL = sql`(plan_tier = 'builder' and trial_ends_at is not null)`;
 
 /** Index: the primary key. */
 export async function isBuilderFromTrial(

@@ -5,8 +5,8 @@
  * caller's to check against its own clock: it keeps the answer for a moment.
  */
 import type { Role } from '@sluice/domain/account';
+import { canonicalAddress } from '@sluice/domain/network-address';
 import { sql } from 'kysely';
-import { canonicalAddress } from './audit-logs.ts';
 import type { DatabaseOrTransaction } from './connection.ts';
 
 export interface AccountToken {

@@ -22,6 +22,7 @@ import {
 } from '@sluice/domain/audit-change';
 import type { AuditObjectType, AuditState } from '@sluice/domain/audit-registry';
 import { AppError } from '@sluice/domain/errors';
+import { canonicalAddress } from '@sluice/domain/network-address';
 import { toStorableText } from '@sluice/domain/storable-text';
 import { sql } from 'kysely';
 import type { Transaction } from './connection.ts';
@@ -98,7 +99,7 @@ export async function recordChange<Type extends AuditObjectType>(
     userId: actor.type === 'user' ? actor.userId : null,
     serviceAccountId: actor.type === 'service_account' ? actor.serviceAccountId : null,
     credentialId: origin.credentialId ?? null,
-    ipAddr: storable(canonicalAddress(origin.ipAddr ?? null)),
+    ipAddr: origin.ipAddr == null ? null : toStorableText(canonicalAddress(origin.ipAddr)),
     userAgent: storable(origin.userAgent?.slice(0, USER_AGENT_LENGTH_MAX) ?? null),
     requestId: storable(origin.requestId ?? null),
     runId: storable(origin.runId ?? null),
@@ -162,11 +163,6 @@ async function insertEntry(
        ${entry.serviceAccountId}, ${entry.credentialId}, ${entry.ipAddr}, ${entry.userAgent}, ${entry.requestId},
        ${entry.runId}, ${JSON.stringify(entry.changes)}::jsonb, decode(${previousHash}, 'hex'),
        decode(${hash}, 'hex'))`.execute(transaction);
-}
-
-/** As a prefix is looked for: lower case, and an IPv4 client of an IPv6 socket by its IPv4 address. */
-export function canonicalAddress<Address extends string | null>(address: Address): Address {
-  return (address?.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '') ?? null) as Address;
 }
 
 function storable<Text extends string | null>(text: Text): Text {

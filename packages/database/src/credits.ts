@@ -8,7 +8,7 @@
  * every statement: the primary keys, which begin with the account; `credit_grants_live` for reading the grants that
  * may still change; `credit_refunds`.
  */
-import type { Allowance } from '@sluice/domain/allowance';
+import { boughtAgainKey, type Allowance } from '@sluice/domain/allowance';
 import {
   expireCredits,
   refundDebit,
@@ -91,15 +91,22 @@ async function grantLocked(
 /**
  * Grants the month's allowance, less what earlier plans have granted of it: once, also when several grant it at the
  * same time.
+ *
+ * @param runId - of the purchase that began a subscription for it. Where the plan's allowance has come before, it brings
+ * what of that was taken back (`boughtAgainKey`).
  */
 export async function giveAllowance(
   transaction: Transaction,
   account: CreditAccount,
-  { included, endsAtMs, key }: Allowance,
+  { included, endsAtMs, key: usualKey }: Allowance,
   nowMs: number,
+  runId?: string,
 ): Promise<void> {
   // Before the sum: two plans' allowances given at the same time must see each other.
   const locked = await lockAccount(transaction, account);
+  let key = usualKey;
+  if (runId !== undefined && (await findTransactions(transaction, account, [key])).has(key))
+    key = boughtAgainKey(key, runId);
   const given = await sumAllowance(transaction, account, endsAtMs);
   const amount = Math.max(0, included - given);
   const grant = { pool: 'monthly_allowance', amount, expiresAtMs: endsAtMs, key } as const;

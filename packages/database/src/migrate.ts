@@ -44,6 +44,7 @@ import { replayEndpointVersions } from './migrations/0035_replay_endpoint_versio
 import { bankPayments } from './migrations/0037_bank_payments.ts';
 import { closedAccounts } from './migrations/0038_closed_accounts.ts';
 import { importsWaitForRoom } from './migrations/0039_imports_wait_for_room.ts';
+import { closedOnPlan } from './migrations/0040_closed_on_plan.ts';
 import type { MigrationName } from './schema-names.ts';
 import {
   assertUsable,
@@ -98,6 +99,7 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
   '0037_bank_payments': bankPayments,
   '0038_closed_accounts': closedAccounts,
   '0039_imports_wait_for_room': importsWaitForRoom,
+  '0040_closed_on_plan': closedOnPlan,
 };
 
 /**

@@ -46,6 +46,7 @@ export const MIGRATION_NAMES = [
   '0037_bank_payments',
   '0038_closed_accounts',
   '0039_imports_wait_for_room',
+  '0040_closed_on_plan',
 ] as const;
 
 export type MigrationName = (typeof MIGRATION_NAMES)[number];

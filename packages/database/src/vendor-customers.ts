@@ -34,6 +34,9 @@ export async function tellVendorTrialEnded(
   await appendToOutbox(transaction, { ...fact, payload: { account_id: accountId } }, nowMs);
 }
 
+/** On the Builder plan from a trial, with no plan bought since: then no subscription is what the account is on. */
+export const IS_BUILDER_FROM_TRIAL = sql`(plan_tier = 'builder' and trial_ends_at is not null)`;
+
 export async function findVendorCustomer(
   database: DatabaseOrTransaction,
   accountId: number,
@@ -88,9 +91,16 @@ export interface ClosedCustomer {
  */
 const LOOK_AGAIN_MS = 600_000;
 
+/** Closed, and still on a plan that it has bought. Indexes: `accounts_closed_on_plan`, then `runs_by_time`. */
+const IS_CLOSED_ON_PLAN = sql`
+  a.status = 'closed' and a.plan_status <> 'canceled' and not ${IS_BUILDER_FROM_TRIAL}
+  and exists (select from runs r
+               where r.account_id = a.account_id and r.kind = 'checkout' and r.status = 'success')`;
+
 /**
- * Of all accounts: those that are closed and may still have a subscription at the vendor. In no order, so that one
- * about which the vendor cannot answer does not always stand before the others. Index: `accounts_closed`.
+ * Of all accounts: those that are closed and may still have a subscription at the vendor, or are on a plan still though
+ * they have none. In no order, so that one about which the vendor cannot answer does not always stand before the
+ * others. Index: `accounts_closed`.
  */
 export async function listClosedCustomers(
   database: DatabaseOrTransaction,
@@ -101,10 +111,29 @@ export async function listClosedCustomers(
     select a.account_id::int as "accountId", c.customer_id as "customerId"
       from accounts a
       left join vendor_customers c on c.account_id = a.account_id
-     where a.status = 'closed'
-       and coalesce(a.subscriptions_ended_at, 'infinity') > ${new Date(nowMs - LOOK_AGAIN_MS)}
+     where a.account_id in (
+       select account_id from accounts
+        where status = 'closed'
+          and coalesce(subscriptions_ended_at, 'infinity') > ${new Date(nowMs - LOOK_AGAIN_MS)}
+       union
+       select a.account_id from accounts a
+         join vendor_customers using (account_id)
+        where ${IS_CLOSED_ON_PLAN})
      order by random() limit ${limit}`.execute(database);
   return rows;
+}
+
+/** @returns whether it is closed, and still on a plan that it has bought; then it stays so until the transaction ends. */
+export async function lockClosedOnPlan(
+  transaction: Transaction,
+  accountId: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from accounts a
+     where a.account_id = ${accountId} and ${IS_CLOSED_ON_PLAN} for no key update`.execute(
+    transaction,
+  );
+  return rows.length > 0;
 }
 
 export async function isAccountClosed(

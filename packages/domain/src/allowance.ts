@@ -1,7 +1,7 @@
 /**
  * The monthly allowance: a grant that a plan brings each calendar month (UTC) and that ends with it. Its key is month
- * and plan, so it is granted once, whoever grants it and however often; after an upgrade the difference is granted
- * (`database/src/credits.ts`).
+ * and plan, so it is granted once, whoever grants it and however often; after an upgrade the difference is granted, and
+ * to who buys a plan again what was taken back with the price of the first time (`database/src/credits.ts`).
  */
 import type { CreditKind, Plan } from './catalogue.ts';
 
@@ -26,3 +26,6 @@ export function allowanceOf(plan: Plan, kind: CreditKind, nowMs: number): Allowa
     key: `allowance:${today.toISOString().slice(0, 7)}:${plan.id}`,
   };
 }
+
+/** The key of what a purchase brings of an allowance whose own key is used: the plan was bought before in the month. */
+export const boughtAgainKey = (key: string, runId: string): string => `${key}:${runId}`;

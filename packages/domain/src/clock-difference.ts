@@ -21,6 +21,11 @@ const TOLD_MS = 5_000;
  * for up to a minute.
  */
 const REFUSED_MS = 120_000;
+/**
+ * An attempt that has ended is kept for as long as its lane's lease lasts while Postgres is away: three minutes at the
+ * longest time-out. Its delivery has days, so these minutes are no matter.
+ */
+const KEPT_WITHIN_MS = 600_000;
 /** A measurement that took long says too little. */
 const UNCERTAIN_MS = 1_000;
 
@@ -76,7 +81,7 @@ export function judgeGivingUp(
  * @param nowMs - by a clock that is right.
  */
 export const isEndBelieved = (endedAtMs: number, nowMs: number): boolean =>
-  endedAtMs >= nowMs - REFUSED_MS;
+  endedAtMs >= nowMs - KEPT_WITHIN_MS;
 
 /** `12 s ahead of`, to be followed by whose. */
 export const describeDifference = ({ aheadMs }: Pick<ClockDifference, 'aheadMs'>): string =>

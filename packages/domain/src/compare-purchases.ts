@@ -31,7 +31,12 @@ export interface BilledInvoice {
   readonly total: Money;
   readonly runId: string | null;
   readonly subscriptionId: string | null;
-  /** In minor units: of what was paid, what has gone back to the customer. */
+  /**
+   * In minor units: what was taken by the payments of which something was asked back; 0 where there are none. The rest
+   * of the total came from the customer's balance.
+   */
+  readonly taken: number;
+  /** In minor units: of what was taken, what has gone back to the customer. */
   readonly returned: number;
 }
 
@@ -80,7 +85,7 @@ function judgePurchase(
 
 /** A subscription's invoice names no purchase where it renews, and may be open while it is collected. */
 function judgeInvoice(
-  { invoiceId, status, total, runId, subscriptionId, returned }: BilledInvoice,
+  { invoiceId, status, runId, subscriptionId, taken, returned }: BilledInvoice,
   purchases: ReadonlyMap<string, BookedPurchase>,
 ): string[] {
   if (runId === null) return [];
@@ -90,7 +95,7 @@ function judgeInvoice(
   // What is refunded whole was put right by somebody.
   if (status === 'paid')
     return (purchase.status === 'success' && purchase.invoiceId === invoiceId) ||
-      (total.amount > 0 && returned >= total.amount)
+      (taken > 0 && returned >= taken)
       ? []
       : [`it is paid beside ${nameOf(purchase)}, which is ${purchase.status}`];
   const isCollectable = status === 'open' || status === 'draft' || status === 'uncollectible';

@@ -142,6 +142,10 @@ export function judgeAddress(text: string, policy: AddressPolicy): AddressVerdic
   return bits === undefined ? refused('not_an_address') : judgeBits(bits, policy);
 }
 
+/** As an address is kept, and looked for: lower case, and an IPv4 client of an IPv6 socket by its IPv4 address. */
+export const canonicalAddress = (address: string): string =>
+  address.toLowerCase().replace(/^::ffff:(?=\d+\.)/, '');
+
 /**
  * The part of the address space that counts as one caller, as a name: an IPv4 address, also where it is written as an
  * IPv6 one; of an IPv6 address the first 64 bits, because a host may take as many addresses of its network as it

@@ -31,6 +31,8 @@ export type RunContent = { readonly contact: BillingContact } & (
 
 export interface BoughtSubscription {
   readonly id: string;
+  /** This purchase began it, and has not changed one that there was. Absent in a result that an older version wrote. */
+  readonly isNew?: boolean;
   readonly planId: string;
   readonly status: string;
   readonly quantity: number;

@@ -28,6 +28,7 @@ const invoice = (changes: Partial<BilledInvoice> = {}): BilledInvoice => ({
   total: usd(2_000),
   runId: 'run_1',
   subscriptionId: null,
+  taken: 2_000,
   returned: 0,
   ...changes,
 });
@@ -44,6 +45,8 @@ describe('the books of purchases', () => {
       // Refunded in part, and refunded because it should not have been paid.
       purchase({ runId: 'run_7', invoiceId: 'in_7', returned: 500 }),
       purchase({ runId: 'run_8', invoiceId: 'in_8', ...failed, status: 'declined' }),
+      // Put right too: the rest had come from the customer's balance.
+      purchase({ runId: 'run_10', invoiceId: 'in_10', ...failed, status: 'declined' }),
       // A bank has still to pay.
       purchase({ runId: 'run_9', invoiceId: 'in_9', ...awaited }),
       // Under way: paid, and not yet known here.
@@ -55,6 +58,7 @@ describe('the books of purchases', () => {
       invoice({ invoiceId: 'in_4', runId: 'run_4' }),
       invoice({ invoiceId: 'in_7', runId: 'run_7', returned: 500 }),
       invoice({ invoiceId: 'in_8', runId: 'run_8', returned: 2_000 }),
+      invoice({ invoiceId: 'in_10', runId: 'run_10', taken: 1_500, returned: 1_500 }),
       invoice({ invoiceId: 'in_9', runId: 'run_9', status: 'open', subscriptionId: 'sub_1' }),
       // A renewal, and an invoice that nothing of ours made.
       invoice({ invoiceId: 'in_5', runId: null, subscriptionId: 'sub_1', status: 'open' }),
@@ -81,6 +85,12 @@ describe('the books of purchases', () => {
     ['paid by the bank', awaited, {}, /still to be paid here, and its invoice in_1 is paid/],
     ['no more to be paid', awaited, { status: 'void' }, /its invoice in_1 is void/],
     ['partly put right', { ...failed, status: 'declined' }, { returned: 900 }, /which is declined/],
+    [
+      'paid from the balance alone',
+      { ...failed, status: 'declined' },
+      { taken: 0 },
+      /which is declined/,
+    ],
     ['set aside', { isSetAside: true }, {}, /waits for a person/],
   ])('differ: %s', (_what, ours, theirs, said) => {
     expect(comparePurchases([purchase(ours)], [invoice(theirs)]).join('\n')).toMatch(said);

@@ -2,6 +2,7 @@ import {
   ADDRESS_KINDS,
   ADDRESS_RULES,
   callerNetwork,
+  canonicalAddress,
   judgeAddress,
   parseNetwork,
   type AddressKind,
@@ -314,6 +315,15 @@ describe('a list of allowed networks', () => {
 });
 
 // Security: a host has 2^64 addresses of IPv6, and a limit that counts each by itself is none.
+test.each([
+  ['203.0.113.7', '203.0.113.7'],
+  ['::ffff:203.0.113.7', '203.0.113.7'],
+  ['::FFFF:203.0.113.7', '203.0.113.7'],
+  ['2001:DB8::1', '2001:db8::1'],
+  ['::ffff:cb00:7107', '::ffff:cb00:7107'],
+  ['Unknown', 'unknown'],
+])('%s is kept as %s', (address, kept) => expect(canonicalAddress(address)).toBe(kept));
+
 describe('a caller counts', () => {
   test.each([
     ['203.0.113.7', '203.0.113.7'],

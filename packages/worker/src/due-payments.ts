@@ -19,7 +19,7 @@ export async function lookAtDuePayments(
     deps.logger,
     'look at due payment',
     runs,
-    async ({ invoiceId }) => ((await lookAtInvoice(deps, invoiceId)) ? 'ok' : 'unknown'),
+    ({ invoiceId }) => lookAtInvoice(deps, invoiceId),
     isStopping,
   );
 }

@@ -1,6 +1,7 @@
 /**
  * Ends at the vendor what closed accounts still subscribe to: a subscription knows nothing of our accounts, and would
  * be charged for ever. An account is closed by a statement of its operator, so nobody is told; it is looked for.
+ * Its plan ends with its subscription.
  *
  * Whatever there is is ended, also what somebody made at the vendor by hand. Run it every minute, on any number of
  * workers: one that has ended stays so. An account of which nothing is left is soon not asked about any more, unless
@@ -12,12 +13,14 @@ import { listPendingRuns } from '@sluice/database/runs';
 import {
   isAccountClosed,
   listClosedCustomers,
+  lockClosedOnPlan,
   noteSubscriptionsEnded,
   type ClosedCustomer,
 } from '@sluice/database/vendor-customers';
-import { insertVendorEvent } from '@sluice/database/vendor-events';
 import type { Logger } from '@sluice/platform/logger';
+import { standingOf } from '@sluice/domain/subscription-status';
 import { eachAsked } from './each-alone.ts';
+import { writeStanding } from './settle-subscription.ts';
 
 export interface EndClosedSubscriptionsDeps {
   readonly database: Database;
@@ -61,6 +64,7 @@ async function endAll(
         : await vendor.findSubscription(customerId);
     if (found.outcome !== 'ok') return found.outcome;
     if (!found.value) {
+      if (pending.length === 0) await endPlan(database, accountId, now());
       await note(true);
       return 'ok';
     }
@@ -72,11 +76,20 @@ async function endAll(
     const key = `account_${accountId}:closed:${subscriptionId}:${now()}`;
     const ended = await vendor.cancelSubscription(subscriptionId, key);
     if (ended.outcome !== 'ok') return ended.outcome;
-    // The plan ends with it, so an account that is opened again has none. Said by ourselves too: the vendor's event may
-    // be lost.
-    const event = { eventId: `closed_${subscriptionId}`, type: 'customer.subscription.deleted' };
-    await insertVendorEvent(database, { ...event, objectId: subscriptionId }, now());
     logger.info({ accountId, subscriptionId }, 'the subscription of a closed account was ended');
   }
   return 'ok';
+}
+
+/**
+ * So an account that is opened again has none. The vendor's event says it too, but may be lost, or come to a version
+ * that leaves a closed account as it is.
+ */
+async function endPlan(database: Database, accountId: number, nowMs: number): Promise<void> {
+  const standing = standingOf('canceled');
+  if (!standing) return;
+  await database.transaction().execute(async (transaction) => {
+    if (await lockClosedOnPlan(transaction, accountId))
+      await writeStanding(transaction, accountId, standing, nowMs);
+  });
 }

@@ -10,7 +10,7 @@ import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
 import type { Plan } from '@sluice/domain/catalogue';
 import { declineMessage, FAILURE_MESSAGES, refusalMessage } from '@sluice/domain/decline-message';
 import type { RunEnding } from '@sluice/domain/run';
-import type { RunResult } from '@sluice/domain/run-content';
+import type { BoughtSubscription, RunResult } from '@sluice/domain/run-content';
 import type { StepName } from '@sluice/domain/run-workflow';
 import { standingOf } from '@sluice/domain/subscription-status';
 import { checkoutOf, type StepOutput } from './run-step.ts';
@@ -110,7 +110,7 @@ export async function endRunByStep(
     if (due) await lookAtPayment(transaction, run, subscription.latestInvoiceId, nowMs);
     // Who is told of the plan may use what it includes, once it is paid.
     else if (standing?.planStatus === 'active')
-      await givePlanAllowances(transaction, run.accountId, plan, nowMs);
+      await givePlanAllowances(transaction, run, { plan, subscription }, nowMs);
     const result = {
       charged: known.charged ?? null,
       ...(due && { due }),
@@ -122,16 +122,20 @@ export async function endRunByStep(
   return 'advanced';
 }
 
-/** What the plan includes this month, of every kind. */
+/** What the plan includes this month, of every kind. @param run - its purchase. */
 export async function givePlanAllowances(
   transaction: Transaction,
-  accountId: number,
-  plan: Plan,
+  { accountId, runId }: Pick<Run, 'accountId' | 'runId'>,
+  bought: { readonly plan: Plan; readonly subscription: BoughtSubscription | undefined },
   nowMs: number,
 ): Promise<void> {
+  const { plan, subscription } = bought;
+  // To choose again the plan of a subscription that goes on costs nothing, also where its price was refunded.
+  const boughtBy = subscription?.isNew === true ? runId : undefined;
   for (const kind of CREDIT_KINDS) {
     const allowance = allowanceOf(plan, kind, nowMs);
-    if (allowance) await giveAllowance(transaction, { accountId, kind }, allowance, nowMs);
+    if (allowance)
+      await giveAllowance(transaction, { accountId, kind }, allowance, nowMs, boughtBy);
   }
 }
 

@@ -7,6 +7,7 @@
  * speed at which they can be stored.
  */
 import { request, type IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import { reasonOf } from '@sluice/domain/errors';
 import type { VettedConnector } from './vetted-connection.ts';
 
@@ -74,37 +75,58 @@ async function sendGet(
   url: URL,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
-  const { protocol, hostname, port, pathname, search, username, password } = url;
+  const late = new AbortController();
+  const timer = setTimeout(
+    () => late.abort(new Error(`no answer within ${HEAD_TIMEOUT_MS / 1_000} s`)),
+    HEAD_TIMEOUT_MS,
+  );
+  const ending = AbortSignal.any([signal, late.signal]);
+  try {
+    return await getOver(await open(connector, url, ending), url, ending);
+  } catch (error) {
+    const reason = reasonOf(late.signal.aborted ? late.signal.reason : error);
+    throw new FetchFault(`the URL cannot be reached: ${reason}`, true);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Not Node's part: its request has nothing to end as long as it has no socket, and would wait for ever. */
+function open(connector: VettedConnector, url: URL, ending: AbortSignal): Promise<Socket> {
+  const { protocol, hostname, port } = url;
   const target = { protocol, hostname: hostname.replace(/^\[|\]$/g, ''), port };
-  const answered = new Promise<IncomingMessage>((resolve, reject) => {
-    const sender = request({
+  return new Promise((resolve, reject) => {
+    ending.throwIfAborted();
+    const opening = connector.openSocket(target, (error, socket) => {
+      ending.removeEventListener('abort', giveUp);
+      if (socket) resolve(socket);
+      else reject(error ?? new Error('not connected'));
+    });
+    const giveUp = (): void => {
+      opening?.destroy();
+      reject(ending.reason as Error);
+    };
+    ending.addEventListener('abort', giveUp, { once: true });
+  });
+}
+
+function getOver(socket: Socket, url: URL, ending: AbortSignal): Promise<IncomingMessage> {
+  const { pathname, search, host, username, password } = url;
+  return new Promise((resolve, reject) => {
+    request({
       // TLS is the connector's work.
       protocol: 'http:',
-      signal,
+      signal: ending,
       path: pathname + search,
-      headers: { host: url.host, 'accept-encoding': 'identity', 'user-agent': 'Sluice' },
+      headers: { host, 'accept-encoding': 'identity', 'user-agent': 'Sluice' },
       ...(username || password ? { auth: `${decoded(username)}:${decoded(password)}` } : {}),
-      createConnection: (_options, onCreated) => {
-        connector.openSocket(target, (error, socket) => onCreated(error, socket as never));
-        return undefined;
-      },
-    });
-    const timer = setTimeout(() => {
-      sender.destroy(new Error(`no answer within ${HEAD_TIMEOUT_MS / 1_000} s`));
-    }, HEAD_TIMEOUT_MS);
-    sender
+      createConnection: () => socket,
+    })
       // One that came through a proxy was paused.
-      .once('socket', (socket) => void socket.resume())
-      .once('close', () => clearTimeout(timer))
-      .once('response', (response) => {
-        clearTimeout(timer);
-        resolve(response);
-      })
+      .once('socket', () => void socket.resume())
+      .once('response', resolve)
       .on('error', reject)
       .end();
-  });
-  return answered.catch((error: unknown) => {
-    throw new FetchFault(`the URL cannot be reached: ${reasonOf(error)}`, true);
   });
 }
 

@@ -14,6 +14,7 @@ import type {
   LaneProgress,
 } from '@sluice/database/lane-progress';
 import type { LaneKey } from '@sluice/database/lanes';
+import { AppError } from '@sluice/domain/errors';
 import { EndedAttempts } from './ended-attempts.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 
@@ -93,6 +94,8 @@ export class LaneLease {
       } catch (error) {
         // What is not kept is sent again, so it is worth trying for as long as the lane is ours.
         this.#isKeepFailing = true;
+        // A time that was wrong does not become right.
+        if (error instanceof AppError && error.code === 'CLOCK_WRONG') throw error;
         if (monotonicNow() + KEEP_RETRY_DELAY_MS >= this.#endsAtMs) throw error;
         logger.warn({ error, ...this.#lane }, 'progress of a lane is not kept yet; trying again');
         await pause(KEEP_RETRY_DELAY_MS);

@@ -141,7 +141,7 @@ class ImportRun {
     }
   }
 
-  /** Of a file that is not here whole: whoever takes it begins with the first try. */
+  /** The file has not come whole: whoever takes the import next fetches it from the start. */
   async #giveBack(): Promise<void> {
     await this.#advance({ state: 'preprocessing', leaseMs: 0 });
   }

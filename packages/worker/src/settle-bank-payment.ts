@@ -31,13 +31,17 @@ export async function settleBankPayment(
   if (invoice.status !== 'paid' && invoice.status !== 'void') return;
   const charged = invoice.status === 'paid' ? invoice.total : null;
   const settled = { ...result, charged };
+  const { content } = run;
+  // Before the run is written: the order of locks.
+  const isPlanInForce =
+    content.type === 'checkout' && (await settleUnpaidPlan(transaction, run.accountId, run.runId));
   const receipt = await receiptOf(transaction, run, { status: 'success', result: settled }, nowMs);
   await updateRunResult(transaction, run, {
     ...settled,
     ...(receipt && { receiptId: receipt.receiptId }),
   });
   if (receipt) await insertReceipt(transaction, run.accountId, receipt);
-  if (run.content.type !== 'checkout') return;
-  if (await settleUnpaidPlan(transaction, run.accountId, run.runId))
-    await givePlanAllowances(transaction, run.accountId, run.content.plan, nowMs);
+  if (!isPlanInForce) return;
+  const bought = { plan: content.plan, subscription: result.subscription };
+  await givePlanAllowances(transaction, run, bought, nowMs);
 }

@@ -19,7 +19,7 @@ import {
   type Run,
 } from '@sluice/database/runs';
 import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
-import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
+import { allowanceOf, boughtAgainKey, CREDIT_KINDS } from '@sluice/domain/allowance';
 import type { PurchaseReversal, RunResult } from '@sluice/domain/run-content';
 import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/vendor';
 import type { Logger } from '@sluice/platform/logger';
@@ -70,7 +70,11 @@ async function settleOnce(
   // Not of a purchase of ours.
   if (accountId === undefined || runId === null) return 'done';
   return database.transaction().execute(async (transaction) => {
-    const run = await lockSettled(transaction, { accountId, runId }, invoice, now());
+    const locked = await lockRun(transaction, { accountId, runId });
+    // A copy of its invoice: what becomes of that is no matter of the purchase, also while it is under way.
+    if (!locked || (locked.invoiceId !== null && locked.invoiceId !== invoice.invoiceId))
+      return 'done';
+    const run = await settleFirst(transaction, locked, invoice, now());
     if (run?.status === 'pending') return 'again';
     const { result } = run ?? {};
     if (!run || !result || run.status !== 'success') return 'done';
@@ -93,20 +97,19 @@ async function settleOnce(
   });
 }
 
-/** Where the payment itself is not written down yet, it is first. */
-async function lockSettled(
+/** Where the payment itself is not written down yet, it is first. @param run - as the lock found it. */
+async function settleFirst(
   transaction: Transaction,
-  key: { readonly accountId: number; readonly runId: string },
+  run: Run,
   invoice: VendorInvoice,
   nowMs: number,
 ): Promise<Run | undefined> {
-  const run = await lockRun(transaction, key);
-  if (run?.status === 'pending' && run.content.type === 'purchase')
+  if (run.status === 'pending' && run.content.type === 'purchase')
     await settleInvoice(transaction, run, invoice, nowMs);
-  else if (run?.result?.due ?? run?.result?.givenUp)
+  else if (run.result?.due ?? run.result?.givenUp)
     await settleBankPayment(transaction, run, invoice, nowMs);
   else return run;
-  return lockRun(transaction, key);
+  return lockRun(transaction, run);
 }
 
 async function writeDown(
@@ -168,7 +171,8 @@ async function takeCreditsBack(
         // Where this month's has not come yet it is noted as nothing, and comes no more.
         const none = { pool: 'monthly_allowance', amount: 0, expiresAtMs, key } as const;
         await grantCredits(transaction, { accountId, kind }, none, nowMs);
-        taken += await reverseGrant(transaction, { accountId, kind }, key, nowMs);
+        for (const grantKey of [key, boughtAgainKey(key, runId)])
+          taken += await reverseGrant(transaction, { accountId, kind }, grantKey, nowMs);
       }
       return taken;
     }

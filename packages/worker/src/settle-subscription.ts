@@ -7,7 +7,7 @@
  */
 import { updateAccountStanding } from '@sluice/database/account-plans';
 import { recordChange } from '@sluice/database/audit-logs';
-import type { Database } from '@sluice/database/connection';
+import type { Database, Transaction } from '@sluice/database/connection';
 import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
 import { standingOf, type SubscriptionStanding } from '@sluice/domain/subscription-status';
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
@@ -35,26 +35,36 @@ export async function settleSubscription(
   const standing = read.value;
   if (!standing) return true;
   await deps.database.transaction().execute(async (transaction) => {
-    const changed = await updateAccountStanding(transaction, accountId, standing, deps.now());
-    if (!changed) return;
-    const { before, after } = changed;
-    await recordChange(
-      transaction,
-      accountId,
-      { actor: { type: 'system' } },
-      {
-        objectType: 'account',
-        objectId: accountId,
-        before: { status: before.accountStatus, plan: { status: before.planStatus } },
-        after: { status: after.accountStatus, plan: { status: after.planStatus } },
-      },
-      deps.now(),
-    );
+    await writeStanding(transaction, accountId, standing, deps.now());
   });
   const again = await readStanding(deps.vendor, customerId);
   return again.outcome === 'ok' && again.value?.planStatus === standing.planStatus
     ? again.value.accountStatus === standing.accountStatus
     : false;
+}
+
+/** With its entry of the audit log, where anything changes. */
+export async function writeStanding(
+  transaction: Transaction,
+  accountId: number,
+  standing: SubscriptionStanding,
+  nowMs: number,
+): Promise<void> {
+  const changed = await updateAccountStanding(transaction, accountId, standing, nowMs);
+  if (!changed) return;
+  const { before, after } = changed;
+  await recordChange(
+    transaction,
+    accountId,
+    { actor: { type: 'system' } },
+    {
+      objectType: 'account',
+      objectId: accountId,
+      before: { status: before.accountStatus, plan: { status: before.planStatus } },
+      after: { status: after.accountStatus, plan: { status: after.planStatus } },
+    },
+    nowMs,
+  );
 }
 
 /** Of the subscription in force, whichever the event was about. */

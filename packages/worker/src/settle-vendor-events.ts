@@ -7,7 +7,7 @@
  * Before: `api/src/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
  */
 import { eventSubject } from '@sluice/billing-vendor/event-subject';
-import type { Vendor } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 import type { Database } from '@sluice/database/connection';
 import { lockRun } from '@sluice/database/runs';
 import {
@@ -55,7 +55,7 @@ async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise
     case 'subscription':
       return settleSubscription(deps, event.objectId);
     case 'invoice':
-      return lookAtInvoice(deps, event.objectId);
+      return (await lookAtInvoice(deps, event.objectId)) !== 'unknown';
     case 'charge':
     case 'refund':
     case 'dispute':
@@ -66,22 +66,21 @@ async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise
   }
 }
 
-/** @returns false where it has to be looked at again. */
+/** @returns what the vendor said; `unknown`: it has to be looked at again. */
 export async function lookAtInvoice(
   deps: SettleVendorEventsDeps,
   invoiceId: string,
-): Promise<boolean> {
+): Promise<VendorResult<unknown>['outcome']> {
   const found = await deps.vendor.findInvoice(invoiceId);
-  if (found.outcome === 'unknown') return false;
-  if (found.outcome !== 'ok') return true;
+  if (found.outcome !== 'ok') return found.outcome;
   const invoice = found.value;
   const { runId } = invoice;
-  if (runId === null) return true;
+  if (runId === null) return 'ok';
   // A subscription's invoice names the purchase that changed it, and no account.
   const accountId =
     invoice.accountId ?? (await findAccountOfCustomer(deps.database, invoice.customerId));
   // Not an invoice that a purchase of ours made.
-  if (accountId === undefined) return true;
+  if (accountId === undefined) return 'ok';
   const settlement = await deps.database.transaction().execute(async (transaction) => {
     const run = await lockRun(transaction, { accountId, runId });
     if (!run) return 'unchanged';
@@ -91,5 +90,5 @@ export async function lookAtInvoice(
     return 'unchanged';
   });
   if (settlement === 'parked') deps.logger.error({ runId, invoiceId }, 'a run waits for a person');
-  return true;
+  return 'ok';
 }

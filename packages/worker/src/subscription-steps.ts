@@ -126,7 +126,7 @@ export const SUBSCRIPTION_STEPS = {
         if (put.outcome !== 'ok') return put;
         if (put.value) return subscribed;
       }
-      const result = mapResult(subscribed, (each) => describeCheckout(run.content, each));
+      const result = mapResult(subscribed, (each) => describeCheckout(run.content, input, each));
       return withCard(result, paymentMethodId);
     },
     async lookUp({ vendor, run, known, input }) {
@@ -134,7 +134,7 @@ export const SUBSCRIPTION_STEPS = {
       const found = await vendor.findSubscriptionOfRun(customerId, run.runId);
       const result = mapResult(
         found,
-        (subscription) => subscription && describeCheckout(run.content, subscription),
+        (subscription) => subscription && describeCheckout(run.content, input, subscription),
       );
       const { paymentMethodId } = checkoutOf(run.content);
       if (result.outcome !== 'ok' || paymentMethodId === null) return result;
@@ -225,12 +225,17 @@ const describeAddons = (subscription: VendorSubscription): StepOutput => ({
   ...(subscription.latestInvoiceId !== null && { invoiceId: subscription.latestInvoiceId }),
 });
 
-function describeCheckout(content: RunContent, subscription: VendorSubscription): StepOutput {
+function describeCheckout(
+  content: RunContent,
+  input: StepInput,
+  subscription: VendorSubscription,
+): StepOutput {
   const { plan, quantity, couponCode } = checkoutOf(content);
   return {
     ...chargeOf(subscription),
     subscription: {
       id: subscription.subscriptionId,
+      isNew: input.subscriptionId === null,
       planId: plan.id,
       status: subscription.status,
       quantity,

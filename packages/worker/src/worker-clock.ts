@@ -10,6 +10,7 @@
  * own clock, or by a right one later, since a delivery's days count from its first attempt. That it has jumped back is told
  * by the monotonic clock, which nobody sets; only then is Postgres asked about a failure.
  */
+import { AppError } from '@sluice/domain/errors';
 import {
   clockWrong,
   isEndBelieved,
@@ -59,8 +60,8 @@ export class WorkerClock {
    * Before it is written down that a delivery has failed and is tried again. Asks Postgres only where the clock has jumped.
    *
    * @param endedAtMs - when the attempt ended, by this worker's clock as it was then.
-   * @throws where the clock was behind, of which the worker ends unless it is right again. The attempt is made again, by
-   * whoever holds the lane then.
+   * @throws AppError CLOCK_WRONG where the clock was behind, of which the worker ends unless it is right again. The attempt
+   * is made again, by whoever holds the lane then. Or where Postgres cannot be asked.
    */
   async confirmFailure(endedAtMs: number): Promise<void> {
     const { measure, now, monotonicNow, fail } = this.#options;
@@ -79,8 +80,9 @@ export class WorkerClock {
         throw clockWrong(again);
       }
     }
-    throw new Error(
-      'an attempt ended minutes ago, or its time is wrong; it is not kept, and made again',
+    throw new AppError(
+      'CLOCK_WRONG',
+      'an attempt ended long ago, or by a clock that was wrong; it is not kept, and made again',
     );
   }
 
@@ -88,8 +90,8 @@ export class WorkerClock {
    * Before it is written down that a delivery is given up.
    *
    * @param endedAtMs - when its last attempt ended, by this worker's clock as it was then.
-   * @throws where the clock was ahead, of which the worker ends, or where that is not certain; both are tried again by
-   * whoever holds the lane then.
+   * @throws AppError CLOCK_WRONG where the clock was ahead, of which the worker ends. Or where that is not certain. Both are
+   * tried again by whoever holds the lane then.
    */
   async confirmGivingUp(endedAtMs: number): Promise<void> {
     const { measure, now, fail } = this.#options;

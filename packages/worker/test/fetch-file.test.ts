@@ -1,6 +1,6 @@
 /** Files behind URLs, from real sockets: what is reached, what is refused, what broke off. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { FetchFault, fetchFile, type FetchOptions } from '../src/fetch-file.ts';
@@ -189,4 +189,51 @@ test('a file comes through an egress proxy, which is told its address', async ()
     pieces.push(piece);
   expect(Buffer.concat(pieces).toString()).toBe('a,b\n'.repeat(100_000));
   expect(asked).toEqual([`127.0.0.1:${port}`]);
+});
+
+describe('whoever takes the connection and says nothing is left', () => {
+  /** `taken` is fulfilled with the connection. */
+  async function serveSilence() {
+    const taken = Promise.withResolvers<Socket>();
+    const server = createTcpServer((socket) => {
+      socket.on('error', () => undefined).resume();
+      taken.resolve(socket);
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closers.push(() => server.close());
+    return { port: (server.address() as AddressInfo).port, taken: taken.promise };
+  }
+
+  test.each(['https without TLS on the other side', 'a proxy'])('%s', async (kind) => {
+    const { port, taken } = await serveSilence();
+    const proxy = { hostname: '127.0.0.1', port, authorization: undefined };
+    const connector = createVettedConnector(
+      { allowPrivate: true },
+      async () => [{ address: '127.0.0.1', family: 4 }],
+      kind === 'a proxy' ? proxy : undefined,
+    );
+    const url = kind === 'a proxy' ? 'http://files.test/' : `https://files.test:${port}/`;
+    const stopping = new AbortController();
+    const ending = fault(
+      fetchFile(connector, url, { signal: stopping.signal })
+        .next()
+        .then(() => ''),
+    );
+    const socket = await taken;
+    const closed = new Promise((resolve) => socket.once('close', resolve));
+    stopping.abort(new Error('the worker stops'));
+    expect(await ending).toMatchObject({
+      message: 'the URL cannot be reached: the worker stops',
+      mayPass: true,
+    });
+    await closed;
+  });
+
+  test('also where it was to be left before it began', async () => {
+    const { port } = await serveSilence();
+    const signal = AbortSignal.abort(new Error('the worker stops'));
+    const url = `https://127.0.0.1:${port}/`;
+    const { message } = await fault(read(url, true, undefined, { signal }));
+    expect(message).toBe('the URL cannot be reached: the worker stops');
+  });
 });

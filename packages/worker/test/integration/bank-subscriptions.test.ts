@@ -3,8 +3,10 @@ import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator-late-payments
 import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
 import { findReceipt } from '@sluice/database/receipts';
 import { findRun, listRunsWithPaymentDue, type Run } from '@sluice/database/runs';
+import { statementsSentBy } from '@sluice/database/statements-sent';
 import { insertVendorEvent } from '@sluice/database/vendor-events';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
+import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { lookAtDuePayments } from '../../src/due-payments.ts';
@@ -190,6 +192,47 @@ test('payments that are due are not asked about by a worker that stops, nor of a
   expect(asked).toEqual([]);
   await lookAtDuePayments({ ...world.deps, vendor });
   expect(asked).toHaveLength(1);
+});
+
+test('a due payment that the vendor refuses to show is logged, and the next one is looked at', async () => {
+  const runs: Run[] = [];
+  for (let count = 0; count < 2; count++)
+    runs.push(
+      await world.finish(await world.checkout(await world.addAccount(GOOD), 'premium_month')),
+    );
+  bankDecides();
+  const logged: unknown[] = [];
+  const logger = createLogger('test', 'silent');
+  logger.error = (fields: unknown) => logged.push(fields);
+  const [refused, other] = runs.map((run) => run.result!.invoiceId!);
+  const vendor: Vendor = {
+    ...world.vendor,
+    findInvoice: (invoiceId) =>
+      invoiceId === refused
+        ? Promise.resolve({
+            outcome: 'refused',
+            code: 'forbidden',
+          })
+        : world.vendor.findInvoice(invoiceId),
+  };
+  await lookAtDuePayments({ ...world.deps, vendor, logger });
+  expect(logged).toMatchObject([{ item: { invoiceId: refused } }]);
+  expect((await look(runs[1]!)).result).toMatchObject({
+    invoiceId: other,
+    receiptId: expect.any(String),
+  });
+  await expectUnpaid(runs[0]!, 100_000);
+});
+
+test('the account is locked before its purchase is written as paid', async () => {
+  const accountId = await world.addAccount(GOOD);
+  await world.finish(await world.checkout(accountId, 'premium_month'));
+  bankDecides();
+  const sent = await statementsSentBy(() => lookAtDuePayments(world.deps));
+  const at = (pattern: RegExp) => sent.findIndex(({ text }) => pattern.test(text));
+  expect(at(/from runs .* for update/s)).toBeGreaterThan(-1);
+  expect(at(/update accounts/)).toBeGreaterThan(at(/from runs .* for update/s));
+  expect(at(/update runs/)).toBeGreaterThan(at(/update accounts/));
 });
 
 test('what the bank never pays is given up with its invoice, is due no more, and counts when it is paid after all', async () => {

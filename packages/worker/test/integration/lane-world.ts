@@ -197,7 +197,6 @@ export function eventIds(from: number, through: number): string[] {
   return Array.from({ length: through - from + 1 }, (_, index) => `e${from + index}`);
 }
 
-/** A promise, and what ends it. */
 /** e1 was delivered, e2 is the head of a failing lane, e3 to e5 are held back. */
 export async function createFailingLane(database: Database): Promise<LaneWorld> {
   const world = await createLaneWorld(database);
@@ -211,6 +210,7 @@ export async function createFailingLane(database: Database): Promise<LaneWorld> 
   return world;
 }
 
+/** A promise, and what ends it. */
 export function createGate(): { readonly opened: Promise<void>; open(): void } {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => {

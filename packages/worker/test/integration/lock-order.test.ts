@@ -20,7 +20,7 @@ import { createDelivered, start } from './replay-world.ts';
 import { startSubscriptions } from './subscription-world.ts';
 
 test('a purchase that starts while a checkout ends joins it, and the checkout ends', async () => {
-  const world = await startSubscriptions({ vendorTimeoutMs: 10_000 });
+  const world = await startSubscriptions();
   const { database } = world;
   const accountId = await world.addAccount('pm_card_visa');
   const run = await world.checkout(accountId, 'premium_month');

@@ -1,4 +1,4 @@
-/** Money that goes back to the customer at the vendor, and the credits that it had paid for. */
+/** Money that goes back to the customer at the vendor, and the credits that it had paid for. Plans: `reversed-plans.test.ts`. */
 import {
   decideDispute,
   disputeCharge,
@@ -15,16 +15,14 @@ import { insertVendorEvent, type VendorEvent } from '@sluice/database/vendor-eve
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { renewCredits } from '../../src/renew-credits.ts';
 import { settleVendorEvents } from '../../src/settle-vendor-events.ts';
-import { CATALOGUE } from './purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 const DAY_MS = 86_400_000;
 
 let world: Subscriptions;
 beforeEach(async () => {
-  world = await startSubscriptions({ vendorTimeoutMs: 10_000 });
+  world = await startSubscriptions();
 });
 
 const chargeOf = (run: Run): string =>
@@ -188,74 +186,6 @@ describe('a purchase of credits', () => {
     await world.tellEvents();
     expect(await world.balance(run.accountId)).toBe(100);
     expect(await reversalOf(other)).toBeUndefined();
-  });
-});
-
-describe('a plan', () => {
-  test('whose price is refunded loses what is left of the allowance of the month, and keeps what was bought', async () => {
-    const accountId = await world.addAccount('pm_card_visa');
-    const run = await world.finish(await world.checkout(accountId, 'premium_month'));
-    await world.finish(await world.buyPack(accountId));
-    await world.tellEvents();
-    expect(await world.balance(accountId)).toBe(300);
-    await spend(accountId, 50);
-    refund(run);
-    await world.tellEvents();
-    expect(await world.balance(accountId)).toBe(100);
-    // 150 of the previews, and all of the others.
-    expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 11_150 });
-    expect(await listCreditDifferences(world.database)).toEqual([]);
-  });
-
-  test('refunded after it was renewed keeps the allowance, which the renewal has paid for', async () => {
-    const accountId = await world.addAccount('pm_card_visa');
-    const run = await world.finish(await world.checkout(accountId, 'premium_month'));
-    // Within the month of the grant, whatever day it is.
-    const { result } = await look(run);
-    const ended = { ...result!.subscription!, currentPeriodEndMs: world.deps.now() };
-    await sql`
-      update runs set result = ${JSON.stringify({ ...result, subscription: ended })}
-       where run_id = ${run.runId}`.execute(world.database);
-    refund(run);
-    await world.tellEvents();
-    expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 0 });
-    expect(await world.balance(accountId)).toBe(200);
-  });
-
-  test('refunded in a new month, before the allowance of that month came, brings none', async () => {
-    const accountId = await world.addAccount('pm_card_visa');
-    const run = await world.finish(await world.checkout(accountId, 'premium_month'));
-    await world.tellEvents();
-    const today = new Date(world.deps.now());
-    const nextMonthMs = Date.UTC(today.getUTCFullYear(), today.getUTCMonth() + 1, 1);
-    world.clock.aheadMs += nextMonthMs - today.getTime() + 1_000;
-    refund(run);
-    await world.tellEvents();
-    await renewCredits({ ...world.deps, catalogue: CATALOGUE });
-    expect(await reversalOf(run)).toMatchObject({ isWhole: true, creditsTaken: 0 });
-    expect(await world.balance(accountId)).toBe(0);
-  });
-
-  test('whose allowance was spent and refunded brings the next plan only the rest of its own', async () => {
-    const accountId = await world.addAccount('pm_card_visa');
-    const first = await world.finish(await world.checkout(accountId, 'essentials_month'));
-    await spend(accountId, 5);
-    refund(first);
-    await world.tellEvents();
-    expect(await world.balance(accountId)).toBe(0);
-    await world.finish(await world.checkout(accountId, 'premium_month'));
-    expect(await world.balance(accountId)).toBe(195);
-  });
-
-  test('that another has taken the place of takes nothing from the other', async () => {
-    const accountId = await world.addAccount('pm_card_visa');
-    const first = await world.finish(await world.checkout(accountId, 'essentials_month'));
-    await world.finish(await world.checkout(accountId, 'premium_month'));
-    expect(await world.balance(accountId)).toBe(200);
-    refund(first);
-    await world.tellEvents();
-    expect(await reversalOf(first)).toMatchObject({ isWhole: true, creditsTaken: 0 });
-    expect(await world.balance(accountId)).toBe(200);
   });
 });
 

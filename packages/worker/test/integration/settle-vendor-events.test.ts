@@ -5,7 +5,9 @@ import {
   insertVendorEvent,
   type VendorEvent,
 } from '@sluice/database/vendor-events';
+import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
 import { findRun } from '@sluice/database/runs';
+import { releaseSetAsideRun } from '@sluice/database/set-aside-runs';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
@@ -97,7 +99,7 @@ test('I22: events of objects that are not ours, or not there, are worked off and
 });
 
 test('a copy of a purchase’s invoice, paid beside it, is set aside for a person; one that is void changes nothing', async () => {
-  const world = await startPurchases({ vendorTimeoutMs: 10_000 });
+  const world = await startPurchases();
   const accountId = await world.addAccount(null, 'card');
   const run = await world.buyPack(accountId, 'card');
   expect(await world.advance(run)).toBe('waiting');
@@ -119,6 +121,49 @@ test('a copy of a purchase’s invoice, paid beside it, is set aside for a perso
     status: 'success',
     reviewReason: expect.stringContaining(copy.id),
   });
+  expect(await world.balance(accountId)).toBe(100);
+});
+
+test('a copy that is paid, and refunded while the purchase is under way, sets it aside once', async () => {
+  const world = await startPurchases();
+  const { state } = world.simulator;
+  const accountId = await world.addAccount(null, 'card');
+  const run = await world.buyPack(accountId, 'card');
+  expect(await world.advance(run)).toBe('waiting');
+  const { invoiceId } = (await world.steps(run))[1]!.output as { invoiceId: string };
+  // The copy has a payment of its own: another purchase's, that was not written down yet.
+  const other = await world.addAccount(null, 'card');
+  const copied = await world.buyPack(other, 'card');
+  expect(await world.advance(copied)).toBe('waiting');
+  const { invoiceId: copyId } = (await world.steps(copied))[1]!.output as { invoiceId: string };
+  await world.confirm(copied);
+  const { metadata, customer } = state.get('invoice', invoiceId)!;
+  state.save('invoice', { ...state.get('invoice', copyId)!, metadata, customer });
+  const look = () => findRun(world.database, accountId, run.runId);
+  await world.tellEvents();
+  expect(await look()).toMatchObject({
+    status: 'pending',
+    reviewReason: expect.stringContaining(copyId),
+  });
+  const [charge] = world.succeeded();
+  refundCharge(state, charge!.id, undefined);
+  await releaseSetAsideRun(
+    world.database,
+    run.runId,
+    { actor: { type: 'system' } },
+    world.deps.now(),
+  );
+  await world.tellEvents();
+  world.clock.aheadMs += 600_000;
+  await world.settleEvents();
+  expect(await look()).toMatchObject({ status: 'pending', reviewReason: null });
+  const { rows } = await sql`select from vendor_events where settled_at is null`.execute(
+    world.database,
+  );
+  expect(rows).toEqual([]);
+  await world.confirm(run);
+  await world.turn(run);
+  expect(await look()).toMatchObject({ status: 'success', reviewReason: null });
   expect(await world.balance(accountId)).toBe(100);
 });
 
