@@ -135,7 +135,7 @@ export async function listImports(
  * Takes the lease of the oldest import that has work for a worker and that nobody works on. Imports whose file is
  * being sent to us have none: the API works on them. One at a time for each workspace, so that many files of one do
  * not take the turns of the others; two workers that look at the same moment may take two, which does no harm. One that
- * waits for room lets those pass whose files take it. By `imports_unfinished`.
+ * waits, for room or with a lease that nobody holds (`ImportStep.isWaiting`), lets those pass whose files take room. By `imports_unfinished`.
  */
 export async function claimImport(
   database: DatabaseOrTransaction,
@@ -149,7 +149,7 @@ export async function claimImport(
         and not exists (
           select from imports held
           where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
-            and held.lease_until >= clock_timestamp())
+            and held.lease_until >= clock_timestamp() and not held.waits_for_room)
         and (not waits_for_room or not ${DO_OTHERS_HOLD_FILES})
       order by created_at, environment_id, import_id
       limit 1
@@ -183,6 +183,8 @@ export interface ImportStep {
   };
   /** 0: the lease is given back. */
   readonly leaseMs: number;
+  /** Nobody works on it until the lease ends, so it keeps no other of its workspace from being claimed. */
+  readonly isWaiting?: true;
   readonly nowMs: number;
 }
 
@@ -227,6 +229,7 @@ export async function advanceImport(
       rows_failed = rows_failed + ${batch.rowsFailed}::int,
       rows_warned = rows_warned + ${batch.rowsWarned}::int,`
       }
+      ${step.isWaiting ? sql`waits_for_room = true,` : sql``}
       lease_until = ${leaseEnd(step.leaseMs)},
       updated_at = ${new Date(nowMs)}
     where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint

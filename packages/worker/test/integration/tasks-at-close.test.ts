@@ -30,7 +30,9 @@ test('a task that was on its way when its worker closed is left to the next one'
     });
     await vi.waitFor(async () => {
       const { rows } = await sql`
-        select from pg_locks where locktype = 'advisory' and objid = 7 and not granted`.execute(database);
+        select from pg_locks where locktype = 'advisory' and objid = 7 and not granted`.execute(
+        database,
+      );
       expect(rows).toHaveLength(1);
     }, WAIT);
     return { first: worker, closed: worker.close() };
@@ -42,7 +44,9 @@ test('a task that was on its way when its worker closed is left to the next one'
     end(undefined);
     await first.close();
   }
-  const second = startTaskWorker(broker, THINGS, 1, () => Promise.resolve(void ranBy.push('second')));
+  const second = startTaskWorker(broker, THINGS, 1, () =>
+    Promise.resolve(void ranBy.push('second')),
+  );
   await vi.waitFor(() => expect(ranBy).toEqual(['second']), WAIT);
   await second.close();
   await tasks.close();
