@@ -135,7 +135,7 @@ export async function listImports(
  * Takes the lease of the oldest import that has work for a worker and that nobody works on. Imports whose file is
  * being sent to us have none: the API works on them. One at a time for each workspace, so that many files of one do
  * not take the turns of the others; two workers that look at the same moment may take two, which does no harm. One that
- * waits for room lets those pass whose files take it. By `imports_unfinished`.
+ * waits, for room or with a lease that nobody holds (`ImportStep.isWaiting`), lets those pass whose files take room. By `imports_unfinished`.
  */
 export async function claimImport(
   database: DatabaseOrTransaction,
@@ -149,7 +149,7 @@ export async function claimImport(
         and not exists (
           select from imports held
           where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
-            and held.lease_until >= clock_timestamp())
+            and held.lease_until >= clock_timestamp() and not held.waits_for_room)
         and (not waits_for_room or not ${DO_OTHERS_HOLD_FILES})
       order by created_at, environment_id, import_id
       limit 1
@@ -183,6 +183,8 @@ export interface ImportStep {
   };
   /** 0: the lease is given back. */
   readonly leaseMs: number;
+  /** Nobody works on it until the lease ends, so it keeps no other of its workspace from being claimed. */
+  readonly isWaiting?: true;
   readonly nowMs: number;
 }
 
@@ -227,6 +229,7 @@ export async function advanceImport(
       rows_failed = rows_failed + ${batch.rowsFailed}::int,
       rows_warned = rows_warned + ${batch.rowsWarned}::int,`
       }
+      ${step.isWaiting ? sql`waits_for_room = true,` : sql``}
       lease_until = ${leaseEnd(step.leaseMs)},
       updated_at = ${new Date(nowMs)}
     where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
@@ -263,7 +266,8 @@ export async function failAbandonedUploads(
  * Ends imports that were made so long ago and that nobody works on: they will never end by themselves, and hold their
  * bytes. By `imports_unfinished`.
  *
- * An import that is taken up meanwhile has a lease and stays, so no piece can come after the bytes are deleted.
+ * One whose batch is under way though its lease is over is left for the next look: every worker comes by here before it
+ * takes an import of any workspace. An import that is taken up meanwhile has a lease and stays, so no piece can come after the bytes are deleted.
  */
 export async function failStuckImports(
   database: DatabaseOrTransaction,
@@ -272,13 +276,17 @@ export async function failStuckImports(
 ): Promise<void> {
   const now = new Date(nowMs);
   await sql`
-    with ended as (
-      update imports set state = 'failed', error = ${`not brought to its end in ${agedDays} days; send it again`},
-             updated_at = ${now}
+    with aged as materialized (
+      select environment_id, import_id from imports
       where ${IS_IMPORT_UNFINISHED} and ${IS_LEASE_OVER}
         and (state <> 'preprocessing' or data_file_url is not null)
         and created_at < ${now}::timestamptz - make_interval(days => ${agedDays}::int)
-      returning environment_id, import_id
+      for update skip locked
+    ), ended as (
+      update imports i set state = 'failed', error = ${`not brought to its end in ${agedDays} days; send it again`},
+             updated_at = ${now}
+      from aged a where i.environment_id = a.environment_id and i.import_id = a.import_id
+      returning i.environment_id, i.import_id
     )
     delete from import_chunks c using ended e
     where c.environment_id = e.environment_id and c.import_id = e.import_id`.execute(database);

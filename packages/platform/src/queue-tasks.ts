@@ -8,7 +8,7 @@
  * Beside `queue.ts`, whose broker, prefix and pool it uses.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Worker } from 'bullmq';
+import { WaitingError, type Job, type Worker } from 'bullmq';
 import { connectionWarnings } from './connection-warnings.ts';
 import { AddingQueues } from './queue-adding.ts';
 import { openTakingSide } from './queue-taking.ts';
@@ -111,13 +111,21 @@ export function startTaskWorker<Task>(
   const warnOfConnection = connectionWarnings(logger);
   const side = openTakingSide({ ...options, ...SHARDLESS }, 1, warnOfConnection);
   const inHand = new Set<Promise<void>>();
-  const runInHand = async (task: Task): Promise<void> => {
-    const running = run(task);
+  const runInHand = async (job: Job<Task>, token: string | undefined): Promise<void> => {
+    if (isClosing) {
+      // It was on its way when we closed, and what it works with may be gone before it ends. Where it cannot be put
+      // back, it returns when its lock ends.
+      await within(LEAVE_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) =>
+        logger.warn({ error, queue: name, task: job.data }, 'a task could not be put back'),
+      );
+      throw new WaitingError();
+    }
+    const running = run(job.data);
     inHand.add(running);
     await running.finally(() => inHand.delete(running));
   };
   const open = (): Worker => {
-    const worker = side.openWorker(name, async (job) => runInHand(job.data as Task), {
+    const worker = side.openWorker(name, async (job: Job<Task>, token) => runInHand(job, token), {
       concurrency,
       lockDuration: stalledAfterMs,
       stalledInterval: Math.round(stalledAfterMs / 3),
@@ -134,8 +142,8 @@ export function startTaskWorker<Task>(
     );
     return worker;
   };
-  let worker = open();
   let isClosing = false;
+  let worker = open();
   // Run only once it is ready: on Postgres a worker whose first connection failed keeps the error, and its loop would
   // spin on it so fast that nothing else in the process ever runs again.
   const keepRunning = async (): Promise<void> => {
@@ -157,6 +165,7 @@ export function startTaskWorker<Task>(
 
   let closed: Promise<void> | undefined;
   const close = async (): Promise<void> => {
+    // From here on none begins, so those in hand are all that there will be.
     isClosing = true;
     const closing = worker.close().catch((error: Error) => warnOfConnection(error, name));
     await Promise.allSettled(inHand);

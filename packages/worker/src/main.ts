@@ -232,6 +232,7 @@ const sweeps = startSweeps({
       wakeLane: (lane) => producer.wakeLane(lane),
       tail,
       leaseMs: settings.QUEUE_STALLED_AFTER_MS,
+      logger,
       sizeBytesMax: settings.IMPORT_SIZE_BYTES_MAX,
       unfinishedSizeBytesMax: settings.IMPORT_UNFINISHED_SIZE_BYTES_MAX,
       outgoing: webhooks,

@@ -7,9 +7,26 @@
  * `PROXY_FAILED`, which goes to backoff at once.
  */
 import { connect, type Socket } from 'node:net';
+import { reasonOf } from '@sluice/domain/errors';
 import { PROXY_FAILED } from './classify-failure.ts';
 
 const HEAD_BYTES_MAX = 8 * 1024;
+
+/**
+ * No way through the proxy. The message is for the owner of what was to be reached, so it has neither the proxy's
+ * address nor its words; those are in `cause`, for the operator.
+ */
+export class ProxyFailure extends Error {
+  readonly code = PROXY_FAILED;
+  /** The proxy answered that it came to nothing behind it (502, 503, 504): it cannot be told whose fault that is. */
+  readonly mayBeOfTarget: boolean;
+
+  constructor({ hostname, port }: Proxy, what: string, detail: string, mayBeOfTarget: boolean) {
+    const cause = new Error(`the egress proxy ${hostname}:${port}: ${detail}`);
+    super(`the egress proxy: ${what}`, { cause });
+    this.mayBeOfTarget = mayBeOfTarget;
+  }
+}
 
 /** Parsed from `WEBHOOK_PROXY_URL`. */
 export interface Proxy {
@@ -61,7 +78,7 @@ export function openTunnel(
     });
     const socket = openTunnelTo(proxy, target, (error) => {
       if (!error) onOpened(null, socket);
-      else if (place + 1 < count && isOfProxy(error)) current = tryAt(place + 1);
+      else if (place + 1 < count && error instanceof ProxyFailure) current = tryAt(place + 1);
       else onOpened(error, null);
     });
     return socket;
@@ -85,7 +102,10 @@ function openTunnelTo(
     if (error) socket.on('error', () => {}).destroy();
     onOpened(error);
   };
-  const onError = (error: Error): void => end(failure(error.message));
+  const failure = (what: string, detail = what, mayBeOfTarget = false): ProxyFailure =>
+    new ProxyFailure(proxy, what, detail, mayBeOfTarget);
+  const onError = (error: NodeJS.ErrnoException): void =>
+    end(failure(error.code ?? 'the connection failed', reasonOf(error)));
   const onClose = (): void => {
     // Destroyed by us: nobody waits. By the proxy: it has said its last.
     if (socket.readableEnded) end(failure('it closed the connection'));
@@ -98,8 +118,11 @@ function openTunnelTo(
       return;
     }
     const statusLine = head.toString('latin1', 0, head.indexOf('\r\n'));
-    if (!/^HTTP\/1\.[01] 2\d\d/.test(statusLine)) {
-      end(failure(`it answered ${statusLine.slice(0, 100)}`));
+    const status =
+      /^HTTP\/1\.[01] (\d{3})(?!\d)/.exec(statusLine)?.[1] ?? 'something else than HTTP/1.1';
+    if (!status.startsWith('2')) {
+      const detail = `it answered ${statusLine.slice(0, 100)}`;
+      end(failure(`it answered ${status}`, detail, status.startsWith('5')));
       return;
     }
     socket.pause();
@@ -121,10 +144,4 @@ function openTunnelTo(
     },
   );
   return socket;
-}
-
-const isOfProxy = ({ code }: NodeJS.ErrnoException): boolean => code === PROXY_FAILED;
-
-function failure(what: string): NodeJS.ErrnoException {
-  return Object.assign(new Error(`the egress proxy: ${what}`), { code: PROXY_FAILED });
 }

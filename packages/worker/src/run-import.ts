@@ -31,6 +31,7 @@ import {
   UNFINISHED_IMPORT_DAYS_MAX,
   waitsForRoom,
 } from '@sluice/domain/import-limits';
+import type { Logger } from '@sluice/platform/logger';
 import { FetchFault, SILENCE_TIMEOUT_MS } from './fetch-file.ts';
 import {
   importRows,
@@ -38,6 +39,7 @@ import {
   type ImportInHand,
   type ImportRowsDeps,
 } from './import-rows.ts';
+import { ProxyFailure } from './proxy-tunnel.ts';
 import { CsvFault, readCsv, rowEndsAfter, type CsvRecord, type RowEnds } from './read-csv.ts';
 
 export interface RunImportDeps extends ImportRowsDeps {
@@ -45,6 +47,7 @@ export interface RunImportDeps extends ImportRowsDeps {
   readonly wakeLane: (lane: LaneKey) => Promise<void>;
   readonly pause: (durationMs: number, signal: AbortSignal) => Promise<unknown>;
   readonly leaseMs: number;
+  readonly logger: Pick<Logger, 'warn'>;
   readonly sizeBytesMax: number;
   /** Of the files of all unfinished imports of a workspace together. */
   readonly unfinishedSizeBytesMax: number;
@@ -76,6 +79,8 @@ const BATCH_ROWS_MAX = 1_000;
 const BATCH_SIZE_BYTES_MAX = 1_048_576;
 /** Waits before the second try of a fetch and the third. */
 const FETCH_WAITS_MS = [1_000, 4_000];
+/** Until a file is asked for anew that the egress proxy did not let us have. */
+const PROXY_WAIT_MS = 60_000;
 /** An upload is given up after so long without a megabyte. */
 const ABANDONED_AFTER_MS = 3_600_000;
 
@@ -126,6 +131,10 @@ class ImportRun {
       try {
         return await this.#fetchOnce(address);
       } catch (error) {
+        if (error instanceof ProxyFailure) {
+          await this.#waitForProxy(error);
+          return false;
+        }
         if (!(error instanceof FetchFault)) throw error;
         const waitMs = FETCH_WAITS_MS[tries];
         if (!error.mayPass || waitMs === undefined) {
@@ -139,6 +148,21 @@ class ImportRun {
         }
       }
     }
+  }
+
+  /** Says nothing of the file, so it is no end. Those of its workspace that need no proxy go on meanwhile. */
+  async #waitForProxy({ message, cause }: ProxyFailure): Promise<void> {
+    const { environmentId, importId } = this.#row;
+    this.#deps.logger.warn(
+      { error: cause, environmentId, importId },
+      'no way through the egress proxy to the file of an import; it is tried again',
+    );
+    await this.#advance({
+      state: 'preprocessing',
+      error: `waits until the file can be fetched: ${message}`,
+      leaseMs: PROXY_WAIT_MS,
+      isWaiting: true,
+    });
   }
 
   /** The file has not come whole: whoever takes the import next fetches it from the start. */

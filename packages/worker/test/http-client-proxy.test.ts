@@ -92,22 +92,25 @@ test('say of a proxy that refuses or is away that there is no way, which is no h
   expect(sent).toMatchObject({
     outcome: 'failure',
     failure: 'unreachable',
-    message: 'the egress proxy: it answered HTTP/1.1 403 No',
+    message: 'the egress proxy: it answered 403',
     status: null,
   });
   const nobody = parseProxy('http://127.0.0.1:9');
   expect(await post(clientOf({ proxy: nobody, resolve }), 'http://receiver.test/')).toMatchObject({
     outcome: 'failure',
     failure: 'unreachable',
+    message: 'the egress proxy: ECONNREFUSED',
   });
 });
 
-// Postgres has no text for it: the lane's progress would be refused, and the endpoint asked again and again.
-test('say what a proxy answered without what no text can hold', async () => {
-  const { proxy } = await startProxy(502, 'N\0o');
+// The message is shown to the webhook's owner, whose matter the operator's network is not.
+test('say of a refusal its status, not the words of the proxy', async () => {
+  const { proxy } = await startProxy(502, 'No way from 10.1.2.3\0');
   const sent = await post(clientOf({ proxy, resolve }), 'http://receiver.test/');
-  expect(sent).toMatchObject({ failure: 'unreachable' });
-  expect(JSON.stringify(sent)).not.toContain('\\u0000');
+  expect(sent).toMatchObject({
+    failure: 'unreachable',
+    message: 'the egress proxy: it answered 502',
+  });
 });
 
 test('have their one deadline over the proxy too', async () => {

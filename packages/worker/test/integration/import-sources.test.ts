@@ -4,12 +4,15 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Readable } from 'node:stream';
 import { cancelImport } from '@sluice/database/import-changes';
+import { lockImport } from '@sluice/database/imports';
 import { BY_TEST } from '@sluice/database/testing';
 import { parseNetwork } from '@sluice/domain/network-address';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { FetchFault } from '../../src/fetch-file.ts';
 import { createImportSweeps } from '../../src/import-sweep.ts';
+import { parseProxy, type Proxy } from '../../src/proxy-tunnel.ts';
+import type { RunImportDeps } from '../../src/run-import.ts';
 import { startConnectProxy } from '../connect-proxy.ts';
 import { ImportsWorld } from './imports-world.ts';
 
@@ -90,6 +93,72 @@ describe('a file behind a URL', () => {
     await sweep?.run(() => false);
     expect(await world.shown(key)).toMatchObject({ error: null, state: 'imported' });
     expect(asked).toEqual([`127.0.0.1:${port}`]);
+  });
+
+  const throughProxy = async (
+    proxy: Proxy,
+    logger: RunImportDeps['logger'] = world.deps().logger,
+  ) => {
+    const [sweep] = createImportSweeps({
+      ...world.deps(),
+      logger,
+      outgoing: { allowPrivateAddresses: true, allowedNetworks: [], proxy },
+      intervalMs: 1_000,
+    });
+    await sweep?.run(() => false);
+  };
+
+  test('that the egress proxy lets nobody fetch waits, keeps no other waiting, and is imported once it does', async () => {
+    const server = createServer((_, response) => response.end(TEXT)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const [refusing, egress] = [
+      await startConnectProxy(407, 'by 10.1.2.3'),
+      await startConnectProxy(),
+    ];
+    onTestFinished(() => {
+      server.close();
+      refusing.close();
+      egress.close();
+    });
+    const { port } = server.address() as AddressInfo;
+    const key = await world.insert({ dataFileUrl: `http://127.0.0.1:${port}/events.csv` });
+    world.nowMs += 1;
+    const sent = await world.upload(TEXT);
+    const causes: unknown[] = [];
+    const warn = ({ error }: { error: Error }) => void causes.push(error.message);
+
+    await throughProxy(parseProxy('http://127.0.0.1:9'), { warn });
+    expect(await world.shown(key)).toMatchObject({
+      state: 'preprocessing',
+      error: 'waits until the file can be fetched: the egress proxy: ECONNREFUSED',
+    });
+    expect(causes).toEqual([expect.stringMatching(/^the egress proxy 127.0.0.1:9: /)]);
+    expect(await world.shown(sent)).toMatchObject({ state: 'imported' });
+
+    await world.endLeases();
+    await throughProxy(refusing.proxy);
+    expect(await world.shown(key)).toMatchObject({
+      state: 'preprocessing',
+      error: 'waits until the file can be fetched: the egress proxy: it answered 407',
+    });
+    await throughProxy(egress.proxy);
+    expect(egress.asked).toEqual([]);
+
+    await world.endLeases();
+    await throughProxy(egress.proxy);
+    expect(await world.shown(key)).toMatchObject({ state: 'imported', error: null });
+  });
+
+  test('to which the egress proxy finds no way fails after some tries, without the words of the proxy', async () => {
+    const egress = await startConnectProxy(502, 'no way from 10.1.2.3');
+    onTestFinished(() => egress.close());
+    const key = await world.insert({ dataFileUrl: 'http://127.0.0.1:9/events.csv' });
+    await throughProxy(egress.proxy);
+    expect(await world.shown(key)).toMatchObject({
+      state: 'failed',
+      error: 'the URL cannot be reached: the egress proxy: it answered 502',
+    });
+    expect(egress.asked).toHaveLength(3);
   });
 
   test('that is not there, or too large, fails and says why', async () => {
@@ -218,6 +287,21 @@ test('an import that nobody brought to its end in thirty days fails, with its by
   });
   expect(await world.shown(held)).toMatchObject({ state: 'preprocessed' });
   expect(await world.chunkCount()).toBe(1);
+});
+
+// Every import loop of every worker asks for these first.
+test('an import of thirty days whose batch outlasts its lease keeps no other import waiting', async () => {
+  const old = await world.upload('_svc_name');
+  world.nowMs += 30 * 86_400_000 + 1_000;
+  const other = await world.upload('_svc_name,_svc_customer_id\n', { environmentId: 2 });
+  await world.database.transaction().execute(async (batch) => {
+    expect(await lockImport(batch, { ...old, fencing: 0 })).toBe(true);
+    expect(await world.run()).toBe(true);
+  });
+  expect(await world.shown(other)).toMatchObject({ state: 'imported' });
+  expect(await world.shown(old)).toMatchObject({ state: 'preprocessed' });
+  await world.run();
+  expect(await world.shown(old)).toMatchObject({ state: 'failed' });
 });
 
 test('an upload of which nothing came for an hour is given up', async () => {

@@ -10,6 +10,7 @@ import { insertTestWorkspace } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operation';
 import { identify } from '@sluice/domain/testing';
+import { createLogger } from '@sluice/platform/logger';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { sql } from 'kysely';
 import { processEnvelope } from '../../src/process-envelope.ts';
@@ -50,6 +51,7 @@ export class ImportsWorld {
       ...this.#processing(),
       wakeLane: () => Promise.resolve(),
       leaseMs: LEASE_MS,
+      logger: createLogger('test', 'silent'),
       sizeBytesMax: 1e9,
       unfinishedSizeBytesMax: 1e10,
       stopping: new AbortController().signal,
