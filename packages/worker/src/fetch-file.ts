@@ -9,6 +9,7 @@
 import { request, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { reasonOf } from '@sluice/domain/errors';
+import { ProxyFailure } from './proxy-tunnel.ts';
 import type { VettedConnector } from './vetted-connection.ts';
 
 /** Why there is no file; the message is for its owner. `mayPass`: another try could go better. */
@@ -34,7 +35,10 @@ export interface FetchOptions {
   readonly timeoutMs?: number;
 }
 
-/** @throws FetchFault, also in the middle of the pieces. */
+/**
+ * @throws FetchFault, also in the middle of the pieces. ProxyFailure where the egress proxy is away or refuses: no matter of
+ * the file's owner, and it passes once the operator has seen to it.
+ */
 export async function* fetchFile(
   connector: VettedConnector,
   address: string,
@@ -84,6 +88,7 @@ async function sendGet(
   try {
     return await getOver(await open(connector, url, ending), url, ending);
   } catch (error) {
+    if (error instanceof ProxyFailure && !error.mayBeOfTarget) throw error;
     const reason = reasonOf(late.signal.aborted ? late.signal.reason : error);
     throw new FetchFault(`the URL cannot be reached: ${reason}`, true);
   } finally {

@@ -1,6 +1,6 @@
 /** Has imports run, some at a time, by whichever worker claims them. Before: `sweeps.ts`. After: `run-import.ts`. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { fetchImportFile } from './fetch-import-file.ts';
+import { fetchFile } from './fetch-file.ts';
 import { runNextImport, type RunImportDeps } from './run-import.ts';
 import type { Sweep } from './sweeps.ts';
 import { createVettedConnector } from './vetted-connection.ts';
@@ -22,7 +22,7 @@ export function createImportSweeps(deps: ImportSweepsDeps): Sweep[] {
   const connector = createVettedConnector({ allowPrivate, allowedNetworks }, undefined, proxy);
   const running: RunImportDeps = {
     ...deps,
-    fetchFile: (address) => fetchImportFile(connector, address, { signal: stopping }),
+    fetchFile: (address) => fetchFile(connector, address, { signal: stopping }),
     pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }),
   };
   return Array.from({ length: IMPORTS_AT_A_TIME }, (_, index) => ({
