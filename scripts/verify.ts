@@ -49,6 +49,9 @@ const CHECKS: readonly Check[] = [
 ];
 
 /** Of one check; what is beyond is counted. */
+type Reversed = Pick<BilledInvoice, 'taken' | 'returned'>;
+
+const NOT_REVERSED: Reversed = { taken: 0, returned: 0 };
 const PRINTED_MAX = 100;
 const PROGRESS_INTERVAL_MS = 2_000;
 
@@ -158,10 +161,6 @@ async function compareWithVendor(
     summary: `${purchases.length} purchases, ${invoices.length} invoices and ${reversed.size} that were refunded or disputed, ${subscribers.length} subscribers and ${subscriptions.length} subscriptions`,
   };
 }
-
-type Reversed = Pick<BilledInvoice, 'taken' | 'returned'>;
-
-const NOT_REVERSED: Reversed = { taken: 0, returned: 0 };
 
 /** By invoice, of payments that were refunded or disputed. One whose refund failed or whose dispute was won is there too. */
 async function readReversed(vendor: Vendor): Promise<ReadonlyMap<string, Reversed>> {

@@ -1,7 +1,6 @@
 /** Money that goes back to the customer for a plan, and the allowance that it had brought. */
 import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
 import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator-late-payments';
-import { debitCredits } from '@sluice/database/credits';
 import { findRun, type Run } from '@sluice/database/runs';
 import { findVendorCustomer } from '@sluice/database/vendor-customers';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
@@ -25,18 +24,6 @@ const look = async (run: Run) => (await findRun(world.database, run.accountId, r
 const reversalOf = async (run: Run) => (await look(run)).result?.reversal;
 const renew = () => renewCredits({ ...world.deps, catalogue: CATALOGUE });
 
-const spend = (accountId: number, amount: number, key = 'job_1') =>
-  world.database
-    .transaction()
-    .execute((transaction) =>
-      debitCredits(
-        transaction,
-        { accountId, kind: 'inbox_previews' },
-        { amount, key, hasAllowance: true },
-        world.deps.now(),
-      ),
-    );
-
 /** Its operator ends it at the vendor. */
 async function endSubscription(accountId: number): Promise<void> {
   const customerId = (await findVendorCustomer(world.database, accountId))!;
@@ -58,7 +45,7 @@ test('a plan whose price is refunded loses what is left of the allowance of the 
   await world.finish(await world.buyPack(accountId));
   await world.tellEvents();
   expect(await world.balance(accountId)).toBe(300);
-  await spend(accountId, 50);
+  await world.spend(accountId, 50);
   refund(run);
   await world.tellEvents();
   expect(await world.balance(accountId)).toBe(100);
@@ -104,7 +91,7 @@ test('a plan that is refunded and bought again in the month brings its allowance
     await renew();
     expect(await world.balance(accountId)).toBe(200 - spent);
     await endSubscription(accountId);
-    await spend(accountId, 10, `job_${time}`);
+    await world.spend(accountId, 10, `job_${time}`);
     spent += 10;
     refund(run);
     await world.tellEvents();
@@ -166,7 +153,7 @@ test('a plan that is refunded and goes on is not bought again for nothing', asyn
 test('a plan whose allowance was spent and refunded brings the next plan only the rest of its own', async () => {
   const accountId = await world.addAccount('pm_card_visa');
   const first = await world.finish(await world.checkout(accountId, 'essentials_month'));
-  await spend(accountId, 5);
+  await world.spend(accountId, 5);
   refund(first);
   await world.tellEvents();
   expect(await world.balance(accountId)).toBe(0);

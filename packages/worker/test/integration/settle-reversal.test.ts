@@ -8,7 +8,6 @@ import {
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import { listLedger } from '@sluice/database/credit-reads';
 import { endHold, holdCredits } from '@sluice/database/credit-holds';
-import { debitCredits } from '@sluice/database/credits';
 import { findRun, type Run } from '@sluice/database/runs';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
 import { insertVendorEvent, type VendorEvent } from '@sluice/database/vendor-events';
@@ -36,18 +35,6 @@ const dispute = (run: Run, decided: 'lost' | 'won') => {
 const look = async (run: Run) => (await findRun(world.database, run.accountId, run.runId))!;
 const reversalOf = async (run: Run) => (await look(run)).result?.reversal;
 
-const spend = (accountId: number, amount: number, key = 'job_1') =>
-  world.database
-    .transaction()
-    .execute((transaction) =>
-      debitCredits(
-        transaction,
-        { accountId, kind: 'inbox_previews' },
-        { amount, key, hasAllowance: true },
-        world.deps.now(),
-      ),
-    );
-
 /** A pack of 100 for $20, bought, granted, and told of. */
 async function boughtPack(rail: 'invoiced' | 'card' = 'invoiced'): Promise<Run> {
   const accountId = await world.addAccount('pm_card_visa', rail);
@@ -61,7 +48,7 @@ async function boughtPack(rail: 'invoiced' | 'card' = 'invoiced'): Promise<Run> 
 describe('a purchase of credits', () => {
   test('that is refunded whole loses what is left of them, and what was spent stays spent', async () => {
     const run = await boughtPack();
-    await spend(run.accountId, 30);
+    await world.spend(run.accountId, 30);
     refund(run);
     await world.tellEvents();
     expect(await world.balance(run.accountId)).toBe(0);
@@ -227,7 +214,7 @@ test('I21: refunds and disputes in any order, repeated, by workers that die whil
       await world.confirm(run);
       world.takeEvents();
       await world.turn(run);
-      if (spent > 0) await spend(accountId, spent, `job_${run.runId}`);
+      if (spent > 0) await world.spend(accountId, spent, `job_${run.runId}`);
       if (ending === 'dispute') dispute(run, 'lost');
       else if (ending === 'won') dispute(run, 'won');
       else if (ending === 'part') refund(run, 700);

@@ -1,6 +1,7 @@
 /** Purchases that begin and change a subscription, and the time that it renews in. */
 import { settleLatePayments } from '@sluice/billing-vendor/simulator-late-payments';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
+import { debitCredits } from '@sluice/database/credits';
 import type { RunContent } from '@sluice/domain/run-content';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
@@ -32,6 +33,19 @@ export async function startSubscriptions(options: Parameters<typeof startPurchas
         skus,
         prices: CATALOGUE.addons.filter(({ sku }) => skus.includes(sku)),
       } as never),
+
+    /** For inbox previews. */
+    spend: (accountId: number, amount: number, key = 'job_1') =>
+      world.database
+        .transaction()
+        .execute((transaction) =>
+          debitCredits(
+            transaction,
+            { accountId, kind: 'inbox_previews' },
+            { amount, key, hasAllowance: true },
+            world.deps.now(),
+          ),
+        ),
 
     /** The vendor's and ours; what comes due at the vendor is done. */
     moveClocks(byMs: number) {
