@@ -19,7 +19,7 @@ export interface EnvelopeClaim {
 export interface ClaimedEnvelopes {
   /**
    * In the order of the claims; undefined in place of each envelope that another transaction has claimed and
-   * committed.
+   * committed. Where that is so of the first, none is claimed.
    */
   readonly numbers: readonly (number | undefined)[];
   /** True where no merge goes on or begins before this transaction has ended (`merge-gate.ts`). */
@@ -29,6 +29,9 @@ export interface ClaimedEnvelopes {
 /**
  * Claims envelopes of one shard for this transaction and numbers them. Waits for a transaction that has
  * claimed one of them and has not ended. By the primary key.
+ *
+ * Where the first one is applied already, the shard may be another worker's by now: that one may have the second in hand,
+ * which is then not among these, and the third would overtake it. So none is claimed then.
  *
  * Also tells the planner, for this transaction, that all its statements look keys up by index: a
  * set of keys comes from `unnest`, of which it knows too little. Left alone, it read all of 200,000
@@ -63,10 +66,25 @@ export async function claimEnvelopes(
     returning envelope_id as "envelopeId", envelope_number as "envelopeNumber",
       ${MERGES_ARE_KEPT_OFF} as "keepsMergesOff"`.execute(transaction);
   const numbers = new Map(rows.map((row) => [row.envelopeId, Number(row.envelopeNumber)]));
+  if (claims[0] && !numbers.has(claims[0].envelopeId)) {
+    await releaseClaims(transaction, [...numbers.keys()]);
+    numbers.clear();
+  }
   return {
     numbers: claims.map(({ envelopeId }) => numbers.get(envelopeId)),
     keepsMergesOff: rows[0]?.keepsMergesOff === true,
   };
+}
+
+/** Undoes claims of this transaction. By the primary key. */
+async function releaseClaims(
+  transaction: DatabaseOrTransaction,
+  envelopeIds: readonly string[],
+): Promise<void> {
+  if (envelopeIds.length === 0) return;
+  await sql`delete from envelopes where envelope_id = any (${envelopeIds}::text[])`.execute(
+    transaction,
+  );
 }
 
 /**

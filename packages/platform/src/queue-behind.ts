@@ -2,8 +2,11 @@
  * What waits in a shard behind the envelope in hand, for a processor that can apply several at once.
  *
  * Safe without taking them as jobs: the shard's global concurrency of 1 keeps them where they are while the one in
- * hand is ours, and a worker that wrongly believes the shard to be its own meets the claims of the envelopes. What
- * was applied is removed from the queue; where that fails, it runs like any other, and its claim is found.
+ * hand is ours. A worker may wrongly believe that it is: it was stopped until its lock ran out, or it was handed the
+ * job so late that its own watch had put it back. Then the one in hand waits itself, or another worker has it (all behind
+ * it wait), or it is applied already, and its claim keeps those behind it from being claimed
+ * (`database/src/envelopes.ts`). What was applied is removed from the queue; where that fails, it runs like any other,
+ * and its claim is found.
  *
  * The queue is only read where the last envelope has just ended: a shard that keeps up costs nothing. As many are
  * read as were of use the last time, and twice as many while all of them are, as a window grows: envelopes may be
@@ -42,7 +45,7 @@ export class ShardBehind {
     this.#options = options;
   }
 
-  /** The next envelopes behind this one, in order; none where it is large or the shard keeps up. */
+  /** The next envelopes behind this one, in order; none where it is large, the shard keeps up, or this one waits too. */
   async read(inHand: Envelope): Promise<Envelope[]> {
     const { waiting: queued, now, logger } = this.#options;
     this.#envelopes = [];
@@ -50,6 +53,7 @@ export class ShardBehind {
     if (room < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
     try {
       const waiting = await within(DEADLINE_MS, queued.list(this.#count));
+      if (waiting.some(({ id }) => id === inHand.id)) return [];
       for (const envelope of waiting) {
         room -= envelope.operations.length;
         if (room < 0) break;

@@ -65,6 +65,15 @@ test('one too large ends what is read, also where a smaller one waits behind it'
   expect((await behind.read(IN_HAND)).map(({ id }) => id)).toEqual(['a']);
 });
 
+test('where the one in hand waits again, nothing is read: it would be among those behind itself', async () => {
+  const { behind, asked, removed } = shardWith([IN_HAND, envelopeOf('a', 1)]);
+  behind.end();
+  expect(await behind.read(IN_HAND)).toEqual([]);
+  await behind.remove(1);
+  expect(asked).toEqual([4]);
+  expect(removed).toEqual([]);
+});
+
 test('those that were applied are removed, and no others', async () => {
   const { behind, removed } = shardWith(['a', 'b', 'c'].map((id) => envelopeOf(id, 1)));
   behind.end();

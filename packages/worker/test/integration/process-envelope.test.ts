@@ -14,6 +14,15 @@ beforeAll(async () => {
   world = await createEnvelopeWorld();
 });
 
+/** Three, each with one event of the same person: `event-a`, `event-b` and `event-c`. */
+function namedEnvelopes(environmentId: number): readonly [Envelope, Envelope, Envelope] {
+  const envelopeOf = (name: string): Envelope => ({
+    id: world.newId(),
+    operations: inEnvironment(environmentId, track('id:1', name, { eventId: `event-${name}` })),
+  });
+  return [envelopeOf('a'), envelopeOf('b'), envelopeOf('c')];
+}
+
 describe('exactly once', () => {
   it('has one effect when an envelope is run twice, one after the other or both at once', async () => {
     const environmentId = world.newEnvironment();
@@ -37,11 +46,7 @@ describe('exactly once', () => {
 
   it('applies those that wait behind it with it, each under its own number and none twice', async () => {
     const environmentId = world.newEnvironment();
-    const envelopeOf = (name: string): Envelope => ({
-      id: world.newId(),
-      operations: inEnvironment(environmentId, track('id:1', name, { eventId: `event-${name}` })),
-    });
-    const [first, second, third] = [envelopeOf('a'), envelopeOf('b'), envelopeOf('c')] as const;
+    const [first, second, third] = namedEnvelopes(environmentId);
     await processEnvelope(world.deps, second);
     const results = await Promise.all([
       processEnvelope(world.deps, first, [second, third]),
@@ -58,6 +63,20 @@ describe('exactly once', () => {
       { eventId: 'event-c', envelopeId: third.id },
     ]);
     expect(await world.eventNames(environmentId)).toHaveLength(3);
+  });
+
+  it('leaves those behind it alone where it is applied already: one that another worker has in hand is not among them', async () => {
+    const environmentId = world.newEnvironment();
+    const [first, inHandElsewhere, third] = namedEnvelopes(environmentId);
+    await processEnvelope(world.deps, first);
+    expect(await processEnvelope(world.deps, first, [third])).toEqual({
+      outcome: 'already-applied',
+    });
+    await processEnvelope(world.deps, inHandElsewhere, [third]);
+    const { rows } = await sql<{ eventId: string }>`
+      select event_id as "eventId" from event_ids
+       where environment_id = ${environmentId} order by envelope_number`.execute(world.database);
+    expect(rows.map(({ eventId }) => eventId)).toEqual(['event-a', 'event-b', 'event-c']);
   });
 
   it('goes by itself where one behind it cannot be applied', async () => {
