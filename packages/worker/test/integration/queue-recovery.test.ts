@@ -197,6 +197,39 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
   });
 });
 
+test('on Postgres an envelope that two put back at once keeps its place', async () => {
+  const { database, url } = await createTestDatabase();
+  const logger = createLogger('test', 'silent');
+  const producer = await openProducer({ databaseUrl: url, prefix: 'none', shardCount: 1, logger });
+  for (const n of [0, 1])
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }], false);
+  await producer.close();
+  const { id } = envelope(0, 0);
+  await sql`update bullmq.job set state = 'active', lock_token = 'ours' where id = ${id}`.execute(
+    database,
+  );
+  const putBack = await database.transaction().execute(async (transaction) => {
+    const { rows: own } = await sql<{ pid: number }>`
+      update bullmq.job set state = 'waiting', lock_token = null where id = ${id}
+      returning pg_backend_pid() as pid`.execute(transaction);
+    const second = sql`select bullmq.move_active_to_wait('events-0', ${id}, 'ours', 0)`.execute(
+      database,
+    );
+    await vi.waitFor(async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity where pg_blocking_pids(pid) @> array[${own[0]?.pid}::int]`.execute(
+        database,
+      );
+      expect(rows).toHaveLength(1);
+    }, WAIT);
+    return [second];
+  });
+  await Promise.all(putBack);
+  const { rows } = await sql<{ id: string }>`
+    select id from bullmq.job where state = 'waiting' order by seq`.execute(database);
+  expect(rows.map((row) => row.id)).toEqual(names(0).slice(0, 2));
+});
+
 test('on Postgres an envelope whose row another statement holds is waited for, not passed over', async () => {
   const { database, url } = await createTestDatabase();
   const broker = {
