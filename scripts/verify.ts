@@ -48,10 +48,10 @@ const CHECKS: readonly Check[] = [
   { name: 'payment vendor', run: verifyVendor },
 ];
 
-/** Of one check; what is beyond is counted. */
 type Reversed = Pick<BilledInvoice, 'taken' | 'returned'>;
 
 const NOT_REVERSED: Reversed = { taken: 0, returned: 0 };
+/** Of one check; what is beyond is counted. */
 const PRINTED_MAX = 100;
 const PROGRESS_INTERVAL_MS = 2_000;
 

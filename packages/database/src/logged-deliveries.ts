@@ -90,10 +90,7 @@ export async function listDeliveriesAfter(
   return pages;
 }
 
-/**
- * True where a database whose clock was days behind may have logged, or kept attempts, before the supposed first day:
- * the page is empty or has a gap, or a delivery that may have attempts has none.
- */
+/** Reads incomplete pages once more, from the first day that there is. */
 async function readAgainWithoutBound(
   database: DatabaseOrTransaction,
   requests: readonly LogRequest[],
@@ -113,7 +110,11 @@ async function readAgainWithoutBound(
   for (const [index, place] of places.entries()) pages[place] = found[index] ?? [];
 }
 
-/** Hardly ever true: only what a worker had on its way when it died has no attempt before `attemptedThrough`. */
+/**
+ * True where a database whose clock was days behind may have logged, or kept attempts, before the supposed first day:
+ * the page is empty or has a gap, or a delivery that may have attempts has none. Otherwise hardly ever: only what a
+ * worker had on its way when it died has no attempt before `attemptedThrough`.
+ */
 const isIncomplete = (
   { after, attemptedThrough }: LogRequest,
   page: readonly LoggedDelivery[],

@@ -48,14 +48,7 @@ describe('a webhook that is changed meanwhile', () => {
     const world = await createLaneWorld(database);
     await world.log(300);
     world.behave = async (_, eventId) => {
-      if (eventId === 'e3')
-        await updateWebhook(
-          database,
-          world.environmentId,
-          world.webhookId,
-          { disabled: true },
-          world.nowMs,
-        );
+      if (eventId === 'e3') await world.change({ disabled: true });
       await new Promise((resolve) => setTimeout(resolve, 5));
       return OK;
     };
@@ -67,15 +60,7 @@ describe('a webhook that is changed meanwhile', () => {
     expect(world.sent.length).toBe(sentBefore);
 
     world.behave = () => OK;
-    expect(
-      await updateWebhook(
-        database,
-        world.environmentId,
-        world.webhookId,
-        { disabled: false },
-        world.nowMs,
-      ),
-    ).toMatchObject({ mustWake: true });
+    expect(await world.change({ disabled: false })).toMatchObject({ mustWake: true });
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(eventIds(1, 300));
   });
@@ -101,13 +86,7 @@ describe('a webhook that is changed meanwhile', () => {
     await world.log(2);
     world.behave = ({ endpoint }) => (endpoint.includes('elsewhere') ? OK : status(404));
     expect(await world.deliver()).toMatchObject({ outcome: 'waiting' });
-    await updateWebhook(
-      database,
-      world.environmentId,
-      world.webhookId,
-      { endpoint: 'http://elsewhere.test/' },
-      world.nowMs,
-    );
+    await world.change({ endpoint: 'http://elsewhere.test/' });
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
     expect(world.sent).toEqual(['e1', 'e1', 'e2']);
   });
@@ -117,13 +96,7 @@ describe('a webhook that is changed meanwhile', () => {
     await world.log(2);
     world.behave = async ({ endpoint }) => {
       if (endpoint.includes('elsewhere')) return OK;
-      await updateWebhook(
-        database,
-        world.environmentId,
-        world.webhookId,
-        { endpoint: 'http://elsewhere.test/' },
-        world.nowMs,
-      );
+      await world.change({ endpoint: 'http://elsewhere.test/' });
       return status(404);
     };
     expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
@@ -142,7 +115,7 @@ describe('a webhook that is changed meanwhile', () => {
       }
       if (eventId === 'e1') {
         const changes = { endpoint: 'http://elsewhere.test/' };
-        await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+        await world.change(changes);
       }
       if (eventId === 'e2') {
         await gate.opened;
@@ -160,8 +133,7 @@ describe('a webhook that is changed meanwhile', () => {
     const world = await createLaneWorld(database);
     await world.log(200);
     const gate = createGate();
-    const set = (disabled: boolean) =>
-      updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
+    const set = (disabled: boolean) => world.change({ disabled });
     let isMended = false;
     world.behave = async (_, eventId) => {
       if (isMended) return OK;

@@ -2,7 +2,7 @@
 import type { Database } from '@sluice/database/connection';
 import { startReplay } from '@sluice/database/replay-start';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { findWebhook, updateWebhook } from '@sluice/database/webhooks';
+import { findWebhook } from '@sluice/database/webhooks';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createLaneWorld, eventIds, type LaneWorld } from './lane-world.ts';
@@ -17,8 +17,7 @@ beforeEach(async () => {
 const isDisabled = async () =>
   (await findWebhook(database, world.environmentId, world.webhookId))?.disabled;
 
-const enable = () =>
-  updateWebhook(database, world.environmentId, world.webhookId, { disabled: false }, world.nowMs);
+const enable = () => world.change({ disabled: false });
 
 describe.each([
   [

@@ -5,10 +5,12 @@
 import type { Database } from '@sluice/database/connection';
 import { appendDeliveries, type LoggedLane } from '@sluice/database/deliveries';
 import { listAttempts, listDeliveries } from '@sluice/database/delivery-reads';
+import { skipHead } from '@sluice/database/lane-actions';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
+import { BY_TEST } from '@sluice/database/testing';
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
-import type { WebhookSettings } from '@sluice/database/webhooks';
+import { updateWebhook, type WebhookSettings } from '@sluice/database/webhooks';
 import type { ClockDifference } from '@sluice/domain/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/lane';
@@ -80,6 +82,8 @@ export interface LaneWorld extends LaneKey {
   deliverAll(changes?: Partial<DeliverLaneDeps>): Promise<LaneOutcome>;
   /** Drains a replay that is due, whosever it is, for a slice. */
   replay(changes?: Partial<ReplayDeps>): Promise<boolean>;
+  /** Changes the webhook as its owner does. */
+  change(changes: Partial<WebhookSettings>): ReturnType<typeof updateWebhook>;
   lane(): Promise<LaneReport | undefined>;
   attempts(sequence: number): Promise<AttemptRecord[]>;
 }
@@ -134,6 +138,7 @@ export async function createLaneWorld(
     },
 
     replay: (changes = {}) => replayDeliveries({ ...depsOf(world), database, ...changes }),
+    change: (changes) => updateWebhook(database, environmentId, webhookId, changes, world.nowMs),
     lane: () => findLane(database, key),
     attempts: (sequence) => listAttempts(database, key, [sequence]),
   };
@@ -220,6 +225,10 @@ export function createGate(): { readonly opened: Promise<void>; open(): void } {
 }
 
 /** `event origin state attempts` of every delivery, oldest first. */
+/** The operator skips the head. */
+export const skip = ({ database, key, nowMs }: LaneWorld, sequence = 2) =>
+  skipHead(database, key, { sequence, note: 'by a test' }, BY_TEST, nowMs);
+
 export const statesOf = async ({ database, key }: LaneWorld): Promise<string[]> =>
   (await listDeliveries(database, key, 100))
     .toReversed()

@@ -1,10 +1,9 @@
 /** What an operator does to a lane while workers drain it: nothing is lost, nothing overtakes, nobody writes over the other. */
 import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/delivery-reads';
-import { probeNow, skipHead } from '@sluice/database/lane-actions';
+import { probeNow } from '@sluice/database/lane-actions';
 import { findLaneState } from '@sluice/database/lane-states';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { updateWebhook } from '@sluice/database/webhooks';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
   createFailingLane,
@@ -14,19 +13,16 @@ import {
   holdAnswers,
   HOUR_MS,
   OK,
+  skip,
   statesOf,
   status,
   until,
-  type LaneWorld,
 } from './lane-world.ts';
 
 let database: Database;
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
 });
-
-const skip = (world: LaneWorld, sequence = 2) =>
-  skipHead(database, world.key, { sequence, note: 'by a test' }, BY_TEST, world.nowMs);
 
 describe('probe now', () => {
   test('lets the head be tried at once, and what it held back follows in order', async () => {
@@ -64,13 +60,7 @@ describe('probe now', () => {
     expect(await probeNow(database, world.key, BY_TEST, world.nowMs)).toBe('not_failing');
     const failing = await createFailingLane(database);
     const before = await failing.lane();
-    await updateWebhook(
-      database,
-      failing.environmentId,
-      failing.webhookId,
-      { disabled: true },
-      failing.nowMs,
-    );
+    await failing.change({ disabled: true });
     expect(await probeNow(database, failing.key, BY_TEST, failing.nowMs)).toBe('disabled');
     expect(await failing.lane()).toEqual({ ...before, isPaused: true });
     const unknown = { ...failing.key, webhookId: 1_000_000 };
@@ -170,8 +160,7 @@ describe('skip head', () => {
 
   test('of a disabled webhook keeps what was held back', async () => {
     const world = await createFailingLane(database);
-    const change = (disabled: boolean) =>
-      updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
+    const change = (disabled: boolean) => world.change({ disabled });
     await change(true);
     expect(await skip(world)).toBe('skipped');
     expect(await world.deliver()).toEqual({ outcome: 'paused' });

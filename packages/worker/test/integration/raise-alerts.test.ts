@@ -5,7 +5,6 @@ import { appendTest, skipHead } from '@sluice/database/lane-actions';
 import { listUntoldEnvironments } from '@sluice/database/lane-alerts';
 import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { updateWebhook } from '@sluice/database/webhooks';
 import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
@@ -216,8 +215,7 @@ test('an alert that is given up raises no alert', async () => {
 test('a disabled webhook is not told of as failing, and is once it is enabled and still fails', async () => {
   await world.log(1);
   await failUntil(world.nowMs + 10_000);
-  const change = (disabled: boolean) =>
-    updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
+  const change = (disabled: boolean) => world.change({ disabled });
   await change(true);
   world.nowMs += DAY_MS;
   expect(await raise()).toBe(0);

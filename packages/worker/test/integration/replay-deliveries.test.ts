@@ -9,7 +9,6 @@ import {
 } from '@sluice/database/replays';
 import { startReplay } from '@sluice/database/replay-start';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { updateWebhook } from '@sluice/database/webhooks';
 import { beforeEach, expect, test } from 'vitest';
 import { createGate, eventIds, HOUR_MS, OK, status, until } from './lane-world.ts';
 import { ALL, createDelivered, replayAll, start } from './replay-world.ts';
@@ -62,7 +61,7 @@ test('its rate is kept, and the rate limit of the webhook where that is lower', 
   ] as const) {
     const world = await createDelivered(database, 30);
     const changes = { rateLimitPerSecond: limit };
-    await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+    await world.change(changes);
     const { find } = await start(world, ALL, rate);
     const startedAtMs = world.nowMs;
     while ((await find()).state === 'running') {
@@ -78,7 +77,7 @@ test('its rate is kept, and the rate limit of the webhook where that is lower', 
 test('a failure is waited out by the schedule, nothing overtakes it, and the lane stays healthy', async () => {
   const world = await createDelivered(database, 4);
   const changes = { windowMax: 1 };
-  await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+  await world.change(changes);
   const { key, find } = await start(world);
   let failures = 2;
   world.behave = (_, eventId) => (eventId === 'e2' && failures-- > 0 ? status(500) : OK);
@@ -149,8 +148,7 @@ test('cancelled, it starts nothing more and keeps what was on its way', async ()
 test('of a disabled webhook waits until it is enabled', async () => {
   const world = await createDelivered(database, 3);
   const { find } = await start(world);
-  const change = (disabled: boolean) =>
-    updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
+  const change = (disabled: boolean) => world.change({ disabled });
   await change(true);
   expect(await world.replay()).toBe(false);
   await change(false);

@@ -25,7 +25,7 @@ test('a changed endpoint is probed at once', async () => {
   await world.replay();
   expect(await world.replay()).toBe(false);
   const changes = { endpoint: 'http://elsewhere.test/' };
-  await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+  await world.change(changes);
   await replayAll(world, find);
   expect(world.sent).toEqual(['e1', 'e1', 'e2']);
 });
@@ -33,8 +33,7 @@ test('a changed endpoint is probed at once', async () => {
 test('a webhook that is enabled again has its replay probed at once, as its lane is', async () => {
   const world = await createDelivered(database, 2);
   const { find } = await start(world);
-  const change = (disabled: boolean) =>
-    updateWebhook(database, world.environmentId, world.webhookId, { disabled }, world.nowMs);
+  const change = (disabled: boolean) => world.change({ disabled });
   world.behave = () => status(404);
   await world.replay();
   expect(await find()).toMatchObject({ isFailing: true });
@@ -162,7 +161,7 @@ describe('an operator probes', () => {
     expect(outcome).toBe('in_progress');
     const { nextProbeAt } = await find();
     const changes = { disabled: true };
-    await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+    await world.change(changes);
     expect(await probe(world)).toBe('disabled');
     expect((await find()).nextProbeAt).toEqual(nextProbeAt);
   });

@@ -1,28 +1,24 @@
 /** One delivery sent once more, at the end of its webhook's log. */
 import type { Database } from '@sluice/database/connection';
 import { listDeliveries } from '@sluice/database/delivery-reads';
-import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
+import { appendResend, appendTest, probeNow } from '@sluice/database/lane-actions';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { updateWebhook } from '@sluice/database/webhooks';
 import { beforeAll, expect, test } from 'vitest';
 import {
   createFailingLane,
   createLaneWorld,
   eventIds,
   OK,
+  skip,
   statesOf,
   status,
   until,
-  type LaneWorld,
 } from './lane-world.ts';
 
 let database: Database;
 beforeAll(async () => {
   ({ database } = await createTestDatabase());
 });
-
-const skip = (world: LaneWorld) =>
-  skipHead(database, world.key, { sequence: 2, note: 'by a test' }, BY_TEST, world.nowMs);
 
 test('a resend sends the same bytes once more, and an abandoned one that succeeds stays abandoned itself', async () => {
   const world = await createFailingLane(database);
@@ -88,13 +84,7 @@ test('a resend of what is not finished, of what is not there, and to a disabled 
   expect(await appendResend(database, world.key, 99, BY_TEST, world.nowMs)).toEqual({
     outcome: 'not_found',
   });
-  await updateWebhook(
-    database,
-    world.environmentId,
-    world.webhookId,
-    { disabled: true },
-    world.nowMs,
-  );
+  await world.change({ disabled: true });
   expect(await appendResend(database, world.key, 1, BY_TEST, world.nowMs)).toEqual({
     outcome: 'disabled',
   });

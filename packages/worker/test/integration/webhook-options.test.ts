@@ -88,7 +88,7 @@ test('without its rate limit a webhook is sent to as fast as it goes', async () 
   await world.log(20);
   expect(await world.deliverAll()).toMatchObject({ outcome: 'waiting' });
   const changes = { rateLimitPerSecond: null };
-  await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+  await world.change(changes);
   world.nowMs += 1_000;
   expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
   expect(world.sent).toEqual(eventIds(1, 20));
@@ -122,7 +122,7 @@ test('custom headers are on every request, and change with the webhook', async (
   await world.log(1);
   const failed = await world.deliverAll();
   const changes = withHeaders({ authorization: 'Bearer two' });
-  await updateWebhook(database, world.environmentId, world.webhookId, changes, world.nowMs);
+  await world.change(changes);
   if (failed.outcome === 'waiting') world.nowMs = failed.untilMs;
   expect(await world.deliverAll()).toEqual({ outcome: 'idle' });
   expect(seen).toEqual(['Bearer one', 'Bearer two']);
