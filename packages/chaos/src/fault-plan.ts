@@ -47,12 +47,42 @@ export interface WayFault extends Moment {
 }
 export type Fault = ProcessFault | WayFault;
 
+/** What `lengthMs` are filled with. */
+export type PlanFaults = (random: Random, broker: Broker, lengthMs: number) => Fault[];
+
+export const FAULT_PLANS = ['mixed', 'flicker'] as const;
+export type FaultPlan = (typeof FAULT_PLANS)[number];
+
+export const PLANS: Readonly<Record<FaultPlan, PlanFaults>> = {
+  mixed: planMixed,
+  flicker: planFlicker,
+};
+
+// The servers of a set tell their own addresses, so no way of ours can stand in between.
+const waysTo = (broker: Broker): readonly WayName[] =>
+  WAYS.filter((name) => broker === 'redis' || !name.endsWith('redis'));
+
+/**
+ * One fault of a way after another, each short: about three a second. What two processes do about one lost answer then
+ * meets more often than with few long faults, and load is heavy all the time.
+ */
+function planFlicker(random: Random, broker: Broker, lengthMs: number): Fault[] {
+  const faults: Fault[] = [];
+  const next = (afterMs: number): number => afterMs + 100 + Math.floor(random() * 200);
+  for (let atMs = next(0); atMs < lengthMs;) {
+    const durationMs = 20 + Math.floor(random() * 150);
+    const kind = pick(random, ['mute', 'mute', 'hold', 'cut'] as const);
+    faults.push({ of: 'way', kind, target: pick(random, waysTo(broker)), atMs, durationMs });
+    atMs = next(atMs + durationMs);
+  }
+  return faults;
+}
+
 /** One to four faults, each on a target of its own, within `lengthMs`; in order of time. */
-export function planFaults(random: Random, broker: Broker, lengthMs: number): Fault[] {
+function planMixed(random: Random, broker: Broker, lengthMs: number): Fault[] {
   const hasFailover = broker === 'cluster' || broker === 'sentinels';
-  // The servers of a set tell their own addresses, so no way of ours can stand in between.
   const processes = PROCESSES.filter((name) => broker !== 'postgres' || name !== 'redis');
-  const ways = WAYS.filter((name) => broker === 'redis' || !name.endsWith('redis'));
+  const ways = waysTo(broker);
   const taken = new Set<string>();
   const faults: Fault[] = [];
   if (hasFailover) {

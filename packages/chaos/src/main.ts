@@ -1,7 +1,13 @@
 /** `npm run chaos -- --seed N`: what each seed did and whether it held. `--help` lists the rest. */
 import { positiveInteger } from '@sluice/command-line/arguments';
 import { Command, Option } from 'commander';
-import { BROKERS, type Broker, type ProcessName } from './fault-plan.ts';
+import {
+  BROKERS,
+  FAULT_PLANS,
+  type Broker,
+  type FaultPlan,
+  type ProcessName,
+} from './fault-plan.ts';
 import { startFleet } from './fleet-under-test.ts';
 import { describeFault, runSeed, type SeedReport } from './run-seed.ts';
 
@@ -10,6 +16,7 @@ const {
   seeds: count,
   broker: wanted,
   length: lengthMs,
+  faults: plan,
 } = new Command('npm run chaos --')
   .description(
     'Posts random load while intake, worker and what they stand on are killed, stopped and cut off, then counts what arrived.',
@@ -23,8 +30,16 @@ const {
     positiveInteger,
     2_000,
   )
+  .addOption(
+    new Option(
+      '--faults <plan>',
+      'one to four of all kinds, or a short one of a way three times a second',
+    )
+      .choices(FAULT_PLANS)
+      .default('mixed'),
+  )
   .parse()
-  .opts<{ seed: number; seeds: number; broker?: Broker; length: number }>();
+  .opts<{ seed: number; seeds: number; broker?: Broker; length: number; faults: FaultPlan }>();
 const brokers = BROKERS.filter((name) => wanted === undefined || name === wanted);
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -33,7 +48,7 @@ for (const name of brokers) {
   const fleet = await startFleet(name);
   try {
     for (let seed = first; seed < first + count; seed++) {
-      const report = await runSeed(fleet, seed, lengthMs);
+      const report = await runSeed(fleet, seed, lengthMs, plan);
       reports.push(report);
       const { faults, calls, sent, recoveryMs, problems } = report;
       say(

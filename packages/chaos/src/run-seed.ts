@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { seededRandom } from '@sluice/domain/seeded-random';
-import { planFaults, type Fault } from './fault-plan.ts';
+import { PLANS, type Fault, type FaultPlan } from './fault-plan.ts';
 import type { Fleet, ReadinessBody } from './fleet-under-test.ts';
 import { startLoad } from './load.ts';
 import { countApplied, findLosses } from './oracle.ts';
@@ -33,9 +33,14 @@ const POLL_INTERVAL_MS = 50;
 const AFTERWARDS_MS = 200;
 
 /** `lengthMs`: how long faults may begin and last. */
-export async function runSeed(fleet: Fleet, seed: number, lengthMs: number): Promise<SeedReport> {
+export async function runSeed(
+  fleet: Fleet,
+  seed: number,
+  lengthMs: number,
+  plan: FaultPlan = 'mixed',
+): Promise<SeedReport> {
   const random = seededRandom(seed);
-  const faults = planFaults(random, fleet.broker, lengthMs);
+  const faults = PLANS[plan](random, fleet.broker, lengthMs);
   const problems: string[] = [];
   const load = startLoad(random, seed, fleet.intakeUrls, (problem) => {
     if (problems.length < 10) problems.push(problem);
