@@ -118,6 +118,24 @@ const line = (name: string, changes: Partial<TailLine> = {}): TailLine => ({
 const tell = (environmentId: number, lines: TailLine[], dropped = 0): void =>
   listeners.get(lineTopic(environmentId))?.(JSON.stringify({ dropped, lines }));
 
+/** More than any socket's buffers, a little at a time: what does not fit is dropped. */
+async function fillSockets(): Promise<void> {
+  for (let round = 0; round < 200; round++) {
+    tell(
+      api.a.environmentId,
+      Array.from({ length: 1_000 }, () => line('x'.repeat(150))),
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+const revoke = (key: string) =>
+  sql`
+    update api_credentials set revoked_at = now()
+    where environment_id = ${api.a.environmentId} and secret_hash = sha256(${key}::bytea)`.execute(
+    api.database,
+  );
+
 test('a reader gets the lines of its workspace as server-sent events, as they come', async () => {
   const reader = await openTail();
   expect(reader.answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
@@ -252,11 +270,7 @@ test('a silent tail has comments, and ends within a second once its key is revok
     const reader = await openTail('', { key: 'short_lived' });
     await vi.advanceTimersByTimeAsync(15_000);
     await vi.waitFor(() => expect(reader.read()).toContain(': here\n\n'), WAIT);
-    await sql`
-      update api_credentials set revoked_at = now()
-      where environment_id = ${api.a.environmentId} and secret_hash = sha256('short_lived'::bytea)`.execute(
-      api.database,
-    );
+    await revoke('short_lived');
     await vi.advanceTimersByTimeAsync(1_000);
     await vi.waitFor(() => expect(reader.isEnded).toBe(true), WAIT);
   } finally {
@@ -268,14 +282,7 @@ test('a reader that takes nothing for a minute is cut, and not before', async ()
   vi.useFakeTimers({ toFake: ['setInterval'] });
   try {
     await openTail('', { isSlow: true });
-    // More than any socket's buffers, a little at a time: what does not fit is dropped.
-    for (let round = 0; round < 200; round++) {
-      tell(
-        api.a.environmentId,
-        Array.from({ length: 1_000 }, () => line('x'.repeat(150))),
-      );
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+    await fillSockets();
     skewMs = 50_000;
     await vi.advanceTimersByTimeAsync(15_000);
     expect(hub.readerCount(api.a.environmentId)).toBe(1);
@@ -298,18 +305,8 @@ test('a reader that takes nothing any more is cut also where its key was revoked
   vi.useFakeTimers({ toFake: ['setInterval'] });
   try {
     await openTail('', { key: 'stuck_and_revoked', isSlow: true });
-    for (let round = 0; round < 200; round++) {
-      tell(
-        api.a.environmentId,
-        Array.from({ length: 1_000 }, () => line('x'.repeat(150))),
-      );
-      await new Promise((resolve) => setImmediate(resolve));
-    }
-    await sql`
-      update api_credentials set revoked_at = now()
-      where environment_id = ${api.a.environmentId} and secret_hash = sha256('stuck_and_revoked'::bytea)`.execute(
-      api.database,
-    );
+    await fillSockets();
+    await revoke('stuck_and_revoked');
     const response = await ours;
     // Until a look at the key has ended the tail.
     await vi.waitFor(async () => {
