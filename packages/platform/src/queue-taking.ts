@@ -60,6 +60,29 @@ export function openTakingSide(
     : takeFromPostgres(options, listenerCount, postgresTimeoutMs);
 }
 
+/**
+ * BullMQ gives no sign of an envelope that comes while another one of its shard runs: the worker that ends that one
+ * takes it. One that closes takes none; without a sign the shard would stand until the watch replaces the other's worker.
+ */
+class ShardWorker extends Worker {
+  readonly #giveSign: () => Promise<unknown>;
+
+  constructor(
+    name: string,
+    process: Processor,
+    options: WorkerOptions,
+    giveSign: () => Promise<unknown>,
+  ) {
+    super(name, process, options);
+    this.#giveSign = giveSign;
+  }
+
+  override async close(isForced = false): Promise<void> {
+    await super.close(isForced);
+    if (!isForced) await this.#giveSign().catch(() => undefined);
+  }
+}
+
 function takeFromRedis(
   url: string,
   prefix: string,
@@ -74,11 +97,15 @@ function takeFromRedis(
   const keyOf = (name: string, part: string) => `${redisPrefix(prefix, name)}:${name}:${part}`;
   const openWorker: OpenWorker = (name, process, options) =>
     new Worker(name, process, { ...options, ...connectionOf(name) });
+  const openShardWorker: OpenWorker = (name, process, options) =>
+    new ShardWorker(name, process, { ...options, ...connectionOf(name) }, () =>
+      redis.zadd(keyOf(name, 'marker'), 0, '0'),
+    );
   return {
     kind: 'redis',
     openQueue: (name) => new Queue(name, connectionOf(name)),
     openWorker,
-    openShardWorker: openWorker,
+    openShardWorker,
     waitingIn: (name) => redisWaiting(redis, (part) => keyOf(name, part)),
     readHeads: redisHeads(redis, keyOf),
     waitMsMax: blockingMsMax(redis),

@@ -5,7 +5,12 @@
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operation';
 import { createLogger } from '@sluice/platform/logger';
-import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue';
+import {
+  openProducer,
+  redisPrefix,
+  type BrokerOptions,
+  type Producer,
+} from '@sluice/platform/queue';
 import {
   startConsumers,
   type ConsumerOptions,
@@ -16,6 +21,7 @@ import type { JobOutcome } from '@sluice/platform/queue-shard-job';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { startTcpProxyTo, type UrlProxy } from '@sluice/platform/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { Redis } from 'ioredis';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 
@@ -37,6 +43,16 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
   let proxy: UrlProxy;
   let producer: Producer;
   const opened: Consumers[] = [];
+
+  /** True where Redis tells the next worker that asks of envelopes of shard 0. */
+  const hasSign = async (): Promise<boolean> => {
+    const redis = new Redis(testRedisUrl());
+    try {
+      return (await redis.exists(`${redisPrefix(direct.prefix, 'events-0')}:events-0:marker`)) > 0;
+    } finally {
+      redis.disconnect();
+    }
+  };
 
   const consume = async (
     options: ConsumerOptions,
@@ -193,6 +209,27 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
         },
       },
     );
+    await vi.waitFor(() => expect(order).toEqual(names(0).slice(0, 2)), WAIT);
+  });
+
+  test('a worker that closes with an envelope in hand leaves the next one to another worker at once', async () => {
+    const gate = Promise.withResolvers<void>();
+    const order: string[] = [];
+    const processEnvelope: Processors['processEnvelope'] = async ({ id }) => {
+      order.push(id);
+      await gate.promise;
+      return DONE;
+    };
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }], false);
+    const first = await consume({ ...direct, stalledAfterMs: 60_000 }, { processEnvelope });
+    await vi.waitFor(() => expect(order).toHaveLength(1), WAIT);
+    await consume({ ...direct, stalledAfterMs: 60_000 }, { processEnvelope });
+    // The other one has looked in vain, and waits for a sign.
+    if (kind === 'redis') await vi.waitFor(async () => expect(await hasSign()).toBe(false), WAIT);
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, 1) }], false);
+    const closed = first.close();
+    gate.resolve();
+    await closed;
     await vi.waitFor(() => expect(order).toEqual(names(0).slice(0, 2)), WAIT);
   });
 });
