@@ -24,9 +24,13 @@ export async function actOnDatabase<Schema extends z.ZodType<{ readonly DATABASE
   act: (database: Database, settings: z.infer<Schema>) => Promise<void>,
   requireSchema: (database: Database) => Promise<void> = checkSchema,
 ): Promise<void> {
-  // As of `sluice verify | head`, whose reader has had enough.
-  process.stdout.on('error', () => {
-    console.error('ended early: nobody reads the output any more');
+  // As of `sluice verify | head`, whose reader has had enough, or on a full disk.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    console.error(
+      error.code === 'EPIPE'
+        ? 'ended early: nobody reads the output any more'
+        : `ended early: the output could not be written (${error.message})`,
+    );
     process.exit(COULD_NOT);
   });
   try {

@@ -24,8 +24,17 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const)
     stoppingSinceMs ??= performance.now();
     if (performance.now() - stoppingSinceMs > SAME_WISH_MS) process.exit(endedBy(signal));
   });
-// The reader of our output may have enough of it (`sluice tail | head`).
-process.stdout.on('error', () => process.exit(0));
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  // The reader may have enough of it (`sluice tail | head`).
+  if (error.code === 'EPIPE') process.exit(0);
+  // On a full disk; what is shown once, like a key's secret, is then nowhere.
+  process.stderr.write(
+    `sluice: the output could not be written (${error.message}); what was asked for may be done all the same\n`,
+  );
+  process.exit(1);
+});
+// Whoever reads only the notes may have enough of those (`sluice send 2>&1 > result | head`): the command goes on.
+process.stderr.on('error', () => undefined);
 
 /** The exit code that a shell gives to what a signal ended. */
 const endedBy = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];

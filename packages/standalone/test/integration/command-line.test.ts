@@ -1,6 +1,7 @@
 /** `sluice …` as operators type it, against running services. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -122,6 +123,31 @@ test('send sends what it says; tail, trace and issues show it', async () => {
       ),
     WAIT,
   );
+});
+
+test('a result that cannot be written is told and ends with 1: a secret is shown once', async () => {
+  const full = openSync('/dev/full', 'w');
+  onTestFinished(() => closeSync(full));
+  const words = ['--json', 'keys', 'make', 'app', 'Nowhere', '--workspace', '1'];
+  const child = spawn(process.execPath, [PROGRAM, ...words], {
+    env: environment(),
+    stdio: ['ignore', full, 'pipe'],
+  });
+  running.push(child);
+  let errors = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (errors += text));
+  const [exitCode] = (await once(child, 'close')) as [number];
+  expect(errors).toContain('the output could not be written (ENOSPC');
+  expect(exitCode).toBe(1);
+});
+
+test('a tail whose notes nobody reads goes on: `sluice tail 2>&1 > lines | head -1`', async () => {
+  const tail = follow('--json', 'tail', '--name', 'Order Completed');
+  running.at(-1)?.stderr?.destroy();
+  await vi.waitFor(async () => {
+    await sluice('send', '--count', '50', '--batch', '50', '--seed', '7');
+    expect(tail.lines.length).toBeGreaterThan(0);
+  }, WAIT);
 });
 
 test('listen tells genuine deliveries from others', async () => {
