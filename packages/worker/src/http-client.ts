@@ -52,6 +52,8 @@ export interface HttpClient {
 }
 
 const IDLE_CONNECTIONS_MAX = 2_048;
+/** Of an attempt's time: a proxy that is silent for so long has failed, and not the endpoint. */
+const PROXY_ANSWER_SHARE = 0.75;
 /** Endpoints whose parsed URL is remembered; beyond it the memory begins anew. */
 const TARGETS_MAX = 4_096;
 
@@ -63,6 +65,7 @@ export function createHttpClient(options: HttpClientOptions): HttpClient {
     },
     options.resolve,
     options.proxy,
+    PROXY_ANSWER_SHARE * options.timeoutMs,
   );
   const connections = new ConnectionPool<Connection>(
     (origin, onClosed) => new Connection(origin, connectTargetOf(origin), connector, onClosed),

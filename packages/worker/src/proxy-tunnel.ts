@@ -3,7 +3,7 @@
  * target's. The proxy is given an address that was judged (`vetted-connection.ts`), never a name, so
  * that it cannot resolve the name to something else.
  *
- * What the proxy refuses, and a proxy that is away, say nothing of the endpoint: both are
+ * What the proxy refuses, and a proxy that is away or does not answer in time, say nothing of the endpoint: all are
  * `PROXY_FAILED`, which goes to backoff at once.
  */
 import { connect, type Socket } from 'node:net';
@@ -18,7 +18,10 @@ const HEAD_BYTES_MAX = 8 * 1024;
  */
 export class ProxyFailure extends Error {
   readonly code = PROXY_FAILED;
-  /** The proxy answered that it came to nothing behind it (502, 503, 504): it cannot be told whose fault that is. */
+  /**
+   * The proxy answered that it came to nothing behind it (502, 503, 504), or says nothing here while it answers others:
+   * it cannot be told whose fault that is.
+   */
   readonly mayBeOfTarget: boolean;
 
   constructor({ hostname, port }: Proxy, what: string, detail: string, mayBeOfTarget: boolean) {
@@ -62,29 +65,66 @@ interface OpenedTunnel {
 }
 
 /**
+ * How many answers came, of whatever kind: a proxy that hangs gives none to anybody, and one that waits for a target
+ * which drops packets goes on answering others.
+ */
+const answerCounts = new WeakMap<Proxy, number>();
+const answerCountOf = (proxy: Proxy): number => answerCounts.get(proxy) ?? 0;
+
+/**
  * Opens a tunnel to the first of what `targets` resolves to, at least one, that the proxy lets through. Calls `onOpened` once,
  * after this has returned, and not at all once the tunnel is destroyed.
+ *
+ * @param answerMsMax - from when the targets are known, over all of them: later it is a `ProxyFailure`.
  */
 export function openTunnel(
   proxy: Proxy,
   targets: Promise<readonly TunnelTarget[]>,
+  answerMsMax: number,
   onOpened: (error: Error | null, socket: Socket | null) => void,
 ): OpenedTunnel {
   let count = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const end = (error: Error | null, socket: Socket | null): void => {
+    clearTimeout(timer);
+    timer = undefined;
+    onOpened(error, socket);
+  };
   const tryAt = (place: number): Socket => {
     const target = targets.then((all) => {
       count = all.length;
       return all[place] as TunnelTarget;
     });
     const socket = openTunnelTo(proxy, target, (error) => {
-      if (!error) onOpened(null, socket);
+      if (!error) end(null, socket);
       else if (place + 1 < count && error instanceof ProxyFailure) current = tryAt(place + 1);
-      else onOpened(error, null);
+      else end(error, null);
     });
     return socket;
   };
   let current = tryAt(0);
-  return { destroy: () => void current.destroy() };
+  let isOver = false;
+  targets.then(
+    () => {
+      if (isOver || current.destroyed) return;
+      const before = answerCountOf(proxy);
+      timer = setTimeout(() => {
+        // Nobody is told of a socket that is destroyed.
+        current.on('error', () => {}).destroy();
+        const what = `no answer within ${answerMsMax / 1_000} s`;
+        end(new ProxyFailure(proxy, what, what, answerCountOf(proxy) > before), null);
+      }, answerMsMax);
+    },
+    // Told by the try itself.
+    () => {},
+  );
+  return {
+    destroy() {
+      isOver = true;
+      clearTimeout(timer);
+      current.destroy();
+    },
+  };
 }
 
 /** Destroy the socket and nobody is called. */
@@ -117,6 +157,7 @@ function openTunnelTo(
       if (head.length > HEAD_BYTES_MAX) end(failure('its answer has no end'));
       return;
     }
+    answerCounts.set(proxy, answerCountOf(proxy) + 1);
     const statusLine = head.toString('latin1', 0, head.indexOf('\r\n'));
     const status =
       /^HTTP\/1\.[01] (\d{3})(?!\d)/.exec(statusLine)?.[1] ?? 'something else than HTTP/1.1';

@@ -65,16 +65,24 @@ const LATE_AFTER_MS = 1_000;
 /** Names whose last answer is remembered. */
 const ANSWERS_MAX = 4_096;
 
+/**
+ * Of a file's owner's thirty seconds for an answer (`fetch-file.ts`), so that it is told which of the two was silent. Many
+ * a lost packet on the way to the target fits in.
+ */
+const PROXY_ANSWER_MS_MAX = 20_000;
+
 const TLS_OPTIONS = { minVersion: 'TLSv1.2', ALPNProtocols: ['http/1.1'] } as const;
 
 /**
  * @param resolve - for tests; the system's by default.
  * @param proxy - given where connections must go out through one. The same addresses are refused.
+ * @param proxyAnswerMsMax - what it has not answered by then is its failure.
  */
 export function createVettedConnector(
   policy: AddressPolicy,
   resolve: ResolveName = resolveBySystem,
   proxy?: Proxy,
+  proxyAnswerMsMax = PROXY_ANSWER_MS_MAX,
 ): VettedConnector {
   const underWay = new Map<string, Promise<LookupAddress[]>>();
   const lastAnswers = new Map<string, LookupAddress[]>();
@@ -159,7 +167,7 @@ export function createVettedConnector(
           : resolveVetted(hostname).then(oneOfEachFamily);
         const targets = addresses.then((all) => all.map((address) => ({ address, port })));
         let secured: TLSSocket | undefined;
-        const tunnel = openTunnel(proxy, targets, (error, socket) => {
+        const tunnel = openTunnel(proxy, targets, proxyAnswerMsMax, (error, socket) => {
           if (!socket || !isTls) onOpened(error, socket);
           else secured = onceOpen(connectTls({ ...tls, host: hostname, socket }), true, onOpened);
         });

@@ -4,6 +4,7 @@ import { createServer as createTcpServer, type AddressInfo, type Socket } from '
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { FetchFault, fetchFile, type FetchOptions } from '../src/fetch-file.ts';
+import { parseProxy, ProxyFailure, type Proxy } from '../src/proxy-tunnel.ts';
 import { createVettedConnector, type ResolveName } from '../src/vetted-connection.ts';
 import { startConnectProxy } from './connect-proxy.ts';
 
@@ -189,6 +190,57 @@ test('a file comes through an egress proxy, which is told its address', async ()
     pieces.push(piece);
   expect(Buffer.concat(pieces).toString()).toBe('a,b\n'.repeat(100_000));
   expect(asked).toEqual([`127.0.0.1:${port}`]);
+});
+
+describe('a proxy that does not answer in time', () => {
+  /** Never says anything of `silentAbout`; refuses the rest. */
+  async function serveProxy(silentAbout: string) {
+    const sockets: Socket[] = [];
+    const heard = Promise.withResolvers<void>();
+    const server = createTcpServer((socket) => {
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      socket.on('data', (asked) => {
+        if (asked.includes(silentAbout)) heard.resolve();
+        else socket.end('HTTP/1.1 403 No\r\n\r\n');
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    closers.push(() => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    });
+    const { port } = server.address() as AddressInfo;
+    return { proxy: parseProxy(`http://127.0.0.1:${port}`), heard: heard.promise };
+  }
+
+  const fetchThrough = (proxy: Proxy, url: string): Promise<unknown> => {
+    const connector = createVettedConnector({ allowPrivate: true }, undefined, proxy, 500);
+    return fetchFile(connector, url)
+      .next()
+      .catch((error: unknown) => error);
+  };
+
+  test('has failed, which says nothing of the file', async () => {
+    const { proxy } = await serveProxy('CONNECT');
+    const failure = await fetchThrough(proxy, 'http://127.0.0.2/a.csv');
+    expect(failure).toBeInstanceOf(ProxyFailure);
+    expect(failure).toMatchObject({
+      message: 'the egress proxy: no answer within 0.5 s',
+      mayBeOfTarget: false,
+    });
+  });
+
+  // Or an import from a host that drops packets would wait for ever.
+  test('but answers others meanwhile may have come to nothing behind it', async () => {
+    const { proxy, heard } = await serveProxy('127.0.0.2');
+    const silent = fetchThrough(proxy, 'http://127.0.0.2/a.csv');
+    await heard;
+    expect(await fetchThrough(proxy, 'http://127.0.0.3/a.csv')).toBeInstanceOf(ProxyFailure);
+    const failure = await silent;
+    expect(failure).toBeInstanceOf(FetchFault);
+    expect(failure).toMatchObject({ mayPass: true });
+  });
 });
 
 describe('whoever takes the connection and says nothing is left', () => {
