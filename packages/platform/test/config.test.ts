@@ -58,5 +58,5 @@ test('a switch is true or 1, false or 0, and nothing else', () => {
     false,
     false,
   ]);
-  expect(() => isOn.parse('yes')).toThrow();
+  expect(() => isOn.parse('yes')).toThrow('Invalid option');
 });

@@ -12,9 +12,10 @@ test('what was opened last is closed first and once, also after one that cannot 
     await closing.promise;
     closed.push('last');
   });
-  const stops = [lifecycle.stop(), lifecycle.stop()].map((stop) =>
-    stop.then(() => expect(closed).toEqual(['last', 'first'])),
-  );
+  const stops = [lifecycle.stop(), lifecycle.stop()].map((stop) => stop.then(() => [...closed]));
   closing.resolve();
-  await Promise.all(stops);
+  expect(await Promise.all(stops)).toEqual([
+    ['last', 'first'],
+    ['last', 'first'],
+  ]);
 });

@@ -56,7 +56,7 @@ export function openStream(
       createInterface({ input: response })
         .on('line', (line) => {
           answers.push(JSON.parse(line) as StreamLine);
-          for (const resolve of waiting.splice(0)) resolve();
+          for (const wake of waiting.splice(0)) wake();
         })
         .on('error', () => undefined)
         .once('close', resolve);
