@@ -157,6 +157,16 @@ describe('strict mode and the Track API', () => {
     expect(committed).toHaveLength(1);
   });
 
+  test('a body of 32 KB is taken in strict mode, and one of a byte more is not', async () => {
+    const { submit } = createIntake();
+    const padded = (sizeBytes: number) =>
+      readBody(Buffer.from('{"userId":"a","event":"x"}'.padEnd(sizeBytes)));
+    const outcomeOf = (sizeBytes: number) =>
+      submit('pipelines.track', {}, { isStrict: true, body: padded(sizeBytes) });
+    expect(await outcomeOf(32_768)).toEqual({ outcome: 'accepted' });
+    expect(await outcomeOf(32_769)).toMatchObject({ outcome: 'rejected' });
+  });
+
   test('a body over 64 KB is told the bound of strict mode there', async () => {
     const { submit } = createIntake();
     const tooLarge = { isStrict: true, body: { outcome: 'too-large' } } as const;

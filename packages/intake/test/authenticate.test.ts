@@ -63,6 +63,20 @@ describe('credentials', () => {
     });
   });
 
+  test('a key whose test another process has seen opens everything after the next reading', () => {
+    const tested = pipelinesKey('new', 2);
+    const keys = ring({ ...tested, testCredentialId: '7' });
+    expect(keys.authenticatePipelines(basic('new:'))).toHaveProperty('workspace.testKey');
+    keys.replace([tested]);
+    expect(keys.authenticatePipelines(basic('new:'))).not.toHaveProperty('workspace.testKey');
+  });
+
+  test('a Pipelines key with a password opens nothing', () => {
+    expect(ring(pipelinesKey('one', 1)).authenticatePipelines(basic('one:x')).outcome).toBe(
+      'unknown',
+    );
+  });
+
   test('a Track key does not open the Pipelines API, nor the other way round', () => {
     const keys = ring(pipelinesKey('one', 1), trackKey('site', 'secret', 3));
     expect(keys.authenticatePipelines(basic('secret:')).outcome).toBe('unknown');

@@ -8,9 +8,11 @@ import { operationsIn } from './operations-in.ts';
 
 test('an envelope holds at most 1,000 operations, and keeps their order across envelopes', async () => {
   const committed: ShardEnvelope[] = [];
+  const areAtomic: boolean[] = [];
   const batcher = createBatcher({
-    commit: (envelopes) => {
+    commit: (envelopes, isAtomic) => {
       committed.push(...envelopes);
+      areAtomic.push(isAtomic);
       return Promise.resolve('spill');
     },
   });
@@ -23,6 +25,8 @@ test('an envelope holds at most 1,000 operations, and keeps their order across e
   expect(committed.map((envelope) => operationsIn([envelope]).length)).toEqual([1_000, 1_000, 500]);
   expect(eventIds(committed)).toEqual(Array.from({ length: 2_500 }, (_, n) => String(n)));
   expect(new Set(committed.map(({ envelope }) => envelope.id)).size).toBe(3);
+  // What one call brought is committed together, also where all of it is on one shard.
+  expect(areAtomic).toEqual([true]);
 });
 
 test('calls that are more than a flush may hold go in the next one, each whole and in order', async () => {

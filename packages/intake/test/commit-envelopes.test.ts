@@ -21,13 +21,16 @@ function createBroker() {
     isAtomicAcrossShards: true,
     added: [] as string[],
     attempts: [] as string[],
+    /** Of these, those that had to be added together. */
+    atomic: [] as string[],
     /** Refused by content, whatever the mode. */
     poison: undefined as string | undefined,
     /** What it was given while it hung, and does when it wakes. */
     late: [] as (() => void)[],
     onAdd: () => {},
-    addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void> {
+    addEnvelopes(envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> {
       const ids = envelopes.map(({ envelope }) => envelope.id);
+      if (isAtomic) broker.atomic.push(ids.join());
       broker.attempts.push(ids.join());
       const add = () => {
         if (broker.poison !== undefined && ids.includes(broker.poison)) throw new Error('refused');
@@ -120,6 +123,12 @@ describe('a flush', () => {
     expect(broker.attempts).toEqual(['a']);
     expect(spill.envelopeCount).toBe(1);
   });
+
+  test('waits no longer than the deadline where the clock went back since its calls came', async () => {
+    const committer = start();
+    broker.mode = 'hanging';
+    expect(await committer.commit(flush('a'), false, time + 3_600_000)).toBe('spill');
+  }, 5_000);
 
   test('however long its calls have waited, a broker that answers is asked and takes it', async () => {
     const committer = start();
@@ -270,6 +279,33 @@ describe('the drain', () => {
     broker.mode = 'up';
     await untilEmpty();
     expect(unique(broker.added)).toEqual(['a', 'b']);
+  });
+
+  test('adds several flushes together, and one by itself as it came', async () => {
+    const committer = start();
+    broker.mode = 'refusing';
+    await committer.commit(flush('a'), true, time);
+    for (const id of ['b', 'c']) await committer.commit(flush(id), false, time);
+    broker.atomic = [];
+    broker.mode = 'up';
+    await untilEmpty();
+    // Of two that touch one shard the later must not get through alone.
+    expect(broker.atomic).toEqual(['a', 'b,c']);
+  });
+
+  test('is left to the next start where a stop would take too long', async () => {
+    const committer = start();
+    broker.mode = 'refusing';
+    for (const id of ['a', 'b', 'c', 'd']) await committer.commit(flush(id), false, time);
+    broker.onAdd = () => (time += 5_000);
+    broker.mode = 'up';
+    await committer.stop();
+    committers.pop();
+    expect(broker.added).toEqual(['a']);
+    broker.onAdd = () => {};
+    start();
+    await untilEmpty();
+    expect(broker.added).toEqual(['a', 'b', 'c', 'd']);
   });
 
   test('a stop moves what can be moved, and leaves nothing when the broker is there', async () => {

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import { routes, type Call } from '../src/calls.ts';
 import { Exchange, type Accept, type ResponseWriter, type ServerState } from '../src/exchange.ts';
+import type { Body } from '../src/read-body.ts';
 import { head } from '../src/request-head.ts';
 
 const MEBIBYTE = 1_048_576;
@@ -23,7 +24,17 @@ const stateWith = (collectedSizeBytesMax: number): ServerState => ({
 });
 
 /** A caller that sends `body` in one piece; `taken` is called when its call is submitted. */
-function send(state: ServerState, body: Uint8Array, taken: () => void) {
+function send(state: ServerState, body: Uint8Array, taken: (body: Body) => void) {
+  const caller = begin(state, 'gzip', taken);
+  const { buffer } = new Uint8Array(body);
+  caller.receive(buffer, true);
+  // uWebSockets.js reads the next body into it.
+  new Uint8Array(buffer).fill(0);
+  return caller;
+}
+
+/** A caller whose body comes as `receive` is called; `taken` gets what is submitted. */
+function begin(state: ServerState, encoding: string, taken: (body: Body) => void) {
   const told: { status: string | undefined; abort: () => void } = {
     status: undefined,
     abort: () => undefined,
@@ -38,16 +49,44 @@ function send(state: ServerState, body: Uint8Array, taken: () => void) {
     end: () => (told.status ??= '200 OK'),
   };
   head.clear();
-  head.contentEncoding = 'gzip';
+  head.contentEncoding = encoding;
   state.inFlightCount++;
-  const accept: Accept = (_, answer) => {
-    taken();
+  const accept: Accept = ({ body }, answer) => {
+    taken(body);
     answer({ outcome: 'accepted' });
   };
   new Exchange(res, batch, [], state, accept, undefined).receive();
-  receive(new Uint8Array(body).buffer, true);
-  return told;
+  return Object.assign(told, { receive });
 }
+
+describe('bodies that come in parts', () => {
+  const part = (sizeBytes: number) => new Uint8Array(sizeBytes).fill(0x20).buffer;
+
+  test('are taken up to their limit, and are too large a byte beyond', () => {
+    const outcomeOf = (sizeBytes: number): string | undefined => {
+      let outcome: string | undefined;
+      const { receive } = begin(stateWith(MEBIBYTE), '', (body) => ({ outcome } = body));
+      receive(part(sizeBytes - 10), false);
+      receive(part(10), true);
+      return outcome;
+    };
+    expect(outcomeOf(batch.sizeBytesMax)).toBe('invalid-json');
+    expect(outcomeOf(batch.sizeBytesMax + 1)).toBe('too-large');
+  });
+
+  test('are held within the bound, and let go when their senders hang up', () => {
+    const state = stateWith(2_000);
+    const callers = [1_000, 1_000, 1].map((sizeBytes) => {
+      const caller = begin(state, '', () => undefined);
+      caller.receive(part(sizeBytes), false);
+      return caller;
+    });
+    expect(callers.map(({ status }) => status?.slice(0, 3))).toEqual([undefined, undefined, '503']);
+    expect(state.collectedSizeBytes).toBe(2_000);
+    for (const caller of callers.slice(0, 2)) caller.abort();
+    expect(state).toMatchObject({ collectedSizeBytes: 0, inFlightCount: 0 });
+  });
+});
 
 describe('compressed bodies', () => {
   test('that come at once are inflated a few at a time, in turn, and all are taken', async () => {
@@ -55,8 +94,10 @@ describe('compressed bodies', () => {
     const before = process.memoryUsage().arrayBuffers;
     let heldSizeBytes: number | undefined;
     const taken: number[] = [];
+    const outcomes = new Set<string>();
     const callers = Array.from({ length: 60 }, (_, n) =>
-      send(state, BOMB, () => {
+      send(state, BOMB, ({ outcome }) => {
+        outcomes.add(outcome);
         heldSizeBytes ??= process.memoryUsage().arrayBuffers - before;
         taken.push(n);
       }),
@@ -64,6 +105,8 @@ describe('compressed bodies', () => {
     expect(state.collectedSizeBytes).toBe(60 * BOMB.length);
     await vi.waitFor(() => expect(taken).toHaveLength(60), 10_000);
     expect(heldSizeBytes).toBeLessThan(20 * MEBIBYTE);
+    // Inflated whole: it is white space.
+    expect(outcomes).toEqual(new Set(['invalid-json']));
     // Four at a time: none is taken before one that came more than three before it.
     for (const [place, n] of taken.entries()) expect(Math.abs(place - n)).toBeLessThan(4);
     expect(new Set(callers.map(({ status }) => status))).toEqual(new Set(['200 OK']));

@@ -17,7 +17,10 @@ describe('a bucket', () => {
     });
     expect(limiter.take(1, 51).isTaken).toBe(true);
     expect(limiter.take(1, 51).isTaken).toBe(false);
-    expect(limiter.take(1, 3_051)).toMatchObject({ isTaken: true, remaining: 2_999 });
+    // One call below full: not at once, so in a second.
+    const standing = { isTaken: true, remaining: 2_999, resetSeconds: 1 };
+    expect(limiter.take(1, 3_051)).toMatchObject(standing);
+    expect(limiter.refusedCount).toBe(2);
   });
 
   test('says when a call will be taken, and takes it then', () => {

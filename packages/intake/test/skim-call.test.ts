@@ -149,6 +149,24 @@ test('a batch that spans envelopes of one shard is committed together, each of a
   });
 });
 
+test('a batch is committed together where it spans shards, and only there', async () => {
+  const { skim, flushes } = createIntake();
+  for (const people of [
+    ['u', 'u'],
+    ['u', 'v', 'w', 'x', 'y', 'z'],
+  ])
+    await skim({ batch: people.map((person) => track(person, 'e')) }, { name: 'pipelines.batch' });
+  expect(flushes.map(({ isAtomic }) => isAtomic)).toEqual([false, true]);
+});
+
+test('in strict mode 32 KB are taken', async () => {
+  const { skim } = createIntake();
+  const bytes = Buffer.from(JSON.stringify(call).padEnd(32_768));
+  await expect(skim(call, { isStrict: true, bytes })).resolves.toMatchObject({
+    outcome: { outcome: 'accepted' },
+  });
+});
+
 test('ids of events never come twice, also where the clock goes on between two looks at it', async () => {
   let looks = 0;
   const { skim, flushes } = createIntake({ now: () => NOW_MS + Math.ceil(looks++ / 3) });

@@ -88,6 +88,13 @@ describe('the spill', () => {
     expect(idsOf(spill)).toEqual(['b', 'c']);
   });
 
+  test('counts bytes, not letters', () => {
+    const spill = open();
+    const kept = spill.append(flush('€'.repeat(1_000)), false, 1);
+    expect(kept?.sizeBytes).toBeGreaterThan(3_000);
+    expect(spill.sizeBytes).toBe(kept?.sizeBytes);
+  });
+
   test('a full disk takes nothing and breaks nothing', () => {
     close(open());
     const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
@@ -141,6 +148,19 @@ describe('the spill', () => {
       expect.objectContaining({
         code: 'SPILL_UNREADABLE',
         message: expect.stringMatching(/sluice-test-0\.sqlite.*acknowledged.*Move it/),
+      }),
+    );
+  });
+
+  test('a file of a later version stops the start: it is not read as what it is not', () => {
+    close(open());
+    const database = new DatabaseSync(join(directory, 'sluice-test-0.sqlite'));
+    database.exec('pragma user_version = 2');
+    database.close();
+    expect(() => open()).toThrow(
+      expect.objectContaining({
+        code: 'SPILL_UNREADABLE',
+        message: expect.stringContaining('format 2'),
       }),
     );
   });

@@ -75,3 +75,12 @@ test('a start that is stopped and so fails finishes what is in hand, and is no f
   ]);
   expect(code).toBe(1);
 });
+
+test('a stop that takes too long is cut, and says so', async () => {
+  const { code, lines } = await run({ ENDING: 'stuck', DRAIN_TIMEOUT_MS: '100' });
+  expect(lines.map(({ level, msg }) => [level, msg])).toEqual([
+    [30, expect.stringMatching(/^stopping/)],
+    [50, expect.stringMatching(/^draining took too long/)],
+  ]);
+  expect(code).toBe(1);
+});

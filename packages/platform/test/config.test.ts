@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseSettings, platformSettings } from '../src/config.ts';
+import { flag, parseSettings, platformSettings } from '../src/config.ts';
 
 describe('DATABASE_URL that cannot be used says how one is written', () => {
   test.each([
@@ -47,4 +47,16 @@ test('every bad setting is listed, not only the first', () => {
   expect(() =>
     parseSettings(platformSettings, { SHARD_COUNT: '0', REDIS_URL: 'http://localhost' }),
   ).toThrow(/^settings that cannot be used: DATABASE_URL: .+; REDIS_URL: .+; SHARD_COUNT: .+$/);
+});
+
+test('a switch is true or 1, false or 0, and nothing else', () => {
+  const isOn = flag(false);
+  expect(['true', '1', 'false', '0', undefined].map((text) => isOn.parse(text))).toEqual([
+    true,
+    true,
+    false,
+    false,
+    false,
+  ]);
+  expect(() => isOn.parse('yes')).toThrow('Invalid option');
 });

@@ -39,6 +39,18 @@ test('a thousand operations are kept, whatever they are', () => {
   expect(written(operations)).toEqual({ id: 'envelope-"1"', operations });
 });
 
+test('bytes that fill a buffer to its last byte, and those around them, are kept whole', () => {
+  for (let length = 32_650; length < 32_768; length++) {
+    const operation = track('id:a', 'x');
+    const bytes = Buffer.from(JSON.stringify(operation).padEnd(length));
+    const writer = new EnvelopeWriter('e', new EnvelopeBuffers());
+    writer.addBytes(bytes, 0, bytes.length);
+    const text = envelopeText(writer.finish());
+    expect(text).toHaveLength('{"id":"e","operations":[]}'.length + length);
+    expect(JSON.parse(text)).toEqual({ id: 'e', operations: [operation] });
+  }
+});
+
 test('an envelope that nobody has written yet reads the same', () => {
   const envelope = { id: 'e', operations: [track('id:a', 'Paid')] };
   expect(JSON.parse(envelopeText(envelope))).toEqual(envelope);

@@ -17,6 +17,7 @@ const { settings, logger, lifecycle, fail } = beginProcess(
       'callback',
       'told',
       'stopped',
+      'stuck',
     ]),
   }),
 );
@@ -40,6 +41,10 @@ switch (settings.ENDING) {
     break;
   case 'told':
     fail(new AppError('MIGRATION_MISMATCH', 'start a newer version'));
+    break;
+  case 'stuck':
+    lifecycle.defer('what cannot be closed', () => new Promise(() => {}));
+    process.kill(process.pid, 'SIGTERM');
     break;
   case 'stopped': {
     const closed = Promise.withResolvers<void>();

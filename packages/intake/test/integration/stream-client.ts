@@ -22,6 +22,8 @@ export interface StreamClient {
   readonly status: () => number | undefined;
   /** What was answered so far. */
   readonly answers: readonly StreamLine[];
+  /** Resolves with the next line of the answer; never where it has ended. */
+  answered(): Promise<void>;
   /** Resolves when the socket takes more. */
   write(bytes: string | Uint8Array): Promise<void>;
   /** Says that it was all, and resolves with the last line. */
@@ -37,6 +39,7 @@ export function openStream(
   query = '',
 ): StreamClient {
   const answers: StreamLine[] = [];
+  const waiting: (() => void)[] = [];
   let status: number | undefined;
   const sender: ClientRequest = request(`${url}/v1/stream${query}`, {
     method: 'POST',
@@ -51,7 +54,10 @@ export function openStream(
       status = response.statusCode;
       response.on('error', () => undefined);
       createInterface({ input: response })
-        .on('line', (line) => answers.push(JSON.parse(line) as StreamLine))
+        .on('line', (line) => {
+          answers.push(JSON.parse(line) as StreamLine);
+          for (const wake of waiting.splice(0)) wake();
+        })
         .on('error', () => undefined)
         .once('close', resolve);
     });
@@ -60,6 +66,7 @@ export function openStream(
   return {
     status: () => status,
     answers,
+    answered: () => new Promise((resolve) => waiting.push(resolve)),
     async write(bytes) {
       if (!sender.write(bytes) && !sender.destroyed) {
         await Promise.race([once(sender, 'drain'), ended]);

@@ -31,7 +31,7 @@ function startSending(stream: StreamClient) {
   const run = async () => {
     while (!isStopping) {
       if (sentCount - acknowledged(stream) > AHEAD_MAX) {
-        await new Promise((resolve) => setTimeout(resolve, 1));
+        await Promise.race([stream.answered(), stream.ended]);
         continue;
       }
       const lines = Array.from({ length: 50 }, () => line(sentCount++)).join('');

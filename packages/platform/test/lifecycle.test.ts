@@ -1,0 +1,21 @@
+import { expect, test } from 'vitest';
+import { createLifecycle } from '../src/lifecycle.ts';
+import { createLogger } from '../src/logger.ts';
+
+test('what was opened last is closed first and once, also after one that cannot be closed, and each stop waits for it', async () => {
+  const lifecycle = createLifecycle(createLogger('test', 'silent'));
+  const closed: string[] = [];
+  const closing = Promise.withResolvers<void>();
+  lifecycle.defer('first', () => void closed.push('first'));
+  lifecycle.defer('broken', () => Promise.reject(new Error('broken')));
+  lifecycle.defer('last', async () => {
+    await closing.promise;
+    closed.push('last');
+  });
+  const stops = [lifecycle.stop(), lifecycle.stop()].map((stop) => stop.then(() => [...closed]));
+  closing.resolve();
+  expect(await Promise.all(stops)).toEqual([
+    ['last', 'first'],
+    ['last', 'first'],
+  ]);
+});
