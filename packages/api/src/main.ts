@@ -82,6 +82,7 @@ await new Promise<void>((goOn) => {
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,
+  applicationName: session.applicationName,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,
   logger,

@@ -11,6 +11,8 @@ export const ERRORS = {
     'The broker (Redis, or Postgres where it carries the queues) did not confirm in time.',
   BROKER_FULL:
     'Redis holds nearly as much as its maxmemory allows, so nothing is added: what is left is for the workers, who make room. Calls go to the spill meanwhile, and are refused (503) once that is full. Start workers, or look why they do not get on: infra/runbooks/events-are-not-processed.md.',
+  BROKER_LOGIN_REFUSED:
+    'Redis does not take the user or password of REDIS_URL. Correct it there, percent-encoded, and start again; or in Redis, which is asked again all the time. Calls go to the spill meanwhile.',
   ENVELOPE_INVALID: 'A queued envelope cannot be read. It was written by an incompatible version.',
   MIGRATION_MISMATCH:
     'The database schema is not the one this version needs. Run the migrations, or the newer version.',

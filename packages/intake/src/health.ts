@@ -8,7 +8,9 @@
  * notice nothing until a spill is full, and workers who get on make room again; where they do not, nothing leaves the
  * spill, which is a reason after ten seconds.
  */
+import { AppError } from '@sluice/domain/errors';
 import type { Producer } from '@sluice/platform/queue';
+import type { Durability } from '@sluice/platform/redis-durability';
 import { within } from '@sluice/platform/within';
 import type { Batcher } from './batcher.ts';
 import type { EnvelopeCommitter } from './commit-envelopes.ts';
@@ -43,24 +45,22 @@ export function createHealth({
     }
     const movedAtMs = Math.min(lastProgressAtMs, committer.lastMovedAtMs);
     const isStuck = now() - movedAtMs > STUCK_AFTER_MS;
-    const inTime = <Answer>(answer: Promise<Answer>): Promise<Answer | undefined> =>
-      within(BROKER_ANSWER_MS_MAX, answer).catch(() => undefined);
     const [durability, fill] = await Promise.all([
-      inTime(producer.durability()),
-      inTime(producer.fill()),
+      within(BROKER_ANSWER_MS_MAX, producer.durability()).catch(toldAsAway),
+      within(BROKER_ANSWER_MS_MAX, producer.fill()).catch(() => undefined),
     ]);
     const isFull = fill?.isFull ?? false;
     // A spill of size 0 takes nothing, so there every call is refused while the broker is full.
     const isFilling =
       (!spill.isEmpty || isFull) && spill.sizeBytes >= SPILL_FILL_MAX * spill.sizeBytesMax;
-    const isReady = durability !== undefined && !isStuck && !isFilling;
+    const isReady = !('isAway' in durability) && !isStuck && !isFilling;
     return {
       status: isReady ? '200 OK' : '503 Service Unavailable',
       contentType: 'application/json; charset=utf-8',
       body: `${JSON.stringify({
         ready: isReady,
-        broker: durability?.description ?? 'does not answer',
-        durable: durability?.isSafe ?? false,
+        broker: durability.description,
+        durable: durability.isSafe,
         full: isFull,
         memory_ratio: fill?.ratio ?? null,
         pending_bytes: batcher.pendingSizeBytes,
@@ -73,5 +73,15 @@ export function createHealth({
         },
       })}\n`,
     };
+  };
+}
+
+/** Says what it is only where somebody must act: other errors of a connection name addresses inside. */
+function toldAsAway(error: unknown): Durability & { readonly isAway: true } {
+  const isRefused = error instanceof AppError && error.code === 'BROKER_LOGIN_REFUSED';
+  return {
+    isAway: true,
+    isSafe: false,
+    description: isRefused ? error.message : 'does not answer',
   };
 }

@@ -7,6 +7,7 @@ import { joinInstallation } from '@sluice/database/installation';
 import { requireKeptSessions } from '@sluice/database/kept-sessions';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
+import { reasonOf } from '@sluice/domain/errors';
 import { beginProcess } from '@sluice/platform/begin-process';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';
@@ -86,6 +87,7 @@ lifecycle.defer('key refresh', () => keyRefresh.stop());
 const producer = await openProducer(
   {
     databaseUrl: settings.DATABASE_URL,
+    applicationName: session.applicationName,
     redisUrl: settings.REDIS_URL,
     prefix: settings.QUEUE_PREFIX,
     shardCount: settings.SHARD_COUNT,
@@ -278,7 +280,7 @@ lifecycle.defer('server', () =>
 );
 const durability = await producer.durability().catch((error: unknown) => ({
   isSafe: false,
-  description: `the broker does not answer: ${String(error)}`,
+  description: `the broker does not answer: ${reasonOf(error)}`,
 }));
 logger[durability.isSafe ? 'info' : 'warn']({ broker: producer.kind }, durability.description);
 logger.info(

@@ -2,8 +2,8 @@
 import pg from 'pg';
 import { connectionWarnings } from './connection-warnings.ts';
 import { KEEP_ALIVE } from './keep-alive.ts';
-import type { Logger } from './logger.ts';
 import { BULLMQ_SCHEMA } from './queue-tables.ts';
+import type { BrokerOptions } from './queue.ts';
 
 export interface QueuePoolOptions {
   /** Each worker's LISTEN keeps one connection. */
@@ -17,7 +17,11 @@ export interface QueuePoolOptions {
 const SCHEMA_MS_MAX = 10_000;
 
 export function openQueuePool(
-  { databaseUrl, logger }: { readonly databaseUrl: string; readonly logger: Logger },
+  {
+    databaseUrl,
+    applicationName,
+    logger,
+  }: Pick<BrokerOptions, 'databaseUrl' | 'applicationName' | 'logger'>,
   { listenerCount, timeoutMs, schemaMsMax = SCHEMA_MS_MAX }: QueuePoolOptions,
 ): pg.Pool {
   const schema = {
@@ -28,6 +32,8 @@ export function openQueuePool(
   };
   const pool = new pg.Pool({
     connectionString: databaseUrl,
+    // Beside the process' other connections in `pg_stat_activity`.
+    ...(applicationName !== undefined && { application_name: `${applicationName}-queues` }),
     // Once connected, since poolers refuse connections that begin with it.
     onConnect: (client) => client.query(schema) as unknown as void,
     max: listenerCount + 8,

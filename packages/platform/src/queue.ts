@@ -34,6 +34,7 @@ import {
 import { openQueuePool } from './queue-pool.ts';
 import { createWakeUps } from './queue-wake-ups.ts';
 import { readRedisDurability, ReplicaConfirmation, type Durability } from './redis-durability.ts';
+import { refusalOf } from './redis-refusal.ts';
 import { RedisRoom, type BrokerFill } from './redis-room.ts';
 import { defaultReplicasMin, parseRedisUrl } from './redis-url.ts';
 import { connectProducer } from './redis.ts';
@@ -43,6 +44,8 @@ export type { ShardEnvelope } from './queue-envelopes.ts';
 
 export interface BrokerOptions {
   readonly databaseUrl: string;
+  /** Of the process, for Postgres. */
+  readonly applicationName?: string;
   /** Absent: the queues live in Postgres. */
   readonly redisUrl?: string | undefined;
   /** Of every Redis key. On Postgres each database is a namespace of its own. */
@@ -107,6 +110,7 @@ export interface Producer {
   failedCount(): Promise<number>;
   /** When the oldest envelope that waits or runs was added, Unix milliseconds; undefined where there is none. */
   oldestEnvelopeAtMs(): Promise<number | undefined>;
+  /** @throws Error that says what the connection met; AppError BROKER_LOGIN_REFUSED where Redis does not take the password. */
   durability(): Promise<Durability>;
   /** How much of its memory the broker uses; on Postgres, which has no such bound, none. */
   fill(): Promise<BrokerFill>;
@@ -187,10 +191,10 @@ export async function openProducer(
       try {
         await queues.use(() => (replicas ? replicas.confirm(addAll) : addAll()));
         room?.noticeAdded(sizeBytesOf(envelopes));
-      } catch (cause) {
+      } catch (error) {
         room?.noticeFailure();
         throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
-          cause,
+          cause: redis ? refusalOf(redis, error) : error,
         });
       }
     },
@@ -233,8 +237,14 @@ export async function openProducer(
       return addedAtMs.length === 0 ? undefined : Math.min(...addedAtMs);
     },
 
-    durability: () =>
-      redis ? readRedisDurability(redis, replicasMin) : readPostgresDurability(pool as pg.Pool),
+    async durability() {
+      if (!redis) return readPostgresDurability(pool as pg.Pool);
+      try {
+        return await readRedisDurability(redis, replicasMin);
+      } catch (error) {
+        throw refusalOf(redis, error);
+      }
+    },
 
     fill: () => room?.look() ?? Promise.resolve({ ratio: 0, isFull: false }),
 

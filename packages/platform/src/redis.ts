@@ -9,6 +9,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { rememberFailure } from './redis-refusal.ts';
 import { parseRedisUrl, type RedisAddress } from './redis-url.ts';
 
 export type RedisClient = Redis | Cluster;
@@ -42,6 +43,7 @@ export async function connectProducer(url: string, commandTimeoutMs: number): Pr
     commandTimeout: commandTimeoutMs,
     connectTimeout: commandTimeoutMs,
   });
+  rememberFailure(redis);
   const waiting = new AbortController();
   await Promise.race([
     new Promise<void>((resolve) => {

@@ -13,7 +13,7 @@ export interface KeepPostgresOptions {
   readonly directory: string;
   readonly memoryBytes: number;
   readonly onProgress: (line: string) => void;
-  /** A line about an end that nobody asked for. */
+  /** A line about an end that nobody asked for, and what came of it. */
   readonly onNote: (line: string) => void;
 }
 
@@ -63,6 +63,7 @@ export async function keepPostgres(
         await server.stop();
         server = undefined;
       }
+      if (server) onNote('Postgres is there again');
     }
   }
 

@@ -89,6 +89,7 @@ await waitForDatabase({
 
 const broker = {
   databaseUrl: settings.DATABASE_URL,
+  applicationName: session.applicationName,
   redisUrl: settings.REDIS_URL,
   prefix: settings.QUEUE_PREFIX,
   shardCount: settings.SHARD_COUNT,

@@ -23,3 +23,13 @@ test('a connection that is made, and never told its schema, ends, and so does it
     { search_path: 'bullmq' },
   ]);
 });
+
+test('the connections of the queues are told from the others of their process', async () => {
+  const { url } = await createTestDatabase();
+  const logger = createLogger('test', 'silent');
+  const options = { databaseUrl: url, applicationName: 'sluice-worker', logger };
+  const pool = openQueuePool(options, { listenerCount: 0 });
+  onTestFinished(() => pool.end());
+  const { rows } = await pool.query('show application_name');
+  expect(rows).toEqual([{ application_name: 'sluice-worker-queues' }]);
+});

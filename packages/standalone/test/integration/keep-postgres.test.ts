@@ -1,0 +1,40 @@
+/** The embedded Postgres of `npm start`, when it ends without being asked to. */
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { keepPostgres } from '../../src/keep-postgres.ts';
+
+const WAIT = { timeout: 30_000, interval: 50 };
+
+test('a Postgres that is killed is there again at the same address, with its data, and both are told', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-test-kept-'));
+  // Postgres' account must pass through.
+  await chmod(directory, 0o711);
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  const notes: string[] = [];
+  const postgres = await keepPostgres('kept', {
+    directory,
+    memoryBytes: 1_000_000_000,
+    onProgress: () => {},
+    onNote: (line) => void notes.push(line),
+  });
+  onTestFinished(() => postgres.stop());
+  const query = async (text: string): Promise<unknown[]> => {
+    const client = new pg.Client({ connectionString: postgres.url });
+    client.on('error', () => {});
+    await client.connect();
+    try {
+      return (await client.query(text)).rows;
+    } finally {
+      await client.end();
+    }
+  };
+  await query('create table kept as select 1 as one');
+  const pidFile = await readFile(join(directory, 'postgres', 'postmaster.pid'), 'utf8');
+  process.kill(Number(pidFile.split('\n')[0]), 'SIGKILL');
+  await vi.waitFor(() => expect(notes.at(-1)).toBe('Postgres is there again'), WAIT);
+  expect(notes[0]).toContain('Postgres ended');
+  expect(await query('select one from kept')).toEqual([{ one: 1 }]);
+}, 60_000);
