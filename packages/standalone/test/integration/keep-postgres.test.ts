@@ -2,7 +2,8 @@
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import pg from 'pg';
+import { createDatabase } from '@sluice/database/connection';
+import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { keepPostgres } from '../../src/keep-postgres.ts';
 
@@ -21,20 +22,18 @@ test('a Postgres that is killed is there again at the same address, with its dat
     onNote: (line) => void notes.push(line),
   });
   onTestFinished(() => postgres.stop());
-  const query = async (text: string): Promise<unknown[]> => {
-    const client = new pg.Client({ connectionString: postgres.url });
-    client.on('error', () => {});
-    await client.connect();
-    try {
-      return (await client.query(text)).rows;
-    } finally {
-      await client.end();
-    }
-  };
-  await query('create table kept as select 1 as one');
+  const database = createDatabase({
+    url: postgres.url,
+    poolMax: 1,
+    applicationName: 'test',
+    onError: () => {},
+  });
+  onTestFinished(() => database.destroy());
+  await sql`create table kept as select 1 as one`.execute(database);
   const pidFile = await readFile(join(directory, 'postgres', 'postmaster.pid'), 'utf8');
   process.kill(Number(pidFile.split('\n')[0]), 'SIGKILL');
   await vi.waitFor(() => expect(notes.at(-1)).toBe('Postgres is there again'), WAIT);
   expect(notes[0]).toContain('Postgres ended');
-  expect(await query('select one from kept')).toEqual([{ one: 1 }]);
+  const { rows } = await sql`select one from kept`.execute(database);
+  expect(rows).toEqual([{ one: 1 }]);
 }, 60_000);
