@@ -4,14 +4,11 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
 import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
-import { runProgram, SLUICE } from './program-under-test.ts';
-
-const PROGRAM = fileURLToPath(new URL('../../../command-line/bin/sluice.mjs', import.meta.url));
+import { runProgram, runSluice, SLUICE, sluiceSettings } from './program-under-test.ts';
 
 let fleet: Fleet;
 const running: ChildProcess[] = [];
@@ -24,24 +21,13 @@ afterAll(() => fleet.close());
 const environment = () => ({
   PATH: process.env['PATH'],
   NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
-  SLUICE_API_URL: fleet.api.url,
-  SLUICE_INTAKE_URL: fleet.intake.url,
-  DATABASE_URL: fleet.databaseUrl,
+  ...sluiceSettings(fleet),
 });
-
-async function sluice(...words: string[]) {
-  const child = spawn(process.execPath, [PROGRAM, ...words], { env: environment() });
-  let output = '';
-  let errors = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
-  const exitCode = await new Promise((resolve) => child.once('close', resolve));
-  return { output, errors, exitCode };
-}
+const sluice = (...words: string[]) => runSluice(fleet, words);
 
 /** One that goes on until the test ends. */
 function follow(...words: string[]): { lines: string[]; notes: string[] } {
-  const child = spawn(process.execPath, [PROGRAM, ...words], {
+  const child = spawn(process.execPath, [SLUICE, ...words], {
     env: environment(),
     detached: true,
   });
@@ -129,7 +115,7 @@ test('a result that cannot be written is told and ends with 1: a secret is shown
   const full = openSync('/dev/full', 'w');
   onTestFinished(() => closeSync(full));
   const words = ['--json', 'keys', 'make', 'app', 'Nowhere', '--workspace', '1'];
-  const child = spawn(process.execPath, [PROGRAM, ...words], {
+  const child = spawn(process.execPath, [SLUICE, ...words], {
     env: environment(),
     stdio: ['ignore', full, 'pipe'],
   });
@@ -171,57 +157,6 @@ test('listen tells genuine deliveries from others', async () => {
   );
   expect((await fetch(`${url}/hook`, { method: 'POST', body: '{}' })).status).toBe(401);
   expect((await sluice('webhooks', 'show', String(id))).output).toContain('state: healthy');
-});
-
-test('keys are made, listed without their secret, and revoked', async () => {
-  const made = await sluice(
-    '--json',
-    'keys',
-    'make',
-    'pipelines',
-    'From a shell',
-    '--workspace',
-    '1',
-  );
-  expect(made.exitCode, made.errors).toBe(0);
-  const { api_credential: credential, secret } = JSON.parse(made.output) as {
-    api_credential: { id: number };
-    secret: string;
-  };
-  const listed = await sluice('keys', 'list');
-  expect(listed.output).toContain('From a shell');
-  expect(listed.output).not.toContain(secret);
-  expect((await sluice('keys', 'revoke', String(credential.id))).exitCode).toBe(0);
-});
-
-test('a token of another account is told which option names its account', async () => {
-  expect(await sluice('keys', '--account', '2', 'list')).toEqual({
-    exitCode: 1,
-    output: '',
-    errors:
-      'sluice: account not found; set --account (SLUICE_ACCOUNT) to the account of the token, the account_id that its signup answered\n',
-  });
-});
-
-test('a key of a workspace asks for its workspace in the words of the command', async () => {
-  expect(await sluice('keys', 'make', 'app', 'Shop')).toEqual({
-    exitCode: 1,
-    output: '',
-    errors: 'sluice: a key of type app is of a workspace: --workspace <id>\n',
-  });
-});
-
-test('a service account is made with a role', async () => {
-  const make = (...more: string[]) =>
-    sluice('--json', 'keys', 'make', 'service_account', 'Finance', ...more);
-  const made = await make('--role', 'billing_admin');
-  expect(made.exitCode, made.errors).toBe(0);
-  const { rows } = await sql<{ role: string }>`
-    select role from service_accounts where name = 'Finance'`.execute(fleet.database);
-  expect(rows).toEqual([{ role: 'billing_admin' }]);
-  const wrong = await make('--role', 'king');
-  expect(wrong.exitCode).toBe(1);
-  expect(wrong.errors).toContain('Allowed choices are account_admin, billing_admin, member');
 });
 
 test('a purchase that was set aside is listed, released once, and taken up by a worker', async () => {

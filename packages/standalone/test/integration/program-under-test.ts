@@ -2,6 +2,7 @@
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
+import type { Fleet } from './fleet-under-test.ts';
 
 const pathOf = (path: string) => fileURLToPath(new URL(`../../../../${path}`, import.meta.url));
 export const SLUICE = pathOf('packages/command-line/bin/sluice.mjs');
@@ -49,4 +50,19 @@ export function runProgram(
   child.stdout.setEncoding('utf8').on('data', (text: string) => (program.output += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (program.errors += text));
   return program;
+}
+
+/** Where `sluice` finds the services of a fleet. */
+export const sluiceSettings = (fleet: Fleet): Record<string, string> => ({
+  SLUICE_API_URL: fleet.api.url,
+  SLUICE_INTAKE_URL: fleet.intake.url,
+  DATABASE_URL: fleet.databaseUrl,
+});
+
+/** `sluice`, to its end. */
+export async function runSluice(fleet: Fleet, words: readonly string[]) {
+  const program = runProgram(SLUICE, words, sluiceSettings(fleet));
+  const exitCode = await program.ended;
+  const { output, errors } = program;
+  return { output, errors, exitCode };
 }
