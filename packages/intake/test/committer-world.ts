@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ShardEnvelope } from '@sluice/platform/queue';
-import { expect, vi } from 'vitest';
+import { vi } from 'vitest';
 import { EnvelopeCommitter } from '../src/commit-envelopes.ts';
 import { openSpill, type Spill } from '../src/spill.ts';
 
@@ -87,8 +87,8 @@ export class CommitterWorld {
     await this.#committers.pop()?.stop();
   }
 
-  untilEmpty(): Promise<void> {
-    return vi.waitFor(() => expect(this.spill.isEmpty).toBe(true), WAIT);
+  async untilEmpty(): Promise<void> {
+    await vi.waitUntil(() => this.spill.isEmpty, WAIT);
   }
 
   async close(): Promise<void> {
