@@ -37,6 +37,7 @@ interface PodTemplate {
   readonly spec: {
     readonly terminationGracePeriodSeconds: number;
     readonly automountServiceAccountToken?: boolean;
+    readonly enableServiceLinks?: boolean;
     readonly securityContext?: object;
     readonly containers: readonly {
       readonly securityContext?: object;
@@ -158,6 +159,33 @@ test.each([...SERVICES, 'migrate'])(
     });
   },
 );
+
+/** What a kubelet adds to a container for each service of the namespace (kubernetes.io, Service, environment variables). */
+const linksTo = (service: string): [string, string][] => {
+  const name = service.toUpperCase().replaceAll('-', '_');
+  return [
+    [`${name}_SERVICE_HOST`, '10.96.0.7'],
+    [`${name}_SERVICE_PORT`, '80'],
+    [`${name}_PORT`, 'tcp://10.96.0.7:80'],
+    [`${name}_PORT_80_TCP`, 'tcp://10.96.0.7:80'],
+  ];
+};
+
+test.each(SERVICES)('%s starts beside the services of the namespace, which are in its way', (name) => {
+  const links = SERVICES.flatMap(manifests)
+    .filter(({ kind }) => kind === 'Service')
+    .flatMap(({ metadata }) => linksTo(metadata.name));
+  expect(links.map(([link]) => link)).toEqual(expect.arrayContaining(['INTAKE_PORT', 'API_PORT']));
+  const [pod] = podsOf(name);
+  expect(() =>
+    parseSettings<(typeof SCHEMAS)[ServiceName]>(SCHEMAS[name], {
+      // Unless a pod says otherwise, it is given them.
+      ...(pod?.enableServiceLinks === false ? {} : Object.fromEntries(links)),
+      ...configMap?.data,
+      ...SECRETS,
+    }),
+  ).not.toThrow();
+});
 
 test('intake, which everybody reaches, and migrations are given no secret that they do not need', () => {
   for (const name of ['intake', 'migrate']) {
