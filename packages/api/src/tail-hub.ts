@@ -11,9 +11,9 @@ import type { TailChannel } from '@sluice/platform/tail-channel';
 import {
   ANNOUNCEMENT_TOPIC,
   lineTopic,
+  readTailMessage,
   type TailAnnouncement,
-  type TailMessage,
-} from '@sluice/platform/tail-source';
+} from '@sluice/platform/tail-messages';
 import type { Logger } from '@sluice/platform/logger';
 
 /** `droppedCount`: lines that were told to this workspace and got lost before these, whether they match or not. */
@@ -131,7 +131,14 @@ export class TailHub {
   }
 
   #hear(environmentId: number, text: string): void {
-    const { lines, dropped } = JSON.parse(text) as TailMessage;
+    const message = readTailMessage(text);
+    if (message === undefined) {
+      // Without its text: people are named in lines.
+      const details = { environmentId, length: text.length };
+      this.#options.logger.warn(details, 'what was heard is no message of a live tail');
+      return;
+    }
+    const { lines, dropped } = message;
     for (const { filter, onLines } of this.#readers.get(environmentId) ?? []) {
       const wanted = lines.filter((line) => matchesTail(filter, line));
       if (wanted.length > 0 || dropped > 0) onLines(wanted, dropped);

@@ -1,4 +1,6 @@
+import { execFile } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { RUNBOOKS } from '../src/runbooks/execute-runbook.ts';
 import { readRunbook, unseen } from '../src/runbooks/read-runbook.ts';
@@ -59,4 +61,31 @@ test('what is expected must be seen, whatever stands for …', () => {
     '{"ready":…,"durable":false}',
     'events_….MB',
   ]);
+});
+
+test('a rotation revokes no key that went before, none of another workspace, and none by guess', async () => {
+  const page = await readFile(new URL('rotate-every-key.md', FOLDER), 'utf8');
+  const steps = readRunbook(page).map(({ commands }) => commands);
+  const chooser = steps.find((commands) => commands.startsWith('only_other()'));
+  const revoking = steps.filter((commands) => commands.includes('keys revoke'));
+  expect(revoking).toHaveLength(3);
+  for (const commands of revoking) expect(commands).toContain('OLD_ID=$(only_other "$MADE")');
+
+  const key = (id: number, changes: object = {}) => ({
+    ...{ id, name: `key ${id}`, type: 'pipelines', environment_id: 1, revoked_at: null },
+    ...changes,
+  });
+  const others = [
+    key(1, { revoked_at: '2026-01-01T00:00:00Z' }),
+    key(2, { environment_id: 2 }),
+    key(3, { type: 'app' }),
+  ];
+  const choose = async (keys: readonly object[]) => {
+    const typed = `npx() { printf %s "$KEYS"; }\n${chooser}\nonly_other '{"api_credential":{"id":9}}'`;
+    const env = { PATH: process.env['PATH'], KEYS: JSON.stringify(keys) };
+    return (await promisify(execFile)('bash', ['-c', typed], { env })).stdout;
+  };
+  expect(await choose([...others, key(5), key(9)])).toBe('5\n');
+  await expect(choose([...others, key(5), key(6), key(9)])).rejects.toThrow(/which one goes\?.*key 6/);
+  await expect(choose([...others, key(9)])).rejects.toThrow(/which one goes\?/);
 });

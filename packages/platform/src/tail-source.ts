@@ -15,24 +15,7 @@
 import { matchesTail, type TailFilter, type TailLine } from '@sluice/domain/tail';
 import type { Logger } from './logger.ts';
 import type { TailChannel } from './tail-channel.ts';
-
-/** What an API process says of one workspace. Without filters: nobody reads it here any more. */
-export interface TailAnnouncement {
-  /** The API process. */
-  readonly hub: string;
-  readonly environmentId: number;
-  readonly filters: readonly TailFilter[];
-  readonly forMs: number;
-}
-
-/** What goes back: lines of one workspace, and how many were dropped before them. */
-export interface TailMessage {
-  readonly dropped: number;
-  readonly lines: readonly TailLine[];
-}
-
-export const ANNOUNCEMENT_TOPIC = 'tail';
-export const lineTopic = (environmentId: number): string => `tail-${environmentId}`;
+import { ANNOUNCEMENT_TOPIC, lineTopic, readAnnouncement } from './tail-messages.ts';
 
 /** Lines gather for so long: ten messages a second of a process at most. */
 const GATHER_MS = 100;
@@ -98,10 +81,10 @@ export class TailSource {
   }
 
   #hear(text: string): void {
-    let said: TailAnnouncement;
-    try {
-      said = JSON.parse(text) as TailAnnouncement;
-    } catch {
+    const said = readAnnouncement(text);
+    if (said === undefined) {
+      // Without its text: people are named in filters.
+      this.#logger.warn({ length: text.length }, 'what was heard is no announcement of a live tail');
       return;
     }
     const { hub, environmentId, filters, forMs } = said;

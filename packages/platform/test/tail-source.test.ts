@@ -3,19 +3,23 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import {
   ANNOUNCEMENT_TOPIC,
   lineTopic,
-  TailSource,
   type TailAnnouncement,
   type TailMessage,
-} from '../src/tail-source.ts';
+} from '../src/tail-messages.ts';
+import { TailSource } from '../src/tail-source.ts';
 import { MemoryChannel } from './memory-channel.ts';
 
 let channel: MemoryChannel;
 let source: TailSource;
+let warnings: string[];
 
 beforeEach(() => {
   vi.useFakeTimers();
   channel = new MemoryChannel();
-  source = new TailSource(channel, { warn: () => undefined });
+  warnings = [];
+  source = new TailSource(channel, {
+    warn: (_details: unknown, message?: unknown) => void warnings.push(String(message)),
+  });
   source.start();
 });
 afterEach(() => {
@@ -128,7 +132,25 @@ test('lines that did not get away are counted once the channel is back', async (
   expect(droppedTold()).toBe(2);
 });
 
-test('an announcement that is none is passed over', async () => {
-  await channel.publish(ANNOUNCEMENT_TOPIC, '{');
+/** Whatever else publishes there must not end intake, at once or with the next call that it takes. */
+test.each([
+  '{',
+  'null',
+  '7',
+  '[]',
+  '{}',
+  '{"hub":"b","environmentId":7,"forMs":6000}',
+  '{"hub":"b","environmentId":7,"forMs":6000,"filters":[null]}',
+  '{"hub":"b","environmentId":7,"forMs":6000,"filters":[{"name":7}]}',
+  '{"hub":"b","environmentId":7,"forMs":"long","filters":[{}]}',
+  '{"environmentId":7,"forMs":6000,"filters":[{}]}',
+])('%s is no announcement: it is passed over with a warning', async (text) => {
+  await channel.publish(ANNOUNCEMENT_TOPIC, text);
   expect(source.isWatched(7)).toBe(false);
+  expect(warnings).toEqual(['what was heard is no announcement of a live tail']);
+  await announce();
+  source.tell(7, [line('a')]);
+  await vi.advanceTimersByTimeAsync(100);
+  expect(namesTold()).toEqual(['a']);
+  expect(warnings).toHaveLength(1);
 });

@@ -249,6 +249,44 @@ test('compose.yaml hands on each line of example.env, and who sends mails with w
     if (name !== 'LOG_LEVEL') expect(names).toContain(name);
 });
 
+describe('the stores of compose.yaml', () => {
+  const { services } = parse(read('compose.yaml'), { merge: true }) as {
+    services: Record<
+      string,
+      {
+        command: string;
+        healthcheck?: { test: string; start_period?: string };
+        depends_on?: Record<string, { condition: string }>;
+      }
+    >;
+  };
+  const awaited = new Set(
+    Object.values(services).flatMap(({ depends_on: others = {} }) =>
+      Object.entries(others).flatMap(([name, { condition }]) =>
+        condition === 'service_healthy' ? [name] : [],
+      ),
+    ),
+  );
+
+  // `up` gives up with the first that is unhealthy, and what waits for it is not started.
+  test('are given an hour for a start, in which they go over their logs', () => {
+    expect([...awaited].toSorted()).toEqual(['postgres', 'redis']);
+    for (const name of awaited) expect(services[name]?.healthcheck?.start_period, name).toBe('1h');
+  });
+
+  // The image's first start has a server for itself on a socket, which ends again: a migration then would fail, and `up` too.
+  test('are asked as the services ask them: a Postgres that is being made is not healthy yet', () => {
+    expect(services['postgres']?.healthcheck?.test).toMatch(/^pg_isready -h 127\.0\.0\.1 /);
+  });
+
+  test('are bounded, so that neither takes the memory of the other', () => {
+    expect(services['redis']?.command).toMatch(/ --maxmemory \$\{REDIS_MAXMEMORY:-1gb\}$/);
+    expect(services['postgres']?.command).toMatch(
+      / -c shared_buffers=\$\{POSTGRES_SHARED_BUFFERS:-1GB\}$/,
+    );
+  });
+});
+
 test('compose.yaml publishes nothing beyond this machine unless it is told an address', () => {
   const { services } = parse(read('compose.yaml'), { merge: true }) as {
     services: Record<string, { ports?: readonly unknown[]; network_mode?: string }>;

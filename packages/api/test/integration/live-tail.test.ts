@@ -2,7 +2,7 @@
 import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TailLine } from '@sluice/domain/tail';
-import { lineTopic } from '@sluice/platform/tail-source';
+import { lineTopic } from '@sluice/platform/tail-messages';
 import type { TailChannel } from '@sluice/platform/tail-channel';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
@@ -144,6 +144,21 @@ test('a reader gets the lines of its workspace as server-sent events, as they co
   await vi.waitFor(() => expect(reader.events('reported')).toHaveLength(1), WAIT);
   expect(reader.events('received')).toEqual([line('a')]);
   expect(reader.read()).toMatch(/^: listening\n\nevent: received\nid: \S+\ndata: /);
+});
+
+test('what is no message of a tail ends no API: its readers go on', async () => {
+  const reader = await openTail('?person=ada@example.com');
+  const hear = listeners.get(lineTopic(api.a.environmentId));
+  for (const text of [
+    '{',
+    'null',
+    '{"lines":[]}',
+    '{"dropped":0}',
+    '{"dropped":0,"lines":[{"people":[{"email":7}]}]}',
+  ])
+    hear?.(text);
+  tell(api.a.environmentId, [line('a')]);
+  await vi.waitFor(() => expect(reader.events('received')).toEqual([line('a')]), WAIT);
 });
 
 test('what is announced are the filters of all readers, and that the last has gone', async () => {

@@ -1,0 +1,64 @@
+/**
+ * What API, intake and worker tell each other of the live tail, and how it is read: another version, or whatever else
+ * publishes on the same broker, may have sent it, and nothing that is heard may end a process.
+ *
+ * Between `tail-source.ts`, which tells lines, and `api/src/tail-hub.ts`, which says who reads them.
+ */
+import { isJsonObject, type Json } from '@sluice/domain/json';
+import type { TailFilter, TailLine } from '@sluice/domain/tail';
+
+/** What an API process says of one workspace. Without filters: nobody reads it here any more. */
+export interface TailAnnouncement {
+  /** The API process. */
+  readonly hub: string;
+  readonly environmentId: number;
+  readonly filters: readonly TailFilter[];
+  readonly forMs: number;
+}
+
+/** What goes back: lines of one workspace, and how many were dropped before them. */
+export interface TailMessage {
+  readonly dropped: number;
+  readonly lines: readonly TailLine[];
+}
+
+export const ANNOUNCEMENT_TOPIC = 'tail';
+export const lineTopic = (environmentId: number): string => `tail-${environmentId}`;
+
+/** Undefined where `text` is none. */
+export function readAnnouncement(text: string): TailAnnouncement | undefined {
+  const said = parsed(text);
+  if (!isJsonObject(said)) return undefined;
+  const { hub, environmentId, filters, forMs } = said;
+  const isOne =
+    typeof hub === 'string' &&
+    typeof environmentId === 'number' &&
+    typeof forMs === 'number' &&
+    Array.isArray(filters) &&
+    filters.every(areTexts);
+  return isOne ? { hub, environmentId, filters, forMs } : undefined;
+}
+
+/** Undefined where `text` is none. */
+export function readTailMessage(text: string): TailMessage | undefined {
+  const said = parsed(text);
+  if (!isJsonObject(said) || typeof said['dropped'] !== 'number') return undefined;
+  const { lines } = said;
+  if (!Array.isArray(lines) || !lines.every(isLine)) return undefined;
+  return said as unknown as TailMessage;
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json;
+  } catch {
+    return undefined;
+  }
+}
+
+const areTexts = (value: Json | undefined): boolean =>
+  isJsonObject(value) && Object.values(value).every((text) => typeof text === 'string');
+
+/** As far as filters look. */
+const isLine = (line: Json): boolean =>
+  isJsonObject(line) && Array.isArray(line['people']) && line['people'].every(areTexts);
