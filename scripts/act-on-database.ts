@@ -2,6 +2,7 @@
  * How the operator's programs work with Postgres: settings from the environment, one connection, and what goes
  * wrong is told in one line and ends with 2: 1 is for what a program has found (`verify`, `secrets lost`).
  */
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { requireDatabase } from '@sluice/database/database-away';
 import { checkSchema } from '@sluice/database/schema-version';
@@ -13,6 +14,19 @@ const COULD_NOT = 2;
 
 /** The only setting of programs that need nothing but Postgres. */
 export const databaseSettings = platformSettings.pick({ DATABASE_URL: true });
+
+/** What was typed; where that is no word of the program, it ends with 2 and how it is used. */
+export function readWords<Config extends ParseArgsConfig>(
+  usage: string,
+  config: Config,
+): ReturnType<typeof parseArgs<Config>> {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    console.error(`${reasonOf(error)}\n${usage}`);
+    process.exit(COULD_NOT);
+  }
+}
 
 /**
  * @param program - its name, by which Postgres shows its connection.

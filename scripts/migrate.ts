@@ -1,10 +1,11 @@
 /** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
-import { parseArgs } from 'node:util';
 import { migrate } from '@sluice/database/migrate';
 import { migrateQueues } from '@sluice/platform/queue';
-import { actOnDatabase, databaseSettings } from './act-on-database.ts';
+import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
-const { values } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
+const { values } = readWords('usage: sluice migrate [--json]', {
+  options: { json: { type: 'boolean', default: false } },
+});
 await actOnDatabase(
   'migrate',
   databaseSettings,

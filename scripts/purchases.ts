@@ -2,17 +2,16 @@
  * `sluice purchases list|release`: purchases of `DATABASE_URL` that were set aside for a person. A program of
  * the operator's and not of the API: whoever decides has looked at the payment vendor's books, of all accounts.
  */
-import { parseArgs } from 'node:util';
 import type { Database } from '@sluice/database/connection';
 import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/set-aside-runs';
 import { printable, printableJson } from '@sluice/domain/printable';
-import { actOnDatabase, databaseSettings } from './act-on-database.ts';
+import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 /** If more than these wait, they have one cause: mend it, release some, and list again. */
 const LISTED_MAX = 1_000;
 const USAGE = 'usage: sluice purchases list, or sluice purchases release <run-id>';
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = readWords(USAGE, {
   options: { json: { type: 'boolean', default: false } },
   allowPositionals: true,
 });

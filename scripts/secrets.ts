@@ -4,7 +4,6 @@
  * the API, which does not run then. Runbook: `infra/runbooks/sealing-key-lost.md`.
  */
 import { randomBytes } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import type { Database } from '@sluice/database/connection';
 import { printable, printableJson } from '@sluice/domain/printable';
 import { sealingSettings } from '@sluice/platform/config';
@@ -15,9 +14,10 @@ import {
   type LostSecret,
   type ReplacedSecret,
 } from '@sluice/worker/lost-secrets';
-import { actOnDatabase, databaseSettings } from './act-on-database.ts';
+import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 const settingsSchema = databaseSettings.extend(sealingSettings.shape);
+const USAGE = 'usage: sluice secrets lost [--replace <key-id>]';
 const SECRET_SIZE_BYTES = 32;
 const WHAT = {
   environment: 'signing key',
@@ -26,12 +26,12 @@ const WHAT = {
   headers: 'headers',
 } as const;
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = readWords(USAGE, {
   options: { json: { type: 'boolean', default: false }, replace: { type: 'string' } },
   allowPositionals: true,
 });
 if (positionals.length !== 1 || positionals[0] !== 'lost') {
-  console.error('usage: sluice secrets lost [--replace <key-id>]');
+  console.error(USAGE);
   process.exit(2);
 }
 await actOnDatabase('secrets', settingsSchema, async (database, settings) => {

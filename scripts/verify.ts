@@ -7,7 +7,6 @@
  *
  * A further check is a line in `CHECKS`.
  */
-import { parseArgs } from 'node:util';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import type { Vendor, VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
@@ -32,7 +31,7 @@ import {
 } from '@sluice/domain/compare-purchases';
 import { printable, printableJson } from '@sluice/domain/printable';
 import { parseSettings } from '@sluice/platform/config';
-import { actOnDatabase, databaseSettings } from './act-on-database.ts';
+import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 interface Check {
   readonly name: string;
@@ -55,7 +54,9 @@ const NOT_REVERSED: Reversed = { taken: 0, returned: 0 };
 const PRINTED_MAX = 100;
 const PROGRESS_INTERVAL_MS = 2_000;
 
-const { values } = parseArgs({ options: { json: { type: 'boolean', default: false } } });
+const { values } = readWords('usage: sluice verify [--json]', {
+  options: { json: { type: 'boolean', default: false } },
+});
 await actOnDatabase('verify', databaseSettings, async (database) => {
   for (const { name, run } of CHECKS) {
     let count = 0;

@@ -44,22 +44,31 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
       throw new AppError('COMMAND_FAILED', whyNoAnswer(cause, init.method), { cause });
     }
     if (answer.ok) return answer;
-    throw new AppError('COMMAND_FAILED', await refusalOf(answer, options), {
+    // A gateway gives up an API that may still be at it.
+    const isUnsure = answer.status === 502 || answer.status === 504;
+    const mayBeDone = isUnsure ? mayBeDoneBy(init.method) : '';
+    throw new AppError('COMMAND_FAILED', `${await refusalOf(answer, options)}${mayBeDone}`, {
       ...(mayPass(answer.status) && { cause: new Error(`status ${answer.status}`) }),
     });
   };
   const whyNoAnswer = (cause: unknown, method: string | undefined): string => {
-    const mayBeDone = method === 'GET' ? '' : '; look whether it was done before you ask again';
+    const mayBeDone = mayBeDoneBy(method);
     if (stopping.aborted) return `stopped before the API had answered${mayBeDone}`;
     if (cause instanceof Error && cause.name === 'TimeoutError')
       return `the API at ${url} has not answered within ${TIMEOUT_MS / 1_000} s${mayBeDone}`;
-    return `the API at ${url} cannot be reached; is it running, and is --api-url (SLUICE_API_URL) right?`;
+    const reason = networkReasonOf(cause);
+    if (isCut(cause))
+      return `the API at ${url} broke off before it had answered (${reason})${mayBeDone}`;
+    return `the API at ${url} cannot be reached (${reason}); is it running, and is --api-url (SLUICE_API_URL) right?`;
   };
   const whyNoBody = (cause: unknown, method: string): string => {
     if (cause instanceof SyntaxError)
       return `what answers at ${url} is not the API; is --api-url (SLUICE_API_URL) right?`;
     if (stopping.aborted) return whyNoAnswer(cause, method);
-    return `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)}); look whether it runs, then try again`;
+    const what = `the API at ${url} broke off in the middle of its answer (${reasonOf(cause)})`;
+    return method === 'GET'
+      ? `${what}; look whether it runs, then try again`
+      : `${what}${mayBeDoneBy(method)}`;
   };
   return {
     async request(method, path, body) {
@@ -77,6 +86,19 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
     open: (path, signal) => send(path, { method: 'GET', signal }),
   };
 }
+
+const mayBeDoneBy = (method: string | undefined): string =>
+  method === 'GET' ? '' : '; look whether it was done before you ask again';
+
+/** `fetch` says only that it failed; what did is its cause. */
+const networkReasonOf = (error: unknown): string =>
+  reasonOf(error instanceof Error && error.cause !== undefined ? error.cause : error);
+
+/** True where there was a connection: what was asked for may have arrived. */
+const isCut = (error: unknown): boolean => {
+  const { cause } = error as { readonly cause?: { readonly code?: unknown } };
+  return ['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'].includes(String(cause?.code));
+};
 
 /** Of an API that starts, or whose Postgres or Redis is away, of the proxy in front of it meanwhile, and of a limit of calls. */
 const mayPass = (status: number): boolean => status >= 500 || status === 429;

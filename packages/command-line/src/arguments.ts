@@ -29,6 +29,13 @@ export const notEmpty = (text: string): string => {
   if (text === '') throw new InvalidArgumentError('It must not be empty.');
   return text;
 };
+/** A URL takes `.` and `..` for steps, encoded or not: they lead to another path. */
+export const eventId = (text: string): string => {
+  notEmpty(text);
+  if (text === '.' || text === '..')
+    throw new InvalidArgumentError('No path can name it; `sluice tail` shows the event as it comes.');
+  return text;
+};
 /** Without its last slash: paths are put behind it, so that a proxy in front may give it one. */
 export const address = (text: string): string => {
   const url = URL.parse(text);

@@ -68,7 +68,7 @@ function write(terminal: Terminal, body: string, signature: string, status: numb
   }
   const color = signature === 'genuine' ? 'green' : signature === 'not checked' ? 'yellow' : 'red';
   terminal.line(
-    `${colored(terminal, 'gray', new Date().toISOString().slice(11, 23))} ${status} ${colored(terminal, color, signature)} ${printable(body)}`,
+    `${colored(terminal, 'gray', new Date().toISOString().slice(11))} ${status} ${colored(terminal, color, signature)} ${printable(body)}`,
   );
 }
 

@@ -5,6 +5,7 @@ import { constants } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { AppError } from '@sluice/domain/errors';
 import { printable } from '@sluice/domain/printable';
+import { CommanderError } from 'commander';
 import { createProgram } from './program.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -35,6 +36,9 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 });
 // Whoever reads only the notes may have enough of those (`sluice send 2>&1 > result | head`): the command goes on.
 process.stderr.on('error', () => undefined);
+
+/** Not 1, which of `status`, `verify` and `secrets lost` says that something is not as it should be. */
+const WRONG_WORDS = 2;
 
 /** The exit code that a shell gives to what a signal ended. */
 const endedBy = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
@@ -82,6 +86,8 @@ const program = createProgram({
 try {
   await program.parseAsync();
 } catch (error) {
+  // It has said so.
+  if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : WRONG_WORDS);
   if (!(error instanceof AppError)) throw error;
   // The API's message may quote what somebody else wrote; only its line breaks are kept as they are.
   process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);

@@ -8,6 +8,7 @@ import { createApiClient, type ApiClient, type ApiClientOptions } from './api-cl
 import {
   address,
   connectionCount,
+  eventId,
   gather,
   httpStatus,
   notEmpty,
@@ -109,6 +110,8 @@ function createBareProgram(): Command {
         .default('demo_app_key', "the demo workspace's"),
     )
     .option('--json', 'one JSON document (or one a line) instead of text', false)
+    // A wrong word ends it with a code of its own (`main.ts`).
+    .exitOverride()
     .showHelpAfterError()
     .addHelpText(
       'after',
@@ -143,13 +146,10 @@ function addTrace({ program, api, terminal }: Context): void {
     .command('events')
     .description('single events')
     .command('trace')
-    .argument('<event-id>', "the sender's messageId, or the event_id of a delivery")
+    .argument('<event-id>', "the sender's messageId, or the event_id of a delivery", eventId)
     .description('the whole way of one event: received, envelope, processed, deliveries, attempts')
-    .action(async (eventId: string) => {
-      const { trace } = await api().request(
-        'GET',
-        `/v1/events/${encodeURIComponent(eventId)}/trace`,
-      );
+    .action(async (id: string) => {
+      const { trace } = await api().request('GET', `/v1/events/${encodeURIComponent(id)}/trace`);
       writeFields(terminal(), trace as object);
     });
 }

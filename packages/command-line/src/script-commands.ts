@@ -52,6 +52,6 @@ function addSecrets(program: Command, runScript: RunScript<void>): void {
       'what the keys of SEALING_KEYS do not open, by webhook; only reads without --replace; exits 1 where something does not, 2 where it could not look',
     )
     .action(({ replace }: { replace?: string }) =>
-      runScript('secrets', replace === undefined ? ['lost'] : ['lost', '--replace', replace]),
+      runScript('secrets', replace === undefined ? ['lost'] : ['lost', `--replace=${replace}`]),
     );
 }

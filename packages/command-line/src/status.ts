@@ -89,7 +89,6 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
       : colored(terminal, 'red', isReached ? 'not ready' : 'does not answer');
     terminal.line(`${url}  ${word}${isReached && !isReady ? `  ${whyNotReady(each)}` : ''}`);
   }
-  terminal.line('');
   const rows = BACKLOG.flatMap(([what, name, meaning]) => {
     const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
     if (values.length === 0) return [];
@@ -99,6 +98,9 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
     // Ages and clocks come with more digits than anybody reads.
     return [{ what, value: Math.round(value * 100) / 100, meaning }];
   });
+  // Where nobody told any figure, `nothing` would read as if nothing waited.
+  if (rows.length === 0) return areReady;
+  terminal.line('');
   writeRows(terminal, rows, ['what', 'value', 'meaning']);
   return areReady;
 }

@@ -111,7 +111,7 @@ function writeLine(terminal: Terminal, event: string, data: string): void {
     return;
   }
   const line = JSON.parse(data) as TailLine;
-  const time = new Date(line.at_ms).toISOString().slice(11, 23);
+  const time = new Date(line.at_ms).toISOString().slice(11);
   const people = line.people.map((person) =>
     Object.entries(person)
       .map(([kind, value]) => printable(`${kind}=${value}`))

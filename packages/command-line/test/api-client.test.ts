@@ -112,3 +112,31 @@ test('intake in place of the API is told as such; an object that is not there is
     await expect(api.request('GET', '/')).rejects.toThrow(/has no such path; is --api-url/);
   await expect(api.request('GET', '/')).rejects.toThrow(/^the reporting webhook was not found$/);
 });
+
+/** A second try of what was done makes a second key, or sends a day of deliveries twice. */
+test.each([
+  ['before it answers', /broke off before it had answered \(.+\); look whether it was done before/],
+  ['in its answer', /in the middle of its answer \(.+\); look whether it was done before/],
+  ['behind a proxy', /says 504, .*; look whether it was done before/],
+])('an API that breaks off %s may have done what it was asked for', async (when, message) => {
+  const url = await serve((request, response) => {
+    if (when === 'behind a proxy') return void response.writeHead(504).end('<html></html>');
+    if (when === 'before it answers') return void request.socket.destroy();
+    response.writeHead(200, { 'content-length': 10 }).write('{');
+    setImmediate(() => request.socket.destroy());
+  });
+  const { signal } = new AbortController();
+  const api = createApiClient({ url, key: 'key', keyAdvice: '', signal });
+  await expect(api.request('POST', '/v1/anything')).rejects.toThrow(message);
+  await expect(api.request('GET', '/v1/anything')).rejects.not.toThrow(/was done/);
+});
+
+test('why an API cannot be reached is told: a certificate is nothing that --api-url mends', async () => {
+  const { signal } = new AbortController();
+  const url = await serve((_, response) => response.end());
+  const options = { key: 'key', keyAdvice: '', signal };
+  const encrypted = createApiClient({ ...options, url: url.replace('http:', 'https:') });
+  await expect(encrypted.request('GET', '/')).rejects.toThrow(/cannot be reached \(.*SSL.*\); is it/);
+  const nobody = createApiClient({ ...options, url: 'http://127.0.0.1:1' });
+  await expect(nobody.request('GET', '/')).rejects.toThrow(/\(.*(ECONNREFUSED|bad port).*\); is it/);
+});

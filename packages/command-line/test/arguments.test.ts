@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { address, instantSeconds, notEmpty, port, positiveInteger } from '../src/arguments.ts';
+import { address, eventId, instantSeconds, notEmpty, port, positiveInteger } from '../src/arguments.ts';
 
 /** A replay from a wrong time sends everything again. */
 test.each([
@@ -41,3 +41,12 @@ test('an address keeps its path and loses its last slash', () =>
 
 test('an empty secret, as of a variable that is not set, is none', () =>
   expect(() => notEmpty('')).toThrow('It must not be empty'));
+
+test.each(['.', '..', ''])('%j is an event id that no path can name', (text) =>
+  expect(() => eventId(text)).toThrow(text === '' ? 'must not be empty' : 'No path can name it'),
+);
+test.each(['...', '.a', 'a/../b', '%2e%2e', '?', '#'])('%j is an event id', (text) => {
+  expect(eventId(text)).toBe(text);
+  const { pathname } = new URL(`http://x/v1/events/${encodeURIComponent(text)}/trace`);
+  expect(decodeURIComponent(pathname.split('/')[3] ?? '')).toBe(text);
+});

@@ -53,6 +53,13 @@ test.each([404, 200])(
   },
 );
 
+test('where nobody answers no word says that nothing waits', async () => {
+  const terminal = { ...collectingTerminal(), isJson: false };
+  const url = await serve((_, response) => response.destroy());
+  expect(writeStatus(terminal, await readStatus([url]))).toBe(false);
+  expect(terminal.lines).toEqual([`${url}  does not answer`]);
+});
+
 /** A process that is ready and says so much. */
 const serveMetrics = (page: string): Promise<string> =>
   serve(({ url }, response) => response.end(url === '/metrics' ? page : '{"ready":true}'));

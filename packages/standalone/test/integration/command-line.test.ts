@@ -3,12 +3,13 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DEMO } from '@sluice/database/seed-demo';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
-import { runProgram, runSluice, SLUICE, sluiceSettings } from './program-under-test.ts';
+import { PARKED, runProgram, runSluice, SLUICE, sluiceSettings } from './program-under-test.ts';
 
 let fleet: Fleet;
 const running: ChildProcess[] = [];
@@ -61,7 +62,7 @@ async function makeWebhook(endpoint: string): Promise<number> {
 test('without a command it teaches, and a wrong one is told', async () => {
   expect((await sluice('--help')).output).toMatch(/status.*webhooks.*events.*tail.*send.*listen/s);
   const wrong = await sluice('stauts');
-  expect(wrong.exitCode).toBe(1);
+  expect(wrong.exitCode).toBe(2);
   expect(wrong.errors).toContain('Did you mean status?');
 });
 
@@ -72,6 +73,26 @@ test('status tells who runs and exits 1 where somebody does not', async () => {
   const one = await sluice('--json', 'status', '--worker-url', 'http://127.0.0.1:1');
   expect(one.exitCode).toBe(1);
   expect(JSON.parse(one.output)).toMatchObject({ ready: false });
+});
+
+// 1 would say that the books were changed, or that secrets are lost.
+test.each(['verify --jsn', '--api-url x verify', 'secrets lost --replace', 'secrets lost x y'])(
+  'wrong words end `sluice %s` with 2: 1 is for what it found',
+  async (words) => {
+    const program = runProgram(SLUICE, words.split(' '), {});
+    expect(await program.ended).toBe(2);
+    expect(program.errors).toMatch(/^error: /);
+  },
+);
+test.each([
+  ['verify.ts', '--jsn'],
+  ['migrate.ts', 'now'],
+  ['secrets.ts', 'lost', '--replace'],
+  ['purchases.ts', 'list', '--all'],
+])('and so do they end scripts/%s %s, with its usage', async (file, ...words) => {
+  const program = runProgram(join(PARKED, '..', file), words, {});
+  expect(await program.ended).toBe(2);
+  expect(program.errors).toMatch(/^(?!.*\n +at ).*\nusage: sluice /s);
 });
 
 test('a write key that is not in force ends send with what to look at', async () => {
@@ -225,7 +246,7 @@ test('a replay that was not meant is seen and cancelled, and a slip of the hand 
   const endpoint = 'http://127.0.0.1:9/nowhere';
   const id = String(await makeWebhook(endpoint));
   const slip = await sluice('webhooks', 'replay', id, '--since', '1');
-  expect(slip).toMatchObject({ exitCode: 1, output: '' });
+  expect(slip).toMatchObject({ exitCode: 2, output: '' });
   expect(slip.errors).toContain('It must be a time with its zone');
   expect((await sluice('webhooks', 'replays', id)).output).toBe('nothing\n');
 
