@@ -7,7 +7,7 @@ import { AppError } from '@sluice/domain/errors';
 import { printable } from '@sluice/domain/printable';
 import { CommanderError } from 'commander';
 import { createProgram } from './program.ts';
-import type { Terminal } from './terminal.ts';
+import { withinRow, type Terminal } from './terminal.ts';
 
 /** Ctrl-C arrives twice, from the terminal and from `bin/sluice.mjs`: that is one wish. */
 const SAME_WISH_MS = 500;
@@ -56,7 +56,7 @@ function createTerminal(isJson: boolean): Terminal {
     note: (text) => void process.stderr.write(`${text}\n`),
     progress(text) {
       hasProgress = true;
-      if (isInPlace) return void process.stderr.write(`\r\u001B[K${text}`);
+      if (isInPlace) return void process.stderr.write(`\r\u001B[K${withinRow(text, process.stderr.columns)}`);
       if (performance.now() - loggedAtMs < LOGGED_PROGRESS_INTERVAL_MS) return;
       loggedAtMs = performance.now();
       process.stderr.write(`${text}\n`);
@@ -86,10 +86,14 @@ const program = createProgram({
 try {
   await program.parseAsync();
 } catch (error) {
-  // It has said so.
-  if (error instanceof CommanderError) process.exit(error.exitCode === 0 ? 0 : WRONG_WORDS);
-  if (!(error instanceof AppError)) throw error;
-  // The API's message may quote what somebody else wrote; only its line breaks are kept as they are.
-  process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);
-  process.exitCode = stoppedBy === undefined ? 1 : endedBy(stoppedBy);
+  if (error instanceof CommanderError) {
+    // It has said so, or shown its help.
+    process.exitCode = error.exitCode === 0 ? 0 : WRONG_WORDS;
+  } else if (error instanceof AppError) {
+    // The API's message may quote what somebody else wrote; only its line breaks are kept as they are.
+    process.stderr.write(`sluice: ${error.message.split('\n').map(printable).join('\n')}\n`);
+    process.exitCode = stoppedBy === undefined ? 1 : endedBy(stoppedBy);
+  } else {
+    throw error;
+  }
 }

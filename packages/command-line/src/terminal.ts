@@ -24,6 +24,14 @@ export type Color = 'green' | 'yellow' | 'red' | 'cyan' | 'gray';
 export const colored = (terminal: Terminal, color: Color, text: string): string =>
   terminal.hasColor ? styleText(color, text, { validateStream: false }) : text;
 
+/**
+ * As much of a line as can be written over: of one that went on in the next row only that row would be.
+ *
+ * @param columns - of the terminal; 0 where it does not know, as over some connections.
+ */
+export const withinRow = (text: string, columns: number): string =>
+  columns === 0 ? text : text.slice(0, columns - 1);
+
 /** One JSON document, or with columns one row an object. */
 export function writeRows(
   terminal: Terminal,

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createApiClient } from '../src/api-client.ts';
 import { listen } from '../src/listen.ts';
 import { tail } from '../src/tail.ts';
-import { writeFields, writeRows } from '../src/terminal.ts';
+import { withinRow, writeFields, writeRows } from '../src/terminal.ts';
 import { collectingTerminal } from './collecting-terminal.ts';
 
 const HOSTILE = 'x\u001B[2J\u001B]0;t\u0007\u009B31m\r\ny\u202E';
@@ -34,6 +34,12 @@ test.each([
     }
   },
 );
+
+test('progress stays in one row, however narrow the terminal: the next is written over it', () => {
+  expect(withinRow('12345', 6)).toBe('12345');
+  expect(withinRow('12345', 5)).toBe('1234');
+  expect(withinRow('12345', 0)).toBe('12345');
+});
 
 test('what has nothing in it is a dash, as what is not there', () => {
   const terminal = { ...collectingTerminal(), isJson: false };
