@@ -26,11 +26,14 @@ const SERVICES = Object.keys(SCHEMAS) as ServiceName[];
 const INTAKE_IDLE_SECONDS = 10;
 /** Those of Fastify (`keepAliveTimeout`). */
 const API_IDLE_SECONDS = 72;
+/** A store that does not answer is waited for so long (`api/src/main.ts`, `worker/src/readiness.ts`). */
+const READYZ_SECONDS_MAX = 2;
 
 interface Probe {
   readonly httpGet: { readonly path: string; readonly port: string };
   readonly periodSeconds: number;
   readonly failureThreshold?: number;
+  readonly timeoutSeconds?: number;
 }
 interface PodTemplate {
   readonly metadata: { readonly annotations: Readonly<Record<string, string>> };
@@ -102,6 +105,12 @@ describe.each(SERVICES)('%s', (service) => {
     };
     const [found] = jobs.find(({ job_name: name }) => name === service)?.dns_sd_configs ?? [];
     expect(found).toMatchObject({ names: [service], port });
+  });
+
+  test('is waited for as long as its answer to a probe may take', () => {
+    const { httpGet, timeoutSeconds = 1 } = container?.readinessProbe ?? {};
+    if (httpGet?.path === '/readyz') expect(timeoutSeconds).toBeGreaterThan(READYZ_SECONDS_MAX);
+    else expect(httpGet?.path).toBe('/livez');
   });
 
   // Restoring a large database takes its time, and a pod that is killed meanwhile begins with a longer and longer pause.
