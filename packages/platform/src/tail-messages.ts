@@ -36,7 +36,7 @@ export function readAnnouncement(text: string): TailAnnouncement | undefined {
     typeof forMs === 'number' &&
     Array.isArray(filters) &&
     filters.every(areTexts);
-  return isOne ? { hub, environmentId, filters, forMs } : undefined;
+  return isOne ? (said as unknown as TailAnnouncement) : undefined;
 }
 
 /** Undefined where `text` is none. */
