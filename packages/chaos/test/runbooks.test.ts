@@ -86,6 +86,8 @@ test('a rotation revokes no key that went before, none of another workspace, and
     return (await promisify(execFile)('bash', ['-c', typed], { env })).stdout;
   };
   expect(await choose([...others, key(5), key(9)])).toBe('5\n');
-  await expect(choose([...others, key(5), key(6), key(9)])).rejects.toThrow(/which one goes\?.*key 6/);
+  await expect(choose([...others, key(5), key(6), key(9)])).rejects.toThrow(
+    /which one goes\?.*key 6/,
+  );
   await expect(choose([...others, key(9)])).rejects.toThrow(/which one goes\? \[\]/);
 });

@@ -33,7 +33,7 @@ export const notEmpty = (text: string): string => {
 export const eventId = (text: string): string => {
   notEmpty(text);
   if (text === '.' || text === '..')
-    throw new InvalidArgumentError('No path can name it; `sluice tail` shows the event as it comes.');
+    throw new InvalidArgumentError('No path can name it; `sluice tail` shows it as it comes.');
   return text;
 };
 /** Without its last slash: paths are put behind it, so that a proxy in front may give it one. */

@@ -56,7 +56,10 @@ function createTerminal(isJson: boolean): Terminal {
     note: (text) => void process.stderr.write(`${text}\n`),
     progress(text) {
       hasProgress = true;
-      if (isInPlace) return void process.stderr.write(`\r\u001B[K${withinRow(text, process.stderr.columns)}`);
+      if (isInPlace) {
+        process.stderr.write(`\r\u001B[K${withinRow(text, process.stderr.columns)}`);
+        return;
+      }
       if (performance.now() - loggedAtMs < LOGGED_PROGRESS_INTERVAL_MS) return;
       loggedAtMs = performance.now();
       process.stderr.write(`${text}\n`);
