@@ -1,5 +1,12 @@
 import { expect, test } from 'vitest';
-import { address, eventId, instantSeconds, notEmpty, port, positiveInteger } from '../src/arguments.ts';
+import {
+  address,
+  eventId,
+  instantSeconds,
+  notEmpty,
+  port,
+  positiveInteger,
+} from '../src/arguments.ts';
 
 /** A replay from a wrong time sends everything again. */
 test.each([

@@ -84,7 +84,8 @@ export class TailSource {
     const said = readAnnouncement(text);
     if (said === undefined) {
       // Without its text: people are named in filters.
-      this.#logger.warn({ length: text.length }, 'what was heard is no announcement of a live tail');
+      const details = { length: text.length };
+      this.#logger.warn(details, 'what was heard is no announcement of a live tail');
       return;
     }
     const { hub, environmentId, filters, forMs } = said;

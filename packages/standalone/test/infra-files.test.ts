@@ -180,7 +180,7 @@ const linksTo = (service: string): [string, string][] => {
   ];
 };
 
-test.each(SERVICES)('%s starts beside the services of the namespace, which are in its way', (name) => {
+test.each(SERVICES)('%s starts beside the services of the namespace', (name) => {
   const links = SERVICES.flatMap(manifests)
     .filter(({ kind }) => kind === 'Service')
     .flatMap(({ metadata }) => linksTo(metadata.name));
