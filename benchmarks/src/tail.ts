@@ -13,7 +13,8 @@ import { routes, type Call } from '@sluice/intake/calls';
 import { readBody } from '@sluice/intake/read-body';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import type { TailChannel } from '@sluice/platform/tail-channel';
-import { ANNOUNCEMENT_TOPIC, TailSource } from '@sluice/platform/tail-source';
+import { ANNOUNCEMENT_TOPIC } from '@sluice/platform/tail-messages';
+import { TailSource } from '@sluice/platform/tail-source';
 import { parseArgs } from 'node:util';
 import { median, type Report } from './report.ts';
 

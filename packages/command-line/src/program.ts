@@ -90,39 +90,41 @@ export function createProgram(deps: ProgramDependencies): Command {
 
 /** The program without its commands. */
 function createBareProgram(): Command {
-  return new Command('sluice')
-    .description('Looks after a Sluice: what runs, what waits, what was sent.')
-    .addOption(
-      new Option('--api-url <url>', 'the API')
-        .env('SLUICE_API_URL')
-        .default('http://127.0.0.1:8090')
-        .argParser(address),
-    )
-    .addOption(
-      new Option('--intake-url <url>', 'intake')
-        .env('SLUICE_INTAKE_URL')
-        .default('http://127.0.0.1:8080')
-        .argParser(address),
-    )
-    .addOption(
-      new Option('--key <key>', 'an app API key of the workspace')
-        .env('SLUICE_KEY')
-        .default('demo_app_key', "the demo workspace's"),
-    )
-    .option('--json', 'one JSON document (or one a line) instead of text', false)
-    // A wrong word ends it with a code of its own (`main.ts`).
-    .exitOverride()
-    .showHelpAfterError()
-    .addHelpText(
-      'after',
-      `
+  return (
+    new Command('sluice')
+      .description('Looks after a Sluice: what runs, what waits, what was sent.')
+      .addOption(
+        new Option('--api-url <url>', 'the API')
+          .env('SLUICE_API_URL')
+          .default('http://127.0.0.1:8090')
+          .argParser(address),
+      )
+      .addOption(
+        new Option('--intake-url <url>', 'intake')
+          .env('SLUICE_INTAKE_URL')
+          .default('http://127.0.0.1:8080')
+          .argParser(address),
+      )
+      .addOption(
+        new Option('--key <key>', 'an app API key of the workspace')
+          .env('SLUICE_KEY')
+          .default('demo_app_key', "the demo workspace's"),
+      )
+      .option('--json', 'one JSON document (or one a line) instead of text', false)
+      // A wrong word ends it with a code of its own (`main.ts`).
+      .exitOverride()
+      .showHelpAfterError()
+      .addHelpText(
+        'after',
+        `
 Examples, beside a running npm start:
   sluice status
   sluice send --count 1000 --rate 200
   sluice tail --outcome refused
   sluice events trace 01K…
   sluice webhooks list`,
-    );
+      )
+  );
 }
 
 function addStatus({ program, deps, options, terminal }: Context): void {
