@@ -90,9 +90,9 @@ export function createApiClient(options: ApiClientOptions): ApiClient {
 const mayBeDoneBy = (method: string | undefined): string =>
   method === 'GET' ? '' : '; look whether it was done before you ask again';
 
-/** `fetch` says only that it failed; what did is its cause. */
+/** `fetch` says only that it failed; what did is its cause. OpenSSL ends its messages with a line break. */
 const networkReasonOf = (error: unknown): string =>
-  reasonOf(error instanceof Error && error.cause !== undefined ? error.cause : error);
+  reasonOf(error instanceof Error && error.cause !== undefined ? error.cause : error).trim();
 
 /** True where there was a connection: what was asked for may have arrived. */
 const isCut = (error: unknown): boolean => {
