@@ -10,7 +10,11 @@ export const BATCH_SIZE = 50;
 
 export class EventSource {
   readonly #url: string;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64 });
+  /**
+   * As Node's own agent: a socket idle for 5 s is not used again. Intake ends it after 10 s, and a request
+   * sent at that moment is reset (a soak ended so: 64 sockets for 122 requests/s, the last used first).
+   */
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 64, timeout: 5_000 });
   #count = 0;
 
   /** @param url of an intake, or of what stands in for one. */
