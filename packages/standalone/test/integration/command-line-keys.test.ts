@@ -57,6 +57,6 @@ test('a service account is made with a role', async () => {
     select role from service_accounts where name = 'Finance'`.execute(fleet.database);
   expect(rows).toEqual([{ role: 'billing_admin' }]);
   const wrong = await make('--role', 'king');
-  expect(wrong.exitCode).toBe(1);
+  expect(wrong.exitCode).toBe(2);
   expect(wrong.errors).toContain('Allowed choices are account_admin, billing_admin, member');
 });
