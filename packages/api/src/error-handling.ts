@@ -4,12 +4,14 @@
  */
 import type { Socket } from 'node:net';
 import { isDatabaseAway } from '@sluice/database/database-away';
-import { isSacrificed } from '@sluice/database/statement-failure';
+import { isCancelled, isSacrificed } from '@sluice/database/statement-failure';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Problem, PROBLEMS, renderProblem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
 
 const RETRY_AFTER_SECONDS = 1;
+/** What took too long will again, unless it waited for somebody. */
+const RETRY_AFTER_OVERLONG_SECONDS = 30;
 
 /** Answers with a problem. */
 export function sendProblem(
@@ -74,6 +76,14 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Error && 'statusCode' in error && error.statusCode === 400) {
     return { code: 'invalid_request', message: 'the body ended early' };
   }
+  if (isCancelled(error)) {
+    return {
+      code: 'unavailable',
+      message:
+        'the answer took longer than a call may take; ask for less at a time, such as fewer days, or try again',
+      retryAfterSeconds: RETRY_AFTER_OVERLONG_SECONDS,
+    };
+  }
   if (isPassing(error))
     return { code: 'unavailable', message: 'the service cannot answer now; try again' };
   return {
@@ -82,8 +92,9 @@ function toProblem(error: unknown, request: FastifyRequest): Problem {
   };
 }
 
-/** True where the same call may go through later: Postgres is away, or gave the transaction up for another. */
-export const isPassing = (error: unknown): boolean => isDatabaseAway(error) || isSacrificed(error);
+/** True where the same call may go through later: Postgres is away, or gave up the statement or the transaction. */
+export const isPassing = (error: unknown): boolean =>
+  isDatabaseAway(error) || isSacrificed(error) || isCancelled(error);
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'

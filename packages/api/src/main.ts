@@ -53,6 +53,7 @@ const session = { url: settings.DATABASE_URL, applicationName: 'sluice-api' };
 const database = createDatabase({
   ...session,
   poolMax: settings.DATABASE_POOL_MAX,
+  statementMsMax: settings.API_STATEMENT_MS_MAX,
   idleInTransactionMsMax: settings.QUEUE_STALLED_AFTER_MS,
   onError: (error) => logger.warn({ error }, 'a database connection broke'),
 });

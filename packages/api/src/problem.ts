@@ -187,7 +187,7 @@ export const PROBLEMS = {
   unavailable: {
     status: 503,
     meaning:
-      'Something that is needed is away, or there is no room for more; the message says what. Try again after `Retry-After` seconds.',
+      'Something that is needed is away, there is no room for more, or the answer took too long; the message says what. Try again after `Retry-After` seconds.',
   },
 } as const;
 

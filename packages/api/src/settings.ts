@@ -53,6 +53,9 @@ export const apiSettings = platformSettings.extend({
   API_KEY_RATE_LIMIT_PER_SECOND: integer(0, 1_000_000, 10).describe(
     'calls a second that a key of the app API may make, at all API processes together, 429 beyond; 0: as many as it likes',
   ),
+  API_STATEMENT_MS_MAX: integer(100, 3_600_000, 30_000).describe(
+    'how long a statement of a call may take, with its waits for locks, before the call is answered 503: one account that asks for too much does not keep the connections of all',
+  ),
   SMTP_URL: z
     .url({
       protocol: /^smtps?$/,

@@ -17,6 +17,11 @@ export function isSacrificed(error: unknown): boolean {
   return SACRIFICED_SQLSTATES.has(sqlStateOf(error));
 }
 
+/** True where Postgres gave it up, mostly since it took longer than allowed (`statement_timeout`). Nothing was changed. */
+export function isCancelled(error: unknown): boolean {
+  return sqlStateOf(error) === '57014';
+}
+
 /** True where a row like it is there already. */
 export function isDuplicate(error: unknown): boolean {
   return sqlStateOf(error) === '23505';

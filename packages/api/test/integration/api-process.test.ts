@@ -216,6 +216,33 @@ test('without an SMTP server mails are files, and the log says where', async () 
   await rm(directory, { recursive: true });
 });
 
+test('a call whose statement takes too long is told so, and keeps no connection', async () => {
+  const testDatabase = await createTestDatabase();
+  const { database } = testDatabase;
+  const { rows } = await sql<{ id: number }>`
+    insert into accounts (name) values ('A') returning account_id::int as id`.execute(database);
+  const accountId = rows[0]!.id;
+  await insertToken(database, accountId, 'sa_live_waits');
+  const api = start(testDatabase, { API_STATEMENT_MS_MAX: '2000', DATABASE_POOL_MAX: '2' });
+  const url = await api.ready();
+  const rename = async (name: string) => {
+    const answer = await fetch(`${url}/v1/accounts/${accountId}`, {
+      method: 'PUT',
+      headers: { authorization: 'Bearer sa_live_waits', 'content-type': 'application/json' },
+      body: JSON.stringify({ account: { name } }),
+    });
+    const { detail } = (await answer.json()) as { detail?: string };
+    return [answer.status, answer.headers.get('retry-after'), detail];
+  };
+
+  await database.transaction().execute(async (transaction) => {
+    await sql`select from accounts where account_id = ${accountId} for update`.execute(transaction);
+    const refused = [503, '30', expect.stringContaining('took longer than a call may take')];
+    expect(await Promise.all([rename('B'), rename('C')])).toEqual([refused, refused]);
+  });
+  expect(await rename('D')).toEqual([200, null, undefined]);
+});
+
 test('what it holds in a transaction is let go when it hangs, and it goes on afterwards', async () => {
   const testDatabase = await createTestDatabase();
   const { database } = testDatabase;
