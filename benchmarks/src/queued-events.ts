@@ -54,7 +54,7 @@ export async function addEvents(
   const send = async (least: number) => {
     if (waiting.length < least) return;
     envelopeCount += waiting.length;
-    await producer.addEnvelopes(waiting.splice(0), false);
+    await producer.addEnvelopes(waiting.splice(0));
   };
   const take = async (shard: number, least: number) => {
     const operations = shards[shard] as TrackEvent[];

@@ -116,18 +116,18 @@ export class EnvelopeCommitter {
     if (this.#step && this.#isBrokerBack && !(await isSettledWithin(this.#step, STEP_WAIT_MS_MAX)))
       this.#isBrokerBack = false;
     if (!spill.isEmpty) {
-      this.#keep(envelopes, isAtomic, 'the spill comes first');
+      this.#keep(envelopes, 'the spill comes first');
       this.#startDraining();
       return 'spill';
     }
     const kept =
       isAtomic && !producer.isAtomicAcrossShards
-        ? this.#keep(envelopes, isAtomic, 'not asked yet')
+        ? this.#keep(envelopes, 'not asked yet')
         : undefined;
     try {
       const leftMs = Math.min(deadlineMs, arrivedAtMs + deadlineMs - now());
       const waitMs = Math.max(ANSWER_WAIT_MS_MIN, leftMs);
-      await within(waitMs, producer.addEnvelopes(envelopes, isAtomic));
+      await within(waitMs, producer.addEnvelopes(envelopes));
       if (kept) spill.deleteOldest([kept]);
       this.#awaySinceMs = undefined;
       return 'broker';
@@ -138,7 +138,7 @@ export class EnvelopeCommitter {
         logger.warn({ error }, 'the broker takes nothing: calls are kept in the spill');
       }
       this.#lastMovedAtMs = now();
-      if (!kept) this.#keep(envelopes, isAtomic, error);
+      if (!kept) this.#keep(envelopes, error);
       this.#startDraining();
       return 'spill';
     }
@@ -174,14 +174,10 @@ export class EnvelopeCommitter {
     this.#options.spill.close();
   }
 
-  #keep(
-    envelopes: readonly ShardEnvelope[],
-    isAtomic: boolean,
-    brokerFailure: unknown,
-  ): SpilledFlush {
+  #keep(envelopes: readonly ShardEnvelope[], brokerFailure: unknown): SpilledFlush {
     const { spill, now } = this.#options;
     try {
-      const kept = spill.append(envelopes, isAtomic, now());
+      const kept = spill.append(envelopes, now());
       if (kept) return kept;
       throw new Error('the spill is full');
     } catch (cause) {
@@ -241,10 +237,8 @@ export class EnvelopeCommitter {
     try {
       const flushes = spill.readOldest(flushesMax, STEP_SIZE_BYTES_MAX);
       const envelopes = flushes.flatMap((flush) => flush.envelopes);
-      // Two flushes may touch one shard: the later must not get through without the earlier.
-      const isAtomic = flushes.length > 1 || flushes.some((flush) => flush.isAtomic);
       const startedAtMs = now();
-      await within(STEP_DEADLINE_MS, producer.addEnvelopes(envelopes, isAtomic));
+      await within(STEP_DEADLINE_MS, producer.addEnvelopes(envelopes));
       spill.deleteOldest(flushes);
       if (this.#drainedSizeBytes === 0) this.#drainStartedAtMs = startedAtMs;
       this.#drainedSizeBytes += flushes.reduce((sum, flush) => sum + flush.sizeBytes, 0);

@@ -26,7 +26,6 @@ export interface SpilledFlush {
   readonly position: number;
   readonly sizeBytes: number;
   readonly envelopes: readonly ShardEnvelope[];
-  readonly isAtomic: boolean;
 }
 
 export interface SpillOptions {
@@ -42,6 +41,8 @@ const FORMAT_VERSION = 1;
 const SQLITE_BUSY = 5;
 const SQLITE_CORRUPT = 11;
 const SQLITE_NOTADB = 26;
+/** Written for versions from before the broker took every flush whole, which read it. */
+const IS_ATOMIC = 1;
 /** What a file may keep once it is empty. */
 const EMPTY_PAGES_MAX = 4_096;
 
@@ -79,7 +80,7 @@ export class Spill {
       'select position, size_bytes from flushes order by position limit ?',
     );
     this.#list = database.prepare(
-      `select position, size_bytes, is_atomic, envelopes from flushes
+      `select position, size_bytes, envelopes from flushes
        where position <= ? order by position`,
     );
     this.#deleteThrough = database.prepare('delete from flushes where position <= ?');
@@ -116,20 +117,16 @@ export class Spill {
    * @returns undefined when it would be over the limit; nothing was written then.
    * @throws Error where the disk refuses it (full, broken); nothing was written then.
    */
-  append(
-    envelopes: readonly ShardEnvelope[],
-    isAtomic: boolean,
-    atMs: number,
-  ): SpilledFlush | undefined {
+  append(envelopes: readonly ShardEnvelope[], atMs: number): SpilledFlush | undefined {
     const text = flushText(envelopes);
     const sizeBytes = Buffer.byteLength(text);
     if (this.#sizeBytes + sizeBytes > this.#sizeBytesMax) return undefined;
-    const values = [sizeBytes, envelopes.length, isAtomic ? 1 : 0, atMs, text];
+    const values = [sizeBytes, envelopes.length, IS_ATOMIC, atMs, text];
     const position = Number(this.#insert.run(...values).lastInsertRowid);
     this.#sizeBytes += sizeBytes;
     this.#envelopeCount += envelopes.length;
     this.#flushCount++;
-    return { position, sizeBytes, envelopes, isAtomic };
+    return { position, sizeBytes, envelopes };
   }
 
   /**
@@ -148,7 +145,6 @@ export class Spill {
       position: row['position'] as number,
       sizeBytes: row['size_bytes'] as number,
       envelopes: JSON.parse(row['envelopes'] as string) as ShardEnvelope[],
-      isAtomic: row['is_atomic'] === 1,
     }));
   }
 

@@ -23,17 +23,15 @@ function createBroker() {
     /** False as on a Redis Cluster. */
     isAtomicAcrossShards: true,
     added: [] as string[],
+    /** What it was given at a time. */
     attempts: [] as string[],
-    /** Of these, those that had to be added together. */
-    atomic: [] as string[],
     /** Refused by content, whatever the mode. */
     poison: undefined as string | undefined,
     /** What it was given while it hung, and does when it wakes. */
     late: [] as (() => void)[],
     onAdd: () => {},
-    addEnvelopes(envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> {
+    addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void> {
       const ids = envelopes.map(({ envelope }) => envelope.id);
-      if (isAtomic) broker.atomic.push(ids.join());
       broker.attempts.push(ids.join());
       const add = () => {
         if (broker.poison !== undefined && ids.includes(broker.poison)) throw new Error('refused');

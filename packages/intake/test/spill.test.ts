@@ -45,14 +45,12 @@ const idsOf = (spill: Spill): string[] =>
 describe('the spill', () => {
   test('gives flushes back in order and whole, also after its process ended without a word', () => {
     const first = open();
-    first.append(flush('a', 'b'), true, 5);
-    first.append(flush('c'), false, 6);
+    first.append(flush('a', 'b'), 5);
+    first.append(flush('c'), 6);
     close(first);
 
     const second = open();
-    expect(second.readOldest(1, 1_000_000)).toMatchObject([
-      { envelopes: flush('a', 'b'), isAtomic: true },
-    ]);
+    expect(second.readOldest(1, 1_000_000)).toMatchObject([{ envelopes: flush('a', 'b') }]);
     expect(idsOf(second)).toEqual(['a', 'b', 'c']);
     expect(second).toMatchObject({ isEmpty: false, envelopeCount: 3 });
     expect(second.oldestAtMs()).toBe(5);
@@ -60,9 +58,9 @@ describe('the spill', () => {
 
   test('what was appended meanwhile stays behind when the oldest are deleted', () => {
     const spill = open();
-    spill.append(flush('a'), false, 1);
+    spill.append(flush('a'), 1);
     const oldest = spill.readOldest(10, 1_000_000);
-    spill.append(flush('b'), false, 2);
+    spill.append(flush('b'), 2);
     spill.deleteOldest(oldest);
     expect(idsOf(spill)).toEqual(['b']);
     expect(spill.envelopeCount).toBe(1);
@@ -72,25 +70,25 @@ describe('the spill', () => {
 
   test('a step takes two large flushes and not a third', () => {
     const spill = open();
-    for (const id of ['a', 'b', 'c']) spill.append(flush(id), false, 1);
+    for (const id of ['a', 'b', 'c']) spill.append(flush(id), 1);
     expect(spill.readOldest(10, 1)).toHaveLength(2);
     expect(spill.readOldest(1, 1)).toHaveLength(1);
   });
 
   test('over the limit it takes nothing, and takes again once there is room', () => {
     const spill = open({ sizeBytesMax: 150 });
-    expect(spill.append(flush('a'), false, 1)).toBeDefined();
-    expect(spill.append(flush('b'), false, 1)).toBeDefined();
-    expect(spill.append(flush('c'), false, 1)).toBeUndefined();
+    expect(spill.append(flush('a'), 1)).toBeDefined();
+    expect(spill.append(flush('b'), 1)).toBeDefined();
+    expect(spill.append(flush('c'), 1)).toBeUndefined();
     expect(idsOf(spill)).toEqual(['a', 'b']);
     spill.deleteOldest(spill.readOldest(1, 1));
-    expect(spill.append(flush('c'), false, 1)).toBeDefined();
+    expect(spill.append(flush('c'), 1)).toBeDefined();
     expect(idsOf(spill)).toEqual(['b', 'c']);
   });
 
   test('counts bytes, not letters', () => {
     const spill = open();
-    const kept = spill.append(flush('€'.repeat(1_000)), false, 1);
+    const kept = spill.append(flush('€'.repeat(1_000)), 1);
     expect(kept?.sizeBytes).toBeGreaterThan(3_000);
     expect(spill.sizeBytes).toBe(kept?.sizeBytes);
   });
@@ -101,20 +99,20 @@ describe('the spill', () => {
     database.exec('pragma max_page_count = 8');
     const spill = new Spill(database, 1_000_000_000);
     opened.push(spill);
-    spill.append(flush('a'), false, 1);
+    spill.append(flush('a'), 1);
     const sizeBytes = spill.sizeBytes;
-    expect(() => spill.append(flush('b'.repeat(100_000)), false, 1)).toThrow('full');
+    expect(() => spill.append(flush('b'.repeat(100_000)), 1)).toThrow('full');
     expect(spill).toMatchObject({ sizeBytes, envelopeCount: 1 });
     expect(idsOf(spill)).toEqual(['a']);
-    spill.append(flush('c'), false, 1);
+    spill.append(flush('c'), 1);
     expect(idsOf(spill)).toEqual(['a', 'c']);
   });
 
   test('two processes never share a file; what both left is taken over by the next start', () => {
     const first = open();
     const second = open();
-    first.append(flush('a'), false, 1);
-    second.append(flush('b'), false, 2);
+    first.append(flush('a'), 1);
+    second.append(flush('b'), 2);
     expect(idsOf(first)).toEqual(['a']);
     close(first);
     close(second);
@@ -127,7 +125,7 @@ describe('the spill', () => {
 
   test('another installation in the same folder gets nothing of ours', () => {
     const ours = open();
-    ours.append(flush('a'), false, 1);
+    ours.append(flush('a'), 1);
     close(ours);
     expect(open({ name: 'sluice-test-2' }).isEmpty).toBe(true);
     expect(open({ name: '../other/é' }).isEmpty).toBe(true);
@@ -137,7 +135,7 @@ describe('the spill', () => {
 
   test('an emptied file gives the disk its space back', () => {
     const spill = open({ sizeBytesMax: 100_000_000 });
-    for (let n = 0; n < 20; n++) spill.append(flush('x'.repeat(1_000_000)), false, 1);
+    for (let n = 0; n < 20; n++) spill.append(flush('x'.repeat(1_000_000)), 1);
     spill.deleteOldest(spill.readOldest(100, 100_000_000));
     expect(statSync(join(directory, 'sluice-test-0.sqlite')).size).toBeLessThan(100_000);
   });

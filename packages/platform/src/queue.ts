@@ -25,10 +25,11 @@ import { connectionWarnings } from './connection-warnings.ts';
 import type { Logger } from './logger.ts';
 import { AddingQueues, type AddingQueue } from './queue-adding.ts';
 import {
-  addEachEnvelope,
-  addEnvelopesByShard,
-  addEnvelopesTogether,
+  addingByScript,
+  addingByShard,
+  addInTransaction,
   sizeBytesOf,
+  type AddEnvelopes,
   type ShardEnvelope,
 } from './queue-envelopes.ts';
 import { openQueuePool } from './queue-pool.ts';
@@ -37,7 +38,7 @@ import { readRedisDurability, ReplicaConfirmation, type Durability } from './red
 import { refusalOf } from './redis-refusal.ts';
 import { RedisRoom, type BrokerFill } from './redis-room.ts';
 import { defaultReplicasMin, parseRedisUrl } from './redis-url.ts';
-import { connectProducer } from './redis.ts';
+import { connectProducer, type RedisClient } from './redis.ts';
 
 export { migrateQueues } from './queue-tables.ts';
 export type { ShardEnvelope } from './queue-envelopes.ts';
@@ -84,18 +85,17 @@ export interface AddingOptions extends ReplicaOptions {
 
 export interface Producer {
   readonly kind: 'redis' | 'postgres';
-  /** False on a Redis Cluster: what `addEnvelopes` says of `isAtomic` holds for each shard alone. */
+  /** False on a Redis Cluster. */
   readonly isAtomicAcrossShards: boolean;
   /**
-   * Adds envelopes, a shard's in the order given; resolves once the broker has them all. With
-   * `isAtomic` all or none are added (one MULTI, or one SQL transaction); on a Redis Cluster all or
-   * none of each shard's. Adding the same envelope ids again adds nothing twice, so it may be repeated
-   * when the outcome is unknown.
+   * Adds envelopes, a shard's in the order given, all or none; on a Redis Cluster all or none of each
+   * shard's. Resolves once the broker has them all. Adding the same envelope ids again adds nothing
+   * twice, so it may be repeated when the outcome is unknown.
    *
    * @throws AppError BROKER_UNAVAILABLE when not all were confirmed.
    * @throws AppError BROKER_FULL when none was sent, because what is left of the broker's memory is for those who take.
    */
-  addEnvelopes(envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void>;
+  addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void>;
   /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
   wakeLane(lane: LaneKey): Promise<void>;
   /** Wakes a lane at `atMs` (Unix milliseconds); a later call replaces the earlier time. */
@@ -173,23 +173,17 @@ export async function openProducer(
   const wakeUpLane = createWakeUps(queues, LANE_QUEUE_NAME, pool !== undefined);
   const wakeUpPurchase = createWakeUps(queues, PURCHASE_QUEUE_NAME, pool !== undefined);
 
-  const add = (envelopes: readonly ShardEnvelope[], isAtomic: boolean): Promise<void> => {
-    const addTo = { queues: shardQueues(), takesBytes: redis !== undefined };
-    if (redis instanceof Cluster) return addEnvelopesByShard(addTo, envelopes);
-    if (redis === undefined || (isAtomic && envelopes.length > 1))
-      return addEnvelopesTogether(addTo, envelopes);
-    return addEachEnvelope(addTo, envelopes);
-  };
+  const addAll = addingTo(redis);
 
   return {
     kind: redis ? 'redis' : 'postgres',
     isAtomicAcrossShards: !(redis instanceof Cluster),
 
-    async addEnvelopes(envelopes, isAtomic) {
+    async addEnvelopes(envelopes) {
       if (room?.isFull) await room.expectRoom();
-      const addAll = () => add(envelopes, isAtomic);
+      const add = () => addAll(shardQueues(), envelopes);
       try {
-        await queues.use(() => (replicas ? replicas.confirm(addAll) : addAll()));
+        await queues.use(() => (replicas ? replicas.confirm(add) : add()));
         room?.noticeAdded(sizeBytesOf(envelopes));
       } catch (error) {
         room?.noticeFailure();
@@ -255,6 +249,12 @@ export async function openProducer(
       await pool?.end();
     },
   };
+}
+
+function addingTo(redis: RedisClient | undefined): AddEnvelopes {
+  if (redis === undefined) return addInTransaction;
+  const addByScript = addingByScript(redis);
+  return redis instanceof Cluster ? addingByShard(addByScript) : addByScript;
 }
 
 function replicasMinOf({ redisUrl }: BrokerOptions, { replicasMin }: ReplicaOptions): number {

@@ -49,7 +49,7 @@ async function isAdded(
   envelope: ShardEnvelope,
 ): Promise<boolean> {
   try {
-    await producer.addEnvelopes([envelope], false);
+    await producer.addEnvelopes([envelope]);
     return true;
   } catch (error) {
     if (error instanceof AppError && error.code === 'BROKER_FULL') return false;

@@ -71,8 +71,8 @@ export async function startIntakeUnderTest(
   keys.replace(await listWorkspaceKeys(database));
   const batcher = new Batcher({
     shardCount: broker.shardCount,
-    commit: async (envelopes, isAtomic) => {
-      await producer.addEnvelopes(envelopes, isAtomic);
+    commit: async (envelopes) => {
+      await producer.addEnvelopes(envelopes);
       return 'broker';
     },
     newId,

@@ -84,7 +84,7 @@ test('so is one that is emptied while it goes on', async () => {
   });
   const producer = await openProducer(broker.options);
   broker.closes.push(() => producer.close());
-  const add = (id: string) => producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
+  const add = (id: string) => producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
   await add('before');
   await vi.waitFor(() => expect(processed).toEqual(['before']), WAIT);
   await own.flushall();
@@ -131,7 +131,7 @@ test('a try that does not end is told once, and the queue counts as stuck', asyn
     },
     { hungAfterMs: 300 },
   );
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
+  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
   await vi.waitFor(() => expect(consumers.report().stuckQueues).toEqual([NAME]), WAIT);
   await vi.waitFor(() => expect(hung).toEqual([`${NAME} envelope-a`]), WAIT);
   letGo();
@@ -216,8 +216,8 @@ async function laneQueueState(): Promise<{ waitingCount: number; activeCount: nu
 }
 
 test('an envelope that ended badly runs again, one that was discarded never does', async () => {
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }], false);
-  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-b') }], false);
+  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+  await broker.producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-b') }]);
   // As where BullMQ takes a connection that broke while a job was completed for a failure of the job.
   const worker = new Worker(
     NAME,

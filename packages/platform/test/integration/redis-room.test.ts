@@ -69,7 +69,7 @@ describe('one Redis', () => {
     return producer;
   }
   const add = (producer: Producer, id: string) =>
-    producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
+    producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
   /** An add may have a look under way, of before the bound was moved. */
   const waitUntilFull = (producer: Producer, isFull: boolean) =>
     vi.waitFor(async () => {
@@ -217,16 +217,16 @@ test('one full master of a Cluster shuts it for all shards: the next flush may t
   onTestFinished(() => producer.close());
   const everyShard = (name: string) =>
     Array.from({ length: 12 }, (_, shard) => ({ shard, envelope: envelope(`${name}-${shard}`) }));
-  await producer.addEnvelopes(everyShard('a'), true);
+  await producer.addEnvelopes(everyShard('a'));
 
   for (const master of await fleet.masters()) {
     // What an empty one holds is well above nine tenths of a byte.
     await master.command('CONFIG', 'SET', 'maxmemory', '1');
     expect(await producer.fill()).toMatchObject({ isFull: true });
-    await expect(producer.addEnvelopes(everyShard('b'), true)).rejects.toMatchObject(FULL);
+    await expect(producer.addEnvelopes(everyShard('b'))).rejects.toMatchObject(FULL);
     expect(await producer.envelopeCounts()).toEqual(Array.from({ length: 12 }, () => 1));
     await master.command('CONFIG', 'SET', 'maxmemory', '0');
     expect(await producer.fill()).toEqual({ ratio: 0, isFull: false });
   }
-  await producer.addEnvelopes(everyShard('b'), true);
+  await producer.addEnvelopes(everyShard('b'));
 }, 60_000);

@@ -114,7 +114,7 @@ test(
     await database.transaction().execute(async (transaction) => {
       await sql`lock table events in access exclusive mode`.execute(transaction);
       const envelope = { id: 'envelope-a', operations: [track('id:ann', 'hello')] };
-      await producer.addEnvelopes([{ shard: 0, envelope }], false);
+      await producer.addEnvelopes([{ shard: 0, envelope }]);
       await vi.waitFor(async () => {
         const { rows } = await sql`
           select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`.execute(

@@ -78,10 +78,9 @@ describe.each(['postgres', 'redis'] as const)('with the queues in %s', (kind) =>
 
   test('the age is that of the oldest envelope of any shard', async () => {
     for (const shard of [1, 0, 1]) {
-      await producer.addEnvelopes(
-        [{ shard, envelope: { id: `01J${shard}${Math.random().toString(36)}`, operations: [] } }],
-        false,
-      );
+      await producer.addEnvelopes([
+        { shard, envelope: { id: `01J${shard}${Math.random().toString(36)}`, operations: [] } },
+      ]);
     }
     const found = await scrape(Date.now() + MINUTE_MS);
     expect(found.get('sluice_queued_envelopes')).toBe(3);

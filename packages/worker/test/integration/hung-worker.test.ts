@@ -56,7 +56,7 @@ test(
     // A lock that somebody forgot: the envelope's transaction waits for it without end.
     await database.transaction().execute(async (transaction) => {
       await sql`lock table events in access exclusive mode`.execute(transaction);
-      await producer.addEnvelopes([{ shard: 0, envelope }], false);
+      await producer.addEnvelopes([{ shard: 0, envelope }]);
       const ended = first.ended.then(() => true);
       while (!(await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, 20))]))) {
         const answer = await fetch(`${first.url}/readyz`).catch(() => undefined);

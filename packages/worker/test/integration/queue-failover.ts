@@ -62,7 +62,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       }));
     /** As intake's spill does: the same ids again until they are confirmed. */
     const addUntilConfirmed = (name: string) =>
-      vi.waitFor(() => producer.addEnvelopes(flush(name), true), WAIT);
+      vi.waitFor(() => producer.addEnvelopes(flush(name)), WAIT);
     const idsOf = (name: string) => flush(name).map(({ envelope }) => envelope.id);
 
     const consume = async (processed: string[]) => {
@@ -119,7 +119,7 @@ export function testFailover(start: (directory: string) => Promise<RedisFleet>):
       // They hang and their connections end: a master can write, and nobody hears of it.
       for (const { pid } of replicas) process.kill(pid, 'SIGSTOP');
       await Promise.all(masters.map((each) => each.command('CLIENT', 'KILL', 'TYPE', 'replica')));
-      await expect(producer.addEnvelopes(flush('second'), true)).rejects.toMatchObject({
+      await expect(producer.addEnvelopes(flush('second'))).rejects.toMatchObject({
         code: 'BROKER_UNAVAILABLE',
       });
       const [master] = masters as [RedisNode];

@@ -81,8 +81,7 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
     };
     await Promise.all([consume({ processEnvelope }), consume({ processEnvelope })]);
     const ids = Array.from({ length: 40 }, (_, n) => `envelope-${n}`);
-    for (const id of ids)
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
+    for (const id of ids) await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
     await vi.waitFor(() => expect(order).toHaveLength(40), 10_000);
     expect(order).toEqual(ids);
     expect(runningMax).toBe(1);
@@ -90,7 +89,7 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
 
   test('what waits behind an envelope is read in order, and what was done with it does not run again', async () => {
     for (const id of 'abcdefghijkl')
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(`envelope-${id}`) }], false);
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(`envelope-${id}`) }]);
     const seen: string[] = [];
     await consume({
       // A shard counts as busy while hardly any time has passed since its last envelope.
@@ -111,7 +110,7 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
     const order: string[] = [];
     let failuresLeft = 2;
     for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
     }
     await consume({
       processEnvelope: ({ id }) => {
@@ -130,7 +129,7 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
 
   test('an envelope whose worker closed while trying again keeps its place at the head', async () => {
     for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
     }
     let attempts = 0;
     const first = await consume({
@@ -164,8 +163,8 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
 
   test('the same envelope added again while it waits runs once', async () => {
     const both = [0, 1].map((shard) => ({ shard, envelope: envelope(`envelope-${shard}`) }));
-    await producer.addEnvelopes(both, true);
-    await producer.addEnvelopes(both, true);
+    await producer.addEnvelopes(both);
+    await producer.addEnvelopes(both);
     expect(await producer.envelopeCounts()).toEqual([1, 1]);
   });
 
@@ -180,9 +179,9 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
       return { shard, envelope: writer.finish('00-a-b-01') };
     };
     const taken: Envelope[] = [];
-    await producer.addEnvelopes([written('envelope-a', 0)], false);
-    await producer.addEnvelopes([written('envelope-b', 0), written('envelope-c', 1)], false);
-    await producer.addEnvelopes([written('envelope-d', 0), written('envelope-e', 1)], true);
+    await producer.addEnvelopes([written('envelope-a', 0)]);
+    await producer.addEnvelopes([written('envelope-b', 0), written('envelope-c', 1)]);
+    await producer.addEnvelopes([written('envelope-d', 0), written('envelope-e', 1)]);
     await consume({
       processEnvelope: (one) => {
         taken.push(one);
@@ -202,7 +201,7 @@ export function testQueue(openBroker: () => Promise<BrokerUnderTest>): void {
   test('what is discarded is kept for the operator and does not stop the shard', async () => {
     const order: string[] = [];
     for (const id of ['envelope-a', 'envelope-b']) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }], false);
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(id) }]);
     }
     await consume({
       processEnvelope: ({ id }) => {

@@ -118,7 +118,6 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
         }
         await producer.addEnvelopes(
           SHARDS.map((shard) => ({ shard, envelope: envelope(shard, n) })),
-          true,
         );
       }
       proxy.cut();
@@ -138,13 +137,10 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
     const late = await openProducer(proxied, 500);
     try {
       await expect(
-        late.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }], true),
+        late.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }]),
       ).rejects.toMatchObject({ code: 'BROKER_UNAVAILABLE' });
       proxy.restore();
-      await vi.waitFor(
-        () => late.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }], true),
-        WAIT,
-      );
+      await vi.waitFor(() => late.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }]), WAIT);
       await vi.waitFor(async () => expect(await late.envelopeCounts()).toEqual([1, 0, 0, 0]), WAIT);
     } finally {
       await late.close();
@@ -184,7 +180,7 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
 
   test('a worker that closes while the broker is cut off leaves its envelope to the next one, in its place', async () => {
     for (const n of [0, 1]) {
-      await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }], false);
+      await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }]);
     }
     let tries = 0;
     const first = await consume(
@@ -220,13 +216,13 @@ describe.each(['postgres', 'redis'] as const)('the queue on %s', (kind) => {
       await gate.promise;
       return DONE;
     };
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }], false);
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, 0) }]);
     const first = await consume({ ...direct, stalledAfterMs: 60_000 }, { processEnvelope });
     await vi.waitFor(() => expect(order).toHaveLength(1), WAIT);
     await consume({ ...direct, stalledAfterMs: 60_000 }, { processEnvelope });
     // The other one has looked in vain, and waits for a sign.
     if (kind === 'redis') await vi.waitFor(async () => expect(await hasSign()).toBe(false), WAIT);
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, 1) }], false);
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, 1) }]);
     const closed = first.close();
     gate.resolve();
     await closed;
@@ -238,8 +234,7 @@ test('on Postgres an envelope that two put back at once keeps its place', async 
   const { database, url } = await createTestDatabase();
   const logger = createLogger('test', 'silent');
   const producer = await openProducer({ databaseUrl: url, prefix: 'none', shardCount: 1, logger });
-  for (const n of [0, 1])
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }], false);
+  for (const n of [0, 1]) await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }]);
   await producer.close();
   const { id } = envelope(0, 0);
   await sql`update bullmq.job set state = 'active', lock_token = 'ours' where id = ${id}`.execute(
@@ -277,7 +272,7 @@ test('on Postgres an envelope whose row another statement holds is waited for, n
   };
   const producer = await openProducer(broker);
   for (const n of [0, 1]) {
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }], false);
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(0, n) }]);
   }
   const order: string[] = [];
   const consumers = await database.transaction().execute(async (transaction) => {

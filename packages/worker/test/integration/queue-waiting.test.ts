@@ -83,7 +83,7 @@ test.each([
   onTestFinished(() => producer.close());
   const ids = ['a', 'b', 'c', 'd', 'e'].map((letter) => `envelope-${letter}`);
   for (const id of ids)
-    await producer.addEnvelopes([{ shard: 0, envelope: { id, operations: [] } }], false);
+    await producer.addEnvelopes([{ shard: 0, envelope: { id, operations: [] } }]);
   const listed = async (count: number) => (await waiting.list(count)).map(({ id }) => id);
   expect(await listed(2)).toEqual(ids.slice(0, 2));
   expect(await listed(9)).toEqual(ids);

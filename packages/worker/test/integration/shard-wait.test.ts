@@ -53,7 +53,7 @@ test('on Postgres the workers that stand by do not ask for each envelope again a
   };
   producer = await openProducer(broker);
   for (let n = 0; n < ENVELOPES; n++) {
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }], false);
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }]);
   }
   const order: string[] = [];
   for (let n = 0; n < WORKERS; n++) {
@@ -97,7 +97,7 @@ test('on Postgres a worker that stops hands its shard over, long before the othe
   };
   producer = await openProducer(broker);
   for (const n of [0, 1]) {
-    await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }], false);
+    await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }]);
   }
   const order: string[] = [];
   let letGo = (): void => {};
@@ -149,14 +149,14 @@ test('on Postgres a job whose sign got lost is found by the watch, and no worker
       return Promise.resolve(DONE);
     },
   );
-  for (const n of [0, 1]) await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }], false);
+  for (const n of [0, 1]) await producer.addEnvelopes([{ shard: 0, envelope: envelope(n) }]);
   await producer.wakeLane({ environmentId: 1, webhookId: 1 });
   await vi.waitFor(() => expect(taken).toHaveLength(3), WAIT);
   taken.length = 0;
 
   // Nobody hears that a job has moved from one queue to another.
   for (const queue of ['events-0', 'webhooks']) {
-    await producer.addEnvelopes([{ shard: 1, envelope: envelope(2) }], false);
+    await producer.addEnvelopes([{ shard: 1, envelope: envelope(2) }]);
     await sql`update bullmq.job set queue = ${queue} where queue = 'events-1'`.execute(database);
   }
   await vi.waitFor(() => expect(taken.toSorted()).toEqual(['envelope-2', 'lane']), WAIT);

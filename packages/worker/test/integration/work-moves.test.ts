@@ -71,7 +71,7 @@ test.each(['redis', 'postgres'] as const)(
         shard,
         envelope: envelopeOf(`move-${round}-${shard}`, shard),
       }));
-      await producer.addEnvelopes(envelopes, false);
+      await producer.addEnvelopes(envelopes);
       return envelopes.map(({ envelope }) => envelope.id);
     };
     const untilApplied = (ids: readonly string[]) =>
