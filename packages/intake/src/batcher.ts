@@ -5,15 +5,14 @@
  *   add ─▶ waiting: [call, call, …] ── flush ──▶ one envelope a shard, all sent at once ──▶ done, done, …
  * ```
  *
- * - What one call brought is committed together or not at all: where a call in the flush spans
- *   shards, the flush is one transaction of the broker.
+ * - What one call brought is committed together or not at all: a flush is one transaction of the
+ *   broker (`platform/src/queue-envelopes.ts`; what a Cluster needs is in `commit-envelopes.ts`).
  * - Calls are answered only after the broker's confirmation.
  * - When a flush could be made durable nowhere, its callers are told so; it is not tried again.
  *
  * Trades a flush's latency (one broker round trip at most) for large envelopes under load; a lone
  * call does not wait for company. One flush for all shards rather than one a shard: a Redis with
- * `appendfsync always` writes its file once for all that reached it together, and a job costs Redis
- * and us about 100 µs whatever is in it.
+ * `appendfsync always` writes its file once for all that reached it together.
  *
  * Before: `accept.ts`, `skim-call.ts`. After: `commit-envelopes.ts`.
  */
@@ -32,8 +31,8 @@ const FLUSH_SIZE_BYTES_MAX = 4 * 1_048_576;
 export interface BatcherOptions {
   readonly shardCount: number;
   /**
-   * A rejection means "not all confirmed". `isAtomic`: all envelopes or none. `arrivedAtMs`: when intake
-   * took the oldest call of the flush, Unix milliseconds.
+   * A rejection means "not all confirmed". `isAtomic`: a call spans envelopes, so all of them or none.
+   * `arrivedAtMs`: when intake took the oldest call of the flush, Unix milliseconds.
    */
   readonly commit: (
     envelopes: readonly ShardEnvelope[],

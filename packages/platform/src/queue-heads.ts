@@ -1,6 +1,6 @@
 /**
  * What stands at the head of each queue, read without BullMQ, whose own reads do not show who holds a job's lock.
- * Only this file and `queue-waiting.ts` know how BullMQ lays a queue out in Redis and in Postgres.
+ * Only this file, `queue-waiting.ts` and `queue-envelopes.ts` know how BullMQ lays a queue out in Redis and in Postgres.
  *
  * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
  */

@@ -96,7 +96,7 @@ const QUIET_MICROTASKS = 8;
 
 /**
  * One server, or the one that Sentinels name. Commands issued together leave in one write to the socket instead of
- * one each: with four that saves 130 µs of 600, and the server reads them all at once and writes its file once for
+ * one each: with four that saved 130 µs of 600, and the server reads them all at once and writes its file once for
  * them.
  */
 class GatheringRedis extends Redis {

@@ -1,5 +1,11 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { Queue } from 'bullmq';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { Redis } from 'ioredis';
+import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { openProducer } from '../../src/queue.ts';
+import { startRedisServer } from '../../src/redis-server.ts';
 import { envelope, NAME, useBroker } from './broker-world.ts';
 
 const broker = useBroker();
@@ -63,6 +69,28 @@ test.each([
   const left = await readQueue(keyOf);
   expect(left.jobs).toHaveLength(2);
   expect(left).toEqual(await readQueue((part) => own.toKey(part)));
+});
+
+// From Redis 7.2 on, `WAIT` on a new connection confirms at once what only reads.
+test('an envelope that is there already is a write too, which replicas can be asked for', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'sluice-test-envelopes-'));
+  onTestFinished(() => rm(directory, { recursive: true, force: true }));
+  // Its own, because the number is of the whole server.
+  const server = await startRedisServer({ directory });
+  onTestFinished(() => server.kill());
+  const producer = await openProducer({ ...broker.options, redisUrl: server.url });
+  onTestFinished(() => producer.close());
+  const redis = new Redis(server.url);
+  onTestFinished(() => redis.disconnect());
+  const writeCount = async (): Promise<number> =>
+    Number(/rdb_changes_since_last_save:(\d+)/.exec(await redis.info('persistence'))?.[1]);
+  const add = () => producer.addEnvelopes([{ shard: 0, envelope: envelope('envelope-a') }]);
+
+  await add();
+  const before = await writeCount();
+  await add();
+  expect(await writeCount()).toBeGreaterThan(before);
+  expect(await producer.envelopeCounts()).toEqual([1]);
 });
 
 test('several together leave what they leave one by one', async () => {
