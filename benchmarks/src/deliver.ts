@@ -6,7 +6,8 @@
  * - (b) `ours`: the worker process: rows in the log → signed POST → attempt and cursor recorded, in a
  *   Postgres that waits for its disk, woken through a Redis that does, or with `--queues postgres` through it
  *
- * Everything shares the machine's cores, the receiver and Postgres too.
+ * Everything shares the machine's cores, the receiver and Postgres too. Each round of ours stands between two
+ * of the loop, whose mean it is compared with.
  */
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -46,7 +47,7 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
     args: arguments_,
     options: {
       deliveries: { type: 'string', default: '30000' },
-      rounds: { type: 'string', default: '3' },
+      rounds: { type: 'string', default: '5' },
       webhooks: { type: 'string', default: '1,100,1000' },
       connections: { type: 'string', default: '128' },
       queues: { type: 'string', default: 'redis' },
@@ -139,8 +140,10 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
       const runRound = async (label: string): Promise<{ ours: Round; dispatch: Round }> => {
         const webhookIds = await replaceWebhooks(world.database, endpoints);
         await logDeliveries(world.database, countEach);
-        const dispatched = await dispatchRound();
+        // On both sides of ours, so that a machine that becomes faster or slower does not decide.
+        const dispatchedBefore = await dispatchRound();
         const ours = await oursRound(webhookIds, countEach * webhooks);
+        const dispatched = meanOf(dispatchedBefore, await dispatchRound());
         console.log(
           `${String(webhooks).padStart(5)} webhooks  ${label.padEnd(7)}  ` +
             `ours ${Math.round(ours.perSecond)}/s  dispatch ${Math.round(dispatched.perSecond)}/s  ` +
@@ -183,6 +186,13 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
     };
   }, broker);
 }
+
+const meanOf = (one: Round, other: Round): Round => ({
+  perSecond: (one.perSecond + other.perSecond) / 2,
+  cpuUs: Object.fromEntries(
+    Object.entries(one.cpuUs).map(([name, us]) => [name, (us + (other.cpuUs[name] ?? NaN)) / 2]),
+  ),
+});
 
 async function receivedCount(): Promise<number> {
   return Number(await (await fetch(`${RECEIVER}/count`)).text());

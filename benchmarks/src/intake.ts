@@ -7,6 +7,7 @@
  *
  * `--processes 2` runs each as two processes on one port, as an operator with two cores would.
  *
+ * Every other round goes the other way round, so that a machine that becomes faster or slower does not decide.
  * The ratios come from wrk (one thread); autocannon is printed beside it. Everything shares the
  * machine's cores, the load generator too, as it does for whoever tries it out. Rounds in which the host
  * of a virtual machine took much are run again (`host-steal.ts`).
@@ -86,7 +87,7 @@ export async function benchIntake(arguments_: string[]): Promise<Report> {
     const measured = await calmestRounds(rounds, async (round) => {
       const results: Partial<Record<Contender, LoadResult>> = {};
       const cpu = { ours: 0, redis: 0 };
-      for (const contender of CONTENDERS) {
+      for (const contender of round % 2 === 1 ? CONTENDERS : CONTENDERS.toReversed()) {
         await redis.flushall();
         const before = [
           await servers.ours.cpuSeconds(),
