@@ -38,7 +38,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
     about:
       'durable intake against a bare uWebSockets.js handler and against Fastify adding a BullMQ job a request',
     bars: { 'ours/floor': { atLeast: 0.65 }, 'ours/fastify-bullmq': { atLeast: 5 } },
-    short: ['--rounds', '4', '--seconds', '2'],
+    short: ['--rounds', '6', '--seconds', '2'],
     run: benchIntake,
   },
   'intake-steps': {
@@ -84,7 +84,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
       'ours/copy': { atLeast: 0.45 },
       'ours/copy, postgres backend': { atLeast: 0.25 },
     },
-    short: ['--rounds', '4', '--events', '30000'],
+    short: ['--rounds', '5', '--events', '30000'],
     run: benchProcess,
   },
   deliver: {
