@@ -102,7 +102,7 @@ export const addInTransaction: AddEnvelopes = async (queues, envelopes) => {
   }
 };
 
-/** What a job takes in Redis beside its envelope; 0.9 KB by `npm run bench -- memory`. */
+/** What a job takes in Redis beside its envelope, at most; 0.8 KB by `npm run bench -- memory`. */
 const JOB_SIZE_BYTES = 1_024;
 
 /** About what they take in the broker. Infinity where one is not written yet: then it takes writing it to tell. */
