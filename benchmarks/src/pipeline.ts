@@ -55,8 +55,7 @@ export async function startPipeline(
 
 /**
  * Searches the highest sustained rate: raises it until events pile up (or first lowers it, where `from` is too
- * much), then bisects. A rate is too much where events pile up at it twice: neighbours on the host make a machine
- * slower for seconds, and never faster than it is.
+ * much), then bisects.
  *
  * @returns all steps, also those in which events piled up.
  */
@@ -67,7 +66,7 @@ export async function rampUp(
   const steps: Step[] = [];
   let sustained: number | undefined;
   let tooMuch: number | undefined;
-  const tryRate = async (rate: number): Promise<boolean> => {
+  for (let rate = from; ;) {
     const step = await runStep(pipeline, rate, seconds);
     steps.push(step);
     const cpu = Object.entries(step.cpu).map(
@@ -76,10 +75,7 @@ export async function rampUp(
     console.log(
       `${label} ${String(rate).padStart(6)} events/s  ${step.isSustained ? 'sustained' : 'piles up '}  p50 ${step.p50Ms} ms  p99 ${step.p99Ms} ms  p99.9 ${step.p999Ms} ms  ${cpu.join(', ')}`,
     );
-    return step.isSustained;
-  };
-  for (let rate = from; ;) {
-    if ((await tryRate(rate)) || (await tryRate(rate))) sustained = rate;
+    if (step.isSustained) sustained = rate;
     else tooMuch = rate;
     const isFound =
       sustained !== undefined && tooMuch !== undefined && tooMuch / sustained <= STEP_MIN;

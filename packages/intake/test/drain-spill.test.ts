@@ -71,7 +71,7 @@ describe('the drain', () => {
     world.broker.attempts = [];
     world.broker.mode = 'up';
     await world.untilEmpty();
-    // Of two that touch one shard the later must not get through alone.
+    // One first: what the broker refuses is then alone.
     expect(world.broker.attempts).toEqual(['a', 'b,c']);
   });
 
