@@ -1,6 +1,11 @@
-/** Events as intake's parser leaves them, and envelopes of them on the queues. */
+/** Events as intake's parser leaves them, and envelopes of them on the queues, as its short way packs them. */
 import type { JsonObject } from '@sluice/domain/json';
 import type { TrackEvent } from '@sluice/domain/operation';
+import {
+  PACKED_EVENT_FORMAT,
+  unpackOperation,
+  type PackedEvent,
+} from '@sluice/domain/packed-event';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import type { Producer } from '@sluice/platform/queue';
@@ -27,7 +32,17 @@ export function trackEvent(personId: string, data: JsonObject = EVENT_DATA): Tra
     name: 'Order Placed',
     data,
     occurredAtMs: Date.UTC(2026, 10, 20, 10),
+    source: 'pipelines.track',
   };
+}
+
+function packed(personId: string, data?: JsonObject): PackedEvent {
+  const event = trackEvent(personId, data);
+  const { environmentId, receivedAtMs, eventId, name, occurredAtMs, source = '' } = event;
+  return [
+    ...([PACKED_EVENT_FORMAT, environmentId, receivedAtMs, 'id', personId, null] as const),
+    ...([eventId, name, event.data, occurredAtMs, source] as const),
+  ];
 }
 
 export interface QueuedEvents {
@@ -48,7 +63,7 @@ export async function addEvents(
   producer: Producer,
   { count, personCount, shardCount, operationsPerEnvelope, dataOf }: QueuedEvents,
 ): Promise<number> {
-  const shards: TrackEvent[][] = Array.from({ length: shardCount }, () => []);
+  const shards: PackedEvent[][] = Array.from({ length: shardCount }, () => []);
   const waiting: Parameters<Producer['addEnvelopes']>[0][number][] = [];
   let envelopeCount = 0;
   const send = async (least: number) => {
@@ -57,7 +72,7 @@ export async function addEvents(
     await producer.addEnvelopes(waiting.splice(0));
   };
   const take = async (shard: number, least: number) => {
-    const operations = shards[shard] as TrackEvent[];
+    const operations = shards[shard] as PackedEvent[];
     while (operations.length >= least) {
       const part = operations.splice(0, operationsPerEnvelope);
       waiting.push({ shard, envelope: { id: newId(), operations: part } });
@@ -66,9 +81,9 @@ export async function addEvents(
     }
   };
   for (let index = 0; index < count; index++) {
-    const operation = trackEvent(`user-${index % personCount}`, dataOf?.());
-    const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(operation), shardCount);
-    (shards[shard] as TrackEvent[]).push(operation);
+    const event = packed(`user-${index % personCount}`, dataOf?.());
+    const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(unpackOperation(event)), shardCount);
+    (shards[shard] as PackedEvent[]).push(event);
     await take(shard, operationsPerEnvelope);
   }
   for (const shard of shards.keys()) await take(shard, 1);

@@ -11,7 +11,7 @@
  *
  * Part of step 9 of the walk, called by `worker/src/load-slice.ts`. Pure.
  */
-import type { Operation } from './operation.ts';
+import { typeOfQueued, type QueuedOperation } from './packed-event.ts';
 import type { IdentifierRow } from './slice.ts';
 import { identifierText } from './slice-keys.ts';
 import type { NeededIdentifier, SliceNeeds } from './slice-needs.ts';
@@ -23,9 +23,10 @@ import type { NeededIdentifier, SliceNeeds } from './slice-needs.ts';
 export type MergeStance = 'merges' | 'reads' | 'holds';
 
 /** The stance of operations that are applied in one transaction. */
-export function mergeStanceOf(operations: readonly Operation[]): MergeStance {
+export function mergeStanceOf(operations: readonly QueuedOperation[]): MergeStance {
   let stance: MergeStance = 'holds';
-  for (const { type } of operations) {
+  for (const operation of operations) {
+    const type = typeOfQueued(operation);
     if (type === 'person.merge') return 'merges';
     if (type === 'event.track') stance = 'reads';
   }

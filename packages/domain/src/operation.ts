@@ -5,11 +5,12 @@
  * operations; `intake/src/batcher.ts` (step 6) commits them as one envelope;
  * `apply-operations.ts` (step 9) works out what they change.
  *
- * An operation is plain JSON: it travels through the broker as it is. It is complete: times are
+ * An operation is plain JSON: it travels through the broker as it is, or as a row (`packed-event.ts`). It is complete: times are
  * absolute, ids are made, so that running it twice or later means the same thing.
  */
 import type { Issue } from './issue.ts';
 import type { JsonObject } from './json.ts';
+import type { QueuedOperation } from './packed-event.ts';
 
 /** `svc_id` is the id the service gives each person; `phone` only through Track v2 where the workspace allows it. */
 export type PersonIdentifierKind = 'id' | 'email' | 'svc_id' | 'phone' | 'anonymous_id';
@@ -231,7 +232,7 @@ export type Operation =
 export interface Envelope {
   /** ULID made by intake; claimed in the transaction that writes its effects. */
   readonly id: string;
-  readonly operations: readonly Operation[];
+  readonly operations: readonly QueuedOperation[];
   /** W3C trace context, where a call in it is traced; envelopes of versions before 0025 have none, and their workers pass it over. */
   readonly traceparent?: string;
 }

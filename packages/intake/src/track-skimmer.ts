@@ -1,5 +1,6 @@
 /**
- * Plain track calls of Pipelines → their operations, as the JSON that the broker gets, without a value in between.
+ * Plain track calls of Pipelines → their operations, packed (`domain/src/packed-event.ts`), as the JSON that the broker gets,
+ * without a value in between.
  * `assembly/skim-track.ts` does it and says what it declines; this file calls it.
  *
  * Its memory has a fixed size, 3.4 MB a process, and holds one body and its operations at a time.
@@ -8,6 +9,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/limits';
+import { PACKED_EVENT_FORMAT } from '@sluice/domain/packed-event';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/semantic-events';
 import { createIdGenerator } from '@sluice/platform/new-id';
 
@@ -45,20 +47,21 @@ type Skim = (
 const ROWS: readonly string[] = [
   ...['userId', 'anonymousId', 'event', 'timestamp', 'messageId', 'type', 'properties'],
   ...['originalTimestamp', 'batch', 'track'],
-  '{"type":"event.track","environmentId":',
-  ',"receivedAtMs":',
-  ',"kind":"event","person":{"kind":"id","value":"',
-  ',"kind":"event","person":{"kind":"email","value":"',
-  ',"kind":"event","person":{"kind":"anonymous_id","value":"',
-  '"},"anonymousId":"',
-  '","eventId":"',
-  '"},"eventId":"',
-  '","name":"',
-  '","data":',
+  // The pieces of a `PackedEvent`, between what stands in it.
+  `[${PACKED_EVENT_FORMAT},`,
+  ',',
+  ',"id","',
+  ',"email","',
+  ',"anonymous_id","',
+  '","',
+  '","',
+  '",null,"',
+  '","',
+  '",',
   '{}',
-  ',"occurredAtMs":',
-  ',"source":"pipelines.track"}',
-  ',"source":"pipelines.batch"}',
+  ',',
+  ',"pipelines.track"]',
+  ',"pipelines.batch"]',
   ...SEMANTIC_EVENT_NAMES,
 ];
 const ROW_COUNT_MAX = 47;

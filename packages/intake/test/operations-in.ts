@@ -1,7 +1,11 @@
 /** What is in envelopes that intake has written, in order. */
 import type { Envelope, Operation } from '@sluice/domain/operation';
+import { unpackOperation } from '@sluice/domain/packed-event';
 import { envelopeText } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 
 export const operationsIn = (envelopes: readonly ShardEnvelope[]): Operation[] =>
-  envelopes.flatMap(({ envelope }) => (JSON.parse(envelopeText(envelope)) as Envelope).operations);
+  envelopes.flatMap(({ envelope }) => operationsOfText(envelopeText(envelope)));
+
+export const operationsOfText = (envelope: string): Operation[] =>
+  (JSON.parse(envelope) as Envelope).operations.map(unpackOperation);

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Envelope, Operation } from '@sluice/domain/operation';
+import type { Operation } from '@sluice/domain/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { envelopeText } from '@sluice/platform/envelope-writer';
@@ -13,6 +13,7 @@ import { RateLimiter, type RateStanding } from '../src/rate-limit.ts';
 import { readBody } from '../src/read-body.ts';
 import { createSkimCall, type SkimCaller } from '../src/skim-call.ts';
 import { TrackSkimmer } from '../src/track-skimmer.ts';
+import { operationsOfText } from './operations-in.ts';
 
 const NOW_MS = 1_764_000_000_000;
 const SHARD_COUNT = 4;
@@ -123,8 +124,7 @@ test('what goes the short way and the long way keeps one order on each shard', a
   expect(flushes[0]?.isAtomic).toBe(true);
   const eventsByPerson = new Map<string, string>();
   for (const [index, { shard }] of flushes[0]!.envelopes.entries()) {
-    const envelope = JSON.parse(flushes[0]!.texts[index]!) as Envelope;
-    for (const operation of envelope.operations) {
+    for (const operation of operationsOfText(flushes[0]!.texts[index]!)) {
       const { name } = operation as Extract<Operation, { type: 'event.track' }>;
       const person = shardKeyOf(operation);
       expect(shard).toBe(shardOf(1, person, SHARD_COUNT));
@@ -142,7 +142,7 @@ test('a batch that spans envelopes of one shard is committed together, each of a
     { batch: Array.from({ length: 2_500 }, () => track('u', 'e')) },
     { name: 'pipelines.batch' },
   );
-  const sizes = flushes[0]!.texts.map((text) => (JSON.parse(text) as Envelope).operations.length);
+  const sizes = flushes[0]!.texts.map((text) => operationsOfText(text).length);
   expect({ sizes, isAtomic: flushes[0]!.isAtomic }).toEqual({
     sizes: [1_000, 1_000, 500],
     isAtomic: true,
@@ -174,7 +174,7 @@ test('ids of events never come twice, also where the clock goes on between two l
   for (let round = 0; round < 4; round++) await skim(batch, { name: 'pipelines.batch' });
   const ids = flushes.flatMap(({ texts }) =>
     texts.flatMap((text) =>
-      (JSON.parse(text) as Envelope).operations.map((each) => 'eventId' in each && each.eventId),
+      operationsOfText(text).map((each) => 'eventId' in each && each.eventId),
     ),
   );
   expect(ids).toHaveLength(12);

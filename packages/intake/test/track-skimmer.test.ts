@@ -2,13 +2,14 @@
  * The short way beside the long one: whatever it does not decline, both read alike.
  */
 import type { Operation } from '@sluice/domain/operation';
+import { unpackOperation, type QueuedOperation } from '@sluice/domain/packed-event';
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/semantic-events';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { routes, type Call } from '../src/calls.ts';
 import { readBody } from '../src/read-body.ts';
-import { TrackSkimmer } from '../src/track-skimmer.ts';
+import { TrackSkimmer, type SkimmedOperations } from '../src/track-skimmer.ts';
 import { damage, damaged, trackBatch, trackCall } from './track-call-texts.ts';
 
 const AT_MS = Date.UTC(2026, 10, 20);
@@ -28,15 +29,21 @@ const bytesOf = (text: string) => new TextEncoder().encode(text);
 /** As it comes to Postgres: of -0 nobody hears. */
 const asStored = (operation: Operation) => JSON.parse(JSON.stringify(operation)) as Operation;
 
+const queuedAt = (skimmed: SkimmedOperations, index: number): QueuedOperation =>
+  JSON.parse(
+    skimmed.memory.toString('utf8', skimmed.startOf(index), skimmed.endOf(index)),
+  ) as QueuedOperation;
+
+const eventIdOf = (operation: Operation): string =>
+  'eventId' in operation ? operation.eventId : '';
+
 /** What the short way gives; undefined where it declines. */
 function skim(bytes: Uint8Array, kind: 'track' | 'batch', environmentId: number) {
   const skimmed = skimmer.skim(bytes, kind === 'batch', environmentId, AT_MS);
   if (skimmed === undefined) return undefined;
   return Array.from({ length: skimmed.count }, (_, index) => ({
     shard: skimmed.shardOf(index),
-    operation: asStored(
-      JSON.parse(skimmed.memory.toString('utf8', skimmed.startOf(index), skimmed.endOf(index))),
-    ),
+    operation: asStored(unpackOperation(queuedAt(skimmed, index))),
   }));
 }
 
@@ -301,12 +308,7 @@ test('ids of events go up and never come twice, whatever the clock does', () => 
     nowMs += stepMs;
     const skimmed = own.skim(batch, true, 1, nowMs);
     for (let index = 0; index < (skimmed?.count ?? 0); index++) {
-      const operation = skimmed?.memory.toString(
-        'utf8',
-        skimmed.startOf(index),
-        skimmed.endOf(index),
-      );
-      ids.push((JSON.parse(operation ?? '') as { eventId: string }).eventId);
+      ids.push(eventIdOf(unpackOperation(queuedAt(skimmed!, index))));
     }
   }
   expect(ids).toHaveLength(8 * 1_500);

@@ -44,6 +44,7 @@ import { AppError } from '@sluice/domain/errors';
 import { mergeStanceOf } from '@sluice/domain/held-identifiers';
 import type { Envelope, Operation, RecordIssue } from '@sluice/domain/operation';
 import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
+import { unpackOperation } from '@sluice/domain/packed-event';
 import { toStorableText } from '@sluice/domain/storable-text';
 import { loadSlice, SAFEST, type LoadOptions } from './load-slice.ts';
 import type { TakenIdWatch } from './taken-id-watch.ts';
@@ -147,7 +148,7 @@ function processOnce(
     const operations = envelopes.flatMap((envelope, place): readonly Operation[] => {
       const envelopeNumber = numbers[place];
       if (envelopeNumber === undefined) return [];
-      return envelope.operations.map((operation) => ({ ...operation, envelopeNumber }));
+      return envelope.operations.map((queued) => ({ ...unpackOperation(queued), envelopeNumber }));
     });
     if (operations.length === 0) return { outcome: 'already-applied' };
     if (stance === 'merges') await waitToMerge(transaction);

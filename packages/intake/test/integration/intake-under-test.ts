@@ -6,6 +6,7 @@ import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-
 import { createTestDatabase } from '@sluice/database/testing';
 import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
 import type { Operation } from '@sluice/domain/operation';
+import { unpackOperation } from '@sluice/domain/packed-event';
 import { createLogger } from '@sluice/platform/logger';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { openProducer } from '@sluice/platform/queue';
@@ -60,7 +61,7 @@ export async function startIntakeUnderTest(
   const operations: Operation[] = [];
   const consumers = await startConsumers(broker, {
     processEnvelope(envelope) {
-      operations.push(...envelope.operations);
+      operations.push(...envelope.operations.map(unpackOperation));
       return Promise.resolve({ outcome: 'done' });
     },
     wakeLane: () => Promise.resolve({ outcome: 'done' }),

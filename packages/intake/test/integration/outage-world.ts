@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { TrackEvent } from '@sluice/domain/operation';
+import { unpackOperation } from '@sluice/domain/packed-event';
 import { createLogger } from '@sluice/platform/logger';
 import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';
 import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
@@ -92,7 +93,7 @@ export async function startOutageWorld(): Promise<OutageWorld> {
           // As the worker's claim does: the second copy of an envelope has no effect.
           if (!claimed.has(envelope.id)) {
             claimed.add(envelope.id);
-            effects.push(...(envelope.operations as readonly TrackEvent[]));
+            effects.push(...(envelope.operations.map(unpackOperation) as TrackEvent[]));
           }
           return Promise.resolve({ outcome: 'done' });
         },

@@ -2,8 +2,10 @@
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { listParkedOperations, countParkedOperations } from '@sluice/database/parked-operations';
 import { AppError } from '@sluice/domain/errors';
+import type { JsonObject } from '@sluice/domain/json';
 import type { Envelope, Operation } from '@sluice/domain/operation';
-import { identify, track } from '@sluice/domain/testing';
+import type { QueuedOperation } from '@sluice/domain/packed-event';
+import { identify, NOW_MS, track } from '@sluice/domain/testing';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import { beforeEach, expect, test } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';
@@ -65,6 +67,42 @@ test('an operation that this version does not know waits for the newer one inste
   await expect(world.process(operations)).rejects.toMatchObject({ code: 'ENVELOPE_INVALID' });
   expect(await world.eventNames(environmentId)).toEqual([]);
   expect(await countParkedOperations(world.database, 10)).toBe(0);
+});
+
+test('an event packed in a way that this version does not know waits too, with what is around it', async () => {
+  const newer = [2, environmentId, 'and more'] as unknown as QueuedOperation;
+  const [before] = inEnvironment(environmentId, track('id:1', 'before'));
+  const envelope = { id: world.newId(), operations: [before as Operation, newer] };
+  await expect(processEnvelope(world.deps, envelope)).rejects.toMatchObject({
+    code: 'ENVELOPE_INVALID',
+  });
+  expect(await world.eventNames(environmentId)).toEqual([]);
+  expect(await countParkedOperations(world.database, 10)).toBe(0);
+});
+
+test('packed events are parked as the operations that they are, and their neighbours applied', async () => {
+  const [poisoned] = inEnvironment(environmentId, poison('id:2'));
+  const packed = (name: string, data: object): QueuedOperation => [
+    ...([1, environmentId, NOW_MS, 'id', '1', null, world.newId(), name] as const),
+    ...([data as JsonObject, NOW_MS, 'pipelines.track'] as const),
+  ];
+  const envelope = {
+    id: world.newId(),
+    // No JSON: only a value that Postgres refuses, which no call can bring.
+    operations: [
+      packed('a', {}),
+      packed('b', { text: '\0' }),
+      poisoned as Operation,
+      packed('c', {}),
+    ],
+  };
+  expect(await processEnvelope(world.deps, envelope)).toMatchObject({ counts: { parked: 2 } });
+  expect(await world.eventNames(environmentId)).toEqual(['a', 'c']);
+  const parked = await listParkedOperations(world.database, 10);
+  expect(parked.map(({ operation }) => JSON.parse(operation))).toMatchObject([
+    { type: 'event.track', name: 'b', person: { kind: 'id', value: '1' } },
+    { type: 'person.identify' },
+  ]);
 });
 
 const neverPauses = () => Promise.reject(new Error('nothing is full'));
