@@ -84,7 +84,7 @@ export const CATALOGUE: Readonly<Record<string, Benchmark>> = {
       'ours/copy': { atLeast: 0.45 },
       'ours/copy, postgres backend': { atLeast: 0.25 },
     },
-    short: ['--rounds', '5', '--events', '30000'],
+    short: [],
     run: benchProcess,
   },
   deliver: {
