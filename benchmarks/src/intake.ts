@@ -15,6 +15,8 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import type { Envelope } from '@sluice/domain/operation';
+import { unpackOperation } from '@sluice/domain/packed-event';
 import type { Redis } from 'ioredis';
 import {
   cpuSecondsOf,
@@ -192,11 +194,12 @@ async function checkCorrectness(url: string, redis: Redis): Promise<void> {
   if (answers.some((answer) => answer.status !== 200)) throw new Error('a valid call was refused');
   let found = 0;
   for (const key of await redis.keys('*events-*:*')) {
-    if ((await redis.type(key)) !== 'hash') continue;
-    const data = await redis.hget(key, 'data');
-    found += data?.split(`"name":"${marker}"`).length
-      ? data.split(`"name":"${marker}"`).length - 1
-      : 0;
+    const data = (await redis.type(key)) === 'hash' ? await redis.hget(key, 'data') : null;
+    if (data === null) continue;
+    const { operations } = JSON.parse(data) as Envelope;
+    found += operations
+      .map(unpackOperation)
+      .filter((each) => each.type === 'event.track' && each.name === marker).length;
   }
   if (found !== 500) throw new Error(`500 events acknowledged, ${found} in Redis`);
 }
