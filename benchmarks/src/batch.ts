@@ -10,6 +10,7 @@ import { parseArgs } from 'node:util';
 import type { Redis } from 'ioredis';
 import type { ChildServer } from './child-server.ts';
 import { loadWithWrk, requireWrk } from './load.ts';
+import { countQueued } from './queued-events.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -205,12 +206,7 @@ async function checkCorrectness(
     ),
   );
   if (answers.some((answer) => answer.status !== 200)) throw new Error('a valid call was refused');
-  let found = 0;
-  for (const key of await redis.keys('*events-*:*')) {
-    if ((await redis.type(key)) !== 'hash') continue;
-    const data = await redis.hget(key, 'data');
-    found += (data?.split('"name":"Order Placed"').length ?? 1) - 1;
-  }
+  const found = await countQueued(redis, 'Order Placed');
   const expected = contender === 'one' ? 20 : 20 * BATCH_SIZE;
   if (found !== expected) throw new Error(`${expected} events acknowledged, ${found} in Redis`);
 }

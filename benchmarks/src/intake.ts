@@ -15,8 +15,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Envelope } from '@sluice/domain/operation';
-import { unpackOperation } from '@sluice/domain/packed-event';
 import type { Redis } from 'ioredis';
 import {
   cpuSecondsOf,
@@ -27,6 +25,7 @@ import {
 import { calmestRounds, stolenShares } from './host-steal.ts';
 import { bodies, pinApart, trackLoad } from './intake-load.ts';
 import { loadWithAutocannon, loadWithWrk, requireWrk, type LoadResult } from './load.ts';
+import { countQueued } from './queued-events.ts';
 import { median, type Report } from './report.ts';
 import { withWorld } from './world.ts';
 
@@ -192,15 +191,7 @@ async function checkCorrectness(url: string, redis: Redis): Promise<void> {
     ),
   );
   if (answers.some((answer) => answer.status !== 200)) throw new Error('a valid call was refused');
-  let found = 0;
-  for (const key of await redis.keys('*events-*:*')) {
-    const data = (await redis.type(key)) === 'hash' ? await redis.hget(key, 'data') : null;
-    if (data === null) continue;
-    const { operations } = JSON.parse(data) as Envelope;
-    found += operations
-      .map(unpackOperation)
-      .filter((each) => each.type === 'event.track' && each.name === marker).length;
-  }
+  const found = await countQueued(redis, marker);
   if (found !== 500) throw new Error(`500 events acknowledged, ${found} in Redis`);
 }
 

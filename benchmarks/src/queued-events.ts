@@ -1,6 +1,6 @@
 /** Events as intake's parser leaves them, and envelopes of them on the queues, as its short way packs them. */
 import type { JsonObject } from '@sluice/domain/json';
-import type { TrackEvent } from '@sluice/domain/operation';
+import type { Envelope, TrackEvent } from '@sluice/domain/operation';
 import {
   PACKED_EVENT_FORMAT,
   unpackOperation,
@@ -9,6 +9,7 @@ import {
 import { shardKeyOf, shardOf } from '@sluice/domain/shard';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import type { Producer } from '@sluice/platform/queue';
+import type { Redis } from 'ioredis';
 
 const ENVIRONMENT_ID = 1;
 export const EVENT_DATA = {
@@ -89,4 +90,16 @@ export async function addEvents(
   for (const shard of shards.keys()) await take(shard, 1);
   await send(1);
   return envelopeCount;
+}
+
+/** Events of that name in the queues of a Redis. */
+export async function countQueued(redis: Redis, name: string): Promise<number> {
+  let count = 0;
+  for (const key of await redis.keys('*events-*:*')) {
+    const data = (await redis.type(key)) === 'hash' ? await redis.hget(key, 'data') : null;
+    if (data === null) continue;
+    const operations = (JSON.parse(data) as Envelope).operations.map(unpackOperation);
+    count += operations.filter((each) => each.type === 'event.track' && each.name === name).length;
+  }
+  return count;
 }
