@@ -6,8 +6,8 @@
  * Ours also claims each envelope and each event id, finds the person, and takes and ends the job. All
  * take turns in one run and one database, on a Postgres that loses nothing (`fsync`, `synchronous_commit`).
  *
- * The worker is warm, as one that has run for a minute: V8 goes on compiling for its first 400,000 events, which take half as
- * long again. It is paused (SIGSTOP) while a round's envelopes are queued. Rounds in which the host of
+ * The worker is warm, as one that has run for a minute: V8 goes on compiling for its first 400,000 events, each of which takes
+ * half as long again. It is paused (SIGSTOP) while a round's envelopes are queued. Rounds in which the host of
  * a virtual machine took much CPU are run again (`host-steal.ts`).
  */
 import { setTimeout as sleep } from 'node:timers/promises';

@@ -37,12 +37,18 @@ export function trackEvent(personId: string, data: JsonObject = EVENT_DATA): Tra
   };
 }
 
-function packed(personId: string, data?: JsonObject): PackedEvent {
-  const event = trackEvent(personId, data);
-  const { environmentId, receivedAtMs, eventId, name, occurredAtMs, source = '' } = event;
+function packed(event: TrackEvent): PackedEvent {
+  const { environmentId, receivedAtMs, person, eventId, name, data, occurredAtMs } = event;
   return [
-    ...([PACKED_EVENT_FORMAT, environmentId, receivedAtMs, 'id', personId, null] as const),
-    ...([eventId, name, event.data, occurredAtMs, source] as const),
+    ...([
+      PACKED_EVENT_FORMAT,
+      environmentId,
+      receivedAtMs,
+      'id',
+      person?.value ?? '',
+      null,
+    ] as const),
+    ...([eventId, name, data, occurredAtMs, event.source ?? ''] as const),
   ];
 }
 
@@ -82,9 +88,9 @@ export async function addEvents(
     }
   };
   for (let index = 0; index < count; index++) {
-    const event = packed(`user-${index % personCount}`, dataOf?.());
-    const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(unpackOperation(event)), shardCount);
-    (shards[shard] as PackedEvent[]).push(event);
+    const event = trackEvent(`user-${index % personCount}`, dataOf?.());
+    const shard = shardOf(ENVIRONMENT_ID, shardKeyOf(event), shardCount);
+    (shards[shard] as PackedEvent[]).push(packed(event));
     await take(shard, operationsPerEnvelope);
   }
   for (const shard of shards.keys()) await take(shard, 1);
