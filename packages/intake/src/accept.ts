@@ -22,7 +22,6 @@ import type { Call } from './calls.ts';
 import type { RateLimiter, RateStanding } from './rate-limit.ts';
 import type { Body } from './read-body.ts';
 import { tellingToo, WatchedCall } from './tell-call.ts';
-import type { SkimmedOperations } from './track-skimmer.ts';
 
 export interface Submission {
   readonly call: Call;
@@ -67,7 +66,7 @@ export interface AcceptDependencies {
 /** What one recorded issue counts for in the memory bound: about what it takes. */
 const RECORD_SIZE_BYTES = 1_024;
 
-const ACCEPTED: Outcome = { outcome: 'accepted' };
+export const ACCEPTED: Outcome = { outcome: 'accepted' };
 const UNAUTHORIZED: Outcome = { outcome: 'unauthorized' };
 export const RATE_LIMITED: Outcome = { outcome: 'rate-limited' };
 
@@ -238,22 +237,8 @@ export function commit(
   if (!isTaken) answer(overloaded(deps));
 }
 
-/** As `commit`, for skimmed operations; answers `accepted`. */
-export function commitSkimmed(
-  deps: AcceptDependencies,
-  operations: SkimmedOperations,
-  sizeBytes: number,
-  caller: { answer: AnswerCall },
-  standing: RateStanding | undefined,
-): void {
-  const isTaken = deps.batcher.addSkimmed(operations, sizeBytes, (committed) => {
-    caller.answer(committed === 'committed' ? ACCEPTED : overloaded(deps), standing);
-  });
-  if (!isTaken) caller.answer(overloaded(deps), standing);
-}
-
 /** Neither broker nor spill took it, or too much waits in memory. */
-const overloaded = (deps: AcceptDependencies): Outcome => ({
+export const overloaded = (deps: AcceptDependencies): Outcome => ({
   outcome: 'overloaded',
   retryAfterSeconds: deps.retryAfterSeconds(),
 });

@@ -20,7 +20,7 @@ import type { Operation } from '@sluice/domain/operation';
 import { EnvelopeBuffers } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import type { CommittedTo } from './commit-envelopes.ts';
-import { CommitGroup, type CommitOutcome } from './commit-group.ts';
+import { CommitGroup, type CommitCaller, type CommitOutcome } from './commit-group.ts';
 import type { SkimmedOperations } from './track-skimmer.ts';
 
 export type { CommitOutcome } from './commit-group.ts';
@@ -104,14 +104,10 @@ export class Batcher {
   }
 
   /** As `add`. Not to be used where flushes are traced. */
-  addSkimmed(
-    operations: SkimmedOperations,
-    sizeBytes: number,
-    done: (outcome: CommitOutcome) => void,
-  ): boolean {
+  addSkimmed(operations: SkimmedOperations, sizeBytes: number, caller: CommitCaller): boolean {
     const group = this.#groupWithRoom(sizeBytes);
     if (group === undefined) return false;
-    group.addSkimmed(operations, sizeBytes, done);
+    group.addSkimmed(operations, sizeBytes, caller);
     this.skimmedOperationCount += operations.count;
     return true;
   }
@@ -159,7 +155,7 @@ export class Batcher {
   }
 
   readonly #answer = (callers: CommitGroup['callers'], outcome: CommitOutcome): void => {
-    for (const done of callers) done(outcome);
+    for (const caller of callers) caller.committed(outcome);
     this.#unansweredCount -= callers.length;
     if (this.#unansweredCount === 0) for (const resolve of this.#drained.splice(0)) resolve();
   };

@@ -16,6 +16,15 @@ import type { SkimmedOperations } from './track-skimmer.ts';
 /** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */
 export type CommitOutcome = 'committed' | 'unavailable';
 
+/**
+ * Who waits for a flush. An object: of a function made for each call the line has left the core's caches when the
+ * answer comes, which takes 0.2 µs of a call's 20.
+ */
+export interface CommitCaller {
+  /** Called exactly once, later. */
+  committed(outcome: CommitOutcome): void;
+}
+
 /** A worker's transaction and a broker's job stay small. */
 const ENVELOPE_OPERATIONS_MAX = 1_000;
 
@@ -35,7 +44,7 @@ interface ShardOperations {
 }
 
 export class CommitGroup {
-  readonly callers: ((outcome: CommitOutcome) => void)[] = [];
+  readonly callers: CommitCaller[] = [];
   /** In the order in which they were begun; a shard's own in the order of its operations. */
   readonly parts: EnvelopePart[] = [];
   /** By shard: the part that takes the next operations. */
@@ -73,7 +82,8 @@ export class CommitGroup {
     done: (outcome: CommitOutcome) => void,
   ): void {
     const [first] = operations;
-    this.#count(operations.length, first?.receivedAtMs ?? Infinity, sizeBytes, done);
+    const caller = { committed: done };
+    this.#count(operations.length, first?.receivedAtMs ?? Infinity, sizeBytes, caller);
     const [only] = operations.length === 1 && first ? this.#split(first) : [];
     if (only !== undefined && only === first) {
       const part = this.#partFor(this.#shardOf(only));
@@ -98,13 +108,9 @@ export class CommitGroup {
   }
 
   /** As `add`. They are copied: a group that keeps operations cannot take them. */
-  addSkimmed(
-    operations: SkimmedOperations,
-    sizeBytes: number,
-    done: (outcome: CommitOutcome) => void,
-  ): void {
+  addSkimmed(operations: SkimmedOperations, sizeBytes: number, caller: CommitCaller): void {
     const { count, memory } = operations;
-    this.#count(count, operations.receivedAtMs, sizeBytes, done);
+    this.#count(count, operations.receivedAtMs, sizeBytes, caller);
     for (let index = 0; index < count; index++) {
       const shard = operations.shardOf(index);
       if (shard !== operations.shardOf(0)) this.isAtomic = true;
@@ -122,9 +128,9 @@ export class CommitGroup {
     operationCount: number,
     receivedAtMs: number,
     sizeBytes: number,
-    done: (outcome: CommitOutcome) => void,
+    caller: CommitCaller,
   ): void {
-    this.callers.push(done);
+    this.callers.push(caller);
     this.sizeBytes += sizeBytes;
     this.operationCount += operationCount;
     if (receivedAtMs < this.arrivedAtMs) this.arrivedAtMs = receivedAtMs;

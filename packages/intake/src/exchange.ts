@@ -11,6 +11,7 @@
 import type { AnswerCall, Outcome, Submission } from './accept.ts';
 import { answerOf, problem, type Answer } from './answer.ts';
 import type { Call } from './calls.ts';
+import type { CommitOutcome } from './commit-group.ts';
 import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
 import type { RateStanding } from './rate-limit.ts';
 import { readBody, readContentEncoding, type Body } from './read-body.ts';
@@ -73,7 +74,7 @@ export class Exchange implements SkimCaller {
   #isCut = false;
   #isAborted = false;
   #answer: Answer | undefined;
-  #standing: RateStanding | undefined;
+  standing: RateStanding | undefined;
 
   /** The exchange whose answer is being corked: `cork` calls back before it returns, so one function serves all. */
   static #corked: Exchange | undefined;
@@ -174,7 +175,7 @@ export class Exchange implements SkimCaller {
   /** True where the call is taken by the short way. */
   #isSkimmed(bytes: Uint8Array): boolean {
     if (this.#skim === undefined || this.call.skimsAs === undefined) return false;
-    this.#isSubmitted = this.#skim(this, bytes);
+    this.#isSubmitted = this.#skim.take(this, bytes);
     return this.#isSubmitted;
   }
 
@@ -193,20 +194,27 @@ export class Exchange implements SkimCaller {
         body,
         parameters: this.#parameters,
       },
-      (outcome, standing) => this.answer(outcome, standing),
+      (outcome, standing) => {
+        this.standing = standing;
+        this.answer(outcome);
+      },
     );
   }
 
-  answer(outcome: Outcome, standing?: RateStanding): void {
-    this.#send(answerOf(this.call, outcome, standing), standing);
+  /** Of a call that took the short way. */
+  committed(outcome: CommitOutcome): void {
+    if (this.#skim !== undefined) this.answer(this.#skim.outcomeOf(outcome));
   }
 
-  #send(answer: Answer, standing?: RateStanding): void {
+  answer(outcome: Outcome): void {
+    this.#send(answerOf(this.call, outcome, this.standing));
+  }
+
+  #send(answer: Answer): void {
     if (this.#isAborted) return;
     this.#state.inFlightCount--;
     this.#answer = answer;
-    this.#standing = standing;
-    if (!answer.status.startsWith('2')) countRefused(this.#state.refusedCounts, answer.status);
+    countRefused(this.#state.refusedCounts, answer.status);
     Exchange.#corked = this;
     this.#res.cork(Exchange.#writeCorked);
   }
@@ -218,13 +226,15 @@ export class Exchange implements SkimCaller {
     if (answer.retryAfterSeconds !== undefined) {
       res.writeHeader('Retry-After', String(answer.retryAfterSeconds));
     }
-    if (this.#standing !== undefined) writeStanding(res, this.#standing);
+    if (this.standing !== undefined) writeStanding(res, this.standing);
     if (answer.authenticate) res.writeHeader('WWW-Authenticate', BASIC_CHALLENGE);
     res.end(answer.body, this.#isCut || this.#state.isStopping);
   }
 }
 
 function countRefused(counts: Map<string, number>, status: string): void {
+  // First what nearly all are: a method of texts takes 0.05 µs more to be found.
+  if (status === '200 OK' || status.startsWith('2')) return;
   const code = status.slice(0, 3);
   counts.set(code, (counts.get(code) ?? 0) + 1);
 }

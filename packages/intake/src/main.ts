@@ -33,6 +33,7 @@ import { createSkimCall } from './skim-call.ts';
 import { stopServing } from './stop-serving.ts';
 import { CallTracer } from './trace-calls.ts';
 import { TrackSkimmer } from './track-skimmer.ts';
+import { createTurnClock } from './turn-clock.ts';
 import { UnauthorizedRecorder } from './unauthorized-recorder.ts';
 
 const { settings, logger, lifecycle } = beginProcess(process, 'intake', intakeSettings);
@@ -205,7 +206,7 @@ const acceptDependencies = {
   tail,
   rateLimiter,
   retryAfterSeconds: () => committer.retryAfterSeconds(),
-  now,
+  now: createTurnClock(now),
   newId,
 };
 const accept = createAccept(acceptDependencies, {

@@ -24,8 +24,8 @@ class Head {
   strictMode = '';
   transferEncoding = '';
   transferEncodingCount = 0;
-  contentLength = '';
   contentLengthCount = 0;
+  isContentLengthEmpty = false;
   hostCount = 0;
   isCrossOrigin = false;
 
@@ -35,8 +35,8 @@ class Head {
     this.strictMode = '';
     this.transferEncoding = '';
     this.transferEncodingCount = 0;
-    this.contentLength = '';
     this.contentLengthCount = 0;
+    this.isContentLengthEmpty = false;
     this.hostCount = 0;
     this.isCrossOrigin = false;
   }
@@ -63,8 +63,8 @@ export function readHeader(name: string, value: string): void {
       break;
     case 14:
       if (name === 'content-length') {
-        head.contentLength = value;
         head.contentLengthCount++;
+        if (value === '') head.isContentLengthEmpty = true;
       }
       break;
     case 16:
@@ -82,11 +82,12 @@ export function readHeader(name: string, value: string): void {
 /** Why nobody can tell where the request's body ends, or whom it is for; undefined where that is certain. */
 export function framingProblem(found: Head): string | undefined {
   if (found.contentLengthCount > 1) return 'Content-Length is repeated';
-  if (found.contentLengthCount === 1 && found.contentLength === '')
-    return 'Content-Length is empty';
+  if (found.isContentLengthEmpty) return 'Content-Length is empty';
   if (found.transferEncodingCount > 1) return 'Transfer-Encoding is repeated';
-  const coding = found.transferEncoding.trim().toLowerCase();
-  if (found.transferEncodingCount === 1 && coding !== 'chunked') {
+  if (
+    found.transferEncodingCount === 1 &&
+    found.transferEncoding.trim().toLowerCase() !== 'chunked'
+  ) {
     return 'a Transfer-Encoding other than chunked is not supported';
   }
   if (found.hostCount > 1) return 'Host is repeated';

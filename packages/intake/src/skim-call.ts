@@ -6,25 +6,41 @@
  *
  * Before: `exchange.ts`. After: `batcher.ts`.
  */
-import { commitSkimmed, RATE_LIMITED, type AcceptDependencies, type Outcome } from './accept.ts';
+import {
+  ACCEPTED,
+  overloaded,
+  RATE_LIMITED,
+  type AcceptDependencies,
+  type Outcome,
+} from './accept.ts';
 import type { Call } from './calls.ts';
+import type { CommitCaller, CommitOutcome } from './commit-group.ts';
 import type { RateStanding } from './rate-limit.ts';
 import type { TrackSkimmer } from './track-skimmer.ts';
 
 /** A call whose body is not compressed, or no longer. `exchange.ts` is one: there is nothing else to make for it. */
-export interface SkimCaller {
+export interface SkimCaller extends CommitCaller {
   readonly call: Call;
   /** The `Authorization` header; empty where there was none. */
   readonly authorization: string;
   readonly isStrict: boolean;
-  answer(outcome: Outcome, standing?: RateStanding): void;
+  /** Set before anything is answered, where the workspace has a limit. */
+  standing: RateStanding | undefined;
+  answer(outcome: Outcome): void;
 }
 
-/** Takes one call, whose `answer` is then called exactly once; or returns false. `bytes` are not used after it returns. */
-export type SkimCall = (caller: SkimCaller, bytes: Uint8Array) => boolean;
+export interface SkimCall {
+  /**
+   * Takes one call, of which then either `answer` or `committed` is called, exactly once; or returns false. `bytes` are
+   * not used after it returns.
+   */
+  take(caller: SkimCaller, bytes: Uint8Array): boolean;
+  /** What a call that was committed, or could not be, is answered. */
+  outcomeOf(committed: CommitOutcome): Outcome;
+}
 
 export function createSkimCall(deps: AcceptDependencies, skimmer: TrackSkimmer): SkimCall {
-  return (caller, bytes) => {
+  const take = (caller: SkimCaller, bytes: Uint8Array): boolean => {
     const { call, authorization, isStrict } = caller;
     // Without the header the key may be in the body.
     if (call.skimsAs === undefined || authorization === '') return false;
@@ -37,9 +53,14 @@ export function createSkimCall(deps: AcceptDependencies, skimmer: TrackSkimmer):
     const operations = skimmer.skim(bytes, call.skimsAs === 'batch', environmentId, receivedAtMs);
     if (operations === undefined) return false;
 
-    const standing = deps.rateLimiter?.take(environmentId, receivedAtMs);
-    if (standing?.isTaken === false) caller.answer(RATE_LIMITED, standing);
-    else commitSkimmed(deps, operations, bytes.length, caller, standing);
+    caller.standing = deps.rateLimiter?.take(environmentId, receivedAtMs);
+    if (caller.standing?.isTaken === false) caller.answer(RATE_LIMITED);
+    else if (!deps.batcher.addSkimmed(operations, bytes.length, caller))
+      caller.answer(overloaded(deps));
     return true;
+  };
+  return {
+    take,
+    outcomeOf: (committed) => (committed === 'committed' ? ACCEPTED : overloaded(deps)),
   };
 }

@@ -85,8 +85,13 @@ function createIntake(
     const answered = new Promise<{ outcome: Outcome; standing: RateStanding | undefined }>(
       (resolve) => {
         const { bytes, ...submission } = submissionOf(body, overrides);
-        const answer: SkimCaller['answer'] = (outcome, standing) => resolve({ outcome, standing });
-        isTaken = skimCall({ ...submission, answer }, bytes);
+        const caller: SkimCaller = {
+          ...submission,
+          standing: undefined,
+          answer: (outcome) => resolve({ outcome, standing: caller.standing }),
+          committed: (outcome) => caller.answer(skimCall.outcomeOf(outcome)),
+        };
+        isTaken = skimCall.take(caller, bytes);
       },
     );
     return isTaken ? answered : undefined;
