@@ -1,5 +1,5 @@
 /** The live tail over real sockets: what a reader gets, and what one that is slow, gone or revoked costs. */
-import { request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TailLine } from '@sluice/domain/tail';
 import { lineTopic } from '@sluice/platform/tail-messages';
@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { TailHub } from '../../src/tail-hub.ts';
 import { expectProblem } from '../error-shapes.ts';
 import { insertKey, startApi, type ApiUnderTest } from './api-under-test.ts';
+import { openTailReader, type TailReader } from './tail-reader.ts';
 
 const WAIT = { timeout: 10_000, interval: 10 };
 
@@ -54,55 +55,16 @@ afterAll(() => api.close());
 const expectNoReaders = () =>
   expect([api.a, api.b].map(({ environmentId }) => hub.readerCount(environmentId))).toEqual([0, 0]);
 
-interface Reader {
-  readonly answer: IncomingMessage;
-  readonly read: () => string;
-  readonly events: (kind: string) => Record<string, unknown>[];
-  isEnded: boolean;
-}
-
 interface TailOptions {
   readonly key?: string;
   readonly isSlow?: boolean;
   readonly headers?: Record<string, string>;
 }
 
-async function openTail(
-  query = '',
-  { key = api.a.key, isSlow = false, headers = {} }: TailOptions = {},
-): Promise<Reader> {
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    httpRequest(
-      {
-        port,
-        host: '127.0.0.1',
-        path: `/v1/stream${query}`,
-        headers: { authorization: `Bearer ${key}`, ...headers },
-      },
-      resolve,
-    )
-      .on('error', reject)
-      .end();
-  });
-  opened.push(answer);
-  answer.on('error', () => undefined);
-  let text = '';
-  const reader: Reader = {
-    answer,
-    read: () => text,
-    events: (kind) =>
-      text
-        .split('\n\n')
-        .filter((block) => block.startsWith(`event: ${kind}\n`))
-        .map((block) => JSON.parse(block.slice(block.indexOf('\ndata: ') + 7))),
-    isEnded: false,
-  };
-  answer.setEncoding('utf8');
-  answer.on('end', () => (reader.isEnded = true));
-  if (!isSlow) answer.on('data', (part: string) => (text += part));
-  return Object.assign(reader, {
-    readNow: () => answer.on('data', (part: string) => (text += part)),
-  });
+async function openTail(query = '', options: TailOptions = {}): Promise<TailReader> {
+  const reader = await openTailReader({ port, key: api.a.key, query, ...options });
+  opened.push(reader.answer);
+  return reader;
 }
 
 const line = (name: string, changes: Partial<TailLine> = {}): TailLine => ({
@@ -237,7 +199,7 @@ test('a slow reader loses lines and is told how many, while memory stays bounded
     if (round % 10 === 0) await new Promise((resolve) => setImmediate(resolve));
   }
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(64 * 2 ** 20);
-  (slow as Reader & { readNow: () => void }).readNow();
+  slow.readNow();
   const ended = async (): Promise<void> => {
     tell(api.a.environmentId, [line('last')]);
     expect(slow.read()).toContain('"name":"last"');

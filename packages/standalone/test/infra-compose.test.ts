@@ -1,0 +1,90 @@
+/** What `infra/compose.yaml` says, held to the services' settings. */
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { parseSettingsOf, readInfra, SECRETS, SERVICES } from './infra-files.ts';
+
+test('compose.yaml gives each service what it cannot start without', () => {
+  const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
+    services: Record<string, { environment: Record<string, string | number> }>;
+  };
+  for (const service of SERVICES) {
+    const environment = Object.entries(services[service]?.environment ?? {}).map(
+      ([name, value]) => {
+        const given = String(value).replace(/\$\{(\w+)(?::-([^}]*)|:\?[^}]*)\}/g, (_, key, other) =>
+          other === undefined ? (SECRETS[key as 'API_SECRET'] ?? 'given') : String(other),
+        );
+        return [name, given];
+      },
+    );
+    expect(
+      () =>
+        parseSettingsOf(service, {
+          NODE_ENV: 'production',
+          ...Object.fromEntries(environment),
+        }),
+      service,
+    ).not.toThrow();
+  }
+});
+
+test('compose.yaml hands on each line of example.env, and who sends mails with where they go out', () => {
+  const compose = readInfra('compose.yaml');
+  const names = [...readInfra('example.env').matchAll(/^([A-Z_]+)=/gm)].map(
+    ([, name = '']) => name,
+  );
+  expect(names).toEqual(
+    expect.arrayContaining(['SMTP_URL', 'MAIL_FROM', 'API_TRUSTED_PROXIES', 'INTAKE_IS_HTTPS']),
+  );
+  for (const name of names) expect(compose).toContain(`\${${name}:`);
+  for (const [, name = ''] of compose.matchAll(/\$\{(\w+):/g))
+    if (name !== 'LOG_LEVEL') expect(names).toContain(name);
+});
+
+describe('the stores of compose.yaml', () => {
+  const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
+    services: Record<
+      string,
+      {
+        command: string;
+        healthcheck?: { test: string; start_period?: string };
+        depends_on?: Record<string, { condition: string }>;
+      }
+    >;
+  };
+  const awaited = new Set(
+    Object.values(services).flatMap(({ depends_on: others = {} }) =>
+      Object.entries(others).flatMap(([name, { condition }]) =>
+        condition === 'service_healthy' ? [name] : [],
+      ),
+    ),
+  );
+
+  // `up` gives up with the first that is unhealthy, and what waits for it is not started.
+  test('are given an hour for a start, in which they go over their logs', () => {
+    expect([...awaited].toSorted()).toEqual(['postgres', 'redis']);
+    for (const name of awaited) expect(services[name]?.healthcheck?.start_period, name).toBe('1h');
+  });
+
+  // The image's first start has a server for itself on a socket, which ends again: a migration then would fail, and `up` too.
+  test('are asked as the services ask them: a Postgres that is being made is not healthy yet', () => {
+    expect(services['postgres']?.healthcheck?.test).toMatch(/^pg_isready -h 127\.0\.0\.1 /);
+  });
+
+  test('are bounded, so that neither takes the memory of the other', () => {
+    expect(services['redis']?.command).toMatch(/ --maxmemory \$\{REDIS_MAXMEMORY:-1gb\}$/);
+    expect(services['postgres']?.command).toMatch(
+      / -c shared_buffers=\$\{POSTGRES_SHARED_BUFFERS:-1GB\}$/,
+    );
+  });
+});
+
+test('compose.yaml publishes nothing beyond this machine unless it is told an address', () => {
+  const { services } = parse(readInfra('compose.yaml'), { merge: true }) as {
+    services: Record<string, { ports?: readonly unknown[]; network_mode?: string }>;
+  };
+  const published = Object.values(services).flatMap(({ ports = [] }) => ports);
+  expect(published.length).toBeGreaterThan(2);
+  for (const port of published)
+    expect(port).toMatch(/^\$\{PUBLISH_ADDRESS:-127\.0\.0\.1\}:(\d+):\1$/);
+  for (const { network_mode: mode } of Object.values(services)) expect(mode).toBeUndefined();
+});

@@ -1,0 +1,74 @@
+/** What `infra/proxy/nginx.conf` says, held to the services' settings. */
+import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/limits';
+import { describe, expect, test } from 'vitest';
+import { defaultsOf, readInfra } from './infra-files.ts';
+
+/** Idle connections of uWebSockets.js end after so long. */
+const INTAKE_IDLE_SECONDS = 10;
+/** Those of Fastify (`keepAliveTimeout`). */
+const API_IDLE_SECONDS = 72;
+
+describe('nginx', () => {
+  const [intake = '', api = ''] = readInfra('proxy/nginx.conf').split('listen 8444;');
+  const [rest = '', stream = ''] = intake.split('location = /v1/stream');
+  const [calls = '', files = ''] = api.split('location = /v1/imports');
+  const secondsOf = (text: string, name: string): number =>
+    Number(new RegExp(`^\\s*${name} (\\d+)s;`, 'm').exec(text)?.[1]);
+
+  test('takes the largest body that intake does, by a bound of its own in a stream', () => {
+    expect(PIPELINES_BATCH_SIZE_BYTES_MAX).toBe(1024 * 1024);
+    expect(rest).toMatch(/^\s*client_max_body_size 1m;/m);
+    expect(stream).toMatch(/^\s*client_max_body_size 0;/m);
+  });
+
+  test('gives an idle connection up before the service does: a call on it would be answered 502', () => {
+    expect(secondsOf(rest, 'keepalive_timeout')).toBeLessThan(INTAKE_IDLE_SECONDS);
+    const [, ofApi = ''] = rest.split('upstream api {');
+    expect(secondsOf(ofApi, 'keepalive_timeout')).toBeLessThan(API_IDLE_SECONDS);
+  });
+
+  test('sends a call whose intake is gone to another one, and waits for none longer than intake takes', () => {
+    const { INTAKE_COMMIT_DEADLINE_MS: deadlineMs = 0 } = defaultsOf('intake');
+    expect(rest).toMatch(/^\s*proxy_next_upstream error timeout;/m);
+    expect(secondsOf(rest, 'proxy_connect_timeout')).toBeLessThanOrEqual(2);
+    expect(secondsOf(rest, 'proxy_read_timeout') * 1_000).toBeGreaterThan(2 * deadlineMs);
+    expect(secondsOf(rest, 'proxy_read_timeout')).toBeLessThan(60);
+  });
+
+  test.each([
+    ['intake', rest],
+    ['the API', calls],
+  ])('keeps what is for operators of %s from everybody else', (_name, text) => {
+    const [, pattern = '^$', answer] = /^\s*location ~ (\S+) \{ return (\d+); \}/m.exec(text) ?? [];
+    expect(answer).toBe('404');
+    for (const path of ['/metrics', '/readyz']) expect(path).toMatch(new RegExp(pattern));
+    for (const path of ['/livez', '/v1/track', '/v1/metrics'])
+      expect(path).not.toMatch(new RegExp(pattern));
+  });
+
+  test('waits for the API as long as its longest answers take', () => {
+    const { PURCHASE_WAIT_MS: purchaseMs = 0, VENDOR_TIMEOUT_MS: vendorMs = 0 } = defaultsOf('api');
+    expect(secondsOf(calls, 'proxy_read_timeout') * 1_000).toBeGreaterThan(purchaseMs + vendorMs);
+  });
+
+  test('hands files on to the API as they come, of any size, and nothing else', () => {
+    expect(files).toMatch(/^\s*proxy_request_buffering off;/m);
+    expect(files).toMatch(/^\s*client_max_body_size 0;/m);
+    expect(calls).not.toMatch(/proxy_request_buffering|client_max_body_size/);
+  });
+
+  test('tells the API who calls, and not what the caller says of itself', () => {
+    expect(calls).toMatch(/^\s*proxy_set_header X-Forwarded-For \$remote_addr;/m);
+    expect(files).not.toContain('proxy_set_header');
+  });
+
+  test('writes no path down, for people are named in it', () => {
+    expect(rest).toMatch(/^\s*access_log off;/m);
+    expect(rest).toMatch(/^\s*error_log stderr crit;/m);
+  });
+
+  test('leaves it to intake to end a stream that is silent, which says why', () => {
+    const { INTAKE_STREAM_IDLE_TIMEOUT_MS: idleMs = 0 } = defaultsOf('intake');
+    expect(secondsOf(stream, 'client_body_timeout') * 1_000).toBeGreaterThan(idleMs);
+  });
+});
