@@ -124,7 +124,8 @@ export async function benchDeliver(arguments_: string[]): Promise<Report> {
         cpuUs: {
           worker: (((await workerCpuSeconds()) - cpuBefore[0]) / count) * 1e6,
           receiver: (((await receiver.cpuSeconds()) - cpuBefore[1]) / count) * 1e6,
-          postgres: (((await postgresCpuSeconds(world)) - postgresBefore) / count) * 1e6,
+          postgres:
+            (cpuSecondsSince(postgresBefore, await postgresCpuSeconds(world)) / count) * 1e6,
         },
       };
     };
@@ -198,10 +199,15 @@ async function receivedCount(): Promise<number> {
   return Number(await (await fetch(`${RECEIVER}/count`)).text());
 }
 
-/** CPU of the backends that serve clients now. The worker's connections outlive a round, so none is missed. */
-async function postgresCpuSeconds(world: DeliveryWorld): Promise<number> {
+/** CPU of each backend that serves clients now, by its process id. */
+async function postgresCpuSeconds(world: DeliveryWorld): Promise<Map<number, number>> {
   const { rows } = await sql<{ pid: number }>`
     select pid from pg_stat_activity where pid <> pg_backend_pid()`.execute(world.database);
   const seconds = await Promise.all(rows.map(({ pid }) => cpuSecondsOf(pid).catch(() => 0)));
-  return seconds.reduce((sum, value) => sum + value, 0);
+  return new Map(rows.map(({ pid }, place) => [pid, seconds[place] ?? 0]));
+}
+
+/** Of those that are still there: the worker's connections outlive a round, so none of them is missed. */
+function cpuSecondsSince(before: Map<number, number>, now: Map<number, number>): number {
+  return [...now].reduce((sum, [pid, seconds]) => sum + seconds - (before.get(pid) ?? 0), 0);
 }

@@ -60,13 +60,17 @@ export function suiteRows(runs: readonly SuiteRun[]): Row[] {
       return {
         ...(place === 0 ? first : { name: '', seconds: '' }),
         ratio,
-        measured: isMeasured(measured) ? String(Number(measured.toPrecision(3))) : '',
+        measured: isMeasured(measured) ? toText(measured) : '',
         bar: bar ? describeBar(bar) : '',
         verdict: isMeasured(measured) ? (bar ? judge(measured, bar) : '') : 'not measured',
       };
     });
   });
 }
+
+/** Three digits that count; what is nearer to nothing than a run can tell is nothing, and not `-0.0000856`. */
+const toText = (ratio: number): string =>
+  Math.abs(ratio) < 0.0005 ? '0' : String(Number(ratio.toPrecision(3)));
 
 /** JSON has no NaN: what could not be divided is null in a report that was kept. */
 const isMeasured = (ratio: number | null | undefined): ratio is number =>

@@ -54,6 +54,11 @@ describe('the table of the suite', () => {
     ]);
   });
 
+  it('gives three digits, and nothing for what is nearer to nothing than a run can tell', () => {
+    const rows = suiteRows([runOf('memory', { a: 0.07456, b: 1234.5, c: -0.0000856, d: -0.12 })]);
+    expect(rows.map(({ measured }) => measured)).toEqual(['0.0746', '1230', '0', '-0.12']);
+  });
+
   it('shows every ratio of a benchmark without bars', () => {
     const rows = suiteRows([runOf('tail', { a: 1, b: 2 })]);
     expect(rows.map(({ ratio, bar, verdict }) => [ratio, bar, verdict])).toEqual([

@@ -6,7 +6,6 @@
  * the new one's, until the new one takes its place: a receiver changes its key at any time in
  * between, and one that knows neither header nor rotation sees one key or the other.
  */
-import { createHmac } from 'node:crypto';
 import type { LaneTarget } from '@sluice/database/lane-target';
 import {
   type AttemptSignatures,
@@ -15,6 +14,7 @@ import {
   standardStringToSign,
   stringToSign,
 } from '@sluice/domain/webhook';
+import { HmacKey } from './hmac-key.ts';
 
 export type SigningTarget = Pick<
   LaneTarget,
@@ -57,15 +57,17 @@ export class DeliverySigner {
     const isPromoted = atMs >= this.#nextSignsFromMs;
     const current = (isPromoted && this.#next) || this.#current;
     const next = isPromoted ? undefined : this.#next;
+    const signedText = stringToSign(timestamp, body);
     const signatures: { -readonly [Part in keyof AttemptSignatures]: AttemptSignatures[Part] } = {
-      signature: signDelivery(current.text, timestamp, body),
+      signature: current.plain.sign(signedText, 'hex'),
     };
-    if (next) signatures.nextSignature = signDelivery(next.text, timestamp, body);
+    if (next) signatures.nextSignature = next.plain.sign(signedText, 'hex');
     if (this.#isStandard) {
       const keys = next ? [current, next] : [current];
+      const text = standardStringToSign(eventId, timestamp, body);
       signatures.standard = {
         eventId,
-        signatures: keys.map(({ standard }) => signStandard(standard, eventId, timestamp, body)),
+        signatures: keys.map(({ standard }) => standard.sign(text, 'base64')),
       };
     }
     const ours = deliveryHeaders(timestamp, signatures);
@@ -74,28 +76,13 @@ export class DeliverySigner {
 }
 
 interface Key {
-  readonly text: string;
-  readonly standard: Buffer;
+  /** Its characters are the key, also where they look like hex. */
+  readonly plain: HmacKey;
+  readonly standard: HmacKey;
 }
 
 const keyOf = (text: string): Key => ({
-  text,
-  standard: Buffer.from(standardKey(text, toBase64), 'base64'),
+  plain: new HmacKey(text),
+  standard: new HmacKey(Buffer.from(standardKey(text, toBase64), 'base64')),
 });
 const toBase64 = (text: string): string => Buffer.from(text).toString('base64');
-
-/**
- * Lowercase hex HMAC-SHA256.
- *
- * @param signingKey - used as text, also where it looks like hex.
- * @param timestamp - whole Unix seconds, as in the header of the same attempt.
- */
-function signDelivery(signingKey: string, timestamp: number, body: string): string {
-  return createHmac('sha256', signingKey).update(stringToSign(timestamp, body)).digest('hex');
-}
-
-function signStandard(key: Buffer, eventId: string, timestamp: number, body: string): string {
-  return createHmac('sha256', key)
-    .update(standardStringToSign(eventId, timestamp, body))
-    .digest('base64');
-}
