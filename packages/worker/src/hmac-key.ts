@@ -32,7 +32,7 @@ export class HmacKey {
   sign(text: string, encoding: 'hex' | 'base64'): string {
     if (this.#innerPad === undefined)
       return createHmac('sha256', this.#key).update(text).digest(encoding);
-    this.#outer.write(hash('sha256', this.#innerPad + text, 'latin1'), BLOCK_BYTES, 'latin1');
+    this.#outer.write(hash('sha256', this.#innerPad + text, 'binary'), BLOCK_BYTES, 'latin1');
     return hash('sha256', this.#outer, encoding);
   }
 }
