@@ -22,7 +22,7 @@ export class HmacKey {
   constructor(key: string | Buffer) {
     this.#key = Buffer.from(key);
     const innerPad = padOf(this.#key, 0x36).toString('latin1');
-    // A longer key is hashed first, and such a hash is hardly ever ASCII.
+    // A longer key has to be hashed first: Node does it.
     const isText = this.#key.length <= BLOCK_BYTES && ALL_ASCII.test(innerPad);
     this.#innerPad = isText ? innerPad : undefined;
     this.#outer = Buffer.concat([padOf(this.#key, 0x5c), Buffer.alloc(DIGEST_BYTES)]);

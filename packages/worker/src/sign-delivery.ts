@@ -36,15 +36,14 @@ export class DeliverySigner {
   readonly #current: Key;
   readonly #next: Key | undefined;
   readonly #nextSignsFromMs: number;
-  readonly #isStandard: boolean;
   readonly #customHeaders: Readonly<Record<string, string>> | undefined;
 
   /** @param open - opens a sealed key. */
   constructor(target: SigningTarget, open: (sealed: string) => string) {
-    this.#current = keyOf(open(target.signingKey));
-    this.#next = target.nextSigningKey === null ? undefined : keyOf(open(target.nextSigningKey));
+    const keyOf = (sealed: string): Key => openedKey(open(sealed), target.standardWebhooks);
+    this.#current = keyOf(target.signingKey);
+    this.#next = target.nextSigningKey === null ? undefined : keyOf(target.nextSigningKey);
     this.#nextSignsFromMs = target.nextSignsFromMs ?? Infinity;
-    this.#isStandard = target.standardWebhooks;
     this.#customHeaders =
       target.customHeaders === null
         ? undefined
@@ -62,12 +61,12 @@ export class DeliverySigner {
       signature: current.plain.sign(signedText, 'hex'),
     };
     if (next) signatures.nextSignature = next.plain.sign(signedText, 'hex');
-    if (this.#isStandard) {
-      const keys = next ? [current, next] : [current];
+    if (current.standard) {
+      const keys = next?.standard ? [current.standard, next.standard] : [current.standard];
       const text = standardStringToSign(eventId, timestamp, body);
       signatures.standard = {
         eventId,
-        signatures: keys.map(({ standard }) => standard.sign(text, 'base64')),
+        signatures: keys.map((key) => key.sign(text, 'base64')),
       };
     }
     const ours = deliveryHeaders(timestamp, signatures);
@@ -78,11 +77,14 @@ export class DeliverySigner {
 interface Key {
   /** Its characters are the key, also where they look like hex. */
   readonly plain: HmacKey;
-  readonly standard: HmacKey;
+  /** Only where the webhook wants these signatures too: a signer is made for each drain. */
+  readonly standard: HmacKey | undefined;
 }
 
-const keyOf = (text: string): Key => ({
+const openedKey = (text: string, isStandard: boolean): Key => ({
   plain: new HmacKey(text),
-  standard: new HmacKey(Buffer.from(standardKey(text, toBase64), 'base64')),
+  standard: isStandard
+    ? new HmacKey(Buffer.from(standardKey(text, toBase64), 'base64'))
+    : undefined,
 });
 const toBase64 = (text: string): string => Buffer.from(text).toString('base64');
