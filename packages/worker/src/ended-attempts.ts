@@ -9,7 +9,8 @@
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { SpareTime } from './spare-time.ts';
 
-const ENOUGH_COUNT = 32;
+/** As many as are under way of a busy lane anyway (`WEBHOOK_WINDOW_MAX`), which are sent again too. */
+const ENOUGH_COUNT = 64;
 const SOON_MS = 20;
 const SOON_WHEN_BUSY_MS = 250;
 

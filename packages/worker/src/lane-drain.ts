@@ -255,11 +255,10 @@ export class LaneDrain {
 
   /**
    * Starts the next request in the slot of the one that ended, where that is allowed, and others where they may
-   * start.
+   * start. Also where the lane waits for a further slot: otherwise it would hand each on after one request.
    */
   #goOn(slot: Slot): void {
     const mayUse =
-      !this.#slotWait.isWaiting &&
       this.#mayStart() &&
       this.#run.mayStart(this.#deps.now()) &&
       !this.#pace.mustWait(this.#run.inFlight > 0);
