@@ -1,6 +1,6 @@
 /**
- * The table at the end of the whole suite: a row for each ratio that has a bar, or, where a benchmark has
- * none, for each of its ratios; a row for a benchmark that failed. Printed on the terminal, and written
+ * The table at the end of the whole suite: a row for each ratio that has a bar, then for what else ours was compared
+ * with; where a benchmark has no bars, for each of its ratios; a row for a benchmark that failed. Printed on the terminal, and written
  * into the README by `npm run docs` from the newest suite that was kept.
  */
 import { describeBar, judge, type Bars } from './bars.ts';
@@ -53,8 +53,13 @@ export function suiteRows(runs: readonly SuiteRun[]): Row[] {
       return [
         { ...first, ratio: failure ?? 'no result', measured: '', bar: '', verdict: 'FAILED' },
       ];
-    const isBarred = Object.keys(bars).length > 0;
-    return Object.keys(isBarred ? bars : report.ratios).map((ratio, place) => {
+    const barred = Object.keys(bars);
+    const others = Object.keys(report.ratios).filter((ratio) => !(ratio in bars));
+    const shown = [
+      ...barred,
+      ...others.filter((ratio) => barred.length === 0 || ratio.startsWith('ours/')),
+    ];
+    return shown.map((ratio, place) => {
       const measured = report.ratios[ratio];
       const bar = bars[ratio];
       return {

@@ -54,6 +54,15 @@ describe('the table of the suite', () => {
     ]);
   });
 
+  it('shows what else ours was compared with, without a bar, after those with one', () => {
+    const ratios = { 'ours/bullmq': 4, 'ours/floor': 0.7, 'worst/best': 2 };
+    const rows = suiteRows([runOf('intake', ratios, { 'ours/floor': { atLeast: 0.65 } })]);
+    expect(rows.map(({ ratio, verdict }) => [ratio, verdict])).toEqual([
+      ['ours/floor', 'met'],
+      ['ours/bullmq', ''],
+    ]);
+  });
+
   it('gives three digits, and nothing for what is nearer to nothing than a run can tell', () => {
     const rows = suiteRows([runOf('memory', { a: 0.07456, b: 1234.5, c: -0.0000856, d: -0.12 })]);
     expect(rows.map(({ measured }) => measured)).toEqual(['0.0746', '1230', '0', '-0.12']);

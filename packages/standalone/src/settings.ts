@@ -65,5 +65,5 @@ Settings are environment variables: INTAKE_PORT=18080 npm start
   LOG_FORMAT                  pretty or json (pretty on a terminal)
   NODE_ENV=production         no demo workspace
 
-The demo workspace is open on loopback addresses only. README.md lists every setting.
+The demo workspace is open on loopback addresses only. README.md lists every setting of the services.
 `;
