@@ -1,28 +1,31 @@
 /**
- * `sluice purchases list|release`: purchases of `DATABASE_URL` that were set aside for a person. A program of
+ * `sluice purchases list|release|fail`: purchases of `DATABASE_URL` that were set aside for a person. A program of
  * the operator's and not of the API: whoever decides has looked at the payment vendor's books, of all accounts.
  */
 import type { Database } from '@sluice/database/connection';
 import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/set-aside-runs';
 import { printable, printableJson } from '@sluice/domain/printable';
+import { failSetAsideRun } from '@sluice/worker/fail-set-aside-run';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 /** If more than these wait, they have one cause: mend it, release some, and list again. */
 const LISTED_MAX = 1_000;
-const USAGE = 'usage: sluice purchases list, or sluice purchases release <run-id>';
+const USAGE = 'usage: sluice purchases list, or sluice purchases release|fail <run-id>';
 
 const { values, positionals } = readWords(USAGE, {
   options: { json: { type: 'boolean', default: false } },
   allowPositionals: true,
 });
 const [action, runId] = positionals;
-if (action !== 'list' && (action !== 'release' || runId === undefined)) {
+const isOfOne = action === 'release' || action === 'fail';
+if (action !== 'list' && (!isOfOne || runId === undefined)) {
   console.error(USAGE);
   process.exit(2);
 }
-await actOnDatabase('purchases', databaseSettings, (database) =>
-  runId === undefined ? list(database) : release(database, runId),
-);
+await actOnDatabase('purchases', databaseSettings, (database) => {
+  if (!isOfOne || runId === undefined) return list(database);
+  return action === 'fail' ? fail(database, runId) : release(database, runId);
+});
 
 async function list(database: Database): Promise<void> {
   const runs = await listSetAsideRuns(database, LISTED_MAX);
@@ -45,4 +48,11 @@ async function release(database: Database, id: string): Promise<void> {
       ? `${id} goes on: a worker takes it up within a second`
       : `${id} had ended (${released.status}) and is looked at`,
   );
+}
+
+async function fail(database: Database, id: string): Promise<void> {
+  const failed = await failSetAsideRun(database, id, Date.now());
+  if (!failed) throw new Error(`no pending purchase ${id} is set aside: sluice purchases list`);
+  if (values.json) return console.log(printableJson(failed));
+  console.log(`${id} has failed: its account may buy again`);
 }

@@ -37,6 +37,13 @@ function addPurchases(program: Command, runScript: RunScript<void>): void {
     .argument('<run-id>', 'of the purchase')
     .description("lets it go on, once you have looked at the payment vendor's side")
     .action((runId: string) => runScript('purchases', ['release', runId]));
+  purchases
+    .command('fail')
+    .argument('<run-id>', 'of the purchase')
+    .description(
+      'ends it without success, once its invoice is void or refunded at the payment vendor',
+    )
+    .action((runId: string) => runScript('purchases', ['fail', runId]));
 }
 
 function addSecrets(program: Command, runScript: RunScript<void>): void {

@@ -94,7 +94,10 @@ export type SkipOutcome =
   | 'in_progress'
   | 'not_found';
 
-/** Gives up the head of a failing lane, once: it counts as abandoned, and a row among its attempts says by whom. */
+/**
+ * Gives up the head of a failing lane, once: it counts as abandoned, and a row among its attempts says by whom. What
+ * failed beside it is tried at once, as after a probe: whoever skips has looked at the endpoint.
+ */
 export async function skipHead(
   database: Database,
   lane: LaneKey,

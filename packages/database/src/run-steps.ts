@@ -16,6 +16,8 @@ export interface RunStep {
   readonly output: unknown;
   readonly startedAt: Date;
   readonly endedAt: Date | null;
+  /** See `forgiveAttempts`. */
+  readonly isForgiven: boolean;
 }
 
 export interface StepEnd {
@@ -23,7 +25,9 @@ export interface StepEnd {
   readonly output: object;
 }
 
-const STEP = sql`step, attempt, state, input, output, started_at as "startedAt", ended_at as "endedAt"`;
+const STEP = sql`
+  step, attempt, state, input, output, started_at as "startedAt", ended_at as "endedAt",
+  coalesce(output ? 'forgiven', false) as "isForgiven"`;
 
 /** In the order in which they were begun. */
 export async function listRunSteps(
@@ -91,4 +95,16 @@ export async function updateStep(
            ended_at = ${new Date(nowMs)}
      where account_id = ${accountId} and run_id = ${runId} and step = ${step.step}
        and attempt = ${step.attempt} and state = ${from}`.execute(transaction);
+}
+
+/** Attempts that came to nothing do not count any more: a person lets the run's steps be tried as often again. */
+export async function forgiveAttempts(
+  transaction: Transaction,
+  { accountId, runId }: RunKey,
+): Promise<void> {
+  await sql`
+    update run_steps set output = coalesce(output, '{}') || '{"forgiven": true}'
+     where account_id = ${accountId} and run_id = ${runId} and state not in ('intent', 'done')`.execute(
+    transaction,
+  );
 }

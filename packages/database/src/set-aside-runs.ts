@@ -6,7 +6,8 @@
  */
 import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from './audit-logs.ts';
-import type { Database, DatabaseOrTransaction } from './connection.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';
+import { forgiveAttempts } from './run-steps.ts';
 import type { Run } from './runs.ts';
 
 export interface SetAsideRun extends Pick<
@@ -44,9 +45,20 @@ export async function countSetAsideRuns(
   return rows[0]?.count ?? 0;
 }
 
+/** Locks a run that is set aside; undefined where there is no such run. */
+export async function lockSetAsideRun(
+  transaction: Transaction,
+  runId: string,
+): Promise<SetAsideRun | undefined> {
+  const { rows } = await sql<SetAsideRun>`
+    select ${SET_ASIDE} from runs
+     where run_id = ${runId} and review_reason is not null for update`.execute(transaction);
+  return rows[0];
+}
+
 /**
- * Lets a run go on. A worker takes up a pending one within a second, from the step at which it stands; for one that
- * has ended, the contradiction counts as looked at. The account's audit log records it.
+ * Lets a run go on. A worker takes up a pending one within a second, from the step at which it stands, and tries that
+ * as often as the first time; for one that has ended, the contradiction counts as looked at. The account's audit log records it.
  *
  * @returns the run as it was set aside; undefined where there is no such run.
  */
@@ -57,14 +69,12 @@ export async function releaseSetAsideRun(
   nowMs: number,
 ): Promise<SetAsideRun | undefined> {
   return database.transaction().execute(async (transaction) => {
-    const { rows } = await sql<SetAsideRun>`
-      select ${SET_ASIDE} from runs
-       where run_id = ${runId} and review_reason is not null for update`.execute(transaction);
-    const [run] = rows;
+    const run = await lockSetAsideRun(transaction, runId);
     if (!run) return undefined;
     const { accountId, reviewReason } = run;
+    await forgiveAttempts(transaction, run);
     await sql`
-      update runs set review_reason = null, lease_until = null, next_at = ${new Date(nowMs)}
+      update runs set review_reason = null, lease_until = null, next_at = ${new Date(nowMs)}, wait_count = 0
        where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
     const change = {
       objectType: 'purchase',

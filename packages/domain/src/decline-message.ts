@@ -25,6 +25,7 @@ export const declineMessage = (declineCode: string | null): string =>
 export const FAILURE_MESSAGES = {
   expired: 'The purchase was not paid in time.',
   noSubscription: 'The account has no subscription to add to.',
+  setAside: 'The purchase could not be completed.',
 } as const;
 
 /** Reasons for which we refuse a checkout, or add-ons, ourselves. A run keeps them where others have the vendor's code. */

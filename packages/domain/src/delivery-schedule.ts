@@ -18,7 +18,8 @@
  * readings.
  *
  * Deliveries that failed beside one another wait together (`lane.ts`): none is tried within the hour of any of them.
- * So a wait may be longer than its own delivery needs, and another's success never cuts an hour short.
+ * So a wait may be longer than its own delivery needs, and another's success never cuts an hour short; only a person
+ * does (`skipHead` and `probe` of `database/src/lane-actions.ts`).
  *
  * The last attempt is made at the give-up time itself, so a delivery is never given up without
  * having been tried at the end, and never before. Give-up counts from the delivery's own first

@@ -15,8 +15,8 @@
  * is voided before the ending is told. Where it turns out to be paid, the run has succeeded.
  *
  * A step has an **intent**, written before the vendor is called, with the idempotency key of its
- * attempt. A step that provably had no effect (`absent`) is tried under the next attempt's key; one
- * whose outcome is not known is called again under the same key.
+ * attempt. A step that provably had no effect (`absent`) is tried under the next attempt's key, after a wait
+ * like any other; one whose outcome is not known is called again under the same key.
  *
  * Pure; `worker/src/advance-run.ts` does what this says.
  */
@@ -43,6 +43,8 @@ export interface StepRecord {
   /** From 1. */
   readonly attempt: number;
   readonly state: StepState;
+  /** A person has looked at it since, and lets the step be tried as often again. */
+  readonly isForgiven?: boolean;
 }
 
 export type NextMove =
@@ -52,8 +54,11 @@ export type NextMove =
   | { readonly move: 'park'; readonly step: StepName }
   | { readonly move: 'finish'; readonly status: RunEnding };
 
-/** More attempts than this say that the vendor, or we, misunderstand something. */
-const ATTEMPT_COUNT_MAX = 5;
+/**
+ * More attempts than this say that the vendor, or we, misunderstand something. With two waits each, for an answer and
+ * before the next key, they last six hours.
+ */
+const ATTEMPT_COUNT_MAX = 8;
 
 const ORDERS: Record<'invoiced' | 'card' | 'addons' | 'checkout', readonly StepName[]> = {
   invoiced: ['customer', 'invoice', 'line', 'finalize', 'pay'],
@@ -79,7 +84,7 @@ export function nextMove(
     if (last?.state === 'done') continue;
     if (last?.state === 'declined' || last?.state === 'refused')
       return endWithout(steps, last.state === 'declined' ? 'declined' : 'failed', run.kind);
-    return attemptAt(step, last);
+    return attemptAt(steps, step);
   }
   if (workflow === 'addons' || workflow === 'checkout')
     return { move: 'finish', status: 'success' };
@@ -97,15 +102,18 @@ function endWithout(
 ): NextMove {
   const mustVoid = lastOf(steps, 'invoice')?.state === 'done';
   const voided = lastOf(steps, 'void');
-  if (mustVoid && voided?.state !== 'done') return attemptAt('void', voided);
+  if (mustVoid && voided?.state !== 'done') return attemptAt(steps, 'void');
   // A checkout knows no "declined" (`account-billing.md` §3).
   return { move: 'finish', status: kind === 'checkout' ? 'failed' : status };
 }
 
-function attemptAt(step: StepName, last: StepRecord | undefined): NextMove {
+function attemptAt(steps: readonly StepRecord[], step: StepName): NextMove {
+  const last = lastOf(steps, step);
   if (!last) return { move: 'do', step, attempt: 1 };
   if (last.state === 'intent') return { move: 'do', step, attempt: last.attempt };
-  return last.attempt >= ATTEMPT_COUNT_MAX
+  const attempts = steps.filter((record) => record.step === step && record.isForgiven !== true);
+  // Numbers go on where a person has let it be tried again: the vendor still knows the earlier keys.
+  return attempts.length >= ATTEMPT_COUNT_MAX
     ? { move: 'park', step }
     : { move: 'do', step, attempt: last.attempt + 1 };
 }
@@ -118,9 +126,11 @@ function lastOf(steps: readonly StepRecord[], step: StepName): StepRecord | unde
 
 const SECOND_MS = 1_000;
 /** After the quick ones: as long as a vendor's outage lasts. */
-const RETRY_DELAYS_MS = [0.2, 1, 3, 10, 30, 60, 300, 3_600].map((seconds) => seconds * SECOND_MS);
+const RETRY_DELAYS_MS = [0.2, 1, 3, 10, 30, 60, 120, 300, 600, 1_200, 3_600].map(
+  (seconds) => seconds * SECOND_MS,
+);
 
-/** How long to wait before an unknown outcome is asked for again. @param count - earlier waits. */
+/** How long to wait before the vendor is asked again. @param count - earlier waits since it did a step. */
 export function retryDelayMs(count: number): number {
   return RETRY_DELAYS_MS[Math.min(count, RETRY_DELAYS_MS.length - 1)] as number;
 }

@@ -155,6 +155,21 @@ describe('the steps of a run', () => {
     expect(nextMove(run, pay('declined'))).toEqual({ move: 'do', step: 'void', attempt: 1 });
   });
 
+  test('a step that came to nothing eight times waits for a person, who lets it be tried as often again', () => {
+    const run = { kind: 'credits', rail: 'invoiced', isExpired: false } as const;
+    const absent = (count: number, forgivenCount = 0): StepRecord[] =>
+      Array.from({ length: count }, (_, index) => ({
+        step: 'customer',
+        attempt: index + 1,
+        state: 'absent',
+        isForgiven: index < forgivenCount,
+      }));
+    expect(nextMove(run, absent(7))).toEqual({ move: 'do', step: 'customer', attempt: 8 });
+    expect(nextMove(run, absent(8))).toEqual({ move: 'park', step: 'customer' });
+    expect(nextMove(run, absent(8, 8))).toEqual({ move: 'do', step: 'customer', attempt: 9 });
+    expect(nextMove(run, absent(16, 8))).toEqual({ move: 'park', step: 'customer' });
+  });
+
   test('waits grow and end at an hour', () => {
     const delays = Array.from({ length: 20 }, (_, count) => retryDelayMs(count));
     expect(delays).toEqual(delays.toSorted((one, other) => one - other));

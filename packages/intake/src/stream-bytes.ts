@@ -110,16 +110,28 @@ export async function* inflated(
   encoding: 'gzip' | 'deflate',
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const pieces = bytes[Symbol.asyncIterator]();
-  const first = await pieces.next();
-  if (first.done) return;
-  const inflater = createInflater(encoding, first.value);
-  const source = Readable.from(withFirst(first.value, pieces), {
+  const first = await readFirst(pieces);
+  if (!first) return;
+  const inflater = createInflater(encoding, first);
+  const source = Readable.from(withFirst(first, pieces), {
     objectMode: false,
     highWaterMark: 1,
   });
   // Its errors are thrown by the loop below.
   pipeline(source, inflater, () => undefined);
   yield* inflater as AsyncIterable<Uint8Array>;
+}
+
+/** Enough bytes to tell what they are (`isZlibWrapped`): a client may send the first of them alone. */
+async function readFirst(
+  pieces: AsyncGenerator<Uint8Array, void, undefined>,
+): Promise<Uint8Array | undefined> {
+  let first: Uint8Array | undefined;
+  for (let piece = await pieces.next(); !piece.done; piece = await pieces.next()) {
+    first = first ? Buffer.concat([first, piece.value]) : piece.value;
+    if (first.length >= 2) break;
+  }
+  return first;
 }
 
 async function* withFirst(

@@ -95,7 +95,7 @@ export async function advanceRun(deps: AdvanceRunDeps, key: RunKey): Promise<Adv
       case 'do': {
         const outcome = await doStep(deps, run, steps, next.step, next.attempt);
         if (outcome !== 'advanced') return outcome;
-        // The vendor answers again, so the waits begin anew.
+        // The vendor has done what it was asked, or said that it will not: the waits begin anew.
         run = { ...run, waitCount: 0 };
       }
     }
@@ -140,7 +140,7 @@ async function doStep(
   let input: StepInput = {};
   if (!hasIntent && step.prepare) {
     const prepared = await step.prepare(base);
-    if (prepared.outcome === 'unknown') return waitLonger(deps, run, name, prepared);
+    if (prepared.outcome === 'unknown') return waitLonger(deps, run, name, prepared.reason);
     // Kept with the intent, so that a worker that takes over does not ask for what cannot be done.
     input = prepared.outcome === 'ok' ? prepared.value : { refusal: refusalOf(prepared) };
   }
@@ -170,10 +170,14 @@ async function doStep(
     result = refusal && found.outcome === 'ok' && found.value === null ? refusal : found;
   }
   await deps.onPoint?.(`after-vendor:${name}`);
-  if (result.outcome === 'unknown') return waitLonger(deps, run, name, result);
+  if (result.outcome === 'unknown') return waitLonger(deps, run, name, result.reason);
   const settled = await recordStep(deps, run, { step: name, attempt }, result, base.known);
   await deps.onPoint?.(`after-record:${name}`);
-  return settled;
+  // Attempts are few, and an outage is longer than five calls: the next one waits like an answer that is not known.
+  const hadNoEffect = result.outcome === 'ok' && result.value === null;
+  return hadNoEffect && settled === 'advanced'
+    ? waitLonger(deps, run, name, `attempt ${attempt} had no effect`)
+    : settled;
 }
 
 const refusalOf = (
@@ -284,17 +288,12 @@ async function waitLonger(
   deps: AdvanceRunDeps,
   run: Run,
   step: StepName,
-  result: Exclude<VendorResult<unknown>, { outcome: 'ok' }>,
+  reason: string,
 ): Promise<AdvanceOutcome> {
   const delayMs = retryDelayMs(run.waitCount);
   deps.logger.warn(
-    {
-      runId: run.runId,
-      step,
-      reason: 'reason' in result ? result.reason : result.outcome,
-      delayMs,
-    },
-    'the vendor did not say what happened; asked again later',
+    { runId: run.runId, step, reason, delayMs },
+    'the vendor did not do it, or did not say what happened; asked again later',
   );
   await releaseRun(deps.database, run, deps.now() + delayMs, run.waitCount + 1);
   return 'waiting';

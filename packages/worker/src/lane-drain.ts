@@ -91,7 +91,8 @@ export class LaneDrain {
       slice: this.#slice,
       monotonicNow: deps.monotonicNow,
       onTurn: (takeSlot) => {
-        if (this.#mayStart() && this.#run.mayStart(deps.now())) this.#startOne(takeSlot());
+        // Asked again: what ended meanwhile may have started the next one in its own slot.
+        if (this.#mayStartNow()) this.#startOne(takeSlot());
         this.#startWhatMayStart();
         this.#wakeUp();
       },
@@ -191,6 +192,15 @@ export class LaneDrain {
     );
   }
 
+  /** Also by its rate limit, which is waited for where it is in the way. */
+  #mayStartNow(): boolean {
+    return (
+      this.#mayStart() &&
+      this.#run.mayStart(this.#deps.now()) &&
+      !this.#pace.mustWait(this.#run.inFlight > 0)
+    );
+  }
+
   #mayLoad(): boolean {
     const run = this.#run;
     if (!this.#mayStart() || run.loadedThrough >= this.#log.end) return false;
@@ -217,8 +227,7 @@ export class LaneDrain {
   }
 
   #startWhatMayStart(): void {
-    while (!this.#slotWait.isWaiting && this.#mayStart() && this.#run.mayStart(this.#deps.now())) {
-      if (this.#pace.mustWait(this.#run.inFlight > 0)) return;
+    while (!this.#slotWait.isWaiting && this.#mayStartNow()) {
       const slots = this.#slots;
       const slot = slots.tryTake(this.#asker);
       if (!slot) {
@@ -258,11 +267,7 @@ export class LaneDrain {
    * start. Also where the lane waits for a further slot: otherwise it would hand each on after one request.
    */
   #goOn(slot: Slot): void {
-    const mayUse =
-      this.#mayStart() &&
-      this.#run.mayStart(this.#deps.now()) &&
-      !this.#pace.mustWait(this.#run.inFlight > 0);
-    if (mayUse && slot.renew(this.#slots)) this.#startOne(slot);
+    if (this.#mayStartNow() && slot.renew(this.#slots)) this.#startOne(slot);
     else slot.giveBack();
     this.#startWhatMayStart();
     if (this.#run.inFlight === 0 || this.#lease.isKeepingDue || (!this.#loading && this.#mayLoad()))

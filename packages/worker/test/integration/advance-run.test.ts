@@ -1,8 +1,10 @@
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
-import { lockRun, type Run } from '@sluice/database/runs';
+import { findRun, listDueRuns, lockRun, parkRun, type Run } from '@sluice/database/runs';
+import { releaseSetAsideRun } from '@sluice/database/set-aside-runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { failSetAsideRun } from '../../src/fail-set-aside-run.ts';
 import { settleInvoice } from '../../src/settle-invoice.ts';
 import { startPurchases, type Purchases } from './purchase-world.ts';
 
@@ -96,6 +98,63 @@ describe.each(['pm_card_visa', 'pm_card_chargeCustomerFail'])(
     );
   },
 );
+
+test('I18: an outage of five minutes that the vendor answers with 500 sets no purchase aside', async () => {
+  const run = await world.buyPack(await world.addAccount('pm_card_visa'));
+  world.simulator.faults.add({ kind: 'error', path: '/invoices', method: 'POST', count: 1_000 });
+  // As the sweep does: whenever its time has come.
+  for (let seconds = 0; seconds < 300; seconds++) {
+    const due = await listDueRuns(world.database, world.deps.now(), 1);
+    if (due.length > 0) expect(await world.advance(run)).toBe('waiting');
+    world.clock.aheadMs += 1_000;
+  }
+  world.simulator.faults.clear();
+  expect(await world.finish(run)).toMatchObject({ status: 'success' });
+  await expectBooksToMatch();
+});
+
+test('a purchase that was set aside because a step failed too often goes on once it is released', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.buyPack(accountId);
+  world.simulator.faults.add({ kind: 'error', path: '/invoices', method: 'POST', count: 1_000 });
+  const look = () => findRun(world.database, accountId, run.runId);
+  for (let hour = 0; (await look())?.reviewReason === null; hour++) {
+    expect(hour).toBeLessThan(30);
+    await world.turn(run);
+    world.clock.aheadMs += 3_600_000;
+  }
+  world.simulator.faults.clear();
+  await releaseSetAsideRun(
+    world.database,
+    run.runId,
+    { actor: { type: 'system' } },
+    world.deps.now(),
+  );
+  expect(await world.finish(run)).toMatchObject({ status: 'success', reviewReason: null });
+  expect(await world.balance(accountId)).toBe(100);
+  await expectBooksToMatch();
+});
+
+test('a purchase that was set aside and cannot go on is ended by a person, and the account buys again', async () => {
+  const accountId = await world.addAccount('pm_card_visa');
+  const run = await world.buyPack(accountId);
+  expect(await failSetAsideRun(world.database, run.runId, world.deps.now())).toBeUndefined();
+  await parkRun(world.database, run, 'paid 2420 usd, not 2000 usd');
+  expect(await failSetAsideRun(world.database, run.runId, world.deps.now())).toMatchObject({
+    runId: run.runId,
+    status: 'pending',
+  });
+  expect(await findRun(world.database, accountId, run.runId)).toMatchObject({
+    status: 'failed',
+    reviewReason: null,
+    result: { charged: null },
+  });
+  expect(await failSetAsideRun(world.database, run.runId, world.deps.now())).toBeUndefined();
+  expect(await world.balance(accountId)).toBe(0);
+  const next = await world.finish(await world.buyPack(accountId));
+  expect(next).toMatchObject({ status: 'success' });
+  await expectBooksToMatch();
+});
 
 test('I19: a run that rested for more than 23 hours looks up what was done instead of asking again', async () => {
   const accountId = await world.addAccount('pm_card_visa');
