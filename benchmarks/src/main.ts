@@ -6,7 +6,7 @@ import { CATALOGUE } from './catalogue.ts';
 import { describeBar } from './bars.ts';
 import { takeFlag, takeOption } from './command-flags.ts';
 import { compareRevisions } from './compare.ts';
-import { publish } from './report.ts';
+import { publish, readSurroundings } from './report.ts';
 import { runSuite } from './suite.ts';
 
 // What is started ends with us, also when we are told to.
@@ -47,7 +47,9 @@ if (name !== undefined && name !== 'list' && !benchmark) {
   });
   process.exitCode = (await comparing) ? 0 : 1;
 } else if (benchmark) {
-  await publish(await benchmark.run([...(isShort ? benchmark.short : []), ...arguments_]), isKept);
+  const surroundings = await readSurroundings();
+  const report = await benchmark.run([...(isShort ? benchmark.short : []), ...arguments_]);
+  await publish(report, surroundings, isKept);
 } else if (arguments_.length > 0) {
   console.error(
     `${arguments_[0]} belongs to one benchmark: npm run bench -- <name> ${arguments_.join(' ')}`,

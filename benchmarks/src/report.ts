@@ -22,8 +22,9 @@ export interface Report {
 /** Where and of what something was measured. */
 export interface Surroundings {
   readonly machine: { readonly cpu: string; readonly cores: number; readonly memory_gb: number };
-  /** `+changes` where files differ from it. */
+  /** When it began: `+changes` where files differed from it. */
   readonly commit: string;
+  /** When it began. */
   readonly at: string;
 }
 
@@ -45,6 +46,7 @@ const run = async (command: string, ...arguments_: string[]): Promise<string> =>
     () => 'unknown',
   );
 
+/** Call it before measuring: half an hour later there may be another commit. */
 export async function readSurroundings(): Promise<Surroundings> {
   const commit = await run('git', 'rev-parse', '--short', 'HEAD');
   const isDirty = (await run('git', 'status', '--porcelain')) !== '';
@@ -60,7 +62,11 @@ export async function readSurroundings(): Promise<Surroundings> {
 }
 
 /** Prints a report as one JSON line and, where it `isKept`, writes its file too. */
-export async function publish(report: Report, isKept: boolean): Promise<void> {
+export async function publish(
+  report: Report,
+  surroundings: Surroundings,
+  isKept: boolean,
+): Promise<void> {
   const published: PublishedReport = {
     bench: report.bench,
     ratios: rounded(report.ratios),
@@ -68,7 +74,7 @@ export async function publish(report: Report, isKept: boolean): Promise<void> {
     latency_ms: rounded(report.latencyMs),
     ...(report.details ? { details: report.details } : {}),
     versions: { node: process.version, ...report.versions },
-    ...(await readSurroundings()),
+    ...surroundings,
   };
   if (isKept) await keepResult(published);
   console.log(JSON.stringify(published));

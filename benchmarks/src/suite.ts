@@ -10,6 +10,7 @@ const CHECKOUT = join(import.meta.dirname, '../..');
 /** Runs them all, prints the table, keeps the result. @returns whether none failed; a missed bar is no failure. */
 export async function runSuite(catalogue: Readonly<Record<string, Benchmark>>): Promise<boolean> {
   const startedAtMs = performance.now();
+  const surroundings = await readSurroundings();
   const runs: SuiteRun[] = [];
   const benchmarks = Object.entries(catalogue).filter(([, { isApart }]) => isApart !== true);
   for (const [place, [name, { about, bars, short }]] of benchmarks.entries()) {
@@ -29,7 +30,7 @@ export async function runSuite(catalogue: Readonly<Record<string, Benchmark>>): 
   }
   const suite: SuiteResult = {
     bench: 'suite',
-    ...(await readSurroundings()),
+    ...surroundings,
     versions: Object.assign({}, ...runs.map(({ report }) => report?.versions)) as Record<
       string,
       string

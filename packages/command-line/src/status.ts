@@ -2,7 +2,7 @@
  * `sluice status`: who runs, whether each is ready and why not, and how far behind the fleet is. Read from
  * `/readyz` and `/metrics` of each process, so it needs no key and shows what a probe and a scrape see.
  */
-import { printableJson } from '@sluice/domain/printable';
+import { printable, printableJson } from '@sluice/domain/printable';
 import { writeRows, colored, type Terminal } from './terminal.ts';
 
 export interface ProcessStatus {
@@ -70,10 +70,22 @@ const BACKLOG = [
   ['clock', 'sluice_clock_ahead_seconds', 's ahead of Postgres is the clock that is furthest off'],
 ] as const;
 
+/** Of shards, or of lanes, that no worker gets on with; undefined of a process that does not look. */
+function stuckQueuesOf({ readiness }: ProcessStatus): string[] | undefined {
+  const { stuck_queues: queues } = (readiness ?? {}) as { readonly stuck_queues?: unknown };
+  return Array.isArray(queues) ? queues.map(String) : undefined;
+}
+
 const whyNotReady = ({ status, readiness }: ProcessStatus): string =>
   readiness === null
     ? `/readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`
     : printableJson(readiness);
+
+interface Row {
+  readonly what: string;
+  readonly value: number;
+  readonly meaning: string;
+}
 
 /** @returns whether every process is ready. */
 export function writeStatus(terminal: Terminal, processes: readonly ProcessStatus[]): boolean {
@@ -89,7 +101,7 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
       : colored(terminal, 'red', isReached ? 'not ready' : 'does not answer');
     terminal.line(`${url}  ${word}${isReached && !isReady ? `  ${whyNotReady(each)}` : ''}`);
   }
-  const rows = BACKLOG.flatMap(([what, name, meaning]) => {
+  const rows = BACKLOG.flatMap<Row>(([what, name, meaning]) => {
     const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
     if (values.length === 0) return [];
     const value = values.reduce((a, b) =>
@@ -98,6 +110,12 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
     // Ages and clocks come with more digits than anybody reads.
     return [{ what, value: Math.round(value * 100) / 100, meaning }];
   });
+  const stuck = processes.flatMap((each) => stuckQueuesOf(each) ?? []);
+  if (processes.some(stuckQueuesOf)) {
+    const names = [...new Set(stuck)];
+    const meaning = ['queues of shards or lanes stand still', ...names.map(printable)].join(' ');
+    rows.push({ what: 'stuck', value: names.length, meaning });
+  }
   // Where nobody told any figure, `nothing` would read as if nothing waited.
   if (rows.length === 0) return areReady;
   terminal.line('');

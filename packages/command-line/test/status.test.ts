@@ -38,6 +38,27 @@ test('of a whole fleet the spills are added up, for each intake has its own; all
   ]);
 });
 
+test('shards that no worker gets on with are named once, however many workers say so', async () => {
+  const serveWorker = (stuckQueues: readonly string[]): Promise<string> =>
+    serve(({ url }, response) =>
+      response
+        .writeHead(stuckQueues.length > 0 ? 503 : 200)
+        .end(url === '/metrics' ? '' : JSON.stringify({ stuck_queues: stuckQueues })),
+    );
+  const statusOf = async (...fleet: (readonly string[])[]): Promise<string[]> => {
+    const terminal = { ...collectingTerminal(), isJson: false };
+    writeStatus(terminal, await readStatus(await Promise.all(fleet.map(serveWorker))));
+    return terminal.lines.slice(fleet.length + 1);
+  };
+  expect(await statusOf([], [])).toEqual([
+    'what   value  meaning',
+    'stuck  0      queues of shards or lanes stand still',
+  ]);
+  expect((await statusOf(['events-3'], ['events-3', 'events-7'])).at(-1)).toBe(
+    'stuck  2      queues of shards or lanes stand still events-3 events-7',
+  );
+});
+
 test.each([404, 200])(
   'a web server that is none of our processes is not called ready, whether it answers %i',
   async (status) => {
