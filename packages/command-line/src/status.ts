@@ -81,12 +81,6 @@ const whyNotReady = ({ status, readiness }: ProcessStatus): string =>
     ? `/readyz says ${status}, and not as a process of Sluice does; is this its own address, not that of a proxy?`
     : printableJson(readiness);
 
-interface Row {
-  readonly what: string;
-  readonly value: number;
-  readonly meaning: string;
-}
-
 /** @returns whether every process is ready. */
 export function writeStatus(terminal: Terminal, processes: readonly ProcessStatus[]): boolean {
   const areReady = processes.every(({ isReady }) => isReady);
@@ -101,19 +95,22 @@ export function writeStatus(terminal: Terminal, processes: readonly ProcessStatu
       : colored(terminal, 'red', isReached ? 'not ready' : 'does not answer');
     terminal.line(`${url}  ${word}${isReached && !isReady ? `  ${whyNotReady(each)}` : ''}`);
   }
-  const rows = BACKLOG.flatMap<Row>(([what, name, meaning]) => {
-    const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
-    if (values.length === 0) return [];
-    const value = values.reduce((a, b) =>
-      what === 'spill' ? a + b : Math.abs(b) > Math.abs(a) ? b : a,
-    );
-    // Ages and clocks come with more digits than anybody reads.
-    return [{ what, value: Math.round(value * 100) / 100, meaning }];
-  });
+  const rows = BACKLOG.flatMap<{ what: string; value: number; meaning: string }>(
+    ([what, name, meaning]) => {
+      const values = processes.flatMap(({ metrics }) => metrics[name] ?? []);
+      if (values.length === 0) return [];
+      const value = values.reduce((a, b) =>
+        what === 'spill' ? a + b : Math.abs(b) > Math.abs(a) ? b : a,
+      );
+      // Ages and clocks come with more digits than anybody reads.
+      return [{ what, value: Math.round(value * 100) / 100, meaning }];
+    },
+  );
   const stuck = processes.flatMap((each) => stuckQueuesOf(each) ?? []);
   if (processes.some(stuckQueuesOf)) {
     const names = [...new Set(stuck)];
-    const meaning = ['queues of shards or lanes stand still', ...names.map(printable)].join(' ');
+    const which = names.length === 0 ? '' : `: ${names.map(printable).join(', ')}`;
+    const meaning = `queues of shards or lanes stand still${which}`;
     rows.push({ what: 'stuck', value: names.length, meaning });
   }
   // Where nobody told any figure, `nothing` would read as if nothing waited.

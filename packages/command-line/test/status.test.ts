@@ -55,7 +55,7 @@ test('shards that no worker gets on with are named once, however many workers sa
     'stuck  0      queues of shards or lanes stand still',
   ]);
   expect((await statusOf(['events-3'], ['events-3', 'events-7'])).at(-1)).toBe(
-    'stuck  2      queues of shards or lanes stand still events-3 events-7',
+    'stuck  2      queues of shards or lanes stand still: events-3, events-7',
   );
 });
 
