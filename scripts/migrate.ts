@@ -1,5 +1,5 @@
 /** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
-import { migrate } from '@sluice/database/migrate';
+import { migrate, MIGRATIONS } from '@sluice/database/migrate';
 import { migrateQueues } from '@sluice/platform/queue';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
@@ -10,7 +10,7 @@ await actOnDatabase(
   'migrate',
   databaseSettings,
   async (database, settings) => {
-    const names = await migrate(database);
+    const names = await migrate(database, MIGRATIONS, (name) => console.error(name));
     await migrateQueues(settings.DATABASE_URL);
     if (values.json) return console.log(JSON.stringify({ migrated: names }));
     console.log(names.length === 0 ? 'already up to date' : `migrated: ${names.join(', ')}`);

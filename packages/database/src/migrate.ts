@@ -106,12 +106,14 @@ export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
  * Runs what is missing, all in one transaction; concurrent callers wait for one another. A schema that is ahead and
  * can be used (an older version was started again) is left as it is.
  *
+ * @param onBegin - told of each that is run, before it is: one on a large table takes its time.
  * @returns the names that were run.
  * @throws AppError MIGRATION_MISMATCH when one failed, or the schema needs newer code.
  */
 export async function migrate(
   database: Database,
   steps: SchemaSteps = MIGRATIONS,
+  onBegin: (name: string) => void = () => {},
 ): Promise<string[]> {
   const known = Object.keys(steps);
   const state = await readSchemaState(database);
@@ -120,7 +122,13 @@ export async function migrate(
   const isAhead = state.applied.some((name) => !known.includes(name));
   if (isAhead && verdict.outcome === 'usable') return [];
   const migrations = Object.fromEntries(
-    Object.entries(steps).map(([name, step]) => [name, recordingDemand(name, step)]),
+    Object.entries(steps).map(([name, step]) => {
+      const up: SchemaStep['up'] = (transaction) => {
+        onBegin(name);
+        return step.up(transaction);
+      };
+      return [name, recordingDemand(name, { ...step, up })];
+    }),
   );
   const migrator = new Migrator({
     db: database,
