@@ -58,7 +58,8 @@ export async function lockSetAsideRun(
 
 /**
  * Lets a run go on. A worker takes up a pending one within a second, from the step at which it stands, and tries that
- * as often as the first time; for one that has ended, the contradiction counts as looked at. The account's audit log records it.
+ * as often as the first time; for one that has ended, the contradiction counts as looked at. The account's audit log
+ * records it.
  *
  * @returns the run as it was set aside; undefined where there is no such run.
  */

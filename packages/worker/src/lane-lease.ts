@@ -1,11 +1,10 @@
 /**
  * The lease under which one drain sends, and what is written down under it.
  *
- * A request is started only while the lease outlives its timeout, and every write names the lease's
- * fencing number: two workers never send one lane at the same time, but for a machine that was suspended, whose
- * monotonic clock stood still: it sends until its next write is refused, and what it sent comes twice. Results are kept in groups: while
- * one group is being written the next one gathers, so a busy lane writes few large groups and a quiet
- * one waits for nothing.
+ * A request is started only while the lease outlives its timeout, and every write names the lease's fencing number: two
+ * workers never send one lane at the same time. (But for a machine that was suspended, whose monotonic clock stood
+ * still: it sends until its next write is refused, and what it sent comes twice.) Results are kept in groups: while one
+ * group is being written the next one gathers, so a busy lane writes few large groups and a quiet one waits for nothing.
  *
  * Part of `lane-drain.ts`; `lane-store.ts` writes.
  */
