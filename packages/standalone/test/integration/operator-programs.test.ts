@@ -57,6 +57,15 @@ test.each([
   },
 );
 
+test.each(['release', 'fail'])(
+  'purchases %s says that no such purchase is set aside',
+  async (action) => {
+    const program = run(SLUICE, ['purchases', action, 'run_nobody']);
+    expect(await program.ended).toBe(2);
+    expect(program.errors).toMatch(/run_nobody is set aside: sluice purchases list/);
+  },
+);
+
 // `npx sluice verify | head -1`: 1 would say that something differs.
 test('verify whose reader has had enough ends as one that could not look, and without a stack', async () => {
   const program = run(SLUICE, ['verify']);
