@@ -96,7 +96,7 @@ export type SkipOutcome =
 
 /**
  * Gives up the head of a failing lane, once: it counts as abandoned, and a row among its attempts says by whom. What
- * failed beside it is tried at once, as after a probe: whoever skips has looked at the endpoint.
+ * failed beside it is tried at once, within its hour too: whoever skips has looked at the endpoint.
  */
 export async function skipHead(
   database: Database,

@@ -173,7 +173,7 @@ async function doStep(
   if (result.outcome === 'unknown') return waitLonger(deps, run, name, result.reason);
   const settled = await recordStep(deps, run, { step: name, attempt }, result, base.known);
   await deps.onPoint?.(`after-record:${name}`);
-  // Attempts are few, and an outage is longer than five calls: the next one waits like an answer that is not known.
+  // Attempts are few, and an outage outlasts as many calls: the next one waits like an answer that is not known.
   const hadNoEffect = result.outcome === 'ok' && result.value === null;
   return hadNoEffect && settled === 'advanced'
     ? waitLonger(deps, run, name, `attempt ${attempt} had no effect`)
