@@ -46,7 +46,7 @@ export default defineConfig({
         name: basename(name),
         root: fileURLToPath(new URL(`packages/${name}`, import.meta.url)),
         ...(OF_THE_WHOLE_PROCESS.has(name) && { isolate: true }),
-        include: ['test/*.test.ts', 'test/integration/*.test.ts'],
+        include: ['test/**/*.test.ts'],
       },
     })),
   },

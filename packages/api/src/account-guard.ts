@@ -30,7 +30,7 @@ import { heldCallOf } from './idempotency.ts';
 import { isAllowedFrom } from './ip-allowlist.ts';
 import type { Problem } from './problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 /** What a route asks of its caller. */
 export interface Access {

@@ -11,7 +11,7 @@ import { accountResponse, accountToWire, instantOrNull, productState } from './a
 import { sendProblem } from './error-handling.ts';
 import { accountFailures, accountReadFailures, badBody, idInPath } from './fields.ts';
 import { notFound, validationFailed } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface AccountDependencies {
   readonly findAccount: (accountId: number) => Promise<Account | undefined>;

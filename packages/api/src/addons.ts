@@ -25,7 +25,7 @@ import {
   inFlight,
   missing,
 } from './fields.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const ADDON_COUNT_MAX = 20;
 

@@ -7,7 +7,7 @@
  */
 import type { HTTPMethods } from 'fastify';
 import { sendProblem } from './error-handling.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 /** Call before the first route; call what it returns after the last. */
 export function watchMethods(app: ApiServer): () => void {

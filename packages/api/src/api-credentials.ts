@@ -21,7 +21,7 @@ import {
 import { sendProblem } from './error-handling.ts';
 import { accountFailures, accountReadFailures, idInPath } from './fields.ts';
 import { notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface CredentialDependencies extends CredentialSecretDependencies {
   readonly listCredentials: (

@@ -27,7 +27,7 @@ import {
   unprocessable,
 } from './fields.ts';
 import { notFound, validationFailed } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface AuditLogExportDependencies {
   readonly orderAuditLogExport: (

@@ -24,7 +24,7 @@ import {
   unprocessable,
 } from './fields.ts';
 import { notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface AuditLogDependencies {
   readonly listAuditLogs: (

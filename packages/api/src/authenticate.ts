@@ -15,7 +15,7 @@ import { tooMany } from './fields.ts';
 import { heldCallOf } from './idempotency.ts';
 import type { Problem } from './problem.ts';
 import { RecentAnswers } from './recent-answers.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const KEY_TTL_MS = 1000;
 const KEY_COUNT_MAX = 10_000;

@@ -16,7 +16,7 @@ import { billingAccountOf, contactOf, requireRail, type BillingDependencies } fr
 import { accountParams, moneyShape } from './billing-shapes.ts';
 import { accountFailures, vendorFailed } from './fields.ts';
 import { answerOf, cardOf, paymentMethodShape } from './payment-methods.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const tags = ['billing'];
 const failures = { ...accountFailures, ...vendorFailed };

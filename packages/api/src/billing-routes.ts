@@ -13,7 +13,7 @@ import { registerInboxPreviewUsageSummaries } from './inbox-preview-usage-summar
 import { registerPaymentMethods } from './payment-methods.ts';
 import { registerPlanCheckout } from './plan-checkout.ts';
 import { registerPlans } from './plans.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import { registerUsageProfile } from './usage-profile.ts';
 
 /** Call it on a scope that `guardAccounts` was called on. */

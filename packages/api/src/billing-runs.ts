@@ -8,7 +8,7 @@ import { accountFailures, text } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { notFound } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import { waitForRun } from './start-run.ts';
 
 const WAIT_SECONDS_MAX = 25;

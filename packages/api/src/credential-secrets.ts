@@ -36,7 +36,7 @@ import {
   idInPath,
 } from './fields.ts';
 import { limitReached, notFound, validationFailed } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface CredentialSecretDependencies {
   readonly findCredential: (

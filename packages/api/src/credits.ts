@@ -37,7 +37,7 @@ import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { notFound } from './problem.ts';
 import { readPurchaseHandle, writePurchaseHandle } from './purchase-handle.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const tags = ['billing'];
 const types = ['llm', 'builder'] as const;

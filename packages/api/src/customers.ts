@@ -31,7 +31,7 @@ import { sendProblem } from './error-handling.ts';
 import { badRequest, commonFailures, missing, text } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import type { Problem } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface CustomerDependencies {
   readonly findPersonProfile: (key: PersonKey) => Promise<PersonProfile | undefined>;

@@ -20,7 +20,7 @@ import {
 } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 /** RFC 9745: since when, in Unix seconds (2026-01-01). */
 const DEPRECATED_SINCE = '@1767225600';

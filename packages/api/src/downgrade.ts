@@ -8,7 +8,7 @@ import { billingAccountOf, type BillingDependencies } from './billing.ts';
 import { accountParams } from './billing-shapes.ts';
 import { accountFailures, badBody, inFlight } from './fields.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const tags = ['billing'];
 

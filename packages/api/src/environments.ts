@@ -7,7 +7,7 @@ import { accountCallerOf, originOf } from './account-guard.ts';
 import { sendProblem } from './error-handling.ts';
 import { accountFailures, badBody, idInPath } from './fields.ts';
 import { notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface EnvironmentDependencies {
   readonly updateEnvironment: (

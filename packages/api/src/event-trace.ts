@@ -21,7 +21,7 @@ import { environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
 import { badRequest, commonFailures, missing, text } from './fields.ts';
 import { notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface EventTraceDependencies {
   readonly findEventArrival: (

@@ -24,7 +24,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from './error-handling.ts';
 import { keyFailures } from './fields.ts';
 import { invalidRequest, type Problem } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface IdempotencyDependencies {
   readonly claimIdempotencyKey: (

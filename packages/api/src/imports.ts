@@ -23,7 +23,7 @@ import {
 import { registerNewImports, type NewImportDependencies } from './new-imports.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface ImportDependencies extends NewImportDependencies {
   readonly findImport: (key: ImportKey) => Promise<ImportRow | undefined>;

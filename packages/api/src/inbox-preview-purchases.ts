@@ -16,7 +16,7 @@ import {
 } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, vendorFailed } from './fields.ts';
 import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const tags = ['billing'];
 const base = '/v1/accounts/:account_id/billing/inbox_previews';

@@ -20,7 +20,7 @@ import {
 import { notFound } from './problem.ts';
 import { recordPreviewRun, refundRecordedRun } from './record-preview-run.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const tags = ['billing'];
 const runsPath = '/v1/accounts/:account_id/billing/inbox_previews/runs';

@@ -17,7 +17,7 @@ import { accountParams } from './billing-shapes.ts';
 import { accountFailures } from './fields.ts';
 import { invalidRequest } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import { readUsageCursor, writeUsageCursor, type UsageCursor } from './usage-cursor.ts';
 import {
   namesOf,

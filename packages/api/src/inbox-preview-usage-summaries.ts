@@ -15,7 +15,7 @@ import { z } from 'zod';
 import { billingAccountOf, isPaidPlan, type BillingDependencies } from './billing.ts';
 import { accountParams, poolShape, poolsToWire } from './billing-shapes.ts';
 import { accountFailures } from './fields.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import {
   namesOf,
   rangeOf,

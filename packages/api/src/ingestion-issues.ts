@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
 import { badRequest, commonFailures, text, unixSecondsInQuery } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface IngestionIssueDependencies {
   readonly listIngestionIssues: (page: IngestionIssuePage) => Promise<IngestionIssueRow[]>;

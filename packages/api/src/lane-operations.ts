@@ -32,7 +32,7 @@ import {
 } from './fields.ts';
 import { laneState, toWire } from './lane-state-view.ts';
 import { notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface LaneOperationDependencies {
   readonly findLaneState: (lane: LaneKey) => Promise<LaneState | undefined>;

@@ -14,7 +14,7 @@ import { z } from 'zod';
 import { environmentOf, isKeyInForce } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
 import { badRequest, commonFailures, text } from './fields.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import type { OpenTail, TailReader } from './tail-hub.ts';
 
 export interface LiveTailDependencies {

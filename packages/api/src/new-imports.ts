@@ -24,7 +24,7 @@ import { oneImport, toWire } from './import-view.ts';
 import type { Problem } from './problem.ts';
 import { receiveUpload } from './receive-upload.ts';
 import { readFields, RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import { webAddress } from './url-field.ts';
 
 export interface NewImportDependencies {

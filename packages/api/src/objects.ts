@@ -30,7 +30,7 @@ import {
 } from './object-view.ts';
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from './page.ts';
 import { invalidRequest, notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface ObjectDependencies {
   readonly listObjectTypes: (page: {

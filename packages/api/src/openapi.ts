@@ -16,7 +16,7 @@ import {
   renderReferencePage,
   type ApiDocument,
 } from './reference-page.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const DESCRIPTION =
   'People, activities and reporting webhooks of one workspace: the one whose key you send. ' +

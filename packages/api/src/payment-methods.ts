@@ -22,7 +22,7 @@ import { accountParams } from './billing-shapes.ts';
 import { accountFailures, badBody, inFlight, paymentDeclined, vendorFailed } from './fields.ts';
 import { notFound } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const tags = ['billing'];
 const failures = { ...accountFailures, ...vendorFailed };

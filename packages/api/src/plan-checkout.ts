@@ -28,7 +28,7 @@ import { findPurchase } from './credit-purchases.ts';
 import { accountFailures, badBody, inFlight, paymentDeclined } from './fields.ts';
 import { notFound, type ProblemCode } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import { waitForRun } from './start-run.ts';
 
 const tags = ['billing'];

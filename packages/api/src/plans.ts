@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { billingAccountOf, type BillingDependencies } from './billing.ts';
 import { accountParams, moneyShape } from './billing-shapes.ts';
 import { accountFailures } from './fields.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const tags = ['billing'];
 

@@ -1,6 +1,6 @@
 /** What the platform that runs us asks: alive, ready, and the numbers. No credentials, no tenant's data. */
 import { z } from 'zod';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface Readiness {
   readonly isReady: boolean;

@@ -8,7 +8,7 @@ import { setPollHeader, type BillingDependencies } from './billing.ts';
 import { accountParams, runIdText } from './billing-shapes.ts';
 import { CARD_STATUSES, cardStatusOf, findPurchase } from './credit-purchases.ts';
 import { accountFailures } from './fields.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 interface StatusRoute {
   readonly path: string;

@@ -10,7 +10,7 @@ import { accountCallerOf } from './account-guard.ts';
 import { sendProblem } from './error-handling.ts';
 import { commonFailures, forbidden, missing } from './fields.ts';
 import { notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface ReceiptDependencies {
   readonly findReceipt: (accountId: number, receiptId: string) => Promise<Receipt | undefined>;

@@ -12,7 +12,7 @@ import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
 import { atLimit, badBody, badRequest, commonFailures, idInPath, missing } from './fields.ts';
 import { limitReached, notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import {
   registerWebhookDeliveries,
   type WebhookDeliveryDependencies,

@@ -9,7 +9,7 @@
 import { Server } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyRequest } from 'fastify';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const QUIET_MS = 300;
 /** Of those that go on sending on a connection that they were asked to close. */

@@ -7,14 +7,8 @@
  * Two kinds of keys: one of the app API opens a workspace (`authenticate.ts`), a service account's
  * token opens an account (`account-guard.ts`).
  */
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { portTaken } from '@sluice/platform/port-taken';
-import fastify, {
-  LogController,
-  type FastifyBaseLogger,
-  type FastifyInstance,
-  type RawServerDefault,
-} from 'fastify';
+import fastify, { LogController, type FastifyBaseLogger } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import {
   type AccountGuardDependencies,
@@ -40,6 +34,7 @@ import { type EnvironmentDependencies, registerEnvironments } from './environmen
 import { handleClientError, handleError, sendProblem } from './error-handling.ts';
 import { type ImportDependencies, registerImports } from './imports.ts';
 import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
+import type { ApiServer } from './http/api-server.ts';
 import { withoutPorts } from './forwarded-for.ts';
 import { type IdempotencyDependencies, keepAnswers } from './idempotency.ts';
 import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
@@ -68,14 +63,6 @@ import { registerUsers, type UserDependencies } from './users.ts';
 import { registerWebhookReplays, type WebhookReplayDependencies } from './webhook-replays.ts';
 import { registerWebhookSecrets, type WebhookSecretDependencies } from './webhook-secrets.ts';
 import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
-
-export type ApiServer = FastifyInstance<
-  RawServerDefault,
-  IncomingMessage,
-  ServerResponse,
-  FastifyBaseLogger,
-  ZodTypeProvider
->;
 
 /** A finished request, for metrics and the log. */
 export interface RequestRecord {

@@ -24,7 +24,7 @@ import {
   tooMany,
   unprocessable,
 } from './fields.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import { heldCallOf } from './idempotency.ts';
 import { CODE_LIFETIME_MS, isCode } from './signup-code.ts';
 

@@ -26,7 +26,7 @@ import {
 } from './fields.ts';
 import { heldCallOf } from './idempotency.ts';
 import { notFound, type Problem, validationFailed } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import { webAddress } from './url-field.ts';
 
 export interface StartupProgramDependencies {

@@ -23,7 +23,7 @@ import { badBody, badRequest, commonFailures, forbidden, text } from './fields.t
 import { isAllowedFrom } from './ip-allowlist.ts';
 import type { Problem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const FIELD_LENGTH_MAX = 1000;
 

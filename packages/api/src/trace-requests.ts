@@ -9,7 +9,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { endRequest, requestStart } from '@sluice/platform/span-conventions';
 import type { Tracer } from '@sluice/platform/tracing';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {

@@ -17,7 +17,7 @@ import { accountFailures, vendorFailed } from './fields.ts';
 import { answerOf } from './payment-methods.ts';
 import { notFound } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 const meterShape = z.object({
   meter: z.enum(METERS),

@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import { instant, instantOrNull } from './account-view.ts';
 import { commonFailures, forbidden, idInPath, missing } from './fields.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface UserDependencies {
   readonly listUsers: (

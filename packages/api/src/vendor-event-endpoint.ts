@@ -11,7 +11,7 @@ import { z } from 'zod';
 import type { BillingDependencies } from './billing.ts';
 import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures } from './fields.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 /** Of the vendor's largest objects: an invoice with many lines. */
 const BODY_SIZE_BYTES_MAX = 1024 * 1024;

@@ -14,7 +14,7 @@ import { sendProblem } from './error-handling.ts';
 import { badRequest, commonFailures, idInPath, missing } from './fields.ts';
 import { nextToken, pageQuery, readStart, splitPage, writePageToken } from './page.ts';
 import { notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface WebhookDeliveryDependencies {
   readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;

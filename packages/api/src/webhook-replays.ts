@@ -21,7 +21,7 @@ import { badBody, badRequest, commonFailures, conflicting, idInPath, missing } f
 import { nextToken, pageQuery, readStart, splitPage } from './page.ts';
 import { notFound } from './problem.ts';
 import { criteriaOf, newReplay, replay, toWire } from './replay-fields.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 import { attempt as shownAttempt, attemptToWire } from './webhook-deliveries.ts';
 
 export interface WebhookReplayDependencies {

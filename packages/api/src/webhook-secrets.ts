@@ -16,7 +16,7 @@ import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';
 import { badBody, badRequest, commonFailures, conflicting, idInPath, missing } from './fields.ts';
 import { notFound } from './problem.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface WebhookSecretDependencies {
   readonly findSigningKeys: (lane: LaneKey, nowMs: number) => Promise<SigningKeys | undefined>;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
 import { commonFailures } from './fields.ts';
 import { RecentAnswers } from './recent-answers.ts';
-import type { ApiServer } from './server.ts';
+import type { ApiServer } from './http/api-server.ts';
 
 export interface WorkspaceDependencies {
   readonly findWorkspaceTotals: (environmentId: number) => Promise<WorkspaceTotals | undefined>;

@@ -4,12 +4,8 @@ import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { fastify } from 'fastify';
 import { afterEach } from 'vitest';
-import {
-  buildServer,
-  type ApiDependencies,
-  type ApiServer,
-  type RequestRecord,
-} from '../src/server.ts';
+import type { ApiServer } from '../src/http/api-server.ts';
+import { buildServer, type ApiDependencies, type RequestRecord } from '../src/server.ts';
 
 export const KEY = 'key_of_workspace_1';
 const KEY_HASH = createHash('sha256').update(KEY).digest();

@@ -1,7 +1,8 @@
 import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderReferencePage } from '../src/reference-page.ts';
-import { buildServer, type ApiServer } from '../src/server.ts';
+import type { ApiServer } from '../src/http/api-server.ts';
+import { buildServer } from '../src/server.ts';
 import { fakeDependencies } from './fake-dependencies.ts';
 import { OPENERS } from './integration/access-table.ts';
 
