@@ -6,7 +6,7 @@ import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { requireDatabase } from '@sluice/database/database-away';
 import { checkSchema } from '@sluice/database/schema-version';
-import { reasonOf } from '@sluice/domain/errors';
+import { reasonOf } from '@sluice/domain/values/errors';
 import { parseSettings, platformSettings } from '@sluice/platform/config';
 import type { z } from 'zod';
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection';
 import { listParkedOperations } from '@sluice/database/parked-operations';
-import { printableJson } from '@sluice/domain/printable';
+import { printableJson } from '@sluice/domain/values/printable';
 import { addingSettings, platformSettings } from '@sluice/platform/config';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer } from '@sluice/platform/queue';

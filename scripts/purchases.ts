@@ -4,7 +4,7 @@
  */
 import type { Database } from '@sluice/database/connection';
 import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/set-aside-runs';
-import { printable, printableJson } from '@sluice/domain/printable';
+import { printable, printableJson } from '@sluice/domain/values/printable';
 import { failSetAsideRun } from '@sluice/worker/fail-set-aside-run';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 

@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Database } from '@sluice/database/connection';
-import { printable, printableJson } from '@sluice/domain/printable';
+import { printable, printableJson } from '@sluice/domain/values/printable';
 import { sealingSettings } from '@sluice/platform/config';
 import { createSealedText, type SealedText } from '@sluice/platform/sealed-text';
 import {

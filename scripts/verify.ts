@@ -28,8 +28,8 @@ import {
   comparePurchases,
   compareSubscriptions,
   type BilledInvoice,
-} from '@sluice/domain/compare-purchases';
-import { printable, printableJson } from '@sluice/domain/printable';
+} from '@sluice/domain/billing/compare-purchases';
+import { printable, printableJson } from '@sluice/domain/values/printable';
 import { parseSettings } from '@sluice/platform/config';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 

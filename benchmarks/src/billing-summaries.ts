@@ -6,7 +6,7 @@
 import { closeUsageDays } from '@sluice/database/usage-watermarks';
 import type { Database } from '@sluice/database/connection';
 import { DEMO } from '@sluice/database/seed-demo';
-import { addDays, utcDayOf } from '@sluice/domain/utc-day';
+import { addDays, utcDayOf } from '@sluice/domain/values/utc-day';
 import { sql } from 'kysely';
 import { describeLoad, type Findings } from './billing-findings.ts';
 import { loadWithWrk, type LoadResult } from './load.ts';

@@ -11,7 +11,7 @@ import { recordPreviewRun } from '@sluice/api/record-preview-run';
 import { startRun } from '@sluice/api/start-run';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createDatabase, type Database } from '@sluice/database/connection';
-import { pricePack } from '@sluice/domain/catalogue';
+import { pricePack } from '@sluice/domain/billing/catalogue';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { sql } from 'kysely';
 import {

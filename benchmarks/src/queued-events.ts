@@ -1,12 +1,12 @@
 /** Events as intake's parser leaves them, and envelopes of them on the queues, as its short way packs them. */
-import type { JsonObject } from '@sluice/domain/json';
-import type { Envelope, TrackEvent } from '@sluice/domain/operation';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { Envelope, TrackEvent } from '@sluice/domain/operations/operation';
 import {
   PACKED_EVENT_FORMAT,
   unpackOperation,
   type PackedEvent,
-} from '@sluice/domain/packed-event';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+} from '@sluice/domain/operations/packed-event';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import type { Producer } from '@sluice/platform/queue';
 import type { Redis } from 'ioredis';

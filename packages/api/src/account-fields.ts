@@ -1,6 +1,6 @@
 /** What the fields of an account's bodies may be (`account-conventions.md` §4.1). Pure. */
-import { isEmail, INTEGER_MAX } from '@sluice/domain/identifiers';
-import { isCountry, requiredParts } from '@sluice/domain/postal-address';
+import { isEmail, INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { isCountry, requiredParts } from '@sluice/domain/accounts/postal-address';
 import { z } from 'zod';
 import { text } from './fields.ts';
 import { webAddress } from './url-field.ts';

@@ -2,8 +2,8 @@
 import type { AccountSettings } from '@sluice/database/account-changes';
 import type { Account } from '@sluice/database/accounts';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import { PRODUCTS } from '@sluice/domain/account';
-import type { Address } from '@sluice/domain/postal-address';
+import { PRODUCTS } from '@sluice/domain/accounts/account';
+import type { Address } from '@sluice/domain/accounts/postal-address';
 import { z } from 'zod';
 import { updateAccountInput, updateAddressInput } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';

@@ -4,7 +4,7 @@
  */
 import type { Credential } from '@sluice/database/api-credentials';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import { INTEGER_MAX } from '@sluice/domain/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from './account-guard.ts';
 import {

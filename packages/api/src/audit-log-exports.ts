@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import type { AuditLogExport, AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import type { AuditLogFilter } from '@sluice/database/audit-log-reads';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import { EXPORT_FORMATS, type ExportFormat } from '@sluice/domain/audit-export';
+import { EXPORT_FORMATS, type ExportFormat } from '@sluice/domain/accounts/audit-export';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from './account-guard.ts';

@@ -6,8 +6,8 @@
  * more would be exported than was asked for.
  */
 import type { AuditLogFilter } from '@sluice/database/audit-log-reads';
-import { INTEGER_MAX } from '@sluice/domain/identifiers';
-import { parseRfc3339Ms } from '@sluice/domain/rfc3339';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { parseRfc3339Ms } from '@sluice/domain/parsing/rfc3339';
 import { z } from 'zod';
 import { text } from './fields.ts';
 

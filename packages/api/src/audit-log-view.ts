@@ -1,5 +1,5 @@
 /** What the audit log looks like on the wire (`account-conventions.md` §4.4). Pure. */
-import { AUDIT_OBJECTS } from '@sluice/domain/audit-registry';
+import { AUDIT_OBJECTS } from '@sluice/domain/accounts/audit-registry';
 import { z } from 'zod';
 
 const instant = z.string().meta({ format: 'date-time' });

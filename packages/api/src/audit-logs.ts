@@ -8,8 +8,8 @@ import {
   wholeAuditLogToWire,
   type AuditLogEntry,
   type WholeAuditLogEntry,
-} from '@sluice/domain/audit-entry';
-import { INTEGER_MAX } from '@sluice/domain/identifiers';
+} from '@sluice/domain/accounts/audit-entry';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import { checkFilter, filterQuery, integerInQuery, toFilter } from './audit-log-filters.ts';

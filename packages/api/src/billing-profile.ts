@@ -5,9 +5,9 @@
 import { findVendorCustomer } from '@sluice/database/vendor-customers';
 import { listPendingRuns } from '@sluice/database/runs';
 import type { BillingAccount } from '@sluice/database/account-plans';
-import { includesRole } from '@sluice/domain/account';
-import { findCoupon } from '@sluice/domain/catalogue';
-import type { Money } from '@sluice/domain/money';
+import { includesRole } from '@sluice/domain/accounts/account';
+import { findCoupon } from '@sluice/domain/billing/catalogue';
+import type { Money } from '@sluice/domain/values/money';
 import type { VendorSubscription } from '@sluice/billing-vendor/vendor';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';

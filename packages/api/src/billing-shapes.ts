@@ -1,7 +1,7 @@
 /** Wire shapes that several billing routes share (`account-conventions.md` §4.5–4.9). */
-import type { PurchaseReversal, RunResult } from '@sluice/domain/run-content';
-import type { Grant } from '@sluice/domain/credit-ledger';
-import { viewBalance } from '@sluice/domain/credit-ledger';
+import type { PurchaseReversal, RunResult } from '@sluice/domain/billing/run-content';
+import type { Grant } from '@sluice/domain/billing/credit-ledger';
+import { viewBalance } from '@sluice/domain/billing/credit-ledger';
 import type { Run } from '@sluice/database/runs';
 import { z } from 'zod';
 import { idInPath } from './fields.ts';

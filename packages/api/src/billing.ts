@@ -2,8 +2,8 @@
 import type { BillingAccount } from '@sluice/database/account-plans';
 import { findBillingAccount } from '@sluice/database/account-plans';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
-import type { Catalogue } from '@sluice/domain/catalogue';
-import type { BillingContact, RunContent } from '@sluice/domain/run-content';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
+import type { BillingContact, RunContent } from '@sluice/domain/billing/run-content';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { accountCallerOf, originOf } from './account-guard.ts';
 import { notFound, type Problem, validationFailed } from './problem.ts';

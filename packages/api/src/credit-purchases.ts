@@ -12,9 +12,9 @@ import {
   priceCredits,
   type CreditPurchase,
   type CreditType,
-} from '@sluice/domain/catalogue';
-import type { Money } from '@sluice/domain/money';
-import type { Rail } from '@sluice/domain/run';
+} from '@sluice/domain/billing/catalogue';
+import type { Money } from '@sluice/domain/values/money';
+import type { Rail } from '@sluice/domain/billing/run';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';

@@ -5,9 +5,9 @@ import type {
   PersonProfile,
   PersonRelationshipRow,
 } from '@sluice/database/customer-reads';
-import { isJsonObject, setKey, type Json, type JsonObject } from '@sluice/domain/json';
-import { PREFERENCES_ATTRIBUTE } from '@sluice/domain/subscription';
-import { svcId, svcObjectId } from '@sluice/domain/svc-id';
+import { isJsonObject, setKey, type Json, type JsonObject } from '@sluice/domain/values/json';
+import { PREFERENCES_ATTRIBUTE } from '@sluice/domain/state/subscription';
+import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';
 import { z } from 'zod';
 
 /** `z.record` would drop a client's key named `__proto__`. */

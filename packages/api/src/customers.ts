@@ -11,9 +11,9 @@ import type {
   PersonProfile,
   PersonRelationshipRow,
 } from '@sluice/database/customer-reads';
-import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/limits';
-import { storedValue } from '@sluice/domain/slice-keys';
-import { personIdOf } from '@sluice/domain/svc-id';
+import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { storedValue } from '@sluice/domain/operations/slice-keys';
+import { personIdOf } from '@sluice/domain/values/svc-id';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';

@@ -2,7 +2,7 @@
  * The deprecated ways to buy AI credits and builder credits (`account-billing.md` §9). They start the
  * same runs in the same lanes as `credits.ts`, and say on every answer what has replaced them.
  */
-import type { CreditType } from '@sluice/domain/catalogue';
+import type { CreditType } from '@sluice/domain/billing/catalogue';
 import type { Run } from '@sluice/database/runs';
 import { z } from 'zod';
 import {

@@ -15,7 +15,7 @@ import {
   type OwnEventType,
   type ReportingEventType,
   type SelectableEventType,
-} from '@sluice/domain/reporting-event';
+} from '@sluice/domain/delivery/reporting-event';
 import { z } from 'zod';
 
 type Channel = 'email' | 'push' | 'sms' | 'whatsapp' | 'in_app' | 'slack' | 'webhook';

@@ -13,9 +13,9 @@ import type {
   TracedEnvelope,
   TracedEvent,
 } from '@sluice/database/event-traces';
-import { EVENT_ID_SIZE_BYTES_MAX } from '@sluice/domain/limits';
-import { svcId } from '@sluice/domain/svc-id';
-import { storedEventId, ulidTimeMs } from '@sluice/domain/ulid';
+import { EVENT_ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { svcId } from '@sluice/domain/values/svc-id';
+import { storedEventId, ulidTimeMs } from '@sluice/domain/values/ulid';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';

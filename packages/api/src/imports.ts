@@ -8,7 +8,7 @@
 import { Readable } from 'node:stream';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { ImportKey, ImportRow } from '@sluice/database/imports';
-import { INTEGER_MAX } from '@sluice/domain/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';

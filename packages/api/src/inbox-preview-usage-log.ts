@@ -8,7 +8,7 @@ import {
   type UsageNames,
   type UsagePosition,
 } from '@sluice/database/inbox-preview-usage-reads';
-import { INTEGER_MAX } from '@sluice/domain/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import { integerInQuery } from './audit-log-filters.ts';

@@ -10,7 +10,7 @@ import {
   GRANULARITIES,
   summarizeUsage,
   type UsageSums,
-} from '@sluice/domain/usage-summary';
+} from '@sluice/domain/billing/usage-summary';
 import { z } from 'zod';
 import { billingAccountOf, isPaidPlan, type BillingDependencies } from './billing.ts';
 import { accountParams, poolShape, poolsToWire } from './billing-shapes.ts';

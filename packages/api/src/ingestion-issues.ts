@@ -4,8 +4,8 @@
  * (ingestion-webhooks.md §7).
  */
 import type { IngestionIssuePage, IngestionIssueRow } from '@sluice/database/ingestion-issue-reads';
-import { ISSUE_CODES } from '@sluice/domain/issue';
-import { parseUtcDay } from '@sluice/domain/utc-day';
+import { ISSUE_CODES } from '@sluice/domain/operations/issue';
+import { parseUtcDay } from '@sluice/domain/values/utc-day';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
 import { badRequest, commonFailures, text, unixSecondsInQuery } from './fields.ts';

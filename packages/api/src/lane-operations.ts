@@ -14,7 +14,10 @@ import type {
 } from '@sluice/database/lane-actions';
 import type { LaneState } from '@sluice/database/lane-states';
 import type { LaneKey } from '@sluice/database/lanes';
-import { isSelectableEventType, SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import {
+  isSelectableEventType,
+  SELECTABLE_EVENT_TYPES,
+} from '@sluice/domain/delivery/reporting-event';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, keyNameOf } from './authenticate.ts';

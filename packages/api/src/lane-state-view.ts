@@ -1,6 +1,6 @@
 /** What the deliveries of a webhook wait for, as `GET …/state` shows it. */
 import type { LaneState } from '@sluice/database/lane-states';
-import { FAILURE_CLASSES } from '@sluice/domain/delivery-failure';
+import { FAILURE_CLASSES } from '@sluice/domain/delivery/delivery-failure';
 import { z } from 'zod';
 
 const seconds = z.int().nullable();

@@ -8,7 +8,7 @@
  */
 import type { OutgoingHttpHeaders } from 'node:http';
 import type { AppKey } from '@sluice/database/credentials';
-import type { TailFilter, TailLine } from '@sluice/domain/tail';
+import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf, isKeyInForce } from './authenticate.ts';

@@ -12,7 +12,10 @@ import type { ImportPiece, PieceOutcome } from '@sluice/database/import-chunks';
 import type { ImportKey, ImportRow } from '@sluice/database/imports';
 import type { AppKey } from '@sluice/database/credentials';
 import type { HeldCall } from '@sluice/database/transact-once';
-import { TOO_MANY_IMPORTS, UNFINISHED_IMPORT_COUNT_MAX } from '@sluice/domain/import-limits';
+import {
+  TOO_MANY_IMPORTS,
+  UNFINISHED_IMPORT_COUNT_MAX,
+} from '@sluice/domain/imports/import-limits';
 import type { IncomingMessage } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';

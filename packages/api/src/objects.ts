@@ -11,9 +11,9 @@ import type {
   ObjectProfile,
   ObjectRelationshipRow,
 } from '@sluice/database/object-reads';
-import { INTEGER_MAX } from '@sluice/domain/identifiers';
-import { ID_SIZE_BYTES_MAX } from '@sluice/domain/limits';
-import { objectNumberOf } from '@sluice/domain/svc-id';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { objectNumberOf } from '@sluice/domain/values/svc-id';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';

@@ -5,9 +5,9 @@ import { beginCardChange, endCardChange, recordCardOnFile } from '@sluice/databa
 import { transactOnce } from '@sluice/database/transact-once';
 import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
 import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
-import { declineMessage } from '@sluice/domain/decline-message';
-import type { Address } from '@sluice/domain/postal-address';
-import { idempotencyKey } from '@sluice/domain/run-workflow';
+import { declineMessage } from '@sluice/domain/billing/decline-message';
+import type { Address } from '@sluice/domain/accounts/postal-address';
+import { idempotencyKey } from '@sluice/domain/billing/run-workflow';
 import { z } from 'zod';
 import { originOf } from './account-guard.ts';
 import { addressShape } from './account-view.ts';

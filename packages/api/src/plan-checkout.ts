@@ -3,11 +3,11 @@
  * and the answer is 409 with when to ask again, and for what.
  */
 import type { Run } from '@sluice/database/runs';
-import { findCoupon } from '@sluice/domain/catalogue';
-import { isSameMoney, type Money } from '@sluice/domain/money';
-import { isCheckoutRefusal, type CheckoutRefusal } from '@sluice/domain/decline-message';
-import { judgeCheckout } from '@sluice/domain/run';
-import type { BoughtSubscription } from '@sluice/domain/run-content';
+import { findCoupon } from '@sluice/domain/billing/catalogue';
+import { isSameMoney, type Money } from '@sluice/domain/values/money';
+import { isCheckoutRefusal, type CheckoutRefusal } from '@sluice/domain/billing/decline-message';
+import { judgeCheckout } from '@sluice/domain/billing/run';
+import type { BoughtSubscription } from '@sluice/domain/billing/run-content';
 import { z } from 'zod';
 import {
   billingAccountOf,

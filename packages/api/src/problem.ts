@@ -7,7 +7,7 @@
  *
  * Pure; `error-handling.ts` puts it on the wire.
  */
-import { problemBody, type ProblemDetail } from '@sluice/domain/problem';
+import { problemBody, type ProblemDetail } from '@sluice/domain/values/problem';
 
 /** code → status, what it means and what to do about it. */
 export const PROBLEMS = {

@@ -3,7 +3,7 @@
  * and nobody can make one up. `pur_` + base64url of rail, run and a truncated HMAC bound to the account.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Rail } from '@sluice/domain/run';
+import type { Rail } from '@sluice/domain/billing/run';
 
 const PREFIX = 'pur_';
 const TAG_LENGTH = 22;

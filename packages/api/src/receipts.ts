@@ -4,7 +4,7 @@
  * Everything on it is text that somebody typed somewhere, so everything is escaped, and the content
  * policy lets nothing run or load even so.
  */
-import type { Receipt } from '@sluice/domain/purchase-receipt';
+import type { Receipt } from '@sluice/domain/billing/purchase-receipt';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import { sendProblem } from './error-handling.ts';

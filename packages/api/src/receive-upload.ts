@@ -12,7 +12,7 @@ import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
 import type { PieceOutcome } from '@sluice/database/import-chunks';
 import type { ImportRow } from '@sluice/database/imports';
-import { noRoomForImport } from '@sluice/domain/import-limits';
+import { noRoomForImport } from '@sluice/domain/imports/import-limits';
 import { isPassing } from './error-handling.ts';
 import type { Problem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';

@@ -19,10 +19,10 @@ import {
 } from '@sluice/database/inbox-preview-runs';
 import { transactOnce } from '@sluice/database/transact-once';
 import { holdUsageDays } from '@sluice/database/usage-watermarks';
-import { allowanceOf } from '@sluice/domain/allowance';
-import type { Plan } from '@sluice/domain/catalogue';
-import { AppError } from '@sluice/domain/errors';
-import { addDays, utcDayOf } from '@sluice/domain/utc-day';
+import { allowanceOf } from '@sluice/domain/billing/allowance';
+import type { Plan } from '@sluice/domain/billing/catalogue';
+import { AppError } from '@sluice/domain/values/errors';
+import { addDays, utcDayOf } from '@sluice/domain/values/utc-day';
 
 export interface RecordPreviewRunDeps {
   readonly database: Database;

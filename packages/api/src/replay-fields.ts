@@ -1,7 +1,10 @@
 /** A replay on the wire: how it is asked for, and how it is shown. */
 import type { ReplayCriteria } from '@sluice/database/replay-log';
 import type { Replay } from '@sluice/database/replays';
-import { isSelectableEventType, SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import {
+  isSelectableEventType,
+  SELECTABLE_EVENT_TYPES,
+} from '@sluice/domain/delivery/reporting-event';
 import { z } from 'zod';
 import { text, UNIX_SECONDS_MAX } from './fields.ts';
 

@@ -5,7 +5,7 @@
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks';
-import { WEBHOOK_COUNT_MAX } from '@sluice/domain/webhook';
+import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/sealed-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';

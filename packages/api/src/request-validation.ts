@@ -4,7 +4,7 @@
  * Two rules: a path that fails its schema names nothing, so it is 404; anything else is 400 with one entry for each
  * refused value. Zod's own texts are not shown: they speak of types, not of the field.
  */
-import type { ProblemDetail } from '@sluice/domain/problem';
+import type { ProblemDetail } from '@sluice/domain/values/problem';
 import type { FastifySchemaCompiler } from 'fastify';
 import type { z } from 'zod';
 import { invalidRequest, notFound, type Problem, validationFailed } from './problem.ts';

@@ -1,10 +1,10 @@
 /** The settings of the API. */
 import { billingSettings } from '@sluice/billing-vendor/settings';
-import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery-schedule';
+import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
 import {
   IMPORT_SIZE_BYTES_DEFAULT,
   UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
-} from '@sluice/domain/import-limits';
+} from '@sluice/domain/imports/import-limits';
 import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { tracingSettings } from '@sluice/platform/tracing';
 import { z } from 'zod';

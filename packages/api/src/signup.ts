@@ -9,7 +9,7 @@
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { CreatedAccount, NewAccount, SignupLimits } from '@sluice/database/signups';
 import type { HeldCall } from '@sluice/database/transact-once';
-import { callerNetwork } from '@sluice/domain/network-address';
+import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { newKey, newServiceAccountToken } from '@sluice/platform/secrets';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';

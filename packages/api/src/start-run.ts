@@ -11,8 +11,14 @@ import type { Database, Transaction } from '@sluice/database/connection';
 import { findPendingRun, findRun, insertRun, type Run, type RunKey } from '@sluice/database/runs';
 import { listRunSteps, type RunStep } from '@sluice/database/run-steps';
 import { transactOnce } from '@sluice/database/transact-once';
-import { fingerprintOf, judgeStart, laneOf, type Rail, type RunKind } from '@sluice/domain/run';
-import type { RunContent } from '@sluice/domain/run-content';
+import {
+  fingerprintOf,
+  judgeStart,
+  laneOf,
+  type Rail,
+  type RunKind,
+} from '@sluice/domain/billing/run';
+import type { RunContent } from '@sluice/domain/billing/run-content';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface StartRunDeps {

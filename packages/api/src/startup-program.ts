@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { Partner } from '@sluice/database/partners';
 import type { HeldCall } from '@sluice/database/transact-once';
-import { callerNetwork } from '@sluice/domain/network-address';
+import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';

@@ -6,7 +6,7 @@
  * the announcements end (we died). Lines are matched again here, since one announcement speaks for several readers.
  * The telling side: `platform/src/tail-source.ts`.
  */
-import { matchesTail, type TailFilter, type TailLine } from '@sluice/domain/tail';
+import { matchesTail, type TailFilter, type TailLine } from '@sluice/domain/operations/tail';
 import type { TailChannel } from '@sluice/platform/tail-channel';
 import {
   ANNOUNCEMENT_TOPIC,

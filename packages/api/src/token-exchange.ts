@@ -5,7 +5,7 @@
  * Failures have the body of every other failure with the `error` of RFC 6749 §5.2 beside it, and its status: 400
  * also for a value that cannot be taken.
  */
-import { SCOPES } from '@sluice/domain/account';
+import { SCOPES } from '@sluice/domain/accounts/account';
 import { z } from 'zod';
 import {
   ACCESS_TOKEN_LIFETIME_MS,

@@ -1,5 +1,5 @@
 /** `GET /v1/accounts/{account_id}/all_users`: the people of an account. */
-import { ROLES } from '@sluice/domain/account';
+import { ROLES } from '@sluice/domain/accounts/account';
 import type { User } from '@sluice/database/users';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';

@@ -6,7 +6,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { SIMULATOR_WEBHOOK_SECRET } from '@sluice/billing-vendor/settings';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 
 export interface VendorEventSettings {
   readonly NODE_ENV: string;

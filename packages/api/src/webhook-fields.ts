@@ -8,7 +8,10 @@
  * How it wants to be sent to: `webhook-options.ts`.
  */
 import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks';
-import { isSelectableEventType, SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import {
+  isSelectableEventType,
+  SELECTABLE_EVENT_TYPES,
+} from '@sluice/domain/delivery/reporting-event';
 import type { SealedText } from '@sluice/platform/sealed-text';
 import { z } from 'zod';
 import { text } from './fields.ts';

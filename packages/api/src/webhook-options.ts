@@ -4,8 +4,8 @@
  * Header values are sealed on their way in, because receivers' tokens are in them.
  */
 import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks';
-import { FILTER_OPERATORS } from '@sluice/domain/attribute-filter';
-import { secretContext } from '@sluice/domain/webhook';
+import { FILTER_OPERATORS } from '@sluice/domain/delivery/attribute-filter';
+import { secretContext } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/sealed-text';
 import { z } from 'zod';
 import { text } from './fields.ts';

@@ -12,7 +12,7 @@ import type { ReplayCriteria, ReplayKey } from '@sluice/database/replay-log';
 import type { ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/database/replay-start';
 import type { Replay } from '@sluice/database/replays';
 import type { Webhook } from '@sluice/database/webhooks';
-import { INTEGER_MAX } from '@sluice/domain/identifiers';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf, keyNameOf } from './authenticate.ts';

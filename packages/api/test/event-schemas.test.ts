@@ -1,15 +1,15 @@
-import { applyOperations } from '@sluice/domain/apply-operations';
-import type { JsonObject } from '@sluice/domain/json';
-import type { Operation } from '@sluice/domain/operation';
+import { applyOperations } from '@sluice/domain/apply/apply-operations';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { Operation } from '@sluice/domain/operations/operation';
 import {
   isMessageChannel,
   REPORTING_EVENT_TYPES,
   SELECTABLE_EVENT_TYPES,
   type ReportingEvent,
   type ReportingEventType,
-} from '@sluice/domain/reporting-event';
-import { identify, metric, NOW_MS } from '@sluice/domain/testing';
-import { deliveryBody } from '@sluice/domain/webhook';
+} from '@sluice/domain/delivery/reporting-event';
+import { identify, metric, NOW_MS } from '@sluice/domain/operations/testing';
+import { deliveryBody } from '@sluice/domain/delivery/webhook';
 import { describe, expect, test } from 'vitest';
 import { EVENT_SCHEMAS, metricOf, sampleBody } from '../src/event-schemas.ts';
 import { openServer } from './fake-dependencies.ts';

@@ -1,4 +1,4 @@
-import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { renderReferencePage } from '../src/reference-page.ts';
 import type { ApiServer } from '../src/http/api-server.ts';

@@ -3,8 +3,8 @@
  * with a catalogue that contradicts itself does not start.
  */
 import { readFileSync } from 'node:fs';
-import type { Catalogue } from '@sluice/domain/catalogue';
-import { AppError } from '@sluice/domain/errors';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
+import { AppError } from '@sluice/domain/values/errors';
 import { describeProblems } from '@sluice/platform/config';
 import { z } from 'zod';
 import { DEFAULT_CATALOGUE } from './default-catalogue.ts';

@@ -1,5 +1,5 @@
 /** What a subscription of the simulated vendor is made of, and what a change of that would cost. */
-import { discountedAmount, proratedAmount } from '@sluice/domain/money';
+import { discountedAmount, proratedAmount } from '@sluice/domain/values/money';
 import { periodEnd } from './simulator-periods.ts';
 import {
   flagOf,

@@ -5,7 +5,7 @@
  * One process, one thread: a request's effect is one turn of the loop, so it happens or it does not.
  */
 import { DatabaseSync } from 'node:sqlite';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 
 const COLLECTIONS = [
   'customer',

@@ -5,9 +5,9 @@
  * Every call that changes something is given its idempotency key. What may have happened is said by the
  * outcome, never by an exception; only `unknown` leaves it open.
  */
-import type { Interval } from '@sluice/domain/catalogue';
-import type { Money } from '@sluice/domain/money';
-import type { ReversalCause } from '@sluice/domain/run-content';
+import type { Interval } from '@sluice/domain/billing/catalogue';
+import type { Money } from '@sluice/domain/values/money';
+import type { ReversalCause } from '@sluice/domain/billing/run-content';
 
 export type VendorResult<Value> =
   | { readonly outcome: 'ok'; readonly value: Value }

@@ -12,7 +12,7 @@
  * `redis` is one master where there are several servers; there each seed has a fault of it that lasts
  * until a replica has taken its place.
  */
-import { pick, type Random } from '@sluice/domain/seeded-random';
+import { pick, type Random } from '@sluice/domain/values/seeded-random';
 
 export const BROKERS = ['redis', 'postgres', 'cluster', 'sentinels'] as const;
 export type Broker = (typeof BROKERS)[number];

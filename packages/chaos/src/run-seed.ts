@@ -3,7 +3,7 @@
  * in Postgres exactly once and in order, and everything must move again.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { seededRandom } from '@sluice/domain/seeded-random';
+import { seededRandom } from '@sluice/domain/values/seeded-random';
 import { PLANS, type Fault, type FaultPlan } from './fault-plan.ts';
 import type { Fleet, ReadinessBody } from './fleet-under-test.ts';
 import { startLoad } from './load.ts';

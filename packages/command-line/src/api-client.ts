@@ -3,8 +3,8 @@
  *
  * Used by every command that reads or changes something; `tail.ts` reads a stream by itself.
  */
-import { AppError, reasonOf } from '@sluice/domain/errors';
-import type { JsonObject } from '@sluice/domain/json';
+import { AppError, reasonOf } from '@sluice/domain/values/errors';
+import type { JsonObject } from '@sluice/domain/values/json';
 
 export interface ApiClient {
   /**

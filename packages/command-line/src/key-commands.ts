@@ -1,5 +1,5 @@
 /** `sluice keys …`: the credentials of an account, with a token of one of its service accounts. */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { Option, type Command } from 'commander';
 import type { ApiClient } from './api-client.ts';
 import { positiveInteger } from './arguments.ts';

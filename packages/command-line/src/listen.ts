@@ -1,8 +1,8 @@
 /** `sluice listen`: a receiver on this machine that checks signatures, prints deliveries and answers as told. */
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { AppError } from '@sluice/domain/errors';
-import { printable, printableJson } from '@sluice/domain/printable';
+import { AppError } from '@sluice/domain/values/errors';
+import { printable, printableJson } from '@sluice/domain/values/printable';
 import { whyRefused } from '@sluice/verify';
 import { colored, type Terminal } from './terminal.ts';
 

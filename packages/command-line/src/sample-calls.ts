@@ -3,8 +3,8 @@
  * then unsubscribe. The same seed gives the same calls, so that two runs can be compared; only `messageId`
  * starts with a run's own prefix, or the second run would count as the first one's retries.
  */
-import type { JsonObject } from '@sluice/domain/json';
-import { pick, seededRandom } from '@sluice/domain/seeded-random';
+import type { JsonObject } from '@sluice/domain/values/json';
+import { pick, seededRandom } from '@sluice/domain/values/seeded-random';
 
 export interface SampleCall {
   /** The path under `/v1`. */

@@ -1,5 +1,5 @@
 /** `sluice send`: sample calls to intake at a rate, with what came back. */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import type { SampleCall } from './sample-calls.ts';
 import type { Terminal } from './terminal.ts';
 

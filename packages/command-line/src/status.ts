@@ -2,7 +2,7 @@
  * `sluice status`: who runs, whether each is ready and why not, and how far behind the fleet is. Read from
  * `/readyz` and `/metrics` of each process, so it needs no key and shows what a probe and a scrape see.
  */
-import { printable, printableJson } from '@sluice/domain/printable';
+import { printable, printableJson } from '@sluice/domain/values/printable';
 import { writeRows, colored, type Terminal } from './terminal.ts';
 
 export interface ProcessStatus {

@@ -1,6 +1,6 @@
 /** `sluice tail`: what comes in and what is reported, as it happens, from every process. */
-import { AppError, reasonOf } from '@sluice/domain/errors';
-import { printable, printableJson } from '@sluice/domain/printable';
+import { AppError, reasonOf } from '@sluice/domain/values/errors';
+import { printable, printableJson } from '@sluice/domain/values/printable';
 import type { ApiClient } from './api-client.ts';
 import { colored, type Color, type Terminal } from './terminal.ts';
 

@@ -3,7 +3,7 @@
  * printed so that it cannot drive the terminal.
  */
 import { styleText } from 'node:util';
-import { printable, printableJson } from '@sluice/domain/printable';
+import { printable, printableJson } from '@sluice/domain/values/printable';
 
 export interface Terminal {
   /** A line of the result; texts of others in it are `printable`. */

@@ -3,7 +3,7 @@
  *
  * The account's row is locked first, so that the state before is the one that is changed.
  */
-import type { Address } from '@sluice/domain/postal-address';
+import type { Address } from '@sluice/domain/accounts/postal-address';
 import { sql } from 'kysely';
 import { type Account, findAccount } from './accounts.ts';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';

@@ -1,7 +1,7 @@
 /** Which plan an account is on, and which accounts wait for this month's allowance. */
-import type { CreditKind, Plan } from '@sluice/domain/catalogue';
-import type { Address } from '@sluice/domain/postal-address';
-import type { Rail } from '@sluice/domain/run';
+import type { CreditKind, Plan } from '@sluice/domain/billing/catalogue';
+import type { Address } from '@sluice/domain/accounts/postal-address';
+import type { Rail } from '@sluice/domain/billing/run';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import type { CreditAccount } from './credit-transactions.ts';

@@ -4,8 +4,8 @@
  * A token is in force until it is revoked, has expired, or its account is closed. Expiry is the
  * caller's to check against its own clock: it keeps the answer for a moment.
  */
-import type { Role } from '@sluice/domain/account';
-import { canonicalAddress } from '@sluice/domain/network-address';
+import type { Role } from '@sluice/domain/accounts/account';
+import { canonicalAddress } from '@sluice/domain/delivery/network-address';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

@@ -1,5 +1,5 @@
 /** Accounts as their owners see them. One statement a read, by primary keys that begin with the account. */
-import type { Address } from '@sluice/domain/postal-address';
+import type { Address } from '@sluice/domain/accounts/postal-address';
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 

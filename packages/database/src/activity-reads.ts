@@ -2,7 +2,7 @@
  * A person's history, newest first: events, pages, screens and the other activities are rows of one
  * table, so a page of history is one index range (of each month's partition).
  */
-import type { JsonObject } from '@sluice/domain/json';
+import type { JsonObject } from '@sluice/domain/values/json';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

@@ -6,7 +6,7 @@
  * changed here is in force within one. Every statement finds by the primary key (account_id,
  * credential_id), unless it says otherwise.
  */
-import { CREDENTIAL_COUNT_MAX, type Role } from '@sluice/domain/account';
+import { CREDENTIAL_COUNT_MAX, type Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
 import {
   CREDENTIAL_COLUMNS,

@@ -8,7 +8,7 @@
  * that was thought dead cannot write into the file of the one after it. Statements find by the primary
  * key, which begins with the account, unless they say otherwise.
  */
-import type { ExportFormat } from '@sluice/domain/audit-export';
+import type { ExportFormat } from '@sluice/domain/accounts/audit-export';
 import { sql } from 'kysely';
 import type { AuditLogFilter } from './audit-log-reads.ts';
 import { recordChange, type ChangeOrigin } from './audit-logs.ts';

@@ -13,8 +13,8 @@
  * Names and addresses of who acted are looked up now and not kept: entries stay right when people
  * are renamed. Written by `audit-logs.ts`.
  */
-import type { AuditLogEntry, WholeAuditLogEntry } from '@sluice/domain/audit-entry';
-import type { AuditAction } from '@sluice/domain/audit-registry';
+import type { AuditLogEntry, WholeAuditLogEntry } from '@sluice/domain/accounts/audit-entry';
+import type { AuditAction } from '@sluice/domain/accounts/audit-registry';
 import { sql, type RawBuilder } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 

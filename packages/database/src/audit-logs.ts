@@ -19,11 +19,11 @@ import {
   diffAttributes,
   type AuditActorType,
   type HashedAuditEntry,
-} from '@sluice/domain/audit-change';
-import type { AuditObjectType, AuditState } from '@sluice/domain/audit-registry';
-import { AppError } from '@sluice/domain/errors';
-import { canonicalAddress } from '@sluice/domain/network-address';
-import { toStorableText } from '@sluice/domain/storable-text';
+} from '@sluice/domain/accounts/audit-change';
+import type { AuditObjectType, AuditState } from '@sluice/domain/accounts/audit-registry';
+import { AppError } from '@sluice/domain/values/errors';
+import { canonicalAddress } from '@sluice/domain/delivery/network-address';
+import { toStorableText } from '@sluice/domain/values/storable-text';
 import { sql } from 'kysely';
 import type { Transaction } from './connection.ts';
 import type { HeldCall } from './transact-once.ts';

@@ -1,5 +1,5 @@
 /** Asks Postgres what time it is. */
-import type { ClockDifference } from '@sluice/domain/clock-difference';
+import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { sql } from 'kysely';
 import { answeredWithin, type DatabaseOrTransaction } from './connection.ts';
 

@@ -8,7 +8,7 @@
  *
  * Index: the primary key; `credit_holds_ending` for the sweep.
  */
-import { captureHold } from '@sluice/domain/credit-ledger';
+import { captureHold } from '@sluice/domain/billing/credit-ledger';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import {

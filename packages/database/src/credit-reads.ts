@@ -2,8 +2,8 @@
  * Credits as they are read: balances and the ledger. One range a read, of the primary keys, which begin
  * with the account and the kind. Write side: `credits.ts`.
  */
-import type { CreditKind } from '@sluice/domain/catalogue';
-import type { Grant, Place, Pool } from '@sluice/domain/credit-ledger';
+import type { CreditKind } from '@sluice/domain/billing/catalogue';
+import type { Grant, Place, Pool } from '@sluice/domain/billing/credit-ledger';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

@@ -6,15 +6,15 @@
  * Indexes: the primary keys, which begin with the account; `credit_grants_live`;
  * `credit_entries_of_transaction`.
  */
-import type { CreditKind } from '@sluice/domain/catalogue';
+import type { CreditKind } from '@sluice/domain/billing/catalogue';
 import {
   applyMoves,
   takeCredits,
   type Grant,
   type Move,
   type Place,
-} from '@sluice/domain/credit-ledger';
-import { AppError } from '@sluice/domain/errors';
+} from '@sluice/domain/billing/credit-ledger';
+import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from './columns.ts';
 import type { Transaction } from './connection.ts';

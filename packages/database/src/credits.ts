@@ -8,7 +8,7 @@
  * every statement: the primary keys, which begin with the account; `credit_grants_live` for reading the grants that
  * may still change; `credit_refunds`.
  */
-import { boughtAgainKey, type Allowance } from '@sluice/domain/allowance';
+import { boughtAgainKey, type Allowance } from '@sluice/domain/billing/allowance';
 import {
   expireCredits,
   refundDebit,
@@ -16,7 +16,7 @@ import {
   type Grant,
   type Move,
   type Pool,
-} from '@sluice/domain/credit-ledger';
+} from '@sluice/domain/billing/credit-ledger';
 import { sql } from 'kysely';
 import type { Transaction } from './connection.ts';
 import { REVERSAL_PREFIX } from './credit-reads.ts';

@@ -2,7 +2,7 @@
  * What the app API reads of one person: the profile, its devices, its relationships. Identifiers are
  * found through `person_identifiers`, as the worker finds them; a suppressed one finds nobody.
  */
-import type { JsonObject } from '@sluice/domain/json';
+import type { JsonObject } from '@sluice/domain/values/json';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

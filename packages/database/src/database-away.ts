@@ -1,5 +1,5 @@
 /** Tells "Postgres cannot be reached now" from every other failure of a statement: only that is worth trying again. */
-import { AppError, reasonOf } from '@sluice/domain/errors';
+import { AppError, reasonOf } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
 import { answeredWithin, type Database, type DatabaseOrTransaction } from './connection.ts';
 

@@ -16,7 +16,7 @@
  * keeps a statement until Postgres is back, would otherwise hold the stop up. A statement of `join` still does, where the path
  * falls silent just after a knock was answered.
  */
-import { reasonOf } from '@sluice/domain/errors';
+import { reasonOf } from '@sluice/domain/values/errors';
 import pg from 'pg';
 import { databaseUnavailable, isWorthWaitingFor } from './database-away.ts';
 

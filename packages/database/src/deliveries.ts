@@ -9,9 +9,9 @@
  * `logged-deliveries.ts` reads the log (step 11). Attempts are written in `lane-progress.ts`,
  * together with the cursor (step 14).
  */
-import { matchesFilters, type AttributeFilter } from '@sluice/domain/attribute-filter';
-import type { ReportingEvent } from '@sluice/domain/reporting-event';
-import { deliveryBody } from '@sluice/domain/webhook';
+import { matchesFilters, type AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
+import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
+import { deliveryBody } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 import {
   bigintColumn,

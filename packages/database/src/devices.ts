@@ -1,6 +1,6 @@
 /** Devices of people. Whoever changes one holds its person. */
-import type { JsonObject } from '@sluice/domain/json';
-import type { DeviceKey, DeviceRow, PersonKey, RowChanges } from '@sluice/domain/slice';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { DeviceKey, DeviceRow, PersonKey, RowChanges } from '@sluice/domain/state/slice';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, jsonColumn, textColumn, timestampColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';

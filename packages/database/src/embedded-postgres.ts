@@ -15,7 +15,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { totalmem } from 'node:os';
 import { join } from 'node:path';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import pg from 'pg';
 import { chooseServerAccount } from './postgres-account.ts';
 import { locatePostgresBinaries } from './postgres-binaries.ts';

@@ -1,5 +1,5 @@
 /** Which event ids were taken: unique per workspace, across APIs, envelopes and days. */
-import type { EventClaim, EventKey } from '@sluice/domain/slice';
+import type { EventClaim, EventKey } from '@sluice/domain/state/slice';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';

@@ -2,7 +2,7 @@
  * Events and the other activities of people. Inserted as they are found, changed only when an
  * anonymous one becomes somebody's or its person is merged (`people.ts`).
  */
-import type { AnonymousAttachment, EventRow } from '@sluice/domain/slice';
+import type { AnonymousAttachment, EventRow } from '@sluice/domain/state/slice';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, jsonColumn, textColumn, timestampColumn } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';

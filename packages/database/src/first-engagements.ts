@@ -9,7 +9,7 @@
  *
  * Part of step 10 of the walk, called by `deliveries.ts`.
  */
-import type { ReportingEvent } from '@sluice/domain/reporting-event';
+import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

@@ -5,9 +5,9 @@
  *
  * By the primary key (environment_id, import_id).
  */
-import type { ImportIdentifier } from '@sluice/domain/import-file';
-import type { AuditState } from '@sluice/domain/audit-registry';
-import { UNFINISHED_IMPORT_COUNT_MAX } from '@sluice/domain/import-limits';
+import type { ImportIdentifier } from '@sluice/domain/imports/import-file';
+import type { AuditState } from '@sluice/domain/accounts/audit-registry';
+import { UNFINISHED_IMPORT_COUNT_MAX } from '@sluice/domain/imports/import-limits';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
 import type { Database, Transaction } from './connection.ts';

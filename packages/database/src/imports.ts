@@ -13,7 +13,7 @@
  *
  * By the primary key (environment_id, import_id), unless a statement says otherwise.
  */
-import type { ImportIdentifier } from '@sluice/domain/import-file';
+import type { ImportIdentifier } from '@sluice/domain/imports/import-file';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 import { IS_OPEN } from './lanes.ts';

@@ -4,9 +4,9 @@
  *
  * Indexes: the primary keys; `environments` and `users` by theirs.
  */
-import type { UtcDay } from '@sluice/domain/utc-day';
+import type { UtcDay } from '@sluice/domain/values/utc-day';
 import { sql } from 'kysely';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import { dayText } from './usage-watermarks.ts';
 

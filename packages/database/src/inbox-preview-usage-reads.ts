@@ -10,8 +10,8 @@
  * account's days, and read without the tables where Postgres has vacuumed them. Filters by workspace and
  * user are of rows in that range.
  */
-import type { UsageCell } from '@sluice/domain/usage-summary';
-import type { DayRange, UtcDay } from '@sluice/domain/utc-day';
+import type { UsageCell } from '@sluice/domain/billing/usage-summary';
+import type { DayRange, UtcDay } from '@sluice/domain/values/utc-day';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 import { fromUserId, toUserId } from './inbox-preview-runs.ts';

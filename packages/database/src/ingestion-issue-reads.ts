@@ -1,5 +1,5 @@
 /** The issues log as the API shows it: one row a day, code, source and field, newest day first. */
-import type { IssueCode } from '@sluice/domain/issue';
+import type { IssueCode } from '@sluice/domain/operations/issue';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

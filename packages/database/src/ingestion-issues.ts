@@ -2,8 +2,8 @@
  * The issues log: counted by workspace, day, code, source and field, with the latest message and
  * sample, so that a client that does the same wrong thing a million times has one row a day.
  */
-import type { IssueRow } from '@sluice/domain/slice';
-import { toStorableText } from '@sluice/domain/storable-text';
+import type { IssueRow } from '@sluice/domain/state/slice';
+import { toStorableText } from '@sluice/domain/values/storable-text';
 import { sql } from 'kysely';
 import { integerColumn, textColumn, timestampColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';

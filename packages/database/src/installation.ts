@@ -1,5 +1,5 @@
 /** Decisions that hold for the whole installation and can never change: the first process makes them. */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { databaseUnavailable, isDatabaseAway, requireDatabase } from './database-away.ts';

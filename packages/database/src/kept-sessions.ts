@@ -16,7 +16,7 @@
  * nothing. What is told here is lost is what is used.
  */
 import { randomUUID } from 'node:crypto';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import pg from 'pg';
 
 /** `unknown`: Postgres could not be asked, or not twice at a time. */

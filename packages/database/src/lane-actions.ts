@@ -15,7 +15,7 @@
  *
  * Every statement finds by a primary key, with environment_id first. Read side: `lane-states.ts`.
  */
-import type { AuditState } from '@sluice/domain/audit-registry';
+import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';

@@ -10,7 +10,7 @@
  * in between. All lanes of the workspace are locked first, in order of their key as everywhere: the
  * alert is logged to some of them.
  */
-import type { FailureClass } from '@sluice/domain/delivery-failure';
+import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

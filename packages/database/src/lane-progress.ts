@@ -6,9 +6,9 @@
  * Step 14, the last of the walk. Before: `worker/src/lane-store.ts`, under a claim of `lanes.ts`. After: the lane is
  * woken again where there is more to do (`worker/src/deliver-webhook.ts`).
  */
-import type { FailureClass } from '@sluice/domain/delivery-failure';
-import type { LaneSnapshot } from '@sluice/domain/lane';
-import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
+import { ALERT_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { sql, type RawBuilder } from 'kysely';
 import {
   bigintColumn,

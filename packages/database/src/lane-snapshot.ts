@@ -1,5 +1,5 @@
 /** A lane's columns as the rules of a lane want them (`domain/src/lane.ts`). */
-import type { LaneSnapshot } from '@sluice/domain/lane';
+import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { sql } from 'kysely';
 
 export interface LaneRow {

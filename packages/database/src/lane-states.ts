@@ -2,7 +2,7 @@
  * A lane as it explains itself to its webhook's owner: what it waits for, since when, and how much
  * waits behind it. For the machine's own look, `findLane` of `lanes.ts`.
  */
-import type { FailureClass } from '@sluice/domain/delivery-failure';
+import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 import type { LaneKey } from './lanes.ts';

@@ -16,7 +16,7 @@
  * Used by `worker/src/deliver-webhook.ts` (step 11) and `worker/src/sweep-lanes.ts`. What a drain has come
  * to is kept by `lane-progress.ts`.
  */
-import type { LaneSnapshot } from '@sluice/domain/lane';
+import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { sql } from 'kysely';
 import { integerColumn } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';

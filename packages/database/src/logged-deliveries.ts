@@ -6,9 +6,13 @@
  *
  * Walk: before `deliveries.ts` writes the log (step 10); after `worker/src/deliver-webhook.ts` sends it (step 11).
  */
-import type { FailureClass } from '@sluice/domain/delivery-failure';
-import { addFailure, NEVER_ATTEMPTED, type RetryState } from '@sluice/domain/delivery-schedule';
-import type { LaneDelivery } from '@sluice/domain/lane';
+import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import {
+  addFailure,
+  NEVER_ATTEMPTED,
+  type RetryState,
+} from '@sluice/domain/delivery/delivery-schedule';
+import type { LaneDelivery } from '@sluice/domain/delivery/lane';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';

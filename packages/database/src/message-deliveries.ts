@@ -1,5 +1,9 @@
 /** Messages that something was reported about: their channel, recipient and the person behind them. */
-import type { MessageDeliveryKey, MessageDeliveryRow, RowChanges } from '@sluice/domain/slice';
+import type {
+  MessageDeliveryKey,
+  MessageDeliveryRow,
+  RowChanges,
+} from '@sluice/domain/state/slice';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, textColumn, timestampColumn } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';

@@ -1,7 +1,7 @@
 /** Brings the schema forward. Migrations have no way back: the next one corrects a mistake. */
 import pg from 'pg';
 import { Migrator, type MigrationResult } from 'kysely/migration';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import type { Database } from './connection.ts';
 import { accounts } from './migrations/0001_accounts.ts';
 import { peopleAndEvents } from './migrations/0002_people_and_events.ts';

@@ -3,7 +3,7 @@
  * can number what it makes without a round trip. A number is never given twice; those of a
  * transaction that did not end well, or of a process that stopped, are skipped.
  */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

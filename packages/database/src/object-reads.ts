@@ -3,7 +3,7 @@
  * and the people related to it. Every list is a range of an index, and a filter reads a bounded
  * number of rows whatever it matches.
  */
-import type { JsonObject } from '@sluice/domain/json';
+import type { JsonObject } from '@sluice/domain/values/json';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

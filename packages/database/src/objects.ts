@@ -1,7 +1,7 @@
 /** Objects: locked after people, in order of their number; deleted with their relationships. */
-import type { JsonObject } from '@sluice/domain/json';
-import type { ObjectKey, ObjectRow, RowChanges } from '@sluice/domain/slice';
-import type { ObjectName } from '@sluice/domain/slice-needs';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { ObjectKey, ObjectRow, RowChanges } from '@sluice/domain/state/slice';
+import type { ObjectName } from '@sluice/domain/state/slice-needs';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, jsonColumn, textColumn, timestampColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';

@@ -4,7 +4,7 @@
  * No tenant's data. A decision stands in the audit log of the account that it was made with; who
  * applies has no account, so an application has no entry.
  */
-import type { AuditState } from '@sluice/domain/audit-registry';
+import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
 import { type ChangeOrigin, recordChange } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';

@@ -12,7 +12,7 @@ import type {
   PersonKey,
   RowChanges,
   StoredIdentifierKind,
-} from '@sluice/domain/slice';
+} from '@sluice/domain/state/slice';
 import { sql, type RawBuilder } from 'kysely';
 import { bigintColumn, booleanColumn, integerColumn, textColumn } from './columns.ts';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';

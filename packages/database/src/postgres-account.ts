@@ -9,7 +9,7 @@
 import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { userInfo } from 'node:os';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 
 /** `undefined` stands for the account that we run as ourselves. */
 export type ServerAccount = { readonly uid: number; readonly gid: number } | undefined;

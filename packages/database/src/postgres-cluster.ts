@@ -20,7 +20,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { canReach, runAs, type ServerAccount } from './postgres-account.ts';
 import { MACHINE_DIRECTORY } from './postgres-binaries.ts';
 import type { Durability } from './postgres-settings.ts';

@@ -6,7 +6,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { runAs, type ServerAccount } from './postgres-account.ts';
 import { commandOfProcess } from './process-command.ts';
 

@@ -1,5 +1,5 @@
 /** Receipts of what an account has paid. Found by the primary key (account_id, receipt_id). */
-import type { Receipt } from '@sluice/domain/purchase-receipt';
+import type { Receipt } from '@sluice/domain/billing/purchase-receipt';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

@@ -1,12 +1,12 @@
 /** Relationships between people and objects. Whoever changes one holds the person's identifier and the object. */
-import type { JsonObject } from '@sluice/domain/json';
+import type { JsonObject } from '@sluice/domain/values/json';
 import type {
   ObjectKey,
   PersonKey,
   RelationshipKey,
   RelationshipRow,
   RowChanges,
-} from '@sluice/domain/slice';
+} from '@sluice/domain/state/slice';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, jsonColumn, timestampColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';

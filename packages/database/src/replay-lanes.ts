@@ -7,7 +7,7 @@
  *
  * `claimReplay` reads the partial index of those that run, the rest finds by the primary key.
  */
-import type { LaneSnapshot } from '@sluice/domain/lane';
+import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import { sql } from 'kysely';
 import { PREPARED, type DatabaseOrTransaction } from './connection.ts';
 import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';

@@ -5,8 +5,8 @@
  * bounded number of rows a statement. Where a time is given it is first searched for, because along a lane's sequence
  * times hardly ever decrease (a delivery is logged under the lock of its lane, at the time its transaction began).
  */
-import type { FailureClass } from '@sluice/domain/delivery-failure';
-import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
+import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
 import { sql, type RawBuilder } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 import type { LoggedDelivery } from './logged-deliveries.ts';

@@ -6,7 +6,7 @@
  * Statements find by the primary key. How one begins: `replay-start.ts`. What is read of the log: `replay-log.ts`. How
  * one is drained: `replay-lanes.ts`.
  */
-import type { AuditState } from '@sluice/domain/audit-registry';
+import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction, Transaction } from './connection.ts';

@@ -3,7 +3,7 @@
  *
  * Before: `runs.ts`, whose lease and fence they are written under.
  */
-import type { StepName, StepState } from '@sluice/domain/run-workflow';
+import type { StepName, StepState } from '@sluice/domain/billing/run-workflow';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction, Transaction } from './connection.ts';
 import type { RunKey } from './runs.ts';

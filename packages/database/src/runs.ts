@@ -7,9 +7,9 @@
  * Indexes: the primary key; `runs_in_flight` holds one pending run an account and lane;
  * `runs_by_time` for lists; `runs_due` for the sweep.
  */
-import type { BoughtAddon } from '@sluice/domain/addon-decision';
-import type { Rail, RunEnding, RunKind, RunLane, RunStatus } from '@sluice/domain/run';
-import type { RunContent, RunResult } from '@sluice/domain/run-content';
+import type { BoughtAddon } from '@sluice/domain/billing/addon-decision';
+import type { Rail, RunEnding, RunKind, RunLane, RunStatus } from '@sluice/domain/billing/run';
+import type { RunContent, RunResult } from '@sluice/domain/billing/run-content';
 import { sql } from 'kysely';
 import type { ChangeOrigin } from './audit-logs.ts';
 import type { DatabaseOrTransaction, Transaction } from './connection.ts';

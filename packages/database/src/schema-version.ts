@@ -13,7 +13,7 @@
  * So taking something away needs three releases: add the new; stop using the old; take the old away, naming the
  * second release's migration as the oldest code that can live with it.
  */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
 import type { Migration } from 'kysely/migration';
 import type { DatabaseOrTransaction } from './connection.ts';

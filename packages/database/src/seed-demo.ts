@@ -4,7 +4,7 @@
  * can reach: whoever calls this decides which of the two functions the address allows.
  */
 import { createHash } from 'node:crypto';
-import { SCOPES } from '@sluice/domain/account';
+import { SCOPES } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
 import type { Database, DatabaseOrTransaction } from './connection.ts';
 import { insertReceipt } from './receipts.ts';

@@ -1,5 +1,5 @@
 /** Who is in which manual segment. Joining twice and leaving twice change nothing, so neither looks first. */
-import type { PersonKey, RowChanges, SegmentMemberRow } from '@sluice/domain/slice';
+import type { PersonKey, RowChanges, SegmentMemberRow } from '@sluice/domain/state/slice';
 import { sql } from 'kysely';
 import { bigintColumn, integerColumn, timestampColumn } from './columns.ts';
 import type { DatabaseOrTransaction } from './connection.ts';

@@ -4,7 +4,7 @@
  *
  * The webhook's row is locked before the account's audit chain, as everywhere (`audit-logs.ts`).
  */
-import type { AuditState } from '@sluice/domain/audit-registry';
+import type { AuditState } from '@sluice/domain/accounts/audit-registry';
 import { sql } from 'kysely';
 import { recordChange, type ChangeOrigin } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';

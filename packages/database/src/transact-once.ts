@@ -11,7 +11,7 @@
  * row. Finding: its primary key.
  */
 import { deserialize, serialize } from 'node:v8';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { sql } from 'kysely';
 import type { Database, Transaction } from './connection.ts';
 import type { IdempotencyKey } from './idempotency-keys.ts';

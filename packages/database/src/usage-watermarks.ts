@@ -18,9 +18,9 @@
  * Indexes: the primary key; `usage_watermarks_open` for what is to be closed; a range of
  * `inbox_preview_runs_by_day` an account for the sums.
  */
-import type { UtcDay } from '@sluice/domain/utc-day';
+import type { UtcDay } from '@sluice/domain/values/utc-day';
 import { sql } from 'kysely';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import type { Database, Transaction } from './connection.ts';
 
 /** `YYYY-MM-DD` whatever the session's `DateStyle`, and not the driver's `Date` of the host's zone. */

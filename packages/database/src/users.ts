@@ -1,5 +1,5 @@
 /** The people of an account. */
-import type { Role } from '@sluice/domain/account';
+import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

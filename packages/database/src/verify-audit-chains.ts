@@ -8,7 +8,7 @@
  *
  * Used by `npm run verify`.
  */
-import type { HashedAuditEntry } from '@sluice/domain/audit-change';
+import type { HashedAuditEntry } from '@sluice/domain/accounts/audit-change';
 import { sql } from 'kysely';
 import { FIRST_PREVIOUS_HASH, hashAuditEntry } from './audit-logs.ts';
 import type { Database, DatabaseOrTransaction } from './connection.ts';

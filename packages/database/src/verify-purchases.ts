@@ -1,5 +1,5 @@
 /** Our books of purchases as `domain/src/compare-purchases.ts` wants them, of all accounts; `npm run verify` asks. */
-import type { BookedPurchase, BookedSubscriber } from '@sluice/domain/compare-purchases';
+import type { BookedPurchase, BookedSubscriber } from '@sluice/domain/billing/compare-purchases';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

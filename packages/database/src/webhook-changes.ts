@@ -4,8 +4,8 @@
  *
  * The webhook's row is locked before the account's audit chain, as everywhere (`audit-logs.ts`).
  */
-import type { AuditState } from '@sluice/domain/audit-registry';
-import { WEBHOOK_COUNT_MAX } from '@sluice/domain/webhook';
+import type { AuditState } from '@sluice/domain/accounts/audit-registry';
+import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
 import type { ChangeOrigin } from './audit-logs.ts';
 import { recordChange } from './audit-logs.ts';
 import type { Database } from './connection.ts';

@@ -6,7 +6,7 @@
  *
  * Used by `webhook-changes.ts`, which records what is changed. What is sent is in `deliveries.ts`, how far in `lanes.ts`.
  */
-import type { AttributeFilter } from '@sluice/domain/attribute-filter';
+import type { AttributeFilter } from '@sluice/domain/delivery/attribute-filter';
 import { sql } from 'kysely';
 import type { DatabaseOrTransaction } from './connection.ts';
 

@@ -1,6 +1,6 @@
 /** The audit log of what belongs to a workspace, for callers that know the workspace and not its account. */
-import type { AuditObjectType } from '@sluice/domain/audit-registry';
-import { AppError } from '@sluice/domain/errors';
+import type { AuditObjectType } from '@sluice/domain/accounts/audit-registry';
+import { AppError } from '@sluice/domain/values/errors';
 import { recordChange, type ChangeOrigin, type RecordedChange } from './audit-logs.ts';
 import type { Transaction } from './connection.ts';
 import { findAccountOf } from './environments.ts';

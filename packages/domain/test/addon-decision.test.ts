@@ -4,8 +4,8 @@ import {
   explainRefusal,
   unknownAddons,
   type BoughtAddon,
-} from '../src/addon-decision.ts';
-import type { AddonPrice, Catalogue } from '../src/catalogue.ts';
+} from '../src/billing/addon-decision.ts';
+import type { AddonPrice, Catalogue } from '../src/billing/catalogue.ts';
 
 const price = (sku: string, addon: string, changes: Partial<AddonPrice> = {}): AddonPrice => ({
   sku,

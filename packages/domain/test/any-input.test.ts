@@ -1,13 +1,17 @@
 /** What holds for every JSON value on every parser. */
 import { isDeepStrictEqual } from 'node:util';
-import { isError } from '@sluice/domain/issue';
-import { CallDraft, type ParseContext, type Parsed } from '@sluice/domain/parse';
-import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
-import { isStorableText } from '@sluice/domain/storable-text';
-import { parseFormSubmission } from '@sluice/domain/track-v1-forms';
-import { parseMetric, parsePushEvent, parseUnsubscribe } from '@sluice/domain/track-v1-messages';
-import { parseSegmentChange } from '@sluice/domain/track-v1-segments';
+import { isError } from '@sluice/domain/operations/issue';
+import { CallDraft, type ParseContext, type Parsed } from '@sluice/domain/parsing/parse';
+import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines/pipelines';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
+import { isStorableText } from '@sluice/domain/values/storable-text';
+import { parseFormSubmission } from '@sluice/domain/track/track-v1-forms';
+import {
+  parseMetric,
+  parsePushEvent,
+  parseUnsubscribe,
+} from '@sluice/domain/track/track-v1-messages';
+import { parseSegmentChange } from '@sluice/domain/track/track-v1-segments';
 import {
   parseAddDevice,
   parseAnonymousEvent,
@@ -16,8 +20,8 @@ import {
   parseIdentify,
   parseMergePeople,
   parsePersonEvent,
-} from '@sluice/domain/track-v1';
-import { parseEntity, parseTrackBatch } from '@sluice/domain/track-v2';
+} from '@sluice/domain/track/track-v1';
+import { parseEntity, parseTrackBatch } from '@sluice/domain/track/track-v2';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CONTEXT } from './parsing.ts';

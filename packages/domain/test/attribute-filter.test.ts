@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { matchesFilters, type AttributeFilter } from '../src/attribute-filter.ts';
-import type { ReportingEvent } from '../src/reporting-event.ts';
+import { matchesFilters, type AttributeFilter } from '../src/delivery/attribute-filter.ts';
+import type { ReportingEvent } from '../src/delivery/reporting-event.ts';
 
 const event: ReportingEvent = {
   environmentId: 1,

@@ -7,10 +7,10 @@ import {
   REDACTED,
   type AttributeChange,
   type HashedAuditEntry,
-} from '../src/audit-change.ts';
-import { AUDIT_OBJECTS, type AuditState } from '../src/audit-registry.ts';
-import { canonicalJson } from '../src/canonical-json.ts';
-import type { Json } from '../src/json.ts';
+} from '../src/accounts/audit-change.ts';
+import { AUDIT_OBJECTS, type AuditState } from '../src/accounts/audit-registry.ts';
+import { canonicalJson } from '../src/values/canonical-json.ts';
+import type { Json } from '../src/values/json.ts';
 
 type Account = AuditState<'account'>;
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { WholeAuditLogEntry } from '../src/audit-entry.ts';
-import { exportHead, exportLine } from '../src/audit-export.ts';
+import type { WholeAuditLogEntry } from '../src/accounts/audit-entry.ts';
+import { exportHead, exportLine } from '../src/accounts/audit-export.ts';
 
 const entry: WholeAuditLogEntry = {
   auditLogId: 3,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { addedBytesMax, fillOf, isFull } from '../src/broker-fill.ts';
+import { addedBytesMax, fillOf, isFull } from '../src/operations/broker-fill.ts';
 
 test('the fullest master decides, and one without a limit is never full', () => {
   expect(fillOf([])).toBe(0);

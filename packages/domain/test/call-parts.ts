@@ -1,6 +1,6 @@
 /** Random parts of calls that every interface can say, and how Track v2 writes identifiers. */
-import type { JsonObject } from '@sluice/domain/json';
-import type { ObjectIdentifier, PersonIdentifier } from '@sluice/domain/operation';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { ObjectIdentifier, PersonIdentifier } from '@sluice/domain/operations/operation';
 import fc from 'fast-check';
 
 export const id = fc.stringMatching(/^[a-z][a-z0-9-]{0,20}$/);

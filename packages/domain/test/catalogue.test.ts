@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { findCoupon, priceCredits, pricePack, type Catalogue } from '../src/catalogue.ts';
+import { findCoupon, priceCredits, pricePack, type Catalogue } from '../src/billing/catalogue.ts';
 
 const offer = { multiple: 100, quantityMax: 1_000, amountPerMultiple: 250, expiresAfterDays: null };
 const catalogue: Catalogue = {

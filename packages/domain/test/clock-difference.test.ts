@@ -4,7 +4,7 @@ import {
   judgeClock,
   judgeGivingUp,
   requireUsableClock,
-} from '../src/clock-difference.ts';
+} from '../src/values/clock-difference.ts';
 
 const DAY_MS = 86_400_000;
 

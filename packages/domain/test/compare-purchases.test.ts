@@ -5,7 +5,7 @@ import {
   compareSubscriptions,
   type BilledInvoice,
   type BookedPurchase,
-} from '../src/compare-purchases.ts';
+} from '../src/billing/compare-purchases.ts';
 
 const usd = (amount: number) => ({ amount, currency: 'usd' });
 

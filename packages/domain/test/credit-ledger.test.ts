@@ -10,7 +10,7 @@ import {
   viewBalance,
   type Grant,
   type Move,
-} from '../src/credit-ledger.ts';
+} from '../src/billing/credit-ledger.ts';
 
 const grant = (changes: Partial<Grant> & { grantId: number; granted: number }): Grant => ({
   pool: 'purchased',

@@ -3,7 +3,7 @@ import {
   isListedFailure,
   isSuccessStatus,
   type FailureClass,
-} from '@sluice/domain/delivery-failure';
+} from '@sluice/domain/delivery/delivery-failure';
 import { expect, test } from 'vitest';
 
 const STATUSES = Array.from({ length: 900 }, (_, index) => index + 100);

@@ -1,4 +1,4 @@
-import type { DeliveryFailure } from '@sluice/domain/delivery-failure';
+import type { DeliveryFailure } from '@sluice/domain/delivery/delivery-failure';
 import {
   backoffMs,
   judgeFailure,
@@ -6,7 +6,7 @@ import {
   NEVER_ATTEMPTED,
   type DeliveryPolicy,
   type RetryState,
-} from '@sluice/domain/delivery-schedule';
+} from '@sluice/domain/delivery/delivery-schedule';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { ERRORS, reasonOf } from '../src/errors.ts';
+import { ERRORS, reasonOf } from '../src/values/errors.ts';
 
 test('docs/errors.md lists every error code with its meaning, and no other', () => {
   const page = readFileSync(new URL('../../../docs/errors.md', import.meta.url), 'utf8');

@@ -1,7 +1,7 @@
 /** Events, anonymous ids, merges: ingestion-conventions.md §1.4 to §1.6. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { SliceChanges } from '../src/slice.ts';
-import { svcId } from '../src/svc-id.ts';
+import type { SliceChanges } from '../src/state/slice.ts';
+import { svcId } from '../src/values/svc-id.ts';
 import { DAY_MS, MemoryStore, WAYS } from './memory-store.ts';
 import {
   addDevice,
@@ -14,7 +14,7 @@ import {
   suppress,
   track,
   unsubscribeDelivery,
-} from '../src/testing.ts';
+} from '../src/operations/testing.ts';
 
 let store: MemoryStore;
 beforeEach(() => {

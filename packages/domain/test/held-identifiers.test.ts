@@ -1,10 +1,18 @@
 /** What an envelope holds while it is applied, and what it may only read. */
 import { describe, expect, it, test } from 'vitest';
-import { identifiersToHold, mergeStanceOf } from '../src/held-identifiers.ts';
-import type { Operation } from '../src/operation.ts';
-import type { IdentifierRow } from '../src/slice.ts';
-import { findSliceNeeds } from '../src/find-slice-needs.ts';
-import { identify, merge, metric, remove, suppress, track, unsuppress } from '../src/testing.ts';
+import { identifiersToHold, mergeStanceOf } from '../src/state/held-identifiers.ts';
+import type { Operation } from '../src/operations/operation.ts';
+import type { IdentifierRow } from '../src/state/slice.ts';
+import { findSliceNeeds } from '../src/state/find-slice-needs.ts';
+import {
+  identify,
+  merge,
+  metric,
+  remove,
+  suppress,
+  track,
+  unsuppress,
+} from '../src/operations/testing.ts';
 
 /** `id:1=7`: of person 7; `anonymous_id:z=`: nobody's; `id:1=7!`: suppressed. */
 function stored(text: string): IdentifierRow {

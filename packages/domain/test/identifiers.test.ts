@@ -1,6 +1,6 @@
-import { isEmail, recognisePerson } from '@sluice/domain/identifiers';
-import { parsePipelines } from '@sluice/domain/pipelines';
-import { parseEntity } from '@sluice/domain/track-v2';
+import { isEmail, recognisePerson } from '@sluice/domain/parsing/identifiers';
+import { parsePipelines } from '@sluice/domain/pipelines/pipelines';
+import { parseEntity } from '@sluice/domain/track/track-v2';
 import { describe, expect, test } from 'vitest';
 import { CONTEXT, onlyIssue, onlyOperation, refusals } from './parsing.ts';
 

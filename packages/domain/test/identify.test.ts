@@ -1,9 +1,9 @@
 /** The rules of ingestion-conventions.md §1.2 and §1.3. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../src/json.ts';
-import type { SliceChanges } from '../src/slice.ts';
-import { identify, remove, suppress, track, unsuppress } from '../src/testing.ts';
-import { svcId } from '../src/svc-id.ts';
+import type { JsonObject } from '../src/values/json.ts';
+import type { SliceChanges } from '../src/state/slice.ts';
+import { identify, remove, suppress, track, unsuppress } from '../src/operations/testing.ts';
+import { svcId } from '../src/values/svc-id.ts';
 import { MemoryStore } from './memory-store.ts';
 
 let store: MemoryStore;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readColumns, readImportRow, type ImportIdentifier } from '../src/import-file.ts';
+import { readColumns, readImportRow, type ImportIdentifier } from '../src/imports/import-file.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 

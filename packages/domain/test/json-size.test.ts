@@ -1,10 +1,10 @@
-import { isJsonLargerThan, jsonSizeBytes } from '@sluice/domain/json-size';
+import { isJsonLargerThan, jsonSizeBytes } from '@sluice/domain/values/json-size';
 import {
   isLongerThan,
   isStorableText,
   toStorableText,
   utf8SizeBytes,
-} from '@sluice/domain/storable-text';
+} from '@sluice/domain/values/storable-text';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 

@@ -2,15 +2,19 @@
  * A lane's life on a virtual clock: a random history of arrivals, outages and crashes drives the
  * rules over a fake transport. Everything in it follows from a seed.
  */
-import type { FailureClass } from '@sluice/domain/delivery-failure';
-import { addFailure, NEVER_ATTEMPTED, type RetryState } from '@sluice/domain/delivery-schedule';
+import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import {
+  addFailure,
+  NEVER_ATTEMPTED,
+  type RetryState,
+} from '@sluice/domain/delivery/delivery-schedule';
 import {
   LaneRun,
   type LaneDelivery,
   type LanePolicy,
   type LaneSnapshot,
-} from '@sluice/domain/lane';
-import { seededRandom, type Random } from '@sluice/domain/seeded-random';
+} from '@sluice/domain/delivery/lane';
+import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';
 
 export const SECOND_MS = 1_000;
 export const HOUR_MS = 3_600 * SECOND_MS;

@@ -1,10 +1,10 @@
-import { NEVER_ATTEMPTED } from '@sluice/domain/delivery-schedule';
+import { NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
 import {
   LaneRun,
   type LaneDelivery,
   type LanePolicy,
   type LaneSnapshot,
-} from '@sluice/domain/lane';
+} from '@sluice/domain/delivery/lane';
 import { describe, expect, test } from 'vitest';
 
 const HOUR_MS = 3_600_000;

@@ -3,8 +3,8 @@
  * takes changes as `worker/src/write-changes.ts` does, refusing what a unique key would refuse. The
  * real ones have tests of their own, in `worker/test/integration`.
  */
-import { applyOperations } from '../src/apply-operations.ts';
-import type { Operation } from '../src/operation.ts';
+import { applyOperations } from '../src/apply/apply-operations.ts';
+import type { Operation } from '../src/operations/operation.ts';
 import type {
   DeviceRow,
   EventRow,
@@ -17,11 +17,11 @@ import type {
   SegmentMemberRow,
   Slice,
   SliceChanges,
-} from '../src/slice.ts';
-import { NOW_MS } from '../src/testing.ts';
-import { eventText, identifierText } from '../src/slice-keys.ts';
-import { findSliceNeeds } from '../src/find-slice-needs.ts';
-import type { SliceNeeds } from '../src/slice-needs.ts';
+} from '../src/state/slice.ts';
+import { NOW_MS } from '../src/operations/testing.ts';
+import { eventText, identifierText } from '../src/operations/slice-keys.ts';
+import { findSliceNeeds } from '../src/state/find-slice-needs.ts';
+import type { SliceNeeds } from '../src/state/slice-needs.ts';
 
 export const DAY_MS = 24 * 60 * 60 * 1000;
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { priceUnits, readMeters } from '../src/meters.ts';
+import { priceUnits, readMeters } from '../src/billing/meters.ts';
 
 test('a price below a minor unit is rounded once, half up, however many digits it has', () => {
   expect(priceUnits(5, '0.9')).toBe(5);

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { discountedAmount, money, proratedAmount } from '../src/money.ts';
+import { discountedAmount, money, proratedAmount } from '../src/values/money.ts';
 
 test('I6: the parts of a whole differ from it by rounding only, and the whole is exact', () => {
   fc.assert(

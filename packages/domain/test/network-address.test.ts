@@ -7,7 +7,7 @@ import {
   parseNetwork,
   type AddressKind,
   type AddressRange,
-} from '@sluice/domain/network-address';
+} from '@sluice/domain/delivery/network-address';
 import { describe, expect, test } from 'vitest';
 
 /** Address as URL parsing and name look-ups give it → what it is; null: may be sent to. */

@@ -1,7 +1,7 @@
 /** Devices, objects, segments, forms, messages: ingestion-conventions.md §1.5, §1.6 and §2. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { SliceChanges } from '../src/slice.ts';
-import type { Operation } from '../src/operation.ts';
+import type { SliceChanges } from '../src/state/slice.ts';
+import type { Operation } from '../src/operations/operation.ts';
 import { MemoryStore, WAYS } from './memory-store.ts';
 import {
   addDevice,
@@ -16,7 +16,7 @@ import {
   remove,
   segment,
   unsubscribeDelivery,
-} from '../src/testing.ts';
+} from '../src/operations/testing.ts';
 
 let store: MemoryStore;
 beforeEach(() => {

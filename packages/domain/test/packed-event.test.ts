@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Operation } from '../src/operation.ts';
-import { typeOfQueued, unpackOperation, type PackedEvent } from '../src/packed-event.ts';
+import type { Operation } from '../src/operations/operation.ts';
+import { typeOfQueued, unpackOperation, type PackedEvent } from '../src/operations/packed-event.ts';
 
 const DATA = { plan: 'pro', items: [1] };
 const packed: PackedEvent = [

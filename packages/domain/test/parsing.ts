@@ -1,7 +1,7 @@
 /** What the parser tests share: a fixed context, and shorthands that say what was expected when it was not so. */
-import { isError, type Issue } from '@sluice/domain/issue';
-import type { Operation } from '@sluice/domain/operation';
-import type { ParseContext, Parsed } from '@sluice/domain/parse';
+import { isError, type Issue } from '@sluice/domain/operations/issue';
+import type { Operation } from '@sluice/domain/operations/operation';
+import type { ParseContext, Parsed } from '@sluice/domain/parsing/parse';
 import { expect } from 'vitest';
 
 /** 2024-05-01T12:00:00.500Z */

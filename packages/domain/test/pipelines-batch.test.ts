@@ -1,4 +1,4 @@
-import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines';
+import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines/pipelines';
 import { describe, expect, test } from 'vitest';
 import { CONTEXT, nested, onlyIssue, RECEIVED_AT_MS, refusals } from './parsing.ts';
 

@@ -1,4 +1,4 @@
-import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines';
+import { parsePipelines, type PipelinesCall } from '@sluice/domain/pipelines/pipelines';
 import { describe, expect, test } from 'vitest';
 import { BASE, CONTEXT, onlyOperation, refusals } from './parsing.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { printable, printableJson } from '../src/printable.ts';
+import { printable, printableJson } from '../src/values/printable.ts';
 
 /** Everything that moves a cursor, sets a title, ends a line or turns the writing round. */
 const HOSTILE =

@@ -1,8 +1,8 @@
-import type { JsonObject } from '@sluice/domain/json';
-import type { Parsed } from '@sluice/domain/parse';
-import { parsePipelines } from '@sluice/domain/pipelines';
-import { parseAddDevice, parseIdentify } from '@sluice/domain/track-v1';
-import { parseEntity } from '@sluice/domain/track-v2';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { Parsed } from '@sluice/domain/parsing/parse';
+import { parsePipelines } from '@sluice/domain/pipelines/pipelines';
+import { parseAddDevice, parseIdentify } from '@sluice/domain/track/track-v1';
+import { parseEntity } from '@sluice/domain/track/track-v2';
 import { describe, expect, test } from 'vitest';
 import { CONTEXT, nested, onlyIssue, operationOf, refusals, warnings } from './parsing.ts';
 

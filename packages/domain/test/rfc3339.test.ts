@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { parseRfc3339Ms } from '../src/rfc3339.ts';
+import { parseRfc3339Ms } from '../src/parsing/rfc3339.ts';
 
 test('any time is read back from its text', () => {
   const times = fc.date({

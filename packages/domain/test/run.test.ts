@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { declineMessage } from '../src/decline-message.ts';
-import { fingerprintOf, judgeCheckout, judgeStart, laneOf } from '../src/run.ts';
+import { declineMessage } from '../src/billing/decline-message.ts';
+import { fingerprintOf, judgeCheckout, judgeStart, laneOf } from '../src/billing/run.ts';
 import {
   idempotencyKey,
   nextMove,
   retryDelayMs,
   type StepRecord,
   type StepState,
-} from '../src/run-workflow.ts';
+} from '../src/billing/run-workflow.ts';
 
 describe('what a start meets in its lane', () => {
   test('nothing: a run; the same: that run; another: refused', () => {

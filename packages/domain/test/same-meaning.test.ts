@@ -1,6 +1,6 @@
 /** The same meaning is the same operation, whichever interface it came through. */
-import type { PersonIdentifier } from '@sluice/domain/operation';
-import { parsePipelines } from '@sluice/domain/pipelines';
+import type { PersonIdentifier } from '@sluice/domain/operations/operation';
+import { parsePipelines } from '@sluice/domain/pipelines/pipelines';
 import {
   parseAddDevice,
   parseAnonymousEvent,
@@ -8,9 +8,9 @@ import {
   parseIdentify,
   parseMergePeople,
   parsePersonEvent,
-} from '@sluice/domain/track-v1';
-import { parseMetric } from '@sluice/domain/track-v1-messages';
-import { parseEntity } from '@sluice/domain/track-v2';
+} from '@sluice/domain/track/track-v1';
+import { parseMetric } from '@sluice/domain/track/track-v1-messages';
+import { parseEntity } from '@sluice/domain/track/track-v2';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { pick, seededRandom } from '../src/seeded-random.ts';
+import { pick, seededRandom } from '../src/values/seeded-random.ts';
 
 // Seeds are written down with what they found: other numbers would make them worthless.
 test('a seed gives the numbers that it always gave', () => {

@@ -1,4 +1,4 @@
-import { parsePipelines } from '@sluice/domain/pipelines';
+import { parsePipelines } from '@sluice/domain/pipelines/pipelines';
 import { describe, expect, test } from 'vitest';
 import { BASE, CONTEXT, onlyOperation, operationOf, RECEIVED_AT_MS, refusals } from './parsing.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { SendPace } from '../src/send-pace.ts';
+import { SendPace } from '../src/delivery/send-pace.ts';
 
 /** Starts whenever it may, looking at times that are up to `lateMs` late, in slices that remember only what is kept. */
 function startTimes(

@@ -1,5 +1,5 @@
-import type { Operation, PersonIdentifier } from '@sluice/domain/operation';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import type { Operation, PersonIdentifier } from '@sluice/domain/operations/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { describe, expect, test } from 'vitest';
 import { BASE } from './parsing.ts';
 

@@ -1,10 +1,10 @@
 /** What is about an object and people of other shards: whatever shard comes first, nothing that was deleted is made anew. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { IdentifyPerson, Operation } from '../src/operation.ts';
-import { shardKeyOf, shardOf } from '../src/shard.ts';
-import { splitOperation } from '../src/split-operation.ts';
-import { svcId } from '../src/svc-id.ts';
+import type { IdentifyPerson, Operation } from '../src/operations/operation.ts';
+import { shardKeyOf, shardOf } from '../src/operations/shard.ts';
+import { splitOperation } from '../src/operations/split-operation.ts';
+import { svcId } from '../src/values/svc-id.ts';
 import {
   deleteObject,
   identify,
@@ -13,7 +13,7 @@ import {
   relateObject,
   remove,
   suppress,
-} from '../src/testing.ts';
+} from '../src/operations/testing.ts';
 import { MemoryStore } from './memory-store.ts';
 
 const SHARD_COUNT = 256;

@@ -1,9 +1,9 @@
 /** The subscription and its preferences: `ingestion-conventions.md` §1.3. */
 import fc from 'fast-check';
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { JsonObject } from '../src/json.ts';
-import type { SliceChanges } from '../src/slice.ts';
-import { identify, NOW_MS, remove } from '../src/testing.ts';
+import type { JsonObject } from '../src/values/json.ts';
+import type { SliceChanges } from '../src/state/slice.ts';
+import { identify, NOW_MS, remove } from '../src/operations/testing.ts';
 import { MemoryStore } from './memory-store.ts';
 
 let store: MemoryStore;

@@ -1,6 +1,11 @@
 import { expect, test } from 'vitest';
-import { lineOfAttempt, lineOfOperation, linesOfIssues, matchesTail } from '../src/tail.ts';
-import { identify, merge, NOW_MS, track } from '../src/testing.ts';
+import {
+  lineOfAttempt,
+  lineOfOperation,
+  linesOfIssues,
+  matchesTail,
+} from '../src/operations/tail.ts';
+import { identify, merge, NOW_MS, track } from '../src/operations/testing.ts';
 
 const line = lineOfOperation(
   track('email:Ada@Example.com', 'bought', {

@@ -1,5 +1,5 @@
-import { CallDraft } from '@sluice/domain/parse';
-import { parseIsoMs, readInstantMs } from '@sluice/domain/timestamps';
+import { CallDraft } from '@sluice/domain/parsing/parse';
+import { parseIsoMs, readInstantMs } from '@sluice/domain/parsing/timestamps';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { CONTEXT } from './parsing.ts';

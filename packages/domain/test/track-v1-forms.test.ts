@@ -1,5 +1,5 @@
-import type { Parsed } from '@sluice/domain/parse';
-import { parseFormSubmission } from '@sluice/domain/track-v1-forms';
+import type { Parsed } from '@sluice/domain/parsing/parse';
+import { parseFormSubmission } from '@sluice/domain/track/track-v1-forms';
 import { describe, expect, test } from 'vitest';
 import { BASE, CONTEXT, onlyOperation, operationOf, refusals } from './parsing.ts';
 

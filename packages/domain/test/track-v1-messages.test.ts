@@ -1,4 +1,8 @@
-import { parseMetric, parsePushEvent, parseUnsubscribe } from '@sluice/domain/track-v1-messages';
+import {
+  parseMetric,
+  parsePushEvent,
+  parseUnsubscribe,
+} from '@sluice/domain/track/track-v1-messages';
 import { describe, expect, test } from 'vitest';
 import {
   BASE,

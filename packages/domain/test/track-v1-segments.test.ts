@@ -1,4 +1,4 @@
-import { parseSegmentChange } from '@sluice/domain/track-v1-segments';
+import { parseSegmentChange } from '@sluice/domain/track/track-v1-segments';
 import { describe, expect, test } from 'vitest';
 import { BASE, CONTEXT, onlyOperation, refusals } from './parsing.ts';
 

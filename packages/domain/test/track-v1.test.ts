@@ -8,7 +8,7 @@ import {
   parsePersonEvent,
   parseSuppressPerson,
   parseUnsuppressPerson,
-} from '@sluice/domain/track-v1';
+} from '@sluice/domain/track/track-v1';
 import { describe, expect, test } from 'vitest';
 import {
   BASE,

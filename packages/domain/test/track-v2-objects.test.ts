@@ -1,4 +1,4 @@
-import { parseEntity } from '@sluice/domain/track-v2';
+import { parseEntity } from '@sluice/domain/track/track-v2';
 import { describe, expect, test } from 'vitest';
 import { BASE, CONTEXT, MADE_ID, onlyOperation, RECEIVED_AT_MS, refusals } from './parsing.ts';
 

@@ -1,7 +1,11 @@
 /** parse(render(operation)) = operation, for everything that Track v2 can say. */
-import type { JsonObject } from '@sluice/domain/json';
-import type { ObjectIdentifier, Operation, PersonIdentifier } from '@sluice/domain/operation';
-import { parseEntity } from '@sluice/domain/track-v2';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type {
+  ObjectIdentifier,
+  Operation,
+  PersonIdentifier,
+} from '@sluice/domain/operations/operation';
+import { parseEntity } from '@sluice/domain/track/track-v2';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {

@@ -1,4 +1,4 @@
-import { parseEntity, parseTrackBatch } from '@sluice/domain/track-v2';
+import { parseEntity, parseTrackBatch } from '@sluice/domain/track/track-v2';
 import { describe, expect, test } from 'vitest';
 import { BASE, CONTEXT, MADE_ID, onlyIssue, onlyOperation, refusals } from './parsing.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { RowsOfPeople } from '../src/tracked-rows.ts';
+import { RowsOfPeople } from '../src/state/tracked-rows.ts';
 
 interface Row {
   readonly environmentId: number;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { storedEventId, ulidTimeMs } from '../src/ulid.ts';
+import { storedEventId, ulidTimeMs } from '../src/values/ulid.ts';
 
 test('a ULID is the same event id in either letter case; any other text is exact', () => {
   expect(storedEventId('01arz3ndektsv4rrffq69g5fav')).toBe('01ARZ3NDEKTSV4RRFFQ69G5FAV');

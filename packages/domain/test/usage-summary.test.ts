@@ -6,8 +6,8 @@ import {
   GRANULARITIES,
   summarizeUsage,
   type UsageSums,
-} from '../src/usage-summary.ts';
-import { addDays } from '../src/utc-day.ts';
+} from '../src/billing/usage-summary.ts';
+import { addDays } from '../src/values/utc-day.ts';
 
 test('weeks begin on Monday, and the first and the last are cut to the range', () => {
   expect(bucketsOf({ start: '2026-02-25', end: '2026-03-10' }, 'week')).toEqual([

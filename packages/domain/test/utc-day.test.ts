@@ -8,7 +8,7 @@ import {
   parseUtcDay,
   usageRange,
   utcDayOf,
-} from '../src/utc-day.ts';
+} from '../src/values/utc-day.ts';
 
 const DAY_MS = 86_400_000;
 const anyDay = fc

@@ -8,8 +8,8 @@ import {
   REPORTING_EVENT_TYPES,
   SELECTABLE_EVENT_TYPES,
   splitOwnEventType,
-} from '../src/reporting-event.ts';
-import { objectNumberOf, personIdOf, svcId, svcObjectId } from '../src/svc-id.ts';
+} from '../src/delivery/reporting-event.ts';
+import { objectNumberOf, personIdOf, svcId, svcObjectId } from '../src/values/svc-id.ts';
 
 describe('svc_id', () => {
   it('is the number written differently, and only its one spelling is read', () => {

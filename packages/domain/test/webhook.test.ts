@@ -1,6 +1,11 @@
 import { createHmac } from 'node:crypto';
-import type { ReportingEvent } from '@sluice/domain/reporting-event';
-import { deliveryBody, deliveryHeaders, secretContext, stringToSign } from '@sluice/domain/webhook';
+import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
+import {
+  deliveryBody,
+  deliveryHeaders,
+  secretContext,
+  stringToSign,
+} from '@sluice/domain/delivery/webhook';
 import { describe, expect, test } from 'vitest';
 
 const event: ReportingEvent = {

@@ -14,8 +14,8 @@
  *
  * Stands beside `accept.ts`, between `exchange.ts` and `batcher.ts`.
  */
-import { isError, type Issue } from '@sluice/domain/issue';
-import type { ParseContext } from '@sluice/domain/parse';
+import { isError, type Issue } from '@sluice/domain/operations/issue';
+import type { ParseContext } from '@sluice/domain/parsing/parse';
 import {
   acceptCall,
   commit,

@@ -11,9 +11,9 @@
  *
  * Before: `exchange.ts`, with a body that has been read. After: `batcher.ts`, then `answer.ts`.
  */
-import { isError, type Issue } from '@sluice/domain/issue';
-import type { Operation } from '@sluice/domain/operation';
-import type { TailTeller } from '@sluice/domain/tail';
+import { isError, type Issue } from '@sluice/domain/operations/issue';
+import type { Operation } from '@sluice/domain/operations/operation';
+import type { TailTeller } from '@sluice/domain/operations/tail';
 import type { TestKey } from '@sluice/database/workspace-keys';
 import type { Workspace, Authentication, KeyRing } from './authenticate.ts';
 import type { Batcher } from './batcher.ts';

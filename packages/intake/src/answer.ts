@@ -4,8 +4,8 @@
  * Before: `accept.ts`, once the flush is durable (`commit-envelopes.ts`). After: `exchange.ts` writes it,
  * and the client is done; the envelope goes on in `platform/src/queue.ts`.
  */
-import type { Issue } from '@sluice/domain/issue';
-import { problemBody } from '@sluice/domain/problem';
+import type { Issue } from '@sluice/domain/operations/issue';
+import { problemBody } from '@sluice/domain/values/problem';
 import type { Outcome } from './accept.ts';
 import type { Call } from './calls.ts';
 import type { RateStanding } from './rate-limit.ts';

@@ -16,7 +16,7 @@
  *
  * Before: `accept.ts`, `skim-call.ts`. After: `commit-envelopes.ts`.
  */
-import type { Operation } from '@sluice/domain/operation';
+import type { Operation } from '@sluice/domain/operations/operation';
 import { EnvelopeBuffers } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import type { CommittedTo } from './commit-envelopes.ts';

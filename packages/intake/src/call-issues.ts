@@ -3,8 +3,8 @@
  *
  * Beside `accept.ts` (step 5), for all use cases that take calls.
  */
-import type { Issue } from '@sluice/domain/issue';
-import type { RecordIssue } from '@sluice/domain/operation';
+import type { Issue } from '@sluice/domain/operations/issue';
+import type { RecordIssue } from '@sluice/domain/operations/operation';
 import type { Workspace } from './authenticate.ts';
 import type { Call } from './calls.ts';
 import type { Body } from './read-body.ts';

@@ -13,9 +13,13 @@ import {
   PIPELINES_STRICT_REQUEST_SIZE_BYTES_MAX,
   TRACK_BATCH_SIZE_BYTES_MAX,
   TRACK_REQUEST_SIZE_BYTES_MAX,
-} from '@sluice/domain/limits';
-import type { ParseContext, Parsed } from '@sluice/domain/parse';
-import { parsePipelines, parsePipelinesLine, type PipelinesCall } from '@sluice/domain/pipelines';
+} from '@sluice/domain/operations/limits';
+import type { ParseContext, Parsed } from '@sluice/domain/parsing/parse';
+import {
+  parsePipelines,
+  parsePipelinesLine,
+  type PipelinesCall,
+} from '@sluice/domain/pipelines/pipelines';
 import {
   parseAddDevice,
   parseAnonymousEvent,
@@ -26,11 +30,15 @@ import {
   parsePersonEvent,
   parseSuppressPerson,
   parseUnsuppressPerson,
-} from '@sluice/domain/track-v1';
-import { parseFormSubmission } from '@sluice/domain/track-v1-forms';
-import { parseMetric, parsePushEvent, parseUnsubscribe } from '@sluice/domain/track-v1-messages';
-import { parseSegmentChange } from '@sluice/domain/track-v1-segments';
-import { parseEntity, parseTrackBatch } from '@sluice/domain/track-v2';
+} from '@sluice/domain/track/track-v1';
+import { parseFormSubmission } from '@sluice/domain/track/track-v1-forms';
+import {
+  parseMetric,
+  parsePushEvent,
+  parseUnsubscribe,
+} from '@sluice/domain/track/track-v1-messages';
+import { parseSegmentChange } from '@sluice/domain/track/track-v1-segments';
+import { parseEntity, parseTrackBatch } from '@sluice/domain/track/track-v2';
 
 type Parse = (body: unknown, context: ParseContext, parameters: readonly string[]) => Parsed;
 

@@ -30,7 +30,7 @@
  *
  * Before: `batcher.ts`. After: `platform/src/queue.ts`.
  */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer, ShardEnvelope } from '@sluice/platform/queue';
 import { within } from '@sluice/platform/within';

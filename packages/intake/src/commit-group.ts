@@ -7,9 +7,9 @@
  *
  * Between `batcher.ts`, which fills and flushes it, and `commit-envelopes.ts`.
  */
-import type { Operation } from '@sluice/domain/operation';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
-import { splitOperation } from '@sluice/domain/split-operation';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
+import { splitOperation } from '@sluice/domain/operations/split-operation';
 import { EnvelopeWriter, type EnvelopeBuffers } from '@sluice/platform/envelope-writer';
 import type { SkimmedOperations } from './track-skimmer.ts';
 

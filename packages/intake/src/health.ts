@@ -8,7 +8,7 @@
  * notice nothing until a spill is full, and workers who get on make room again; where they do not, nothing leaves the
  * spill, which is a reason after ten seconds.
  */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import type { Producer } from '@sluice/platform/queue';
 import type { Durability } from '@sluice/platform/redis-durability';
 import { within } from '@sluice/platform/within';

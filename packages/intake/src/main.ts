@@ -7,7 +7,7 @@ import { joinInstallation } from '@sluice/database/installation';
 import { requireKeptSessions } from '@sluice/database/kept-sessions';
 import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
 import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
-import { reasonOf } from '@sluice/domain/errors';
+import { reasonOf } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/begin-process';
 import { createMetrics } from '@sluice/platform/metrics';
 import { createIdGenerator } from '@sluice/platform/new-id';

@@ -1,5 +1,5 @@
 /** How a stream ended, as its last line says it: the outcome of the taking, and why there were no more bytes. */
-import { isError } from '@sluice/domain/issue';
+import { isError } from '@sluice/domain/operations/issue';
 import type { BytesEnd } from './stream-bytes.ts';
 import type { LineIssue, StreamOutcome } from './take-stream.ts';
 

@@ -8,7 +8,7 @@
  *
  * Before: `server.ts`. After: `stream-request.ts`, `stream-bytes.ts`, `take-stream.ts`.
  */
-import { isError } from '@sluice/domain/issue';
+import { isError } from '@sluice/domain/operations/issue';
 import { problem } from './answer.ts';
 import { writeHead, type ResponseWriter, type ServerState } from './exchange.ts';
 import { readContentEncoding } from './read-body.ts';

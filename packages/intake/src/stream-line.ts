@@ -6,7 +6,7 @@
  *
  * Before: `split-lines.ts`. After: `take-stream.ts`.
  */
-import type { Parsed } from '@sluice/domain/parse';
+import type { Parsed } from '@sluice/domain/parsing/parse';
 import type { Workspace } from './authenticate.ts';
 import { bodyIssue, sizeBytesMaxOf } from './call-issues.ts';
 import type { Call } from './calls.ts';

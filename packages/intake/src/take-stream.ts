@@ -18,8 +18,8 @@
  *
  * Before: `stream-exchange.ts`, `split-lines.ts`, `stream-line.ts`. After: `batcher.ts`.
  */
-import { isError, type Issue } from '@sluice/domain/issue';
-import type { Operation } from '@sluice/domain/operation';
+import { isError, type Issue } from '@sluice/domain/operations/issue';
+import type { Operation } from '@sluice/domain/operations/operation';
 import type { AcceptDependencies } from './accept.ts';
 import { recordIssues } from './call-issues.ts';
 import { LineSplitter, type Line } from './split-lines.ts';

@@ -4,15 +4,15 @@
  * Made for a call only where its workspace is watched. Told once the call is answered, so that a
  * line that says `accepted` means that it is on disk.
  */
-import type { Issue } from '@sluice/domain/issue';
-import type { Operation } from '@sluice/domain/operation';
+import type { Issue } from '@sluice/domain/operations/issue';
+import type { Operation } from '@sluice/domain/operations/operation';
 import {
   lineOfOperation,
   lineOfRefusal,
   linesOfIssues,
   type TailLine,
   type TailTeller,
-} from '@sluice/domain/tail';
+} from '@sluice/domain/operations/tail';
 import type { AnswerCall, Outcome } from './accept.ts';
 
 export class WatchedCall {

@@ -15,7 +15,7 @@
  * Where traces are off none of this is reached: the server registers other handlers, and the batcher
  * asks once a flush, a stream once a group.
  */
-import type { Operation } from '@sluice/domain/operation';
+import type { Operation } from '@sluice/domain/operations/operation';
 import { endRequest, envelopeStep, requestStart } from '@sluice/platform/span-conventions';
 import type { Span, SpanAttributes, Tracer } from '@sluice/platform/tracing';
 import type { EnvelopeDraft, TracedFlush } from './batcher.ts';

@@ -8,9 +8,9 @@
  * Before: `skim-call.ts`. After: `commit-group.ts`, which copies what is here.
  */
 import { readFileSync } from 'node:fs';
-import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/limits';
-import { PACKED_EVENT_FORMAT } from '@sluice/domain/packed-event';
-import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/semantic-events';
+import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { PACKED_EVENT_FORMAT } from '@sluice/domain/operations/packed-event';
+import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/pipelines/semantic-events';
 import { createIdGenerator } from '@sluice/platform/new-id';
 
 /** Operations that are JSON already. What they are is read before the next call is skimmed. */

@@ -4,7 +4,7 @@
  * Anybody can cause them, so they must not each cost a row: a flood of a million becomes one issue with a count. The
  * price: a crash forgets at most a second of them.
  */
-import type { Operation } from '@sluice/domain/operation';
+import type { Operation } from '@sluice/domain/operations/operation';
 
 /** Issues of credentials that name no workspace at all. */
 const NO_ENVIRONMENT_ID = 0;

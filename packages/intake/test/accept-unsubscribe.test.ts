@@ -1,4 +1,4 @@
-import type { Operation } from '@sluice/domain/operation';
+import type { Operation } from '@sluice/domain/operations/operation';
 import { afterEach, describe, expect, test, vi } from 'vitest';
 import type { Outcome, Submission } from '../src/accept.ts';
 import { createAccept, type DeliveryLookup } from '../src/accept-unsubscribe.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Operation, RecordIssue } from '@sluice/domain/operation';
-import type { TailLine, TailTeller } from '@sluice/domain/tail';
+import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
+import type { TailLine, TailTeller } from '@sluice/domain/operations/tail';
 import { describe, expect, test } from 'vitest';
 import { acceptCall, type Outcome, type Submission } from '../src/accept.ts';
 import { KeyRing } from '../src/authenticate.ts';

@@ -1,5 +1,5 @@
 /** A batcher with a broker whose confirmations the test gives out, and events for it. */
-import type { TrackEvent } from '@sluice/domain/operation';
+import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import { Batcher, type BatcherOptions } from '../src/batcher.ts';
 import type { CommittedTo } from '../src/commit-envelopes.ts';

@@ -1,5 +1,5 @@
-import type { Envelope, IdentifyObject, TrackEvent } from '@sluice/domain/operation';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import type { Envelope, IdentifyObject, TrackEvent } from '@sluice/domain/operations/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { envelopeText } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import { describe, expect, test } from 'vitest';

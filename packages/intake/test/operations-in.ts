@@ -1,6 +1,6 @@
 /** What is in envelopes that intake has written, in order. */
-import type { Envelope, Operation } from '@sluice/domain/operation';
-import { unpackOperation } from '@sluice/domain/packed-event';
+import type { Envelope, Operation } from '@sluice/domain/operations/operation';
+import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import { envelopeText } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Operation } from '@sluice/domain/operation';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { envelopeText } from '@sluice/platform/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue';

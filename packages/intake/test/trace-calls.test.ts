@@ -1,4 +1,4 @@
-import type { TrackEvent } from '@sluice/domain/operation';
+import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { Span, SpanStart, Tracer } from '@sluice/platform/tracing';
 import { expect, test } from 'vitest';
 import type { Submission } from '../src/accept.ts';

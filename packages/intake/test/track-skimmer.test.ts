@@ -1,10 +1,10 @@
 /**
  * The short way beside the long one: whatever it does not decline, both read alike.
  */
-import type { Operation } from '@sluice/domain/operation';
-import { unpackOperation, type QueuedOperation } from '@sluice/domain/packed-event';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
-import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/semantic-events';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { unpackOperation, type QueuedOperation } from '@sluice/domain/operations/packed-event';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
+import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/pipelines/semantic-events';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { routes, type Call } from '../src/calls.ts';

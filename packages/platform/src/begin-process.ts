@@ -7,7 +7,7 @@
  * taken, a schema of another version) is shown as its code and what to do next; only an unforeseen error is shown
  * with a stack.
  */
-import { AppError, reasonOf, type ErrorCode } from '@sluice/domain/errors';
+import { AppError, reasonOf, type ErrorCode } from '@sluice/domain/values/errors';
 import type { z } from 'zod';
 import { parseSettings } from './config.ts';
 import { createLifecycle, type Lifecycle } from './lifecycle.ts';

@@ -2,8 +2,8 @@
  * Settings: environment variables, unit last, one zod schema a service, parsed once in `main.ts`.
  * Every problem is listed, not only the first.
  */
-import { FILL_PERCENT_MAX } from '@sluice/domain/broker-fill';
-import { AppError } from '@sluice/domain/errors';
+import { FILL_PERCENT_MAX } from '@sluice/domain/operations/broker-fill';
+import { AppError } from '@sluice/domain/values/errors';
 import { z } from 'zod';
 import { parseRedisUrl } from './redis-url.ts';
 

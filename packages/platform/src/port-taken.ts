@@ -1,7 +1,7 @@
 /** The error for a port that cannot be listened on; it names the setting to change. */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 
 export interface WantedPort {
   /** What its settings begin with: `API` of `API_HOST` and `API_PORT`. */

@@ -9,7 +9,7 @@
  *
  * Beside `queue.ts`, which opens the queues.
  */
-import type { Envelope } from '@sluice/domain/operation';
+import type { Envelope } from '@sluice/domain/operations/operation';
 import { Job } from 'bullmq';
 import { envelopeText, type WrittenEnvelope } from './envelope-writer.ts';
 import type { AddingQueue } from './queue-adding.ts';

@@ -4,7 +4,7 @@
  *
  * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/process-envelope.ts`.
  */
-import type { Envelope } from '@sluice/domain/operation';
+import type { Envelope } from '@sluice/domain/operations/operation';
 import { UnrecoverableError, WaitingError, type Job } from 'bullmq';
 import type { Logger } from './logger.ts';
 import type { ShardBehind } from './queue-behind.ts';

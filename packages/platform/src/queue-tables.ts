@@ -15,7 +15,7 @@
  *   none of. Commits that notify wait for one another, in all shards; without it small envelopes are a
  *   quarter faster (250 to 314 a second on two cores).
  */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { runMigrations } from 'bullmq';
 import pg from 'pg';
 

@@ -10,7 +10,7 @@
  *
  * After: `queue-behind.ts`. Beside `queue-heads.ts`, which looks at heads alone.
  */
-import type { Envelope } from '@sluice/domain/operation';
+import type { Envelope } from '@sluice/domain/operations/operation';
 import type pg from 'pg';
 import type { RedisClient } from './redis.ts';
 

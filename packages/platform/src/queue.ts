@@ -17,8 +17,8 @@
  *
  * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
  */
-import { FILL_PERCENT_MAX } from '@sluice/domain/broker-fill';
-import { AppError } from '@sluice/domain/errors';
+import { FILL_PERCENT_MAX } from '@sluice/domain/operations/broker-fill';
+import { AppError } from '@sluice/domain/values/errors';
 import { Cluster } from 'ioredis';
 import type pg from 'pg';
 import { connectionWarnings } from './connection-warnings.ts';

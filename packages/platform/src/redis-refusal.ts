@@ -4,7 +4,7 @@
  *
  * Beside `redis.ts`, which opens the connections.
  */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import type { RedisClient } from './redis.ts';
 
 /** No password at all, and a wrong one or an unknown user. */

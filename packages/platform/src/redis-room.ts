@@ -13,8 +13,13 @@
  *
  * Beside `queue.ts`, which asks before it adds and tells what it added.
  */
-import { addedBytesMax, fillOf, isFull, type MemoryUse } from '@sluice/domain/broker-fill';
-import { AppError } from '@sluice/domain/errors';
+import {
+  addedBytesMax,
+  fillOf,
+  isFull,
+  type MemoryUse,
+} from '@sluice/domain/operations/broker-fill';
+import { AppError } from '@sluice/domain/values/errors';
 import type { Logger } from './logger.ts';
 import { mastersOf, type RedisClient } from './redis.ts';
 

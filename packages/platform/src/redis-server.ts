@@ -8,7 +8,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { findFreePort } from './free-port.ts';
 
 const READY_DEADLINE_MS = 15_000;

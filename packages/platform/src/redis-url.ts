@@ -9,7 +9,7 @@
  *
  * `rediss…` for TLS. The hosts are those to ask first; the others are learned from them.
  */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 
 export interface RedisHost {
   readonly host: string;

@@ -10,7 +10,7 @@
  * Text without the prefix opens as itself: it is from before there was a key.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 
 export interface SealingKey {
   readonly id: string;

@@ -4,8 +4,8 @@
  *
  * Between `tail-source.ts`, which tells lines, and `api/src/tail-hub.ts`, which says who reads them.
  */
-import { isJsonObject, type Json } from '@sluice/domain/json';
-import type { TailFilter, TailLine } from '@sluice/domain/tail';
+import { isJsonObject, type Json } from '@sluice/domain/values/json';
+import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';
 
 /** What an API process says of one workspace. Without filters: nobody reads it here any more. */
 export interface TailAnnouncement {

@@ -12,7 +12,7 @@
  *
  * The reading side: `api/src/tail-hub.ts`.
  */
-import { matchesTail, type TailFilter, type TailLine } from '@sluice/domain/tail';
+import { matchesTail, type TailFilter, type TailLine } from '@sluice/domain/operations/tail';
 import type { Logger } from './logger.ts';
 import type { TailChannel } from './tail-channel.ts';
 import { ANNOUNCEMENT_TOPIC, lineTopic, readAnnouncement } from './tail-messages.ts';

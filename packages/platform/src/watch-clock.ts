@@ -3,7 +3,7 @@ import {
   describeDifference,
   judgeClock,
   type ClockDifference,
-} from '@sluice/domain/clock-difference';
+} from '@sluice/domain/values/clock-difference';
 import type { Lifecycle } from './lifecycle.ts';
 import type { Logger } from './logger.ts';
 import type { Metrics } from './metrics.ts';

@@ -1,6 +1,6 @@
 /** An envelope reads back as what was put into it, whatever its size and its letters. */
-import type { Envelope } from '@sluice/domain/operation';
-import { identify, track } from '@sluice/domain/testing';
+import type { Envelope } from '@sluice/domain/operations/operation';
+import { identify, track } from '@sluice/domain/operations/testing';
 import { expect, test } from 'vitest';
 import { EnvelopeBuffers, envelopeText, EnvelopeWriter } from '../src/envelope-writer.ts';
 

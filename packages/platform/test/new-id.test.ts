@@ -1,5 +1,5 @@
 /** Ids of events and envelopes: ULIDs that say when, never repeat and never go back. */
-import { ulidTimeMs } from '@sluice/domain/ulid';
+import { ulidTimeMs } from '@sluice/domain/values/ulid';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createIdGenerator } from '../src/new-id.ts';

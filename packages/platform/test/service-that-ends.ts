@@ -1,6 +1,6 @@
 /** A service as small as can be, for `begin-process.test.ts`: it ends as `ENDING` says. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/begin-process';
 import { platformSettings } from '@sluice/platform/config';
 import { z } from 'zod';

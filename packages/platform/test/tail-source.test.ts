@@ -1,4 +1,4 @@
-import type { TailLine } from '@sluice/domain/tail';
+import type { TailLine } from '@sluice/domain/operations/tail';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import {
   ANNOUNCEMENT_TOPIC,

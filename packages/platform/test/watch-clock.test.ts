@@ -1,5 +1,5 @@
 import { Writable } from 'node:stream';
-import type { ClockDifference } from '@sluice/domain/clock-difference';
+import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createLifecycle } from '../src/lifecycle.ts';

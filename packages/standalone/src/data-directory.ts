@@ -9,7 +9,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { chmod, mkdir, readFile, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { z } from 'zod';
 
 const holderSchema = z.object({

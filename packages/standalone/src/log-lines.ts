@@ -2,7 +2,7 @@
  * The services' log on stderr: their own JSON for machines, a line with the service's name for people, in which
  * nothing that a caller sent drives the terminal.
  */
-import { printable } from '@sluice/domain/printable';
+import { printable } from '@sluice/domain/values/printable';
 
 export type LogFormat = 'pretty' | 'json';
 export type LogEntry = Readonly<Record<string, unknown>>;

@@ -1,5 +1,5 @@
 /** What `infra/proxy/nginx.conf` says, held to the services' settings. */
-import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/limits';
+import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { describe, expect, test } from 'vitest';
 import { defaultsOf, readInfra } from './infra-files.ts';
 

@@ -5,7 +5,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { ADDRESS_RULES, parseNetwork } from '@sluice/domain/network-address';
+import { ADDRESS_RULES, parseNetwork } from '@sluice/domain/delivery/network-address';
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 

@@ -30,14 +30,14 @@ import {
   updateStep,
   type RunStep,
 } from '@sluice/database/run-steps';
-import type { Catalogue } from '@sluice/domain/catalogue';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import {
   idempotencyKey,
   INTENT_REPLAY_MS_MAX,
   nextMove,
   retryDelayMs,
-} from '@sluice/domain/run-workflow';
-import type { StepName } from '@sluice/domain/run-workflow';
+} from '@sluice/domain/billing/run-workflow';
+import type { StepName } from '@sluice/domain/billing/run-workflow';
 import type { Logger } from '@sluice/platform/logger';
 import { endRun, endRunByStep } from './end-run.ts';
 import { STEPS } from './purchase-steps.ts';

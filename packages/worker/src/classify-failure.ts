@@ -2,8 +2,8 @@
  * What went wrong on the way to an endpoint, in the domain's words: codes of Node → a class that the
  * schedule knows. By code, not by wording.
  */
-import type { FailureClass } from '@sluice/domain/delivery-failure';
-import { toStorableText } from '@sluice/domain/storable-text';
+import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import { toStorableText } from '@sluice/domain/values/storable-text';
 
 /** The code of our own refusal to connect (`vetted-connection.ts`). */
 export const ADDRESS_REFUSED = 'ADDRESS_REFUSED';

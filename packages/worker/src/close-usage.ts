@@ -7,7 +7,7 @@
  */
 import type { Database } from '@sluice/database/connection';
 import { closeUsageDays } from '@sluice/database/usage-watermarks';
-import { addDays, utcDayOf } from '@sluice/domain/utc-day';
+import { addDays, utcDayOf } from '@sluice/domain/values/utc-day';
 
 export interface CloseUsageDeps {
   readonly database: Database;

@@ -7,8 +7,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection';
 import type { LoggedLane } from '@sluice/database/deliveries';
-import { longestWaitMs } from '@sluice/domain/delivery-schedule';
-import type { TailTeller } from '@sluice/domain/tail';
+import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
+import type { TailTeller } from '@sluice/domain/operations/tail';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import type { Logger } from '@sluice/platform/logger';
 import type { Producer } from '@sluice/platform/queue';

@@ -18,7 +18,7 @@ import {
   type ClosedCustomer,
 } from '@sluice/database/vendor-customers';
 import type { Logger } from '@sluice/platform/logger';
-import { standingOf } from '@sluice/domain/subscription-status';
+import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { eachAsked } from './each-alone.ts';
 import { writeStanding } from './settle-subscription.ts';
 

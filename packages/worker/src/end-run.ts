@@ -5,14 +5,18 @@ import { giveAllowance } from '@sluice/database/credits';
 import { lockRun, type Run } from '@sluice/database/runs';
 import type { RunStep } from '@sluice/database/run-steps';
 import { insertVendorEvent } from '@sluice/database/vendor-events';
-import { explainRefusal } from '@sluice/domain/addon-decision';
-import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
-import type { Plan } from '@sluice/domain/catalogue';
-import { declineMessage, FAILURE_MESSAGES, refusalMessage } from '@sluice/domain/decline-message';
-import type { RunEnding } from '@sluice/domain/run';
-import type { BoughtSubscription, RunResult } from '@sluice/domain/run-content';
-import type { StepName } from '@sluice/domain/run-workflow';
-import { standingOf } from '@sluice/domain/subscription-status';
+import { explainRefusal } from '@sluice/domain/billing/addon-decision';
+import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
+import type { Plan } from '@sluice/domain/billing/catalogue';
+import {
+  declineMessage,
+  FAILURE_MESSAGES,
+  refusalMessage,
+} from '@sluice/domain/billing/decline-message';
+import type { RunEnding } from '@sluice/domain/billing/run';
+import type { BoughtSubscription, RunResult } from '@sluice/domain/billing/run-content';
+import type { StepName } from '@sluice/domain/billing/run-workflow';
+import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { checkoutOf, type StepOutput } from './run-step.ts';
 import { recordEnding, type Ending } from './record-ending.ts';
 

@@ -20,7 +20,7 @@ import {
 } from '@sluice/database/audit-log-exports';
 import { listWholeAuditLogs } from '@sluice/database/audit-log-reads';
 import type { Database } from '@sluice/database/connection';
-import { exportHead, exportLine } from '@sluice/domain/audit-export';
+import { exportHead, exportLine } from '@sluice/domain/accounts/audit-export';
 
 export interface ExportAuditLogsDeps {
   readonly database: Database;

@@ -8,7 +8,7 @@
 import type { Database } from '@sluice/database/connection';
 import { lockRun } from '@sluice/database/runs';
 import { lockSetAsideRun, type SetAsideRun } from '@sluice/database/set-aside-runs';
-import { FAILURE_MESSAGES } from '@sluice/domain/decline-message';
+import { FAILURE_MESSAGES } from '@sluice/domain/billing/decline-message';
 import { recordEnding } from './record-ending.ts';
 
 /** @returns the run as it was set aside; undefined where none is, or it has ended before. */

@@ -8,7 +8,7 @@
  */
 import { request, type IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { reasonOf } from '@sluice/domain/errors';
+import { reasonOf } from '@sluice/domain/values/errors';
 import { ProxyFailure } from './proxy-tunnel.ts';
 import type { VettedConnector } from './vetted-connection.ts';
 

@@ -4,8 +4,8 @@
  *
  * Between `http-client.ts` and `http-connection.ts`; `http-response.ts` reads.
  */
-import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery-failure';
-import { toStorableText } from '@sluice/domain/storable-text';
+import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import { toStorableText } from '@sluice/domain/values/storable-text';
 import { classifyFailure, isConnectionLoss } from './classify-failure.ts';
 import type { ConnectionPool } from './connection-pool.ts';
 import type { Connection, ConnectionUser } from './http-connection.ts';

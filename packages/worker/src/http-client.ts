@@ -18,7 +18,7 @@
  *
  * Before: `lane-attempts.ts` (step 11). After: `http-attempt.ts`, and the answer goes back.
  */
-import type { AddressRange } from '@sluice/domain/network-address';
+import type { AddressRange } from '@sluice/domain/delivery/network-address';
 import { ConnectionPool } from './connection-pool.ts';
 import { Attempt } from './http-attempt.ts';
 import { Connection } from './http-connection.ts';

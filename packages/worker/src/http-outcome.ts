@@ -1,5 +1,5 @@
 /** What is sent to an endpoint, and how that ended. */
-import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery-failure';
+import { isSuccessStatus, type FailureClass } from '@sluice/domain/delivery/delivery-failure';
 
 export interface HttpPost {
   readonly endpoint: string;

@@ -10,7 +10,7 @@
 import type { Database } from '@sluice/database/connection';
 import { listSecretsWithout, replaceSecrets } from '@sluice/database/sealed-secrets';
 import { promoteDueSigningKeys } from '@sluice/database/signing-keys';
-import { secretContext } from '@sluice/domain/webhook';
+import { secretContext } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/sealed-text';
 
 export interface KeepSecretsDeps {

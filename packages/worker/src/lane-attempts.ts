@@ -7,7 +7,7 @@
 import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { LaneKey } from '@sluice/database/lanes';
-import type { LaneRun } from '@sluice/domain/lane';
+import type { LaneRun } from '@sluice/domain/delivery/lane';
 import { recordOf } from './attempt-record.ts';
 import { outcomeOf, type HttpOutcome } from './http-outcome.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';

@@ -1,7 +1,7 @@
 /** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
 import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
-import type { LanePolicy } from '@sluice/domain/lane';
-import type { TailTeller } from '@sluice/domain/tail';
+import type { LanePolicy } from '@sluice/domain/delivery/lane';
+import type { TailTeller } from '@sluice/domain/operations/tail';
 import type { Logger } from '@sluice/platform/logger';
 import type { HttpOutcome, HttpPost } from './http-outcome.ts';
 import type { LaneSlots } from './lane-slots.ts';

@@ -11,7 +11,7 @@
 import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { LaneAfterProgress } from '@sluice/database/lane-progress';
 import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
-import { LaneRun } from '@sluice/domain/lane';
+import { LaneRun } from '@sluice/domain/delivery/lane';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
 import { LaneAttempts } from './lane-attempts.ts';
 import { LaneLease } from './lane-lease.ts';

@@ -14,7 +14,7 @@ import type {
   LaneProgress,
 } from '@sluice/database/lane-progress';
 import type { LaneKey } from '@sluice/database/lanes';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import { EndedAttempts } from './ended-attempts.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 

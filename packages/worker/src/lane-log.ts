@@ -6,7 +6,7 @@
  */
 import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import type { LaneStore } from './lane-store.ts';
 
 export class LaneLog {

@@ -24,16 +24,16 @@ import {
 } from '@sluice/database/person-identifiers';
 import { listRelationshipsOf } from '@sluice/database/relationships';
 import { listSegmentMembersOf } from '@sluice/database/segment-members';
-import { identifiersToHold } from '@sluice/domain/held-identifiers';
+import { identifiersToHold } from '@sluice/domain/state/held-identifiers';
 import type {
   IdentifierKey,
   IdentifierRow,
   MessageDeliveryRow,
   PersonKey,
   Slice,
-} from '@sluice/domain/slice';
-import { identifierText } from '@sluice/domain/slice-keys';
-import type { SliceNeeds } from '@sluice/domain/slice-needs';
+} from '@sluice/domain/state/slice';
+import { identifierText } from '@sluice/domain/operations/slice-keys';
+import type { SliceNeeds } from '@sluice/domain/state/slice-needs';
 
 export interface LoadOptions {
   /** As `claimEnvelopes` told of this transaction. */

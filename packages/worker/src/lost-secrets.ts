@@ -27,8 +27,8 @@ import {
 } from '@sluice/database/signing-key-changes';
 import { findSigningKeys, promoteDueSigningKeys } from '@sluice/database/signing-keys';
 import { changeWebhook } from '@sluice/database/webhook-changes';
-import { AppError } from '@sluice/domain/errors';
-import { secretContext } from '@sluice/domain/webhook';
+import { AppError } from '@sluice/domain/values/errors';
+import { secretContext } from '@sluice/domain/delivery/webhook';
 import { sealingKeyId, type SealedText } from '@sluice/platform/sealed-text';
 
 export interface LostSecret extends NamedSecret {

@@ -5,7 +5,7 @@
  * Between `lane-drain.ts` and `domain/src/send-pace.ts`.
  */
 import type { ClaimedLane } from '@sluice/database/lanes';
-import { SendPace } from '@sluice/domain/send-pace';
+import { SendPace } from '@sluice/domain/delivery/send-pace';
 
 export interface PaceClock {
   readonly now: () => number;

@@ -7,7 +7,7 @@
  * `PROXY_FAILED`, which goes to backoff at once.
  */
 import { connect, type Socket } from 'node:net';
-import { reasonOf } from '@sluice/domain/errors';
+import { reasonOf } from '@sluice/domain/values/errors';
 import { PROXY_FAILED } from './classify-failure.ts';
 
 const HEAD_BYTES_MAX = 8 * 1024;

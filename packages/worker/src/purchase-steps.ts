@@ -2,7 +2,7 @@
  * The steps of a run by their names. Which comes when is `domain/src/run-workflow.ts`'s to say;
  * `advance-run.ts` calls them.
  */
-import type { StepName } from '@sluice/domain/run-workflow';
+import type { StepName } from '@sluice/domain/billing/run-workflow';
 import { INVOICE_STEPS } from './invoice-steps.ts';
 import { mapResult, ok, type Step } from './run-step.ts';
 import { SUBSCRIPTION_STEPS } from './subscription-steps.ts';

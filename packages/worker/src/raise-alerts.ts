@@ -9,7 +9,7 @@ import type { Database } from '@sluice/database/connection';
 import { appendDeliveries } from '@sluice/database/deliveries';
 import { listUntoldEnvironments, takeUntold, type UntoldLane } from '@sluice/database/lane-alerts';
 import type { LaneKey } from '@sluice/database/lanes';
-import { alertEvent, type LaneAlert } from '@sluice/domain/lane-alert';
+import { alertEvent, type LaneAlert } from '@sluice/domain/delivery/lane-alert';
 import type { Logger } from '@sluice/platform/logger';
 import { eachAlone } from './each-alone.ts';
 

@@ -10,10 +10,10 @@ import { appendDeliveries } from '@sluice/database/deliveries';
 import { listEnvironmentIds } from '@sluice/database/environments';
 import { insertReceipt } from '@sluice/database/receipts';
 import { finishRun, type Run } from '@sluice/database/runs';
-import { purchaseEndedEvent } from '@sluice/domain/purchase-event';
-import { purchaseReceipt, type Receipt } from '@sluice/domain/purchase-receipt';
-import type { RunEnding } from '@sluice/domain/run';
-import type { RunResult } from '@sluice/domain/run-content';
+import { purchaseEndedEvent } from '@sluice/domain/billing/purchase-event';
+import { purchaseReceipt, type Receipt } from '@sluice/domain/billing/purchase-receipt';
+import type { RunEnding } from '@sluice/domain/billing/run';
+import type { RunResult } from '@sluice/domain/billing/run-content';
 
 export interface Ending {
   readonly status: RunEnding;

@@ -10,8 +10,8 @@ import { listAccountsWithoutGrant, listEndedCredits } from '@sluice/database/acc
 import type { Database } from '@sluice/database/connection';
 import { endHold, listOverdueHolds } from '@sluice/database/credit-holds';
 import { expireAccountCredits, giveAllowance } from '@sluice/database/credits';
-import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/allowance';
-import type { Catalogue } from '@sluice/domain/catalogue';
+import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import type { Logger } from '@sluice/platform/logger';
 import { eachAlone } from './each-alone.ts';
 

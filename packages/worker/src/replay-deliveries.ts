@@ -17,7 +17,7 @@ import {
   recordReplayProgress,
   type ClaimedReplay,
 } from '@sluice/database/replay-lanes';
-import { longestWaitMs } from '@sluice/domain/delivery-schedule';
+import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { LaneDrain } from './lane-drain.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';

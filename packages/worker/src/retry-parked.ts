@@ -11,9 +11,9 @@
 import type { Database } from '@sluice/database/connection';
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { deleteParkedOperation, listParkedOperations } from '@sluice/database/parked-operations';
-import { AppError } from '@sluice/domain/errors';
-import type { Operation } from '@sluice/domain/operation';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import { AppError } from '@sluice/domain/values/errors';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import type { Producer, ShardEnvelope } from '@sluice/platform/queue';
 
 const COUNT_MAX = 10_000;

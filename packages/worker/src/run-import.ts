@@ -25,12 +25,12 @@ import {
   type ImportStep,
 } from '@sluice/database/imports';
 import type { LaneKey } from '@sluice/database/lanes';
-import { readColumns } from '@sluice/domain/import-file';
+import { readColumns } from '@sluice/domain/imports/import-file';
 import {
   largerThanRoom,
   UNFINISHED_IMPORT_DAYS_MAX,
   waitsForRoom,
-} from '@sluice/domain/import-limits';
+} from '@sluice/domain/imports/import-limits';
 import type { Logger } from '@sluice/platform/logger';
 import { FetchFault, SILENCE_TIMEOUT_MS } from './fetch-file.ts';
 import {

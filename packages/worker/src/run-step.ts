@@ -3,12 +3,12 @@
  * and how to find out what an earlier asking did (`lookUp`, which answers null only where the step
  * provably had no effect). The steps: `invoice-steps.ts`, `subscription-steps.ts`.
  */
-import type { AddonDecision, BoughtAddon } from '@sluice/domain/addon-decision';
-import type { Catalogue } from '@sluice/domain/catalogue';
-import type { CheckoutRefusal } from '@sluice/domain/decline-message';
-import { AppError } from '@sluice/domain/errors';
-import type { Money } from '@sluice/domain/money';
-import type { BoughtSubscription, RunContent } from '@sluice/domain/run-content';
+import type { AddonDecision, BoughtAddon } from '@sluice/domain/billing/addon-decision';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
+import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
+import { AppError } from '@sluice/domain/values/errors';
+import type { Money } from '@sluice/domain/values/money';
+import type { BoughtSubscription, RunContent } from '@sluice/domain/billing/run-content';
 import type { Run } from '@sluice/database/runs';
 import type { InvoiceStatus, Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 

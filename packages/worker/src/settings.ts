@@ -3,7 +3,7 @@ import { billingSettings } from '@sluice/billing-vendor/settings';
 import {
   IMPORT_SIZE_BYTES_DEFAULT,
   UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
-} from '@sluice/domain/import-limits';
+} from '@sluice/domain/imports/import-limits';
 import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
 import { tracingSettings } from '@sluice/platform/tracing';
 import { z } from 'zod';

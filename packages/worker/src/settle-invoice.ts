@@ -8,8 +8,8 @@ import type { Transaction } from '@sluice/database/connection';
 import { grantCredits } from '@sluice/database/credits';
 import { parkRun, type Run } from '@sluice/database/runs';
 import type { InvoiceStatus } from '@sluice/billing-vendor/vendor';
-import { FAILURE_MESSAGES } from '@sluice/domain/decline-message';
-import { isSameMoney, type Money } from '@sluice/domain/money';
+import { FAILURE_MESSAGES } from '@sluice/domain/billing/decline-message';
+import { isSameMoney, type Money } from '@sluice/domain/values/money';
 import { purchaseOf } from './run-step.ts';
 import { recordEnding } from './record-ending.ts';
 

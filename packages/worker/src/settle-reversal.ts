@@ -19,8 +19,8 @@ import {
   type Run,
 } from '@sluice/database/runs';
 import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
-import { allowanceOf, boughtAgainKey, CREDIT_KINDS } from '@sluice/domain/allowance';
-import type { PurchaseReversal, RunResult } from '@sluice/domain/run-content';
+import { allowanceOf, boughtAgainKey, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
+import type { PurchaseReversal, RunResult } from '@sluice/domain/billing/run-content';
 import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/vendor';
 import type { Logger } from '@sluice/platform/logger';
 import { settleBankPayment } from './settle-bank-payment.ts';

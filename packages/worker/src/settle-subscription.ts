@@ -9,7 +9,7 @@ import { updateAccountStanding } from '@sluice/database/account-plans';
 import { recordChange } from '@sluice/database/audit-logs';
 import type { Database, Transaction } from '@sluice/database/connection';
 import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
-import { standingOf, type SubscriptionStanding } from '@sluice/domain/subscription-status';
+import { standingOf, type SubscriptionStanding } from '@sluice/domain/billing/subscription-status';
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 
 export interface SettleSubscriptionDeps {

@@ -13,7 +13,7 @@ import {
   standardKey,
   standardStringToSign,
   stringToSign,
-} from '@sluice/domain/webhook';
+} from '@sluice/domain/delivery/webhook';
 import { HmacKey } from './hmac-key.ts';
 
 export type SigningTarget = Pick<

@@ -1,10 +1,10 @@
 /** The steps of a purchase that changes a subscription: add-ons, and the checkout of a plan. */
-import { decideAddons, unknownAddons } from '@sluice/domain/addon-decision';
-import { findCoupon } from '@sluice/domain/catalogue';
-import type { CheckoutRefusal } from '@sluice/domain/decline-message';
-import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/money';
-import type { RunContent } from '@sluice/domain/run-content';
-import { debtOf } from '@sluice/domain/subscription-status';
+import { decideAddons, unknownAddons } from '@sluice/domain/billing/addon-decision';
+import { findCoupon } from '@sluice/domain/billing/catalogue';
+import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
+import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/values/money';
+import type { RunContent } from '@sluice/domain/billing/run-content';
+import { debtOf } from '@sluice/domain/billing/subscription-status';
 import type { Run } from '@sluice/database/runs';
 import type {
   SubscriptionChange,

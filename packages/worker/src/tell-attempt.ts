@@ -2,8 +2,8 @@
 import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { AttemptRecord } from '@sluice/database/lane-progress';
 import type { LaneKey } from '@sluice/database/lanes';
-import type { Json } from '@sluice/domain/json';
-import { lineOfAttempt, type TailTeller } from '@sluice/domain/tail';
+import type { Json } from '@sluice/domain/values/json';
+import { lineOfAttempt, type TailTeller } from '@sluice/domain/operations/tail';
 
 /** Costs nothing where nobody watches. */
 export function tellAttempt(

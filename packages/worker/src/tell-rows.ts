@@ -1,9 +1,9 @@
 /** Tells whoever watches a workspace of an import's rows (`GET /v1/stream` of the API). */
 import type { ImportKey } from '@sluice/database/imports';
-import { IMPORT_SOURCE } from '@sluice/domain/import-file';
-import type { Issue } from '@sluice/domain/issue';
-import type { TrackEvent } from '@sluice/domain/operation';
-import { lineOfOperation, linesOfIssues, type TailTeller } from '@sluice/domain/tail';
+import { IMPORT_SOURCE } from '@sluice/domain/imports/import-file';
+import type { Issue } from '@sluice/domain/operations/issue';
+import type { TrackEvent } from '@sluice/domain/operations/operation';
+import { lineOfOperation, linesOfIssues, type TailTeller } from '@sluice/domain/operations/tail';
 
 /** One row and what became of it. */
 export interface ToldRow {

@@ -18,7 +18,7 @@ import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import { listTraceparents } from '@sluice/database/envelopes';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { ClaimedReplay } from '@sluice/database/replay-lanes';
-import type { Envelope } from '@sluice/domain/operation';
+import type { Envelope } from '@sluice/domain/operations/operation';
 import type { Logger } from '@sluice/platform/logger';
 import { clientRequest, envelopeStep } from '@sluice/platform/span-conventions';
 import type { Span, Tracer } from '@sluice/platform/tracing';

@@ -21,7 +21,7 @@ import {
   type Socket,
 } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
-import { judgeAddress, type AddressPolicy } from '@sluice/domain/network-address';
+import { judgeAddress, type AddressPolicy } from '@sluice/domain/delivery/network-address';
 import { ADDRESS_REFUSED } from './classify-failure.ts';
 import { openTunnel, type Proxy } from './proxy-tunnel.ts';
 

@@ -8,9 +8,9 @@
  * more rest than requests, and short enough that a lane is back soon after. The cap is the spec's own longest wait: a
  * receiver that comes back is noticed within an hour, at a price of about 170 requests in seven days.
  */
-import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery-schedule';
-import type { LanePolicy } from '@sluice/domain/lane';
-import { parseNetwork, type AddressRange } from '@sluice/domain/network-address';
+import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
+import type { LanePolicy } from '@sluice/domain/delivery/lane';
+import { parseNetwork, type AddressRange } from '@sluice/domain/delivery/network-address';
 import { flag, integer } from '@sluice/platform/config';
 import { z } from 'zod';
 import { parseProxy, type Proxy } from './proxy-tunnel.ts';

@@ -8,7 +8,7 @@
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
 import { clearReplays } from '@sluice/database/replays';
-import { longestWaitMs } from '@sluice/domain/delivery-schedule';
+import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { Lifecycle } from '@sluice/platform/lifecycle';
 import { repeat } from '@sluice/platform/repeat';
 import type { SealedText } from '@sluice/platform/sealed-text';

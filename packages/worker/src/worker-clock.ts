@@ -10,7 +10,7 @@
  * own clock, or by a right one later, since a delivery's days count from its first attempt. That it has jumped back is told
  * by the monotonic clock, which nobody sets; only then is Postgres asked about a failure.
  */
-import { AppError } from '@sluice/domain/errors';
+import { AppError } from '@sluice/domain/values/errors';
 import {
   clockWrong,
   isEndBelieved,
@@ -19,7 +19,7 @@ import {
   requireUsableClock,
   type ClockDifference,
   type ClockVerdict,
-} from '@sluice/domain/clock-difference';
+} from '@sluice/domain/values/clock-difference';
 
 export interface WorkerClockOptions {
   readonly measure: () => Promise<ClockDifference>;

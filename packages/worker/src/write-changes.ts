@@ -22,7 +22,7 @@ import {
 } from '@sluice/database/person-identifiers';
 import { writeRelationships } from '@sluice/database/relationships';
 import { writeSegmentMembers } from '@sluice/database/segment-members';
-import type { SliceChanges } from '@sluice/domain/slice';
+import type { SliceChanges } from '@sluice/domain/state/slice';
 
 /** Writes all changes. @returns lanes to wake after commit. */
 export async function writeChanges(

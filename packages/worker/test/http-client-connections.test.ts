@@ -1,7 +1,7 @@
 /** Which connections the client keeps, uses again, and refuses to make. */
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
-import { parseNetwork } from '@sluice/domain/network-address';
+import { parseNetwork } from '@sluice/domain/delivery/network-address';
 import { describe, expect, test } from 'vitest';
 import { answer } from './receiver.ts';
 import {

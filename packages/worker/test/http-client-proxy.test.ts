@@ -1,7 +1,7 @@
 /** Deliveries through an egress proxy: the same checks, and the proxy is told addresses, not names. */
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { beforeAll, expect, test } from 'vitest';
-import { parseNetwork } from '@sluice/domain/network-address';
+import { parseNetwork } from '@sluice/domain/delivery/network-address';
 import { parseProxy } from '../src/proxy-tunnel.ts';
 import {
   AUTHORITY_CERTIFICATE,

@@ -1,7 +1,7 @@
 /** The client and what receivers answer, in time and late. */
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
-import { toStorableText } from '@sluice/domain/storable-text';
+import { toStorableText } from '@sluice/domain/values/storable-text';
 import { describe, expect, test } from 'vitest';
 import type { HttpOutcome } from '../src/http-outcome.ts';
 import { answer } from './receiver.ts';

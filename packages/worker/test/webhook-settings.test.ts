@@ -1,4 +1,4 @@
-import { parseNetwork } from '@sluice/domain/network-address';
+import { parseNetwork } from '@sluice/domain/delivery/network-address';
 import { parseSettings } from '@sluice/platform/config';
 import { expect, test } from 'vitest';
 import { workerSettings } from '../src/settings.ts';

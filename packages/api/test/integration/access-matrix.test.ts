@@ -3,7 +3,7 @@
  * `access-table.ts` says. Calls that are let in go no further: what a tenant may then see is shown by
  * `tenant-isolation.test.ts` and `existence.test.ts`.
  */
-import { includesRole } from '@sluice/domain/account';
+import { includesRole } from '@sluice/domain/accounts/account';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RequestTracer } from '../../src/trace-requests.ts';
 import {

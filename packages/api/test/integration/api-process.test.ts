@@ -10,7 +10,7 @@ import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import { runProgramUnderTest, TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { createSealedText } from '@sluice/platform/sealed-text';
-import { secretContext } from '@sluice/domain/webhook';
+import { secretContext } from '@sluice/domain/delivery/webhook';
 import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';

@@ -7,7 +7,7 @@ import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
 import type { Database } from '@sluice/database/connection';
 import type { LaneKey } from '@sluice/database/lanes';
 import { insertReceipt } from '@sluice/database/receipts';
-import type { Role } from '@sluice/domain/account';
+import type { Role } from '@sluice/domain/accounts/account';
 import { hashSecret } from '@sluice/platform/secrets';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { fastify, type InjectOptions, type LightMyRequestResponse } from 'fastify';

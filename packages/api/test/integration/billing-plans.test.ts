@@ -1,6 +1,6 @@
 import { finishRun, lockRun } from '@sluice/database/runs';
 import { untilLockWaiters } from '@sluice/database/testing';
-import type { RunResult } from '@sluice/domain/run-content';
+import type { RunResult } from '@sluice/domain/billing/run-content';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

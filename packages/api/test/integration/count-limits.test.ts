@@ -1,6 +1,6 @@
 /** What there may be only so many of: the last one is made once, whoever asks at the same time. */
-import { CREDENTIAL_COUNT_MAX } from '@sluice/domain/account';
-import { WEBHOOK_COUNT_MAX } from '@sluice/domain/webhook';
+import { CREDENTIAL_COUNT_MAX } from '@sluice/domain/accounts/account';
+import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -1,4 +1,4 @@
-import { svcId } from '@sluice/domain/svc-id';
+import { svcId } from '@sluice/domain/values/svc-id';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

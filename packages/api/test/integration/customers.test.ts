@@ -1,4 +1,4 @@
-import { svcId, svcObjectId } from '@sluice/domain/svc-id';
+import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -1,7 +1,7 @@
 /** What a worker has written down of a lane, without a worker. */
 import { recordProgress, type AttemptRecord } from '@sluice/database/lane-progress';
 import { claimLane, type LaneKey } from '@sluice/database/lanes';
-import type { LaneSnapshot } from '@sluice/domain/lane';
+import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import type { ApiUnderTest } from './api-under-test.ts';
 
 /** A first attempt that succeeded, and what else is said of it. */

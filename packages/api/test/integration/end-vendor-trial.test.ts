@@ -5,7 +5,7 @@ import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import { findBillingAccount, updateAccountStanding } from '@sluice/database/account-plans';
 import { insertVendorCustomer } from '@sluice/database/vendor-customers';
-import { standingOf } from '@sluice/domain/subscription-status';
+import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { endVendorTrial } from '../../src/end-vendor-trial.ts';

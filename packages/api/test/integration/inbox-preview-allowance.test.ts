@@ -3,7 +3,7 @@ import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { giveAllowance } from '@sluice/database/credits';
 import { untilLockWaiters } from '@sluice/database/testing';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
-import { allowanceOf } from '@sluice/domain/allowance';
+import { allowanceOf } from '@sluice/domain/billing/allowance';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

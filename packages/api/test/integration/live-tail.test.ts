@@ -1,7 +1,7 @@
 /** The live tail over real sockets: what a reader gets, and what one that is slow, gone or revoked costs. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { TailLine } from '@sluice/domain/tail';
+import type { TailLine } from '@sluice/domain/operations/tail';
 import { lineTopic } from '@sluice/platform/tail-messages';
 import type { TailChannel } from '@sluice/platform/tail-channel';
 import { sql } from 'kysely';

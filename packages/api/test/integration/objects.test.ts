@@ -1,4 +1,4 @@
-import { svcId, svcObjectId } from '@sluice/domain/svc-id';
+import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';
 import { findObjects } from '@sluice/database/object-reads';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-import { REPORTING_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { REPORTING_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

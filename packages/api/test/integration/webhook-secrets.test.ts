@@ -1,4 +1,4 @@
-import { secretContext } from '@sluice/domain/webhook';
+import { secretContext } from '@sluice/domain/delivery/webhook';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

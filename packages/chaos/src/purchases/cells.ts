@@ -10,7 +10,7 @@
  * | `before-record` | the answer, and writes what came of it | answered |
  * | `after-record` | committed what came of it | answered |
  */
-import { pick, type Random } from '@sluice/domain/seeded-random';
+import { pick, type Random } from '@sluice/domain/values/seeded-random';
 
 const VENDOR_MOMENTS = ['after-intent', 'after-effect'] as const;
 const RECORD_MOMENTS = ['before-intent', 'before-record', 'after-record'] as const;

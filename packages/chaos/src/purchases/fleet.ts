@@ -12,7 +12,7 @@ import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
-import type { Random } from '@sluice/domain/seeded-random';
+import type { Random } from '@sluice/domain/values/seeded-random';
 import { migrateQueues } from '@sluice/platform/queue';
 import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
 import { findFreePort } from '@sluice/platform/free-port';

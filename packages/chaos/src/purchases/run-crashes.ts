@@ -3,7 +3,7 @@
  * with a database, a vendor and books of its own: most of a crash is the start of the next process, which
  * one core does.
  */
-import { seededRandom, type Random } from '@sluice/domain/seeded-random';
+import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';
 import { crashPurchase, type CellReport } from './crash-purchase.ts';
 import { findWrongBooks } from './books.ts';
 import { chooseCells, nameOf, type Cell } from './cells.ts';

@@ -1,4 +1,4 @@
-import type { AttributeChange, HashedAuditEntry } from '@sluice/domain/audit-change';
+import type { AttributeChange, HashedAuditEntry } from '@sluice/domain/accounts/audit-change';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';

@@ -4,7 +4,7 @@ import { listBalances } from '@sluice/database/credit-reads';
 import { debitCredits, grantCredits } from '@sluice/database/credits';
 import { createTestDatabase } from '@sluice/database/testing';
 import { listCreditDifferences } from '@sluice/database/verify-credits';
-import { viewBalance } from '@sluice/domain/credit-ledger';
+import { viewBalance } from '@sluice/domain/billing/credit-ledger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 

@@ -1,4 +1,4 @@
-import type { ReportingEvent, ReportingEventType } from '@sluice/domain/reporting-event';
+import type { ReportingEvent, ReportingEventType } from '@sluice/domain/delivery/reporting-event';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';

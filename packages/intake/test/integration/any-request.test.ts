@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import type { Database } from '@sluice/database/connection';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { ISSUE_CODES } from '@sluice/domain/issue';
+import { ISSUE_CODES } from '@sluice/domain/operations/issue';
 import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
 import fc from 'fast-check';

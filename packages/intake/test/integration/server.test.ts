@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { createTestDatabase } from '@sluice/database/testing';
-import type { TrackEvent } from '@sluice/domain/operation';
+import type { TrackEvent } from '@sluice/domain/operations/operation';
 import { runProgramUnderTest } from '@sluice/platform/service-under-test';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { routes } from '../../src/calls.ts';

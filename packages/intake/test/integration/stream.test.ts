@@ -1,6 +1,6 @@
 /** `POST /v1/stream` on real sockets: what is acknowledged, what is told, and who waits for whom. */
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
-import type { TrackEvent } from '@sluice/domain/operation';
+import type { TrackEvent } from '@sluice/domain/operations/operation';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import {
   PIPELINES_AUTHORIZATION,

@@ -1,5 +1,5 @@
 /** A broker in Redis under a prefix of its own, for the tests of one file; what a test opened is closed after it. */
-import type { Envelope } from '@sluice/domain/operation';
+import type { Envelope } from '@sluice/domain/operations/operation';
 import { createLogger } from '@sluice/platform/logger';
 import {
   openProducer,

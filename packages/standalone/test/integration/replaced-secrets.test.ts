@@ -7,7 +7,7 @@ import { listSecrets } from '@sluice/database/sealed-secrets';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing';
-import { secretContext } from '@sluice/domain/webhook';
+import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';

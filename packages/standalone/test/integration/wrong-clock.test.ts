@@ -1,6 +1,6 @@
 /** Each service as the process that operators run, on a machine whose clock is not Postgres'. */
 import { createTestDatabase } from '@sluice/database/testing';
-import { track } from '@sluice/domain/testing';
+import { track } from '@sluice/domain/operations/testing';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer } from '@sluice/platform/queue';
 import { beginServiceUnderTest } from '@sluice/platform/service-under-test';

@@ -1,6 +1,6 @@
 /** What an envelope writes into the issues log: what Postgres refused of it, and what intake recorded. */
-import type { Operation } from '@sluice/domain/operation';
-import { identify, NOW_MS, track } from '@sluice/domain/testing';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { identify, NOW_MS, track } from '@sluice/domain/operations/testing';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
 

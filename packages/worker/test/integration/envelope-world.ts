@@ -3,8 +3,8 @@ import { sql } from 'kysely';
 import type { Database } from '@sluice/database/connection';
 import { NumberStock } from '@sluice/database/numbers';
 import { createTestDatabase } from '@sluice/database/testing';
-import type { Operation } from '@sluice/domain/operation';
-import { NOW_MS } from '@sluice/domain/testing';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { NOW_MS } from '@sluice/domain/operations/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import {
   processEnvelope,

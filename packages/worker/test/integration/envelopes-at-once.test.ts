@@ -1,5 +1,5 @@
 /** Envelopes of different shards at the same time, against a real Postgres: who waits for whom, and what they agree on. */
-import type { Operation } from '@sluice/domain/operation';
+import type { Operation } from '@sluice/domain/operations/operation';
 import {
   identify,
   identifyObject,
@@ -10,7 +10,7 @@ import {
   suppress,
   track,
   unsuppress,
-} from '@sluice/domain/testing';
+} from '@sluice/domain/operations/testing';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
 

@@ -5,7 +5,7 @@
 import type { Database } from '@sluice/database/connection';
 import { NumberStock } from '@sluice/database/numbers';
 import { createTestDatabase } from '@sluice/database/testing';
-import type { Operation } from '@sluice/domain/operation';
+import type { Operation } from '@sluice/domain/operations/operation';
 import {
   addDevice,
   deleteDevice,
@@ -24,7 +24,7 @@ import {
   track,
   unsubscribeDelivery,
   unsuppress,
-} from '@sluice/domain/testing';
+} from '@sluice/domain/operations/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import fc from 'fast-check';
 import { sql } from 'kysely';

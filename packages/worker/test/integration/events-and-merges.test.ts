@@ -2,8 +2,8 @@
  * Events that read who somebody is without holding it, beside merges and whatever else is done to people: in both
  * orders, the first transaction still open while the second comes.
  */
-import { svcId } from '@sluice/domain/svc-id';
-import { identify, merge, remove, suppress, track } from '@sluice/domain/testing';
+import { svcId } from '@sluice/domain/values/svc-id';
+import { identify, merge, remove, suppress, track } from '@sluice/domain/operations/testing';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, it, test } from 'vitest';
 import { useWorkspace } from './open-envelope.ts';

@@ -12,7 +12,7 @@ import {
 import type { AuditLogFilter } from '@sluice/database/audit-log-reads';
 import type { Database } from '@sluice/database/connection';
 import { createTestDatabase } from '@sluice/database/testing';
-import type { ExportFormat } from '@sluice/domain/audit-export';
+import type { ExportFormat } from '@sluice/domain/accounts/audit-export';
 import { createLogger } from '@sluice/platform/logger';
 import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';

@@ -6,8 +6,8 @@
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import type { ErrorCode } from '@sluice/domain/errors';
-import { secretContext } from '@sluice/domain/webhook';
+import type { ErrorCode } from '@sluice/domain/values/errors';
+import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { runProgramUnderTest, TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import type { Envelope } from '@sluice/domain/operation';
+import type { Envelope } from '@sluice/domain/operations/operation';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer } from '@sluice/platform/queue';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';

@@ -8,7 +8,7 @@ import { findImport, type ImportRow } from '@sluice/database/imports';
 import { NumberStock } from '@sluice/database/numbers';
 import { insertTestWorkspace } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { identify } from '@sluice/domain/testing';
+import { identify } from '@sluice/domain/operations/testing';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { migrateQueues } from '@sluice/platform/queue';
 import { startServiceUnderTest } from '@sluice/platform/service-under-test';

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { cancelImport } from '@sluice/database/import-changes';
 import { lockImport } from '@sluice/database/imports';
 import { BY_TEST } from '@sluice/database/testing';
-import { parseNetwork } from '@sluice/domain/network-address';
+import { parseNetwork } from '@sluice/domain/delivery/network-address';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { FetchFault } from '../../src/fetch-file.ts';

@@ -8,8 +8,8 @@ import { findImport, type ImportKey, type ImportRow } from '@sluice/database/imp
 import { NumberStock } from '@sluice/database/numbers';
 import { insertTestWorkspace } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import type { Operation } from '@sluice/domain/operation';
-import { identify } from '@sluice/domain/testing';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { identify } from '@sluice/domain/operations/testing';
 import { createLogger } from '@sluice/platform/logger';
 import { createIdGenerator } from '@sluice/platform/new-id';
 import { sql } from 'kysely';

@@ -7,7 +7,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { findLane } from '@sluice/database/lanes';
-import { pick, seededRandom } from '@sluice/domain/seeded-random';
+import { pick, seededRandom } from '@sluice/domain/values/seeded-random';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, test } from 'vitest';
 import { createCrashWorld, expectAllInOrder, type CrashWorld } from './crash-world.ts';

@@ -11,9 +11,9 @@ import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes'
 import { BY_TEST } from '@sluice/database/testing';
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
 import { updateWebhook, type WebhookSettings } from '@sluice/database/webhooks';
-import type { ClockDifference } from '@sluice/domain/clock-difference';
-import { longestWaitMs } from '@sluice/domain/delivery-schedule';
-import type { LanePolicy } from '@sluice/domain/lane';
+import type { ClockDifference } from '@sluice/domain/values/clock-difference';
+import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
+import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import { createLogger } from '@sluice/platform/logger';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
 import { FairSlots } from '../../src/fair-slots.ts';

@@ -1,7 +1,7 @@
 /** What of a person is loaded for an operation: what it names, however much there is. */
-import { findSliceNeeds } from '@sluice/domain/find-slice-needs';
-import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/testing';
-import type { Operation } from '@sluice/domain/operation';
+import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
+import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/operations/testing';
+import type { Operation } from '@sluice/domain/operations/operation';
 import { expect, test } from 'vitest';
 import { loadSlice, SAFEST } from '../../src/load-slice.ts';
 import { inEnvironment } from './envelope-world.ts';

@@ -6,7 +6,7 @@ import type { Database } from '@sluice/database/connection';
 import { listSecrets } from '@sluice/database/sealed-secrets';
 import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing';
-import { secretContext } from '@sluice/domain/webhook';
+import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';

@@ -4,9 +4,9 @@
  */
 import { fileURLToPath } from 'node:url';
 import { createTestDatabase } from '@sluice/database/testing';
-import type { Operation } from '@sluice/domain/operation';
-import { identify, track } from '@sluice/domain/testing';
-import { shardKeyOf, shardOf } from '@sluice/domain/shard';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { identify, track } from '@sluice/domain/operations/testing';
+import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer } from '@sluice/platform/queue';
 import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';

@@ -2,7 +2,7 @@
  * Workers that believe the same shard to be theirs, as in the second after somebody has emptied Redis, and its limit of one
  * at a time with it. Each takes an envelope and reads the same others behind it.
  */
-import { track } from '@sluice/domain/testing';
+import { track } from '@sluice/domain/operations/testing';
 import { expect, test } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';
 import { TakenIdWatch } from '../../src/taken-id-watch.ts';

@@ -1,8 +1,8 @@
 /** Envelopes whose transactions are kept open while others come. */
 import { recordIssues } from '@sluice/database/ingestion-issues';
 import { lockWaiterCount, untilLockWaiters } from '@sluice/database/testing';
-import type { Operation } from '@sluice/domain/operation';
-import { NOW_MS } from '@sluice/domain/testing';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { NOW_MS } from '@sluice/domain/operations/testing';
 import { beforeEach } from 'vitest';
 import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
 

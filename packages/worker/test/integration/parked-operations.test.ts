@@ -1,11 +1,11 @@
 /** A fault of our own code on one operation: its neighbours and its shard go on, and nothing of it is lost. */
 import { agreeOnShardCount } from '@sluice/database/installation';
 import { listParkedOperations, countParkedOperations } from '@sluice/database/parked-operations';
-import { AppError } from '@sluice/domain/errors';
-import type { JsonObject } from '@sluice/domain/json';
-import type { Envelope, Operation } from '@sluice/domain/operation';
-import type { QueuedOperation } from '@sluice/domain/packed-event';
-import { identify, NOW_MS, track } from '@sluice/domain/testing';
+import { AppError } from '@sluice/domain/values/errors';
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { Envelope, Operation } from '@sluice/domain/operations/operation';
+import type { QueuedOperation } from '@sluice/domain/operations/packed-event';
+import { identify, NOW_MS, track } from '@sluice/domain/operations/testing';
 import type { ShardEnvelope } from '@sluice/platform/queue';
 import { beforeEach, expect, test } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';

@@ -4,8 +4,15 @@ import { createDatabase } from '@sluice/database/connection';
 import { peopleCounts } from '@sluice/database/migrations/0027_people_counts';
 import { createTestDatabase } from '@sluice/database/testing';
 import { listPeopleCounts, type PeopleCount } from '@sluice/database/verify-people';
-import type { Operation } from '@sluice/domain/operation';
-import { identify, merge, remove, suppress, track, unsuppress } from '@sluice/domain/testing';
+import type { Operation } from '@sluice/domain/operations/operation';
+import {
+  identify,
+  merge,
+  remove,
+  suppress,
+  track,
+  unsuppress,
+} from '@sluice/domain/operations/testing';
 import { runProgramUnderTest } from '@sluice/platform/service-under-test';
 import fc from 'fast-check';
 import { sql } from 'kysely';

@@ -1,5 +1,5 @@
 /** Plans at their prices: the amount that was shown, a price that was exchanged, and what is left over. */
-import type { Money } from '@sluice/domain/money';
+import type { Money } from '@sluice/domain/values/money';
 import { sql } from 'kysely';
 import { itemsOf } from '@sluice/billing-vendor/simulator-items';
 import { findRun } from '@sluice/database/runs';

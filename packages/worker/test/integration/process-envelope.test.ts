@@ -1,8 +1,8 @@
 /** One envelope against a real Postgres: exactly once, in few statements, and what it leaves for delivery. */
 import { isDatabaseAway } from '@sluice/database/database-away';
 import { makeEventPartitions } from '@sluice/database/events';
-import type { Envelope, Operation } from '@sluice/domain/operation';
-import { identify, relate, track } from '@sluice/domain/testing';
+import type { Envelope, Operation } from '@sluice/domain/operations/operation';
+import { identify, relate, track } from '@sluice/domain/operations/testing';
 import { sql, type KyselyPlugin } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Envelope } from '@sluice/domain/operation';
+import type { Envelope } from '@sluice/domain/operations/operation';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue';
 import { startConsumers } from '@sluice/platform/queue-consumers';

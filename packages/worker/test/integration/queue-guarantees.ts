@@ -3,8 +3,8 @@
  * Postgres) and `platform`, which must not know each other.
  */
 import { createTestDatabase } from '@sluice/database/testing';
-import type { Envelope } from '@sluice/domain/operation';
-import { track } from '@sluice/domain/testing';
+import type { Envelope } from '@sluice/domain/operations/operation';
+import { track } from '@sluice/domain/operations/testing';
 import { EnvelopeBuffers, EnvelopeWriter } from '@sluice/platform/envelope-writer';
 import { createLogger } from '@sluice/platform/logger';
 import {

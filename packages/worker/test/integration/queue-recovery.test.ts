@@ -3,7 +3,7 @@
  * holds, and every shard moves again long before the locks of the broker have run out.
  */
 import { createTestDatabase } from '@sluice/database/testing';
-import type { Envelope } from '@sluice/domain/operation';
+import type { Envelope } from '@sluice/domain/operations/operation';
 import { createLogger } from '@sluice/platform/logger';
 import {
   openProducer,

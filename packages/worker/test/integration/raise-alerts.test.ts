@@ -5,7 +5,7 @@ import { appendTest, skipHead } from '@sluice/database/lane-actions';
 import { listUntoldEnvironments } from '@sluice/database/lane-alerts';
 import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { ALERT_EVENT_TYPES } from '@sluice/domain/reporting-event';
+import { ALERT_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { createLogger } from '@sluice/platform/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';

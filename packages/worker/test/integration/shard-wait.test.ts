@@ -1,6 +1,6 @@
 /** Workers that wait on Postgres: what they cost the broker, how soon they take over, and what becomes of a lost sign. */
 import { createTestDatabase } from '@sluice/database/testing';
-import type { Envelope } from '@sluice/domain/operation';
+import type { Envelope } from '@sluice/domain/operations/operation';
 import { createLogger } from '@sluice/platform/logger';
 import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue';
 import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';

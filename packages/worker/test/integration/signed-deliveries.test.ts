@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Database } from '@sluice/database/connection';
 import { promoteSigningKey, startRotation } from '@sluice/database/signing-keys';
 import { createTestDatabase } from '@sluice/database/testing';
-import { secretContext, standardForm } from '@sluice/domain/webhook';
+import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/sealed-text';
 import { verifyDelivery } from '@sluice/verify';
 import { verifyRequestSignature } from 'customerio-node';

@@ -1,7 +1,13 @@
 /** The halves of what is about an object and a person of another shard, applied by two workers at the same time. */
-import type { Operation } from '@sluice/domain/operation';
-import { splitOperation } from '@sluice/domain/split-operation';
-import { deleteObject, identify, identifyObject, relate, remove } from '@sluice/domain/testing';
+import type { Operation } from '@sluice/domain/operations/operation';
+import { splitOperation } from '@sluice/domain/operations/split-operation';
+import {
+  deleteObject,
+  identify,
+  identifyObject,
+  relate,
+  remove,
+} from '@sluice/domain/operations/testing';
 import { expect, test } from 'vitest';
 import { useWorkspace } from './open-envelope.ts';
 

@@ -2,7 +2,7 @@
 import { settleLatePayments } from '@sluice/billing-vendor/simulator-late-payments';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
 import { debitCredits } from '@sluice/database/credits';
-import type { RunContent } from '@sluice/domain/run-content';
+import type { RunContent } from '@sluice/domain/billing/run-content';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
 type Checkout = Extract<RunContent, { readonly type: 'checkout' }>;

@@ -2,7 +2,7 @@ import type { Database } from '@sluice/database/connection';
 import { nameOf } from '@sluice/database/lanes';
 import { createTestDatabase } from '@sluice/database/testing';
 import { updateWebhook } from '@sluice/database/webhooks';
-import { longestWaitMs } from '@sluice/domain/delivery-schedule';
+import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createLaneSweep } from '../../src/sweep-lanes.ts';
 import { createLaneWorld, DAY_MS, holdAnswers, OK, POLICY, status, until } from './lane-world.ts';

@@ -1,5 +1,5 @@
 /** Whose person a call is about: that of its own workspace, and of whoever has the message when it is applied. */
-import { svcId } from '@sluice/domain/svc-id';
+import { svcId } from '@sluice/domain/values/svc-id';
 import {
   identify,
   merge,
@@ -7,7 +7,7 @@ import {
   remove,
   track,
   unsubscribeDelivery,
-} from '@sluice/domain/testing';
+} from '@sluice/domain/operations/testing';
 import { expect, test } from 'vitest';
 import { inEnvironment } from './envelope-world.ts';
 import { useWorkspace } from './open-envelope.ts';

@@ -1,0 +1,110 @@
+/**
+ * The fold: what operations mean for the rows that are there. Pure: the slice in, the changes out.
+ *
+ * Step 9 of the walk, between the loading of the slice and the writing of the changes, both by
+ * `worker/src/process-envelope.ts`. Operations apply in order, each to what the ones before it left,
+ * so folding them together gives the same rows as folding them one envelope after the other.
+ */
+import { unknownOperation } from '../values/errors.ts';
+import { addDevice, deleteDevice } from './change-devices.ts';
+import {
+  changeObjectsOfPerson,
+  changePeopleOfObject,
+  findObject,
+  findOrCreateObject,
+} from './change-relationships.ts';
+import { changeSegment } from './change-segment.ts';
+import { deleteObject, identifyObject } from './upsert-object.ts';
+import { findOrCreatePerson, findPerson } from './find-person.ts';
+import { identifyPerson } from './upsert-person.ts';
+import { mergePeople } from './merge-people.ts';
+import type {
+  ChangeObjectRelationships,
+  ChangePersonRelationships,
+  Operation,
+} from '../operations/operation.ts';
+import { deletePerson, suppressPerson, unsuppressPerson } from './remove-person.ts';
+import { reportMetric, unsubscribeDelivery } from './report-metric.ts';
+import type { Slice, SliceChanges } from '../state/slice.ts';
+import { submitForm } from './submit-form.ts';
+import { trackEvent } from './track-event.ts';
+import { WorkingSet, type FoldEffects } from '../state/working-set.ts';
+
+/** Folds operations into a slice that holds all that `findSliceNeeds` asked for. */
+export function applyOperations(
+  slice: Slice,
+  operations: readonly Operation[],
+  effects: FoldEffects,
+): SliceChanges {
+  const set = new WorkingSet(slice, effects);
+  for (const operation of operations) apply(set, operation);
+  return set.changes();
+}
+
+function apply(set: WorkingSet, operation: Operation): void {
+  switch (operation.type) {
+    case 'event.track':
+      return trackEvent(set, operation);
+    case 'person.identify':
+      identifyPerson(set, operation, operation);
+      return;
+    case 'person.delete':
+      return deletePerson(set, operation);
+    case 'person.suppress':
+      return suppressPerson(set, operation);
+    case 'person.unsuppress':
+      return unsuppressPerson(set, operation);
+    case 'person.merge':
+      return mergePeople(set, operation);
+    case 'person.relationships':
+      return changePersonRelationships(set, operation);
+    case 'device.add':
+      return addDevice(set, operation);
+    case 'device.delete':
+      return deleteDevice(set, operation);
+    case 'object.identify':
+      return identifyObject(set, operation);
+    case 'object.delete':
+      return deleteObject(set, operation);
+    case 'object.relationships':
+      return changeObjectRelationships(set, operation);
+    case 'metric.report':
+      return reportMetric(set, operation);
+    case 'delivery.unsubscribe':
+      return unsubscribeDelivery(set, operation);
+    case 'form.submit':
+      return submitForm(set, operation);
+    case 'segment.change':
+      return changeSegment(set, operation);
+    case 'issue.record':
+      return set.addIssue(operation, operation.issue, operation.source, operation.count);
+    default:
+      // A newer intake beside this worker: the shard waits for a worker that knows it.
+      throw unknownOperation(operation);
+  }
+}
+
+function changePersonRelationships(set: WorkingSet, operation: ChangePersonRelationships): void {
+  const find = operation.action === 'add' ? findOrCreatePerson : findPerson;
+  const resolution = find(set, operation, operation.person);
+  if (resolution.outcome === 'found')
+    changeObjectsOfPerson(set, operation, resolution.person, operation);
+}
+
+function changeObjectRelationships(set: WorkingSet, operation: ChangeObjectRelationships): void {
+  if (isRefusedByPerson(set, operation)) return;
+  const find = operation.action === 'add' ? findOrCreateObject : findObject;
+  const object = find(set, operation, operation.object);
+  if (object) changePeopleOfObject(set, operation, object, operation);
+}
+
+/** The half of the person tells of it. */
+function isRefusedByPerson(
+  set: WorkingSet,
+  { environmentId, named = [] }: ChangeObjectRelationships,
+): boolean {
+  return named.some((person) => {
+    const { outcome } = set.directory.resolve(environmentId, person);
+    return outcome === 'suppressed' || (outcome !== 'found' && person.kind === 'svc_id');
+  });
+}

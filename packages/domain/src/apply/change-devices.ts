@@ -1,0 +1,33 @@
+/** Devices of a person (`ingestion-conventions.md` §1.6). Adding one again merges its attributes. */
+import { mergeAttributes } from '../state/merge-attributes.ts';
+import { findOrCreatePerson, findPerson } from './find-person.ts';
+import type { AddDevice, DeleteDevice } from '../operations/operation.ts';
+import { deviceText, type WorkingSet } from '../state/working-set.ts';
+
+/** Adds a device or updates it; its person is made on first sight. */
+export function addDevice(set: WorkingSet, operation: AddDevice): void {
+  const { environmentId, receivedAtMs, token, platform, lastUsedAtMs } = operation;
+  const resolution = findOrCreatePerson(set, operation, operation.person);
+  if (resolution.outcome !== 'found') return;
+  const { person } = resolution;
+  const current = set.devices.get(deviceText(person, token));
+  const merge = mergeAttributes(current?.attributes ?? {}, operation.attributes);
+  set.devices.set({
+    environmentId,
+    personId: person.personId,
+    token,
+    platform,
+    lastUsedAtMs: lastUsedAtMs ?? current?.lastUsedAtMs ?? null,
+    attributes: merge.attributes,
+    createdAtMs: current?.createdAtMs ?? receivedAtMs,
+    updatedAtMs: receivedAtMs,
+  });
+}
+
+/** Deletes a device; nothing happens where the person has none of that token. */
+export function deleteDevice(set: WorkingSet, operation: DeleteDevice): void {
+  const resolution = findPerson(set, operation, operation.person);
+  if (resolution.outcome !== 'found') return;
+  const device = set.devices.get(deviceText(resolution.person, operation.token));
+  if (device) set.devices.delete(device);
+}

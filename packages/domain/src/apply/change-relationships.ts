@@ -1,0 +1,181 @@
+/**
+ * Relationships between people and objects, from either side, and the objects they make.
+ *
+ * Adding makes what is not there: the object, and a person named by id, email or phone. An object
+ * named by its svc object id, and a person by svc_id or anonymous id, must be there. Adding again merges the
+ * attributes.
+ */
+import { mergeAttributes } from '../state/merge-attributes.ts';
+import { findOrCreatePerson, findPerson } from './find-person.ts';
+import type { JsonObject } from '../values/json.ts';
+import type {
+  ChangeObjectRelationships,
+  ObjectIdentifier,
+  ObjectRelationship,
+  Operation,
+  PersonRelationship,
+} from '../operations/operation.ts';
+import type { PersonState } from '../state/person-directory.ts';
+import type { ActivityKind, ObjectRow } from '../state/slice.ts';
+import { canBeMade, canBeMadeObject } from '../operations/split-operation.ts';
+import { svcObjectId } from '../values/svc-id.ts';
+import { relationshipText, type WorkingSet } from '../state/working-set.ts';
+
+/**
+ * What is done to relationships. `isHalf`: the other half makes the other side, or records that it is missing. What
+ * cannot be made is recorded by the half of what the call is about.
+ */
+interface Change<Entry> {
+  readonly action: 'add' | 'delete';
+  readonly entries: readonly Entry[];
+  readonly isHalf?: true;
+}
+
+/** Adds or deletes relationships of one person. */
+export function changeObjectsOfPerson(
+  set: WorkingSet,
+  operation: Operation,
+  person: PersonState,
+  { action, entries, isHalf }: Change<ObjectRelationship>,
+): void {
+  const find = action === 'add' ? findOrCreateObject : findObject;
+  for (const entry of entries) {
+    const isOthers =
+      isHalf && (operation.type === 'person.relationships' || canBeMadeObject(entry.object));
+    const object = isOthers
+      ? set.findObject(operation.environmentId, entry.object)
+      : find(set, operation, entry.object);
+    if (object) changeRelationship(set, operation, action, person, object, entry.attributes);
+  }
+}
+
+/** Adds or deletes relationships of one object. */
+export function changePeopleOfObject(
+  set: WorkingSet,
+  operation: Operation,
+  object: ObjectRow,
+  {
+    action,
+    entries,
+    isHalf,
+    named,
+  }: Change<PersonRelationship> & Pick<ChangeObjectRelationships, 'named'>,
+): void {
+  const find = action === 'add' ? findOrCreatePerson : findPerson;
+  for (const entry of entries) {
+    const resolution =
+      isHalf && (named || canBeMade(entry.person))
+        ? set.directory.resolve(operation.environmentId, entry.person)
+        : find(set, operation, entry.person);
+    if (resolution.outcome === 'found')
+      changeRelationship(set, operation, action, resolution.person, object, entry.attributes);
+  }
+}
+
+/** The object, made where it is not there; undefined, and recorded, for a svc object id that nothing has. */
+export function findOrCreateObject(
+  set: WorkingSet,
+  operation: Operation,
+  identifier: ObjectIdentifier,
+): ObjectRow | undefined {
+  const { environmentId, receivedAtMs } = operation;
+  if ('svcObjectId' in identifier) return findObject(set, operation, identifier);
+  const known = set.findObject(environmentId, identifier);
+  if (known) return known;
+  const created: ObjectRow = {
+    environmentId,
+    objectNumber: set.effects.newObjectNumber(),
+    objectTypeId: identifier.objectTypeId,
+    objectId: identifier.objectId,
+    attributes: {},
+    attributesAtMs: null,
+    createdAtMs: receivedAtMs,
+    updatedAtMs: receivedAtMs,
+  };
+  set.setObject(created);
+  return created;
+}
+
+/** The object; recorded where there is none. */
+export function findObject(
+  set: WorkingSet,
+  operation: Operation,
+  identifier: ObjectIdentifier,
+): ObjectRow | undefined {
+  const object = set.findObject(operation.environmentId, identifier);
+  if (!object) recordNotFound(set, operation, identifier);
+  return object;
+}
+
+function recordNotFound(set: WorkingSet, operation: Operation, identifier: ObjectIdentifier): void {
+  const isSvcId = 'svcObjectId' in identifier;
+  const name = isSvcId
+    ? `svc_object_id "${identifier.svcObjectId}"`
+    : `object_id "${identifier.objectId}" of type ${identifier.objectTypeId}`;
+  set.addIssue(operation, {
+    code: 'object_not_found',
+    field: isSvcId ? 'svc_object_id' : 'object_id',
+    message: `No object has the ${name}; nothing was done.`,
+    sample: isSvcId ? identifier.svcObjectId : identifier.objectId,
+  });
+}
+
+function changeRelationship(
+  set: WorkingSet,
+  operation: Operation,
+  action: 'add' | 'delete',
+  person: PersonState,
+  object: ObjectRow,
+  attributes: JsonObject,
+): void {
+  const { environmentId, receivedAtMs } = operation;
+  const { personId } = person;
+  const { objectNumber } = object;
+  const current = set.relationships.get(relationshipText({ personId, objectNumber }));
+  if (action === 'delete') {
+    if (!current) return;
+    set.relationships.delete(current);
+    addActivity(set, operation, person, 'delete_relationship', object, current.attributes);
+    return;
+  }
+  const merge = mergeAttributes(current?.attributes ?? {}, attributes);
+  if (merge.refused.length > 0) refuseExcess(set, operation, merge.refused);
+  if (current && !merge.changes) return;
+  const createdAtMs = current?.createdAtMs ?? receivedAtMs;
+  const times = { createdAtMs, updatedAtMs: receivedAtMs };
+  set.relationships.set({
+    environmentId,
+    personId,
+    objectNumber,
+    attributes: merge.attributes,
+    ...times,
+  });
+  if (!current) addActivity(set, operation, person, 'add_relationship', object, merge.attributes);
+}
+
+function refuseExcess(set: WorkingSet, operation: Operation, refused: readonly string[]): void {
+  const [first = ''] = refused;
+  set.addIssue(operation, {
+    code: 'too_large',
+    field: 'relationship_attributes',
+    message: `The relationship has 300 attributes, the most there can be: ${refused.length} new ones were left out, the first is "${first}".`,
+    sample: first,
+  });
+}
+
+function addActivity(
+  set: WorkingSet,
+  operation: Operation,
+  person: PersonState,
+  kind: ActivityKind,
+  object: ObjectRow,
+  attributes: JsonObject,
+): void {
+  const { objectTypeId, objectId, objectNumber } = object;
+  set.addActivity(person, operation, kind, null, {
+    object_type_id: String(objectTypeId),
+    object_id: objectId,
+    svc_object_id: svcObjectId(objectNumber),
+    relationship_attributes: attributes,
+  });
+}

@@ -1,0 +1,111 @@
+/**
+ * The person that an operation names: found, made on first sight, or recorded as suppressed or
+ * unknown. Shared by all rules of the fold that name somebody; what an identify may do besides is
+ * in `upsert-person.ts`.
+ */
+import { giveIdentifier, type NamedKind } from './change-identifiers.ts';
+import type { JsonObject } from '../values/json.ts';
+import { noteChange } from '../state/merge-attributes.ts';
+import type { Operation, PersonIdentifier } from '../operations/operation.ts';
+import type { LoadedPerson, Resolution } from '../state/person-directory.ts';
+import type { WorkingSet } from '../state/working-set.ts';
+
+/**
+ * The person that an operation means, made where they are not there; undefined, and recorded, where
+ * the identifier is suppressed or cannot make anybody (a svc_id, an anonymous id).
+ */
+export function findOrCreatePerson(
+  set: WorkingSet,
+  operation: Operation,
+  identifier: PersonIdentifier,
+): Resolution {
+  const resolution = set.directory.resolve(operation.environmentId, identifier);
+  if (resolution.outcome === 'suppressed') recordSuppressed(set, operation, identifier);
+  if (resolution.outcome !== 'unknown') return resolution;
+  const { kind, value } = identifier;
+  if (kind === 'svc_id' || kind === 'anonymous_id') {
+    recordNotFound(set, operation, identifier);
+    return resolution;
+  }
+  const person = createPerson(set, operation, kind, value);
+  set.addActivity(
+    person,
+    operation,
+    'profile_create',
+    null,
+    noteChange(undefined, kind, null, value),
+  );
+  return { outcome: 'found', person };
+}
+
+/** The person that an operation means; recorded where there is none. */
+export function findPerson(
+  set: WorkingSet,
+  operation: Operation,
+  identifier: PersonIdentifier,
+): Resolution {
+  const resolution = set.directory.resolve(operation.environmentId, identifier);
+  if (resolution.outcome === 'suppressed') recordSuppressed(set, operation, identifier);
+  if (resolution.outcome === 'unknown') recordNotFound(set, operation, identifier);
+  return resolution;
+}
+
+/** Records that a call was ignored because of a suppressed identifier. */
+export function recordSuppressed(
+  set: WorkingSet,
+  operation: Operation,
+  { kind, value }: PersonIdentifier,
+): void {
+  set.addIssue(operation, {
+    code: 'suppressed',
+    field: kind,
+    message: `The ${kind} "${value}" is suppressed; the call was ignored.`,
+    sample: value,
+  });
+}
+
+/** Records that an identifier is nobody's. */
+export function recordNotFound(
+  set: WorkingSet,
+  operation: Operation,
+  { kind, value }: PersonIdentifier,
+): void {
+  set.addIssue(operation, {
+    code: 'person_not_found',
+    field: kind,
+    message: `Nobody has the ${kind} "${value}"; nothing was done.`,
+    sample: value,
+  });
+}
+
+/** A new person with one identifier. The caller notes it in the history. */
+export function createPerson(
+  set: WorkingSet,
+  operation: Operation,
+  kind: NamedKind,
+  value: string,
+): LoadedPerson {
+  const person = addPerson(set, operation, kind === 'phone' ? { phone: value } : {});
+  giveIdentifier(set, operation, person, kind, value, undefined);
+  return person;
+}
+
+/** Somebody new, whom nothing names yet. */
+export function addPerson(
+  set: WorkingSet,
+  { environmentId, receivedAtMs }: Operation,
+  attributes: JsonObject,
+): LoadedPerson {
+  return set.directory.create({
+    environmentId,
+    personId: set.effects.newPersonId(),
+    id: null,
+    email: null,
+    phone: null,
+    attributes,
+    unsubscribed: null,
+    attributesAtMs: null,
+    createdAtMs: receivedAtMs,
+    updatedAtMs: receivedAtMs,
+  });
+}

@@ -1,0 +1,201 @@
+/**
+ * Identify: whom a call means, creating them on first sight, and then what it changes in them
+ * (`ingestion-conventions.md` §1.2, §1.3).
+ *
+ * ```
+ * the call's identifier is known ───────────────▶ that person
+ * unknown, the body names somebody without one ─▶ that person, who receives it
+ * unknown svc_id, or `_update` ─────────────────▶ recorded, nothing is done
+ * unknown otherwise ────────────────────────────▶ a new person
+ * an identifier is suppressed ──────────────────▶ recorded, nothing is done
+ * ```
+ *
+ * Where the body names somebody who already has another identifier of the call's kind, they are two
+ * people: a new one is made and the body's identifier refused, so that nobody's attributes are
+ * written over somebody else's.
+ */
+import { noteChange } from '../state/merge-attributes.ts';
+import { changeAttributes } from './change-attributes.ts';
+import { attachAnonymousId, giveIdentifier, type NamedKind } from './change-identifiers.ts';
+import { changeObjectsOfPerson } from './change-relationships.ts';
+import type { JsonObject } from '../values/json.ts';
+import { namedIdentifiers } from '../operations/named-identifiers.ts';
+import type { IdentifyPerson, Operation } from '../operations/operation.ts';
+import { createPerson, recordNotFound, recordSuppressed } from './find-person.ts';
+import { loaded, type LoadedPerson } from '../state/person-directory.ts';
+import { identifierIn } from '../operations/slice-keys.ts';
+import type { WorkingSet } from '../state/working-set.ts';
+
+/** The part of an identify that says whom and what, for calls that identify among other things. */
+export type Identification = Omit<IdentifyPerson, 'type' | 'environmentId' | 'receivedAtMs'>;
+
+interface Target {
+  readonly person: LoadedPerson;
+  readonly isNew: boolean;
+  readonly changes: JsonObject | undefined;
+}
+
+/** Applies an identify; undefined where it was not applied to anybody. */
+export function identifyPerson(
+  set: WorkingSet,
+  operation: Operation,
+  call: Identification,
+): LoadedPerson | undefined {
+  if (namesSuppressed(set, operation, call)) return undefined;
+  const target = findTarget(set, operation, call);
+  if (!target) return undefined;
+  const { person, isNew } = target;
+
+  let { changes } = target;
+  if (isOlder(person, call)) {
+    skipAttributes(set, operation, person, call);
+  } else {
+    const mayReplace = call.person.kind === 'svc_id';
+    changes = changeAttributes(set, operation, person, call.attributes, mayReplace, changes);
+    if (call.attributesAtMs !== undefined)
+      person.row = { ...person.row, attributesAtMs: call.attributesAtMs };
+  }
+  if (isNew) set.addActivity(person, operation, 'profile_create', null, changes ?? {});
+  else if (changes) set.addActivity(person, operation, 'attribute_change', null, changes);
+
+  const anonymousId = call.anonymousId ?? identifierIn(call.attributes['anonymous_id']);
+  if (anonymousId !== undefined) attachAnonymousId(set, operation, person, anonymousId);
+  const { relationships, isHalf } = call;
+  if (relationships)
+    changeObjectsOfPerson(set, operation, person, { ...relationships, ...(isHalf && { isHalf }) });
+  return person;
+}
+
+function namesSuppressed(set: WorkingSet, operation: Operation, call: Identification): boolean {
+  for (const identifier of namedIdentifiers(call)) {
+    if (set.directory.resolve(operation.environmentId, identifier).outcome !== 'suppressed')
+      continue;
+    recordSuppressed(set, operation, identifier);
+    return true;
+  }
+  return false;
+}
+
+function findTarget(
+  set: WorkingSet,
+  operation: Operation,
+  call: Identification,
+): Target | undefined {
+  const { environmentId } = operation;
+  const known = set.directory.resolve(environmentId, call.person);
+  if (known.outcome === 'found')
+    return { person: loaded(known.person), isNew: false, changes: undefined };
+  if (call.person.kind === 'svc_id') {
+    recordNotFound(set, operation, call.person);
+    return undefined;
+  }
+  const { kind, value } = call.person;
+  const receiver = findReceiver(set, environmentId, call, kind);
+  if (receiver) {
+    if (kind !== 'anonymous_id') {
+      return {
+        person: receiver,
+        isNew: false,
+        changes: giveIdentifier(set, operation, receiver, kind, value, undefined),
+      };
+    }
+    attachAnonymousId(set, operation, receiver, value);
+    return { person: receiver, isNew: false, changes: undefined };
+  }
+  if (!call.mayCreate) {
+    recordNotFound(set, operation, call.person);
+    return undefined;
+  }
+  if (kind !== 'anonymous_id') {
+    const person = createPerson(set, operation, kind, value);
+    return { person, isNew: true, changes: noteChange(undefined, kind, null, value) };
+  }
+  return createForAnonymous(set, operation, call, value);
+}
+
+/** Somebody whom the body names and who has no identifier of the call's kind. */
+function findReceiver(
+  set: WorkingSet,
+  environmentId: number,
+  call: Identification,
+  kind: NamedKind | 'anonymous_id',
+): LoadedPerson | undefined {
+  for (const identifier of namedIdentifiers(call).slice(1)) {
+    const owner = set.directory.resolve(environmentId, identifier);
+    if (owner.outcome !== 'found') continue;
+    const person = loaded(owner.person);
+    if (kind === 'anonymous_id' || person.row[kind] === null) return person;
+  }
+  return undefined;
+}
+
+/**
+ * An anonymous id alone creates nobody; an id or email in the body does. Where the body names neither, the traits
+ * wait with the anonymous events and become part of the history of the person it turns out to be.
+ */
+function createForAnonymous(
+  set: WorkingSet,
+  operation: Operation,
+  call: Identification,
+  anonymousId: string,
+): Target | undefined {
+  const named = namedIdentifiers(call)[1];
+  if (!named) {
+    keepAnonymousTraits(set, operation, call, anonymousId);
+    return undefined;
+  }
+  const kind = named.kind as NamedKind;
+  const person = createPerson(set, operation, kind, named.value);
+  attachAnonymousId(set, operation, person, anonymousId);
+  return { person, isNew: true, changes: noteChange(undefined, kind, null, named.value) };
+}
+
+function keepAnonymousTraits(
+  set: WorkingSet,
+  operation: Operation,
+  call: Identification,
+  anonymousId: string,
+): void {
+  const { environmentId, receivedAtMs } = operation;
+  const changes: JsonObject = {};
+  for (const [name, value] of Object.entries(call.attributes))
+    noteChange(changes, name, null, value);
+  const event = {
+    environmentId,
+    eventId: set.effects.newId(),
+    kind: 'attribute_change',
+    anonymousId,
+    name: null,
+    data: changes,
+  } as const;
+  set.addEvent({ ...event, occurredAtMs: receivedAtMs, receivedAtMs }, undefined);
+  set.directory.assign(environmentId, 'anonymous_id', anonymousId, undefined);
+  set.addIssue(operation, {
+    code: 'person_not_found',
+    field: 'anonymous_id',
+    message:
+      "An anonymous id alone makes no person: the attributes are kept in its history until it is somebody's.",
+    sample: anonymousId,
+  });
+}
+
+function isOlder(person: LoadedPerson, call: Identification): boolean {
+  const stored = person.row.attributesAtMs;
+  return call.attributesAtMs !== undefined && stored !== null && call.attributesAtMs < stored;
+}
+
+function skipAttributes(
+  set: WorkingSet,
+  operation: Operation,
+  person: LoadedPerson,
+  call: Identification,
+): void {
+  const names = Object.keys(call.attributes);
+  set.addActivity(person, operation, 'skipped_update', null, { attributes: names });
+  set.addIssue(operation, {
+    code: 'skipped_update',
+    field: '_timestamp',
+    message: 'The attributes are older than the stored ones and were skipped.',
+    sample: names.join(', ').slice(0, 200),
+  });
+}

@@ -1,0 +1,144 @@
+/**
+ * Compares our books of purchases with the vendor's, entry by entry: whatever the vendor was paid must be a purchase
+ * that succeeded and was granted once, and nothing may be collectable for one that did not succeed.
+ *
+ * A purchase under way may differ by the step that it is in. Pure; `scripts/verify.ts` reads both.
+ */
+import { isSameMoney, type Money } from '../values/money.ts';
+import type { RunStatus } from './run.ts';
+
+export interface BookedPurchase {
+  readonly accountId: number;
+  readonly runId: string;
+  readonly status: RunStatus;
+  /** A person has to look at it. */
+  readonly isSetAside: boolean;
+  readonly invoiceId: string | null;
+  readonly charged: Money | null;
+  /** A bank has still to pay for it, or the vendor has given that up. */
+  readonly isAwaited: boolean;
+  /** In minor units: of its price, what has gone back to the customer. */
+  readonly returned: number;
+  /** Credits, for a purchase of credits; null for another. */
+  readonly quantity: number | null;
+  /** Credits given for its invoice. */
+  readonly granted: number;
+}
+
+export interface BilledInvoice {
+  readonly invoiceId: string;
+  readonly status: string;
+  readonly total: Money;
+  readonly runId: string | null;
+  readonly subscriptionId: string | null;
+  /**
+   * In minor units: what was taken by the payments of which something was asked back; 0 where there are none. The rest
+   * of the total came from the customer's balance.
+   */
+  readonly taken: number;
+  /** In minor units: of what was taken, what has gone back to the customer. */
+  readonly returned: number;
+}
+
+/** Each difference in a sentence. */
+export function comparePurchases(
+  purchases: readonly BookedPurchase[],
+  invoices: readonly BilledInvoice[],
+): string[] {
+  const byRun = new Map(purchases.map((purchase) => [purchase.runId, purchase]));
+  const byInvoice = new Map(invoices.map((invoice) => [invoice.invoiceId, invoice]));
+  return [
+    ...purchases.flatMap((purchase) =>
+      judgePurchase(purchase, byInvoice).map((what) => `${nameOf(purchase)}: ${what}`),
+    ),
+    ...invoices.flatMap((invoice) =>
+      judgeInvoice(invoice, byRun).map((what) => `invoice ${invoice.invoiceId}: ${what}`),
+    ),
+  ];
+}
+
+function judgePurchase(
+  purchase: BookedPurchase,
+  invoices: ReadonlyMap<string, BilledInvoice>,
+): string[] {
+  const { status, charged, invoiceId, quantity, granted, isSetAside, isAwaited } = purchase;
+  const found: string[] = [];
+  if (isSetAside) found.push('waits for a person');
+  const due = status === 'success' ? (quantity ?? 0) : 0;
+  if (granted !== due) found.push(`${granted} credits were given, not ${due}`);
+  if (status !== 'success') return found;
+  const invoice = invoices.get(invoiceId ?? '');
+  if (isAwaited && (invoice?.status === 'paid' || invoice?.status === 'void'))
+    found.push(`is still to be paid here, and its invoice ${invoiceId} is ${invoice.status}`);
+  const { returned = 0 } = invoice ?? {};
+  if (returned !== purchase.returned)
+    found.push(
+      `of its price ${purchase.returned} has gone back here, ${returned} at the vendor, of invoice ${invoiceId ?? ''}`,
+    );
+  if (charged === null || charged.amount === 0) return found;
+  if (!invoice) found.push(`its invoice ${invoiceId ?? ''} is not the vendor's`);
+  else if (invoice.status !== 'paid') found.push(`its invoice ${invoiceId} is ${invoice.status}`);
+  else if (!isSameMoney(invoice.total, charged))
+    found.push(`${show(charged)} here, ${show(invoice.total)} on its invoice ${invoiceId}`);
+  return found;
+}
+
+/** A subscription's invoice names no purchase where it renews, and may be open while it is collected. */
+function judgeInvoice(
+  { invoiceId, status, runId, subscriptionId, taken, returned }: BilledInvoice,
+  purchases: ReadonlyMap<string, BookedPurchase>,
+): string[] {
+  if (runId === null) return [];
+  const purchase = purchases.get(runId);
+  if (!purchase) return [`its purchase ${runId} is not in our books`];
+  if (purchase.status === 'pending') return [];
+  // What is refunded whole was put right by somebody.
+  if (status === 'paid')
+    return (purchase.status === 'success' && purchase.invoiceId === invoiceId) ||
+      (taken > 0 && returned >= taken)
+      ? []
+      : [`it is paid beside ${nameOf(purchase)}, which is ${purchase.status}`];
+  const isCollectable = status === 'open' || status === 'draft' || status === 'uncollectible';
+  return isCollectable && subscriptionId === null
+    ? [`it can still be collected, though ${nameOf(purchase)} is ${purchase.status}`]
+    : [];
+}
+
+export interface BookedSubscriber {
+  readonly accountId: number;
+  readonly customerId: string;
+  /** The prices that it has bought: its plan's, and those of its add-ons. */
+  readonly priceIds: readonly string[];
+}
+
+export interface BilledSubscription {
+  readonly subscriptionId: string;
+  readonly customerId: string;
+  readonly priceIds: readonly string[];
+}
+
+/** @param subscriptions - those that have not ended. */
+export function compareSubscriptions(
+  subscribers: readonly BookedSubscriber[],
+  subscriptions: readonly BilledSubscription[],
+): string[] {
+  const found: string[] = [];
+  const byCustomer = Map.groupBy(subscriptions, (each) => each.customerId);
+  for (const [customerId, several] of byCustomer)
+    if (several.length > 1)
+      found.push(
+        `customer ${customerId}: has ${several.length} subscriptions, ${several.map((each) => each.subscriptionId).join(', ')}`,
+      );
+  for (const { accountId, customerId, priceIds } of subscribers) {
+    const held = new Set(byCustomer.get(customerId)?.flatMap((each) => each.priceIds));
+    for (const priceId of priceIds)
+      if (!held.has(priceId))
+        found.push(`account ${accountId}: has bought ${priceId}, its subscription has not`);
+  }
+  return found;
+}
+
+const nameOf = ({ accountId, runId }: BookedPurchase): string =>
+  `account ${accountId}, purchase ${runId}`;
+
+const show = ({ amount, currency }: Money): string => `${amount} ${currency}`;

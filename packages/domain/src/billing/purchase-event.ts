@@ -1,0 +1,50 @@
+/**
+ * What the workspaces of an account are told when a purchase of it has ended, whatever the ending: an
+ * event type of the service's own that webhooks may choose like any other.
+ *
+ * It says no more than a caller who may see the account's purchases can ask for. Its id is the run's, so that a
+ * receiver recognises a second one.
+ */
+import type { ReportingEvent } from '../delivery/reporting-event.ts';
+import type { Rail, RunEnding, RunKind } from './run.ts';
+import type { RunResult } from './run-content.ts';
+
+export interface EndedPurchase {
+  readonly accountId: number;
+  readonly runId: string;
+  readonly kind: RunKind;
+  readonly rail: Rail;
+  readonly status: RunEnding;
+  /** Safe to show the customer. */
+  readonly message: string | null;
+  readonly result: RunResult;
+}
+
+const RUN_PREFIX = 'run_';
+
+/** As it is logged to the webhooks of one workspace. */
+export function purchaseEndedEvent(
+  purchase: EndedPurchase,
+  environmentId: number,
+  nowMs: number,
+): ReportingEvent {
+  const { runId, result } = purchase;
+  return {
+    environmentId,
+    eventId: runId.startsWith(RUN_PREFIX) ? runId.slice(RUN_PREFIX.length) : runId,
+    eventType: 'purchase_ended',
+    objectType: 'purchase',
+    metric: 'ended',
+    occurredAtMs: nowMs,
+    data: {
+      account_id: purchase.accountId,
+      run_id: runId,
+      kind: purchase.kind,
+      rail: purchase.rail,
+      status: purchase.status,
+      message: purchase.message,
+      invoice_id: result.invoiceId,
+      charged: result.charged && { ...result.charged },
+    },
+  };
+}

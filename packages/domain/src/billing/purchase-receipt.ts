@@ -1,0 +1,87 @@
+/**
+ * The receipt of a purchase that took money: made from what its run bought and what was charged, so that
+ * it is the same however often it is made. Pure; `worker/src/record-ending.ts` writes it down.
+ */
+import { describeCredits } from './catalogue.ts';
+import type { Money } from '../values/money.ts';
+import type { Address } from '../accounts/postal-address.ts';
+import type { RunContent, RunResult } from './run-content.ts';
+
+export interface Receipt {
+  readonly receiptId: string;
+  readonly number: string;
+  readonly issuedAt: Date;
+  /** Lines of a name and an address. */
+  readonly billedTo: string;
+  /** Amounts in minor units. */
+  readonly lines: readonly ReceiptLine[];
+  readonly total: number;
+  /** ISO 4217 in lower case. */
+  readonly currency: string;
+  /** As people name it: `Visa ending in 4242`. */
+  readonly paymentMethod: string | null;
+}
+
+interface ReceiptLine {
+  readonly description: string;
+  readonly quantity: number;
+  readonly amount: number;
+}
+
+/** Who pays, as the account is when it pays. */
+export interface BilledAccount {
+  readonly name: string;
+  readonly address: Address | null;
+}
+
+/** Made from its run, which has one receipt. Without the card, since what is kept of a charge does not name it. */
+export function purchaseReceipt(
+  run: { readonly runId: string; readonly content: RunContent },
+  result: RunResult,
+  charged: Money,
+  account: BilledAccount,
+  nowMs: number,
+): Receipt {
+  return {
+    receiptId: run.runId,
+    number: `R-${run.runId.replace(/^run_/, '')}`,
+    issuedAt: new Date(nowMs),
+    billedTo: billedTo(account),
+    lines: [{ ...describe(run.content, result), amount: charged.amount }],
+    total: charged.amount,
+    currency: charged.currency,
+    paymentMethod: null,
+  };
+}
+
+/** One line: the vendor charges for a purchase at once, reductions and unused time taken off. */
+function describe(content: RunContent, result: RunResult): Omit<ReceiptLine, 'amount'> {
+  switch (content.type) {
+    case 'purchase':
+      return { description: describeCredits(content.purchase), quantity: 1 };
+    case 'addons': {
+      const added = (result.items ?? []).filter((item) => item.result === 'added');
+      return { description: `Add-ons: ${added.map((item) => item.sku).join(', ')}`, quantity: 1 };
+    }
+    case 'checkout': {
+      const { plan, quantity, couponCode } = content;
+      const coupon = couponCode === null ? '' : `, coupon ${couponCode}`;
+      return { description: `${plan.name}, by the ${plan.interval}${coupon}`, quantity };
+    }
+  }
+}
+
+function billedTo({ name, address }: BilledAccount): string {
+  if (!address) return name;
+  const region = [address.state, address.postal_code].filter((part) => part !== null).join(' ');
+  return [
+    address.company ?? name,
+    address.line1,
+    address.line2,
+    region === '' ? address.city : `${address.city}, ${region}`,
+    address.country,
+    address.tax_id && `Tax number ${address.tax_id.value}`,
+  ]
+    .filter((line) => line !== null && line !== '')
+    .join('\n');
+}

@@ -1,0 +1,84 @@
+/**
+ * A **run** is one purchase from its start to its one ending: pending → success, declined, refused or
+ * failed, and never anything after that. What it needs of the vendor is done in steps
+ * (`run-workflow.ts`).
+ *
+ * A **lane** of an account holds one pending run at most: who starts the same thing joins it, who
+ * starts another is refused (`account-billing.md` §3). Purchases on the card rail wait for a person
+ * and exclude nobody.
+ */
+
+import { isSameMoney, type Money } from '../values/money.ts';
+
+const RUN_STATUSES = ['pending', 'success', 'declined', 'refused', 'failed'] as const;
+export type RunStatus = (typeof RUN_STATUSES)[number];
+export type RunEnding = Exclude<RunStatus, 'pending'>;
+
+const RUN_KINDS = ['addons', 'credits', 'inbox_previews', 'checkout'] as const;
+export type RunKind = (typeof RUN_KINDS)[number];
+
+const RAILS = ['card', 'invoiced'] as const;
+/** Which vendor arrangement an account pays by. */
+export type Rail = (typeof RAILS)[number];
+
+const LANES = ['invoiced', 'addons', 'checkout', 'card'] as const;
+export type RunLane = (typeof LANES)[number];
+
+/** The lane of a purchase. `card` is the one that excludes nobody. */
+export function laneOf(kind: RunKind, rail: Rail): RunLane {
+  if (kind === 'addons' || kind === 'checkout') return kind;
+  return rail;
+}
+
+/**
+ * What makes two starts the same purchase: its kind and what it buys. Not the price: a catalogue that changes between
+ * two clicks must not turn one purchase into two.
+ */
+export function fingerprintOf(kind: RunKind, content: Readonly<Record<string, unknown>>): string {
+  const parts = Object.keys(content)
+    .toSorted()
+    .map((key) => [key, canonical(content[key])]);
+  return JSON.stringify([kind, ...parts]);
+}
+
+/** Lists are sets here: the order in which add-ons are named says nothing. */
+const canonical = (value: unknown): unknown =>
+  Array.isArray(value) ? [...new Set(value.map(String))].toSorted() : value;
+
+/** What a start meets in its lane. */
+export function judgeStart(
+  lane: RunLane,
+  pendingFingerprint: string | undefined,
+  fingerprint: string,
+): 'create' | 'join' | 'in-flight' {
+  if (lane === 'card' || pendingFingerprint === undefined) return 'create';
+  // Concurrent checkouts of an account share a run, whatever plan each wants; each learns at the end
+  // whether it was its own (`account-billing.md` §4).
+  if (lane === 'checkout') return 'join';
+  return pendingFingerprint === fingerprint ? 'join' : 'in-flight';
+}
+
+/** What a caller who asked for this plan, coupon, quantity and amount learns of a checkout that bought something. */
+export function judgeCheckout(
+  bought: {
+    readonly planId: string;
+    readonly couponCode: string | null;
+    readonly quantity: number;
+    readonly charged: Money | null;
+  },
+  asked: {
+    readonly planId: string;
+    readonly couponCode: string | null;
+    /** Left out where the caller names none. */
+    readonly quantity?: number | undefined;
+    readonly expectedAmount?: Money | undefined;
+  },
+): 'success' | 'conflict' {
+  if (bought.planId !== asked.planId) return 'conflict';
+  const { expectedAmount, quantity = bought.quantity } = asked;
+  if (quantity !== bought.quantity) return 'conflict';
+  if (expectedAmount && !isSameMoney(expectedAmount, bought.charged)) return 'conflict';
+  return asked.couponCode !== null && asked.couponCode !== bought.couponCode
+    ? 'conflict'
+    : 'success';
+}

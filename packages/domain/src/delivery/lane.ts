@@ -1,0 +1,279 @@
+/**
+ * One webhook's ordered deliveries, as a machine without clock or network: which delivery may be
+ * sent now, and what its ending means for the others.
+ *
+ *   healthy: up to `window` deliveries in flight; the window grows by one with each success.
+ *     │ a failure: nothing new starts, what is in flight ends, the earliest failed is the head
+ *     ▼
+ *   failing: the head alone, one attempt at a time, at `nextProbeAtMs`: after its own wait, and after the
+ *     │      hour of whatever failed beside it with a status of the one-hour list
+ *     │ the head is delivered or abandoned
+ *     ▼
+ *   healthy, window 1: what was held back follows, in order
+ *
+ * The lane's memory is a cursor over its log: everything up to it is delivered or abandoned.
+ *
+ *   sequence  1 2 3 4 5 6 7 8 9 …
+ *             ✓ ✓ ✓ ✓ ✗ ✓ ✗ · ·      cursor 4, head 5, attempted through 7
+ *
+ * Invariants: deliveries start in order; while failing none starts but the head; what ended well is
+ * never started again; the cursor only moves over what is finished.
+ *
+ * A snapshot taken at any moment is safe to continue from after a crash: as soon as a failure is
+ * known it says `failing`, so that a crash cannot shorten a wait.
+ *
+ * Step 12 of the walk. Before and after: `worker/src/lane-drain.ts` (step 11) feeds it and does what it says.
+ * The simulation in `test/lane-simulation.test.ts` drives it over months of virtual time.
+ */
+import {
+  judgeFailure,
+  type DeliveryPolicy,
+  type FailedAttempt,
+  type RetryState,
+} from './delivery-schedule.ts';
+import { AppError } from '../values/errors.ts';
+
+export interface LanePolicy extends DeliveryPolicy {
+  readonly windowMax: number;
+}
+
+/** What is kept of a lane between runs. */
+export interface LaneSnapshot {
+  readonly state: 'healthy' | 'failing';
+  /** Every delivery up to this sequence is delivered or abandoned. */
+  readonly cursor: number;
+  /** Between the cursor and here are deliveries that were attempted; beyond it none was. */
+  readonly attemptedThrough: number;
+  /** Null exactly while healthy. */
+  readonly nextProbeAtMs: number | null;
+  readonly window: number;
+}
+
+/** A row of the log, with what its earlier attempts came to. */
+export interface LaneDelivery {
+  readonly sequence: number;
+  readonly retry: RetryState;
+  /** Delivered or abandoned out of order, in an earlier run. */
+  readonly isFinished: boolean;
+  /** An operator asked for it: its first failure ends it, so that it never holds back later deliveries. */
+  readonly isTriedOnce: boolean;
+}
+
+interface Entry<Delivery> {
+  readonly delivery: Delivery;
+  retry: RetryState;
+  state: 'waiting' | 'in_flight' | 'finished';
+}
+
+/** One run over a lane: from a snapshot, through endings, to the next snapshot. */
+export class LaneRun<Delivery extends LaneDelivery> {
+  readonly #policy: LanePolicy;
+  /** The deliveries loaded and beyond the cursor, by sequence. */
+  readonly #entries = new Map<number, Entry<Delivery>>();
+  #cursor: number;
+  #attemptedThrough: number;
+  #loadedThrough: number;
+  /** No waiting delivery has a lower sequence, unless the lane is failing. */
+  #next: number;
+  #inFlight = 0;
+  #window: number;
+  /**
+   * Set exactly while failing: the earliest delivery known to have failed, and until when the endpoint is left alone
+   * because of its answer to any delivery (`ingestion-webhooks.md` §7: an hour).
+   */
+  #failing: { head: number; nextProbeAtMs: number; listedUntilMs: number } | undefined;
+
+  constructor(snapshot: LaneSnapshot, policy: LanePolicy) {
+    this.#policy = policy;
+    this.#cursor = snapshot.cursor;
+    this.#attemptedThrough = snapshot.attemptedThrough;
+    this.#loadedThrough = snapshot.cursor;
+    this.#next = snapshot.cursor + 1;
+    this.#window = Math.min(Math.max(snapshot.window, 1), policy.windowMax);
+    if (snapshot.nextProbeAtMs !== null) {
+      const { nextProbeAtMs } = snapshot;
+      this.#failing = { head: snapshot.cursor + 1, nextProbeAtMs, listedUntilMs: nextProbeAtMs };
+    }
+  }
+
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  /** How many may be in flight while the lane is healthy. */
+  get window(): number {
+    return this.#window;
+  }
+
+  /** How many loaded deliveries come after those already started; when few, it is time to load more. */
+  get ahead(): number {
+    return this.#loadedThrough - Math.max(this.#next - 1, this.#cursor);
+  }
+
+  /** How many deliveries are held in memory: loaded, and not all before them finished. */
+  get span(): number {
+    return this.#loadedThrough - this.#cursor;
+  }
+
+  get loadedThrough(): number {
+    return this.#loadedThrough;
+  }
+
+  /** Null while healthy. */
+  get nextProbeAtMs(): number | null {
+    return this.#failing?.nextProbeAtMs ?? null;
+  }
+
+  /**
+   * Adds the next deliveries of the log, in order and without a gap.
+   *
+   * @throws AppError BUG on a gap: sending on would lose what is missing.
+   */
+  load(deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) {
+      if (delivery.sequence !== this.#loadedThrough + 1) {
+        throw new AppError('BUG', `lane log: ${delivery.sequence} follows ${this.#loadedThrough}`);
+      }
+      this.#loadedThrough = delivery.sequence;
+      this.#entries.set(delivery.sequence, {
+        delivery,
+        retry: delivery.retry,
+        state: delivery.isFinished ? 'finished' : 'waiting',
+      });
+    }
+    this.#advance();
+  }
+
+  /** True where `start` would give one. */
+  mayStart(nowMs: number): boolean {
+    return (this.#failing ? this.#probe(nowMs) : this.#nextWaiting()) !== undefined;
+  }
+
+  /** The delivery to send now, which counts as in flight from here; undefined where none may start. */
+  start(nowMs: number): Delivery | undefined {
+    const entry = this.#failing ? this.#probe(nowMs) : this.#nextWaiting();
+    if (!entry) return undefined;
+    entry.state = 'in_flight';
+    this.#inFlight++;
+    this.#attemptedThrough = Math.max(this.#attemptedThrough, entry.delivery.sequence);
+    return entry.delivery;
+  }
+
+  /** The attempts that `sequence` has had, the one in flight not counted. */
+  attempts(sequence: number): number {
+    return this.#started(sequence).retry.attempts;
+  }
+
+  /**
+   * The delivery in flight was answered with a 2xx.
+   *
+   * @param mayGrow - false where more requests at a time would gain nothing.
+   */
+  succeed(sequence: number, mayGrow = true): void {
+    this.#finish(sequence);
+    if (!this.#failing) {
+      if (!mayGrow) return;
+      this.#window = Math.min(this.#window + 1, this.#policy.windowMax);
+    } else if (this.#failing.head === sequence) {
+      this.#resume();
+    }
+  }
+
+  /** The delivery in flight failed. `chance` as for `judgeFailure`. */
+  fail(
+    sequence: number,
+    attempt: FailedAttempt,
+    endedAtMs: number,
+    chance: number,
+  ): 'retrying' | 'abandoned' {
+    const entry = this.#started(sequence);
+    if (entry.delivery.isTriedOnce) {
+      this.#finish(sequence);
+      if (this.#failing?.head === sequence) this.#resume();
+      return 'abandoned';
+    }
+    const verdict = judgeFailure(entry.retry, attempt, endedAtMs, this.#policy, chance);
+    entry.retry = verdict.retry;
+    if (verdict.outcome === 'abandoned') {
+      this.#finish(sequence);
+      if (!this.#failing || this.#failing.head === sequence) this.#resume();
+      return 'abandoned';
+    }
+    entry.state = 'waiting';
+    this.#inFlight--;
+    const known = this.#failing ?? { head: sequence, nextProbeAtMs: 0, listedUntilMs: 0 };
+    const listedUntilMs = verdict.isListedWait
+      ? Math.max(known.listedUntilMs, verdict.nextAttemptAtMs)
+      : known.listedUntilMs;
+    const ownProbeAtMs = sequence <= known.head ? verdict.nextAttemptAtMs : known.nextProbeAtMs;
+    this.#failing = {
+      head: Math.min(known.head, sequence),
+      nextProbeAtMs: Math.max(ownProbeAtMs, listedUntilMs),
+      listedUntilMs,
+    };
+    return 'retrying';
+  }
+
+  /** The endpoint was changed: the head need not wait any longer. */
+  probeAtOnce(nowMs: number): void {
+    if (!this.#failing) return;
+    const { head, nextProbeAtMs, listedUntilMs } = this.#failing;
+    this.#failing = {
+      head,
+      nextProbeAtMs: Math.min(nextProbeAtMs, nowMs),
+      listedUntilMs: Math.min(listedUntilMs, nowMs),
+    };
+  }
+
+  snapshot(): LaneSnapshot {
+    return {
+      state: this.#failing ? 'failing' : 'healthy',
+      cursor: this.#cursor,
+      attemptedThrough: Math.max(this.#attemptedThrough, this.#cursor),
+      nextProbeAtMs: this.nextProbeAtMs,
+      window: this.#window,
+    };
+  }
+
+  /** Everything started before a failure has ended, so the earliest unfinished is the head. */
+  #probe(nowMs: number): Entry<Delivery> | undefined {
+    if (this.#inFlight > 0 || nowMs < (this.#failing?.nextProbeAtMs ?? 0)) return undefined;
+    return this.#entries.get(this.#cursor + 1);
+  }
+
+  #nextWaiting(): Entry<Delivery> | undefined {
+    if (this.#inFlight >= this.#window) return undefined;
+    for (; this.#next <= this.#loadedThrough; this.#next++) {
+      const entry = this.#entries.get(this.#next);
+      if (entry?.state === 'waiting') return entry;
+    }
+    return undefined;
+  }
+
+  #resume(): void {
+    this.#failing = undefined;
+    this.#window = 1;
+    // Deliveries that failed beside the head wait behind it.
+    this.#next = this.#cursor + 1;
+  }
+
+  #finish(sequence: number): void {
+    this.#started(sequence).state = 'finished';
+    this.#inFlight--;
+    this.#advance();
+  }
+
+  #advance(): void {
+    while (this.#entries.get(this.#cursor + 1)?.state === 'finished') {
+      this.#cursor++;
+      this.#entries.delete(this.#cursor);
+    }
+  }
+
+  #started(sequence: number): Entry<Delivery> {
+    const entry = this.#entries.get(sequence);
+    if (entry?.state !== 'in_flight')
+      throw new AppError('BUG', `lane: delivery ${sequence} is not in flight`);
+    return entry;
+  }
+}

@@ -1,0 +1,187 @@
+/**
+ * What reporting webhooks can be told about: the registry of event types and the one shape that
+ * all of them have until they are written as deliveries.
+ *
+ * Step 9 of the walk: `apply-operations.ts` finds reporting events; `database/src/deliveries.ts`
+ * (step 10) writes one delivery for each webhook that selected the type.
+ */
+import type { JsonObject } from '../values/json.ts';
+
+const SUFFIXES = {
+  customer: ['subscribed', 'unsubscribed', 'subscription_preferences_changed'],
+  email: [
+    'drafted',
+    'attempted',
+    'sent',
+    'delivered',
+    'opened',
+    'clicked',
+    'converted',
+    'bounced',
+    'dropped',
+    'deferred',
+    'spammed',
+    'failed',
+    'unsubscribed',
+    'undeliverable',
+  ],
+  push: [
+    'drafted',
+    'attempted',
+    'sent',
+    'delivered',
+    'opened',
+    'clicked',
+    'converted',
+    'bounced',
+    'dropped',
+    'failed',
+    'undeliverable',
+  ],
+  sms: [
+    'drafted',
+    'attempted',
+    'sent',
+    'delivered',
+    'clicked',
+    'converted',
+    'bounced',
+    'dropped',
+    'failed',
+    'undeliverable',
+    'replied',
+  ],
+  whatsapp: [
+    'drafted',
+    'attempted',
+    'sent',
+    'delivered',
+    'opened',
+    'clicked',
+    'converted',
+    'bounced',
+    'dropped',
+    'failed',
+    'undeliverable',
+    'replied',
+  ],
+  in_app: [
+    'drafted',
+    'attempted',
+    'sent',
+    'opened',
+    'clicked',
+    'converted',
+    'failed',
+    'undeliverable',
+  ],
+  slack: ['drafted', 'attempted', 'sent', 'clicked', 'converted', 'failed'],
+  webhook: ['drafted', 'attempted', 'sent', 'clicked', 'converted', 'failed', 'undeliverable'],
+} as const;
+
+type Family = keyof typeof SUFFIXES;
+
+/** A family and one of its suffixes, such as `email_opened`. */
+export type ReportingEventType = { [F in Family]: `${F}_${(typeof SUFFIXES)[F][number]}` }[Family];
+
+/** Every type of the registry (`ingestion-conventions.md` §4.1): 72. */
+export const REPORTING_EVENT_TYPES = Object.entries(SUFFIXES).flatMap(([family, suffixes]) =>
+  suffixes.map((suffix) => `${family}_${suffix}`),
+) as readonly ReportingEventType[];
+
+const TYPES: ReadonlySet<string> = new Set(REPORTING_EVENT_TYPES);
+
+/** Our own, beside the registry: what the service tells about itself, a failing lane and what it gave up. */
+export const ALERT_EVENT_TYPES = [
+  'reporting_webhook_failing',
+  'reporting_webhook_abandoned',
+] as const;
+
+export type AlertEventType = (typeof ALERT_EVENT_TYPES)[number];
+
+/** What every workspace of an account may hear of the account; ours too. */
+const ACCOUNT_EVENT_TYPES = ['purchase_ended'] as const;
+
+/** Of our own, beside the registry. */
+export type OwnEventType = AlertEventType | (typeof ACCOUNT_EVENT_TYPES)[number];
+
+const OWN_EVENT_TYPES: readonly OwnEventType[] = [...ALERT_EVENT_TYPES, ...ACCOUNT_EVENT_TYPES];
+
+export type SelectableEventType = ReportingEventType | OwnEventType;
+
+/** All that a webhook may select. */
+export const SELECTABLE_EVENT_TYPES: readonly SelectableEventType[] = [
+  ...REPORTING_EVENT_TYPES,
+  ...OWN_EVENT_TYPES,
+];
+
+const SELECTABLE: ReadonlySet<string> = new Set(SELECTABLE_EVENT_TYPES);
+
+/** True for a type that a webhook may select. */
+export function isSelectableEventType(type: string): type is SelectableEventType {
+  return SELECTABLE.has(type);
+}
+
+/** The first part of each: what it is about. */
+const OWN_FAMILIES = {
+  reporting_webhook_failing: 'reporting_webhook',
+  reporting_webhook_abandoned: 'reporting_webhook',
+  purchase_ended: 'purchase',
+} as const satisfies Record<OwnEventType, string>;
+
+export type OwnFamily = (typeof OWN_FAMILIES)[OwnEventType];
+
+export function isOwnEventType(type: string): type is OwnEventType {
+  return (OWN_EVENT_TYPES as readonly string[]).includes(type);
+}
+
+/** `purchase_ended` → `purchase`, `ended`. */
+export function splitOwnEventType(type: OwnEventType): {
+  readonly family: OwnFamily;
+  readonly metric: string;
+} {
+  const family = OWN_FAMILIES[type];
+  return { family, metric: type.slice(family.length + 1) };
+}
+
+/** What carries a message, and so what a delivery's `object_type` can be besides `customer`. */
+export type MessageChannel = Exclude<Family, 'customer'>;
+
+/** True for a type of the registry. */
+export function isReportingEventType(type: string): type is ReportingEventType {
+  return TYPES.has(type);
+}
+
+/** True for the channels of messages; `customer` is none. */
+export function isMessageChannel(channel: string): channel is MessageChannel {
+  return channel !== 'customer' && Object.hasOwn(SUFFIXES, channel);
+}
+
+/** Something that happened once, for whichever webhooks want to know. */
+export interface ReportingEvent {
+  readonly environmentId: number;
+  /** ULID, the same in every delivery of it. */
+  readonly eventId: string;
+  readonly eventType: SelectableEventType;
+  /** The client's event that it reports; absent where that has no id. */
+  readonly causeEventId?: string;
+  /** Of the envelope that it was found in; absent where it came in none. */
+  readonly envelopeNumber?: number;
+  /** The channel that caused it, or `customer` where that is not known. */
+  readonly objectType: MessageChannel | 'customer' | OwnFamily;
+  /** The type's suffix, but for `svc_subscription_preferences_changed`. */
+  readonly metric: string;
+  readonly occurredAtMs: number;
+  readonly personId?: number;
+  /** The one webhook that is not told. */
+  readonly exceptWebhookId?: number;
+  /** Set for opens and clicks: two with the same value count as the same one. */
+  readonly engagement?: {
+    readonly deliveryId: string;
+    /** Empty where it is no click, or one that names no link. */
+    readonly link: string;
+  };
+  readonly data: JsonObject;
+  /** Members of `data` that only webhooks with `with_content` get. */
+  readonly content?: JsonObject;
+}

@@ -1,0 +1,197 @@
+/**
+ * A file of events: what its first line must say, and what one row means (`ingestion-webhooks.md` §2,
+ * `ingestion-conventions.md` §7).
+ *
+ * A row is a track call, read by the same rules, with these differences: the people must exist (an
+ * event of a file creates nobody), a timestamp must be readable (else a whole column of typing errors would become a
+ * year of events dated today), and cells are texts: `"42"` stays a text, because a file does not say what it means by
+ * it. An empty cell is no property.
+ *
+ * The event id is made from the import and the row, so that a row that is read twice is counted once.
+ *
+ * Pure. Before: `worker/src/read-csv.ts`. After: `worker/src/import-rows.ts`.
+ */
+import { cleanObject } from '../parsing/clean-json.ts';
+import { readEventName } from '../parsing/event-fields.ts';
+import { isEmail, readRequiredText } from '../parsing/identifiers.ts';
+import { isError, type Issue } from '../operations/issue.ts';
+import { setKey, type JsonObject } from '../values/json.ts';
+import {
+  EMAIL_SIZE_BYTES_MAX,
+  EVENT_NAME_SIZE_BYTES_MAX,
+  ID_SIZE_BYTES_MAX,
+  PIPELINES_REQUEST_SIZE_BYTES_MAX,
+} from '../operations/limits.ts';
+import type { TrackEvent } from '../operations/operation.ts';
+import { CallDraft } from '../parsing/parse.ts';
+import { readInstantMs } from '../parsing/timestamps.ts';
+
+export type ImportIdentifier = 'id' | 'email';
+
+/** Which column is what; other columns are properties. */
+export interface ImportColumns {
+  readonly names: readonly string[];
+  readonly nameAt: number;
+  readonly personAt: number;
+  /** -1: there is none. */
+  readonly timestampAt: number;
+}
+
+export type ColumnsOutcome =
+  | { readonly outcome: 'read'; readonly columns: ImportColumns }
+  | { readonly outcome: 'unusable'; readonly message: string };
+
+export interface ImportedRow {
+  /** Absent where the row has an error. */
+  readonly event: TrackEvent | undefined;
+  /** Each names its column in `field`. */
+  readonly issues: readonly Issue[];
+}
+
+export interface RowContext {
+  readonly environmentId: number;
+  readonly importId: number;
+  readonly identifier: ImportIdentifier;
+  /** From 1, the line of names not counted. */
+  readonly rowNumber: number;
+  readonly receivedAtMs: number;
+}
+
+/** The source that the trace of such an event, and the live tail, show. */
+export const IMPORT_SOURCE = 'imports';
+const COLUMN_COUNT_MAX = 100;
+const COLUMN_NAME_LENGTH_MAX = 150;
+
+/** The first record of a file. */
+export function readColumns(record: readonly string[]): ColumnsOutcome {
+  const names = record.map((name) => name.trim());
+  const find = (name: string): number => {
+    const at = names.indexOf(`_svc_${name}`);
+    return at >= 0 ? at : names.indexOf(`_cio_${name}`);
+  };
+  const nameAt = find('name');
+  const personAt = find('customer_id');
+  const unusable = (message: string): ColumnsOutcome => ({ outcome: 'unusable', message });
+  if (names.length > COLUMN_COUNT_MAX)
+    return unusable(`the file has ${names.length} columns; the bound is ${COLUMN_COUNT_MAX}`);
+  if (nameAt < 0) return unusable('the first line has no column _svc_name');
+  if (personAt < 0) return unusable('the first line has no column _svc_customer_id');
+  const seen = new Set<string>();
+  for (const [index, name] of names.entries()) {
+    if (name === '') return unusable(`column ${index + 1} has no name in the first line`);
+    if (name.length > COLUMN_NAME_LENGTH_MAX)
+      return unusable(`the name of column ${index + 1} is longer than ${COLUMN_NAME_LENGTH_MAX}`);
+    if (seen.has(name)) return unusable(`two columns have the name ${JSON.stringify(name)}`);
+    seen.add(name);
+  }
+  return { outcome: 'read', columns: { names, nameAt, personAt, timestampAt: find('timestamp') } };
+}
+
+/** One row after the first line. */
+export function readImportRow(
+  columns: ImportColumns,
+  record: readonly string[],
+  row: RowContext,
+): ImportedRow {
+  const { environmentId, receivedAtMs } = row;
+  const draft = new CallDraft(
+    { environmentId, receivedAtMs, newId: () => eventIdOf(row), phoneIdentifies: false },
+    'track',
+  );
+  checkRecord(draft, columns, record);
+  const name = readEventName(
+    draft,
+    record[columns.nameAt],
+    columnName(columns, columns.nameAt),
+    EVENT_NAME_SIZE_BYTES_MAX,
+  );
+  const person = readImportPerson(draft, columns, record, row.identifier);
+  const occurredAtMs = readOccurredAtMs(draft, columns, record, receivedAtMs);
+  const data = readProperties(draft, columns, record);
+  const event: TrackEvent | undefined =
+    draft.isRefused || name === undefined || person === undefined
+      ? undefined
+      : {
+          type: 'event.track',
+          environmentId,
+          receivedAtMs,
+          kind: 'event',
+          person: { kind: row.identifier, value: person },
+          eventId: eventIdOf(row),
+          name,
+          data,
+          occurredAtMs,
+          source: IMPORT_SOURCE,
+        };
+  // The timestamp's warning has been made an error.
+  const issues = draft.issues.filter(({ code }) => code !== 'timestamp_invalid');
+  return { event, issues: event === undefined ? issues.filter(isError) : issues };
+}
+
+const eventIdOf = ({ importId, rowNumber }: RowContext): string =>
+  `import:${importId}:${rowNumber}`;
+
+const columnName = (columns: ImportColumns, at: number): string => columns.names[at] ?? '';
+
+function checkRecord(draft: CallDraft, { names }: ImportColumns, record: readonly string[]): void {
+  if (record.length > names.length) {
+    const message = `the row has ${record.length} cells; the first line names ${names.length} columns`;
+    draft.refuse('invalid', null, message);
+  }
+  // A text has at most three bytes a unit.
+  let length = 0;
+  for (const cell of record) length += cell.length;
+  if (length > PIPELINES_REQUEST_SIZE_BYTES_MAX) {
+    const message = `the row is longer than ${PIPELINES_REQUEST_SIZE_BYTES_MAX / 1024} KB`;
+    draft.refuse('too_large', null, message);
+  }
+}
+
+function readImportPerson(
+  draft: CallDraft,
+  columns: ImportColumns,
+  record: readonly string[],
+  identifier: ImportIdentifier,
+): string | undefined {
+  const field = columnName(columns, columns.personAt);
+  const sizeBytesMax = identifier === 'email' ? EMAIL_SIZE_BYTES_MAX : ID_SIZE_BYTES_MAX;
+  const value = readRequiredText(draft, record[columns.personAt]?.trim(), field, sizeBytesMax);
+  if (value !== undefined && identifier === 'email' && !isEmail(value)) {
+    draft.refuse('invalid', field, `${field} is no email address`, value);
+    return undefined;
+  }
+  return value;
+}
+
+function readOccurredAtMs(
+  draft: CallDraft,
+  columns: ImportColumns,
+  record: readonly string[],
+  receivedAtMs: number,
+): number {
+  const text = record[columns.timestampAt]?.trim();
+  if (text === undefined || text === '') return receivedAtMs;
+  const field = columnName(columns, columns.timestampAt);
+  const occurredAtMs = readInstantMs(draft, text, field, 'it is left out');
+  if (occurredAtMs === undefined) {
+    const forms = 'Unix seconds, ISO 8601 or YYYY-MM-DD HH:MM:SS (UTC)';
+    draft.refuse('invalid', field, `${field} is not a time between 1970 and 9999: ${forms}`, text);
+  }
+  return occurredAtMs ?? receivedAtMs;
+}
+
+/** A dotted name is a key with a dot in it: a file has no nesting. */
+function readProperties(
+  draft: CallDraft,
+  columns: ImportColumns,
+  record: readonly string[],
+): JsonObject {
+  const { names, nameAt, personAt, timestampAt } = columns;
+  const data: JsonObject = {};
+  for (const [index, cell] of record.entries()) {
+    if (cell === '' || index === nameAt || index === personAt || index === timestampAt) continue;
+    const name = names[index];
+    if (name !== undefined) setKey(data, name, cell);
+  }
+  return cleanObject(draft, data, '');
+}

@@ -1,0 +1,238 @@
+/**
+ * The vocabulary: what one call means, whichever API it came through.
+ *
+ * Walk: `pipelines.ts`, `track-v1.ts` and `track-v2.ts` (step 4) turn request bodies into
+ * operations; `intake/src/batcher.ts` (step 6) commits them as one envelope;
+ * `apply-operations.ts` (step 9) works out what they change.
+ *
+ * An operation is plain JSON: it travels through the broker as it is, or as a row (`packed-event.ts`). It is complete: times are
+ * absolute, ids are made, so that running it twice or later means the same thing.
+ */
+import type { Issue } from './issue.ts';
+import type { JsonObject } from '../values/json.ts';
+import type { QueuedOperation } from './packed-event.ts';
+
+/** `svc_id` is the id the service gives each person; `phone` only through Track v2 where the workspace allows it. */
+export type PersonIdentifierKind = 'id' | 'email' | 'svc_id' | 'phone' | 'anonymous_id';
+
+export interface PersonIdentifier {
+  readonly kind: PersonIdentifierKind;
+  /** As sent. Emails are compared case-insensitively, everything else exactly. */
+  readonly value: string;
+}
+
+/** `objectTypeId` is a positive integer. With `svcObjectId` an existing object is meant, never a new one. */
+export type ObjectIdentifier =
+  | { readonly objectTypeId: number; readonly objectId: string }
+  | { readonly svcObjectId: string };
+
+export interface ObjectRelationship {
+  readonly object: ObjectIdentifier;
+  readonly attributes: JsonObject;
+}
+
+export interface PersonRelationship {
+  readonly person: PersonIdentifier;
+  readonly attributes: JsonObject;
+}
+
+interface OperationBase {
+  /** The workspace that the credentials named. */
+  readonly environmentId: number;
+  /** When intake took the call, Unix milliseconds by the server's clock. */
+  readonly receivedAtMs: number;
+  /** Which call brought an event or a metric: `pipelines.track`, … Absent from intakes of before it was kept. */
+  readonly source?: string;
+  /** Of the envelope that brought it; absent until that is claimed. */
+  readonly envelopeNumber?: number;
+}
+
+/** Creates or updates a person. Attributes may hold `id`, `email`, `unsubscribed`, `created_at` and the other reserved names. */
+export interface IdentifyPerson extends OperationBase {
+  readonly type: 'person.identify';
+  readonly person: PersonIdentifier;
+  /** Earlier events under this anonymous id become the person's. */
+  readonly anonymousId?: string;
+  /** A null or empty-string value removes the attribute. Control keys (`_update`, `_timestamp`, relationships) are already taken out. */
+  readonly attributes: JsonObject;
+  /** False for `_update: true`: change the person if there is one, else record it and do nothing. */
+  readonly mayCreate: boolean;
+  /** From `_timestamp`: orders competing writes; an older one than the stored is skipped. */
+  readonly attributesAtMs?: number;
+  readonly relationships?: {
+    readonly action: 'add' | 'delete';
+    readonly entries: readonly ObjectRelationship[];
+  };
+  /** The person's half (`split-operation.ts`): it makes no objects. */
+  readonly isHalf?: true;
+}
+
+export interface DeletePerson extends OperationBase {
+  readonly type: 'person.delete';
+  readonly person: PersonIdentifier;
+}
+
+/** Deletes the person and ignores later writes to all its identifiers. */
+export interface SuppressPerson extends OperationBase {
+  readonly type: 'person.suppress';
+  readonly person: PersonIdentifier;
+}
+
+export interface UnsuppressPerson extends OperationBase {
+  readonly type: 'person.unsuppress';
+  readonly person: PersonIdentifier;
+}
+
+/** `secondary` becomes part of `primary`; nothing happens where the primary does not exist. */
+export interface MergePeople extends OperationBase {
+  readonly type: 'person.merge';
+  readonly primary: PersonIdentifier;
+  readonly secondary: PersonIdentifier;
+}
+
+export interface ChangePersonRelationships extends OperationBase {
+  readonly type: 'person.relationships';
+  readonly person: PersonIdentifier;
+  readonly action: 'add' | 'delete';
+  readonly entries: readonly ObjectRelationship[];
+  /** The person's half (`split-operation.ts`): it makes no objects. */
+  readonly isHalf?: true;
+}
+
+export interface AddDevice extends OperationBase {
+  readonly type: 'device.add';
+  readonly person: PersonIdentifier;
+  readonly token: string;
+  readonly platform: string;
+  readonly lastUsedAtMs?: number;
+  readonly attributes: JsonObject;
+}
+
+export interface DeleteDevice extends OperationBase {
+  readonly type: 'device.delete';
+  readonly person: PersonIdentifier;
+  readonly token: string;
+}
+
+/** One point-in-time action. `person` is null only for an invite event (empty anonymous id). */
+export interface TrackEvent extends OperationBase {
+  readonly type: 'event.track';
+  readonly kind: 'event' | 'page' | 'screen';
+  readonly person: PersonIdentifier | null;
+  /** On an event of a known person: the anonymous id it was also seen under. */
+  readonly anonymousId?: string;
+  /** Unique per workspace: the client's ULID or `messageId`, else made at intake. Counted once. */
+  readonly eventId: string;
+  /** Trimmed. */
+  readonly name: string;
+  /** Any structure; `recipient`, `from_address` and `reply_to` are reserved and kept. */
+  readonly data: JsonObject;
+  readonly occurredAtMs: number;
+}
+
+export interface IdentifyObject extends OperationBase {
+  readonly type: 'object.identify';
+  readonly object: ObjectIdentifier;
+  readonly attributes: JsonObject;
+  readonly relationships: readonly PersonRelationship[];
+  readonly attributesAtMs?: number;
+  /** The object's half (`split-operation.ts`): it makes no people. */
+  readonly isHalf?: true;
+}
+
+export interface DeleteObject extends OperationBase {
+  readonly type: 'object.delete';
+  readonly object: ObjectIdentifier;
+}
+
+export interface ChangeObjectRelationships extends OperationBase {
+  readonly type: 'object.relationships';
+  readonly object: ObjectIdentifier;
+  readonly action: 'add' | 'delete';
+  readonly entries: readonly PersonRelationship[];
+  /** The object's half (`split-operation.ts`): it makes no people. */
+  readonly isHalf?: true;
+  /** In the half of a call about a person: the person. It is not applied where that person cannot be written to. */
+  readonly named?: readonly PersonIdentifier[];
+}
+
+/** What happened to a message (conventions §1.6, §3.4); becomes a reporting event. */
+export interface ReportMetric extends OperationBase {
+  readonly type: 'metric.report';
+  readonly deliveryId: string;
+  readonly metric: string;
+  /** Ours, optional: the channel, where the delivery is not known. */
+  readonly channel?: string;
+  readonly occurredAtMs: number;
+  readonly recipient?: string;
+  readonly reason?: string;
+  readonly href?: string;
+  readonly deviceToken?: string;
+  /** What a person chose in an in-app message. */
+  readonly actionName?: string;
+  readonly actionValue?: string;
+  /** Unique per workspace, made at intake or the client's `messageId`. */
+  readonly eventId: string;
+}
+
+/** The person behind a delivery unsubscribed (Track `/unsubscribe/{delivery_id}`). */
+export interface UnsubscribeDelivery extends OperationBase {
+  readonly type: 'delivery.unsubscribe';
+  readonly deliveryId: string;
+}
+
+export interface SubmitForm extends OperationBase {
+  readonly type: 'form.submit';
+  readonly formId: string;
+  readonly person: PersonIdentifier;
+  readonly fields: JsonObject;
+}
+
+/** Membership of a manual segment; identifiers that match nobody are skipped. */
+export interface ChangeSegment extends OperationBase {
+  readonly type: 'segment.change';
+  readonly segmentId: number;
+  readonly action: 'add' | 'remove';
+  readonly people: readonly PersonIdentifier[];
+}
+
+/**
+ * Something that intake refused or corrected, kept for `GET /v1/ingestion_issues`. It travels with the operations, so
+ * it is as durable as they are.
+ */
+export interface RecordIssue extends OperationBase {
+  readonly type: 'issue.record';
+  readonly issue: Issue;
+  /** Which call: `pipelines.track`, `track.v2.batch`, … */
+  readonly source: string;
+  /** How many times, where intake counted before recording. */
+  readonly count: number;
+}
+
+export type Operation =
+  | IdentifyPerson
+  | DeletePerson
+  | SuppressPerson
+  | UnsuppressPerson
+  | MergePeople
+  | ChangePersonRelationships
+  | AddDevice
+  | DeleteDevice
+  | TrackEvent
+  | IdentifyObject
+  | DeleteObject
+  | ChangeObjectRelationships
+  | ReportMetric
+  | UnsubscribeDelivery
+  | SubmitForm
+  | ChangeSegment
+  | RecordIssue;
+
+/** What one group commit holds: 1 to 1,000 operations of any workspaces, all of one shard, in order. */
+export interface Envelope {
+  /** ULID made by intake; claimed in the transaction that writes its effects. */
+  readonly id: string;
+  readonly operations: readonly QueuedOperation[];
+  /** W3C trace context, where a call in it is traced; envelopes of versions before 0025 have none, and their workers pass it over. */
+  readonly traceparent?: string;
+}

@@ -1,0 +1,61 @@
+/**
+ * A plain event as a row of values instead of an object with names: how calls that take the short way
+ * (`intake/src/track-skimmer.ts`) travel through the broker.
+ *
+ * The names of an operation's fields are the same for each and longer than what most of them hold: an event of the
+ * benchmarks takes 201 bytes instead of 323, in Redis, in its file and on every wire, and a worker reads it in 1.1 µs instead of
+ * 1.7. It trades away that a queue's job explains itself, and that a field can be left out: a row that means
+ * something else needs another format, which workers must know before intakes write it.
+ *
+ * Before: `intake/src/commit-group.ts`. After: `worker/src/process-envelope.ts`. Pure.
+ */
+import { AppError } from '../values/errors.ts';
+import type { JsonObject } from '../values/json.ts';
+import type { Operation, PersonIdentifierKind, TrackEvent } from './operation.ts';
+
+/** The first value of each row. */
+export const PACKED_EVENT_FORMAT = 1;
+
+/** A `TrackEvent` of kind `event` and of somebody who is named. */
+export type PackedEvent = readonly [
+  format: number,
+  environmentId: number,
+  receivedAtMs: number,
+  personKind: PersonIdentifierKind,
+  personValue: string,
+  anonymousId: string | null,
+  eventId: string,
+  name: string,
+  data: JsonObject,
+  occurredAtMs: number,
+  source: string,
+];
+
+/** An operation as it is in an envelope on the broker. */
+export type QueuedOperation = Operation | PackedEvent;
+
+const isPacked = (queued: QueuedOperation): queued is PackedEvent => Array.isArray(queued);
+
+export const typeOfQueued = (queued: QueuedOperation): Operation['type'] =>
+  isPacked(queued) ? 'event.track' : queued.type;
+
+/** @throws AppError ENVELOPE_INVALID where a newer intake has packed it in a way that this version does not know. */
+export function unpackOperation(queued: QueuedOperation): Operation {
+  if (!isPacked(queued)) return queued;
+  const [format, environmentId, receivedAtMs, personKind, personValue, anonymousId] = queued;
+  if (format !== PACKED_EVENT_FORMAT)
+    throw new AppError('ENVELOPE_INVALID', `this version does not know events of format ${format}`);
+  const event: TrackEvent = {
+    type: 'event.track',
+    kind: 'event',
+    environmentId,
+    receivedAtMs,
+    person: { kind: personKind, value: personValue },
+    eventId: queued[6],
+    name: queued[7],
+    data: queued[8],
+    occurredAtMs: queued[9],
+    source: queued[10],
+  };
+  return anonymousId === null ? event : { ...event, anonymousId };
+}

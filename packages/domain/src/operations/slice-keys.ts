@@ -1,0 +1,36 @@
+/**
+ * How identifiers are stored and compared, and one text for each key of a slice (`slice.ts`), by which maps
+ * find it.
+ */
+import type { Json } from '../values/json.ts';
+import type { StoredIdentifierKind } from '../state/slice.ts';
+
+/** The one text for an identifier, for maps. */
+export function identifierText(
+  environmentId: number,
+  kind: StoredIdentifierKind,
+  value: string,
+): string {
+  return `${environmentId} ${kind} ${value}`;
+}
+
+/** The one text for an object's name, for maps. */
+export function objectText(environmentId: number, objectTypeId: number, objectId: string): string {
+  return `${environmentId} ${objectTypeId} ${objectId}`;
+}
+
+/** The one text for an event's id, for maps. */
+export function eventText(environmentId: number, eventId: string): string {
+  return `${environmentId} ${eventId}`;
+}
+
+/** How an identifier is stored and compared. */
+export function storedValue(kind: StoredIdentifierKind, value: string): string {
+  return kind === 'email' ? value.toLowerCase() : value;
+}
+
+/** An identifier inside attributes: text, or a number as its digits; undefined for anything else and for ''. */
+export function identifierIn(value: Json | undefined): string | undefined {
+  if (typeof value === 'string') return value === '' ? undefined : value;
+  return typeof value === 'number' ? String(value) : undefined;
+}

@@ -1,0 +1,183 @@
+/**
+ * The live tail: one line for what came in or was reported, and which lines a reader asked for.
+ *
+ * A tail is a view of what passes, not a log: lines may be dropped, and nothing depends on them. A line is small,
+ * holds no attributes and no event data, and its texts are cut.
+ *
+ * Beside the walk: `intake/src/tell-call.ts` (after step 8), `worker/src/tell-rows.ts` (imports) and
+ * `worker/src/tell-attempt.ts` (step 13) make lines, `platform/src/tail-source.ts` carries them to
+ * `api/src/tail-hub.ts`.
+ */
+import { isError, type Issue } from './issue.ts';
+import { isJsonObject, type Json, type JsonObject } from '../values/json.ts';
+import type { Operation, PersonIdentifier } from './operation.ts';
+
+/**
+ * `received`: an operation was taken. `refused`: a call, or something in it, was refused or corrected. `reported`:
+ * one attempt to tell a webhook.
+ */
+export type TailKind = 'received' | 'refused' | 'reported';
+
+export interface TailLine {
+  readonly kind: TailKind;
+  readonly at_ms: number;
+  /**
+   * Of `received` and `refused`: `accepted`, `mended`, `refused`, `rate_limited`, `overloaded`. Of
+   * `reported`: `delivered`, `retrying`, `abandoned`.
+   */
+  readonly outcome: string;
+  /** Of events their name, of reports the event type; null for anything else. */
+  readonly name: string | null;
+  /** `{ "email": "a@example.com" }`, …: whom it is about, as the call or the report named them. */
+  readonly people: readonly Readonly<Record<string, string>>[];
+  /** Whatever else that kind of line tells. */
+  readonly details: JsonObject;
+}
+
+/** What is absent matches everything. */
+export interface TailFilter {
+  /** Any identifier of a person; an email in any letter case. */
+  readonly person?: string;
+  readonly name?: string;
+  readonly outcome?: string;
+}
+
+/** Where lines are told. Never waits; what there is no room for is dropped. */
+export interface TailTeller {
+  /** Asked before a line is made. */
+  readonly isWatched: (environmentId: number) => boolean;
+  readonly tell: (environmentId: number, lines: readonly TailLine[]) => void;
+}
+
+const TEXT_LENGTH_MAX = 200;
+/** Of one call; a batch of thousands is not read line by line. */
+const ISSUE_COUNT_MAX = 20;
+
+const cut = (text: string): string => text.slice(0, TEXT_LENGTH_MAX);
+const cutOrNull = (text: string | null | undefined): string | null =>
+  typeof text === 'string' ? cut(text) : null;
+
+/** True where the reader asked for such a line. */
+export function matchesTail(filter: TailFilter, line: TailLine): boolean {
+  if (filter.outcome !== undefined && filter.outcome !== line.outcome) return false;
+  if (filter.name !== undefined && cut(filter.name) !== line.name) return false;
+  if (filter.person === undefined) return true;
+  const wanted = comparable(cut(filter.person));
+  return line.people.some((person) =>
+    Object.values(person).some((value) => comparable(value) === wanted),
+  );
+}
+
+/** The line of an operation that a call brought. */
+export function lineOfOperation(operation: Operation, outcome: string, source: string): TailLine {
+  const { type, receivedAtMs } = operation;
+  const details: JsonObject = { type, source };
+  if ('eventId' in operation) details['event_id'] = cut(operation.eventId);
+  return {
+    kind: 'received',
+    at_ms: receivedAtMs,
+    outcome,
+    name: type === 'event.track' ? cut(operation.name) : null,
+    people: peopleOf(operation),
+    details,
+  };
+}
+
+/** The lines of what was wrong or corrected in a call or a row. `place`: where that was, besides the source. */
+export function linesOfIssues(
+  issues: readonly Issue[],
+  atMs: number,
+  source: string,
+  place: JsonObject = {},
+): TailLine[] {
+  return issues.slice(0, ISSUE_COUNT_MAX).map((issue) => ({
+    kind: 'refused',
+    at_ms: atMs,
+    outcome: isError(issue) ? 'refused' : 'mended',
+    name: null,
+    people: [],
+    details: {
+      source,
+      ...place,
+      code: issue.code,
+      field: cutOrNull(issue.field),
+      message: cut(issue.message),
+    },
+  }));
+}
+
+/** The line of a whole call that was not taken, for a reason outside it. */
+export function lineOfRefusal(outcome: string, atMs: number, source: string): TailLine {
+  return { kind: 'refused', at_ms: atMs, outcome, name: null, people: [], details: { source } };
+}
+
+export interface TailAttempt {
+  readonly webhookId: number;
+  readonly sequence: number;
+  readonly attempt: number;
+  readonly outcome: 'delivered' | 'retrying' | 'abandoned';
+  readonly status: number | null;
+  readonly failure: string | null;
+  readonly durationMs: number;
+  readonly eventType: string;
+  /** As sent, parsed. */
+  readonly body: Json;
+}
+
+/** The line of one attempt to tell a webhook; whom it is about is read from the body. */
+export function lineOfAttempt(attempt: TailAttempt, atMs: number): TailLine {
+  const body = isJsonObject(attempt.body) ? attempt.body : {};
+  const data = isJsonObject(body['data']) ? body['data'] : {};
+  return {
+    kind: 'reported',
+    at_ms: atMs,
+    outcome: attempt.outcome,
+    name: attempt.eventType,
+    people: peopleInReport(data),
+    details: {
+      event_id: typeof body['event_id'] === 'string' ? cut(body['event_id']) : null,
+      webhook_id: attempt.webhookId,
+      sequence: attempt.sequence,
+      attempt: attempt.attempt,
+      status: attempt.status,
+      failure: attempt.failure,
+      duration_ms: Math.round(attempt.durationMs),
+    },
+  };
+}
+
+const comparable = (value: string): string => (value.includes('@') ? value.toLowerCase() : value);
+
+function peopleOf(operation: Operation): Record<string, string>[] {
+  const people: Record<string, string>[] = [];
+  const add = (identifier: PersonIdentifier | null | undefined): void => {
+    if (identifier) people.push({ [identifier.kind]: cut(identifier.value) });
+  };
+  if ('person' in operation) add(operation.person);
+  if ('primary' in operation) {
+    add(operation.primary);
+    add(operation.secondary);
+  }
+  if ('anonymousId' in operation && operation.anonymousId !== undefined)
+    people.push({ anonymous_id: cut(operation.anonymousId) });
+  if (operation.type === 'person.identify') {
+    for (const kind of ['id', 'email'] as const) {
+      const value = operation.attributes[kind];
+      if (typeof value === 'string' && value !== '') people.push({ [kind]: cut(value) });
+    }
+  }
+  if (operation.type === 'metric.report' && operation.recipient !== undefined)
+    people.push({ recipient: cut(operation.recipient) });
+  return people;
+}
+
+function peopleInReport(data: JsonObject): Record<string, string>[] {
+  const identifiers = isJsonObject(data['identifiers']) ? data['identifiers'] : {};
+  const named: [string, Json | undefined][] = [
+    ...Object.entries(identifiers),
+    ['recipient', data['recipient']],
+  ];
+  return named.flatMap(([kind, value]) =>
+    typeof value === 'string' && value !== '' ? [{ [kind]: cut(value) }] : [],
+  );
+}

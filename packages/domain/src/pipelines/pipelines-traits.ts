@@ -1,0 +1,143 @@
+/**
+ * Pipelines' calls with traits: identify and group.
+ *
+ * A call's timestamp is the time of an event and does not order the traits, which apply in the order in which the
+ * calls were taken. Client clocks differ, and one that is ahead would keep every other source from writing. Senders
+ * who want such an order send `_timestamp` among the traits, as on Track.
+ */
+import {
+  isEmail,
+  readExactText,
+  readObjectId,
+  readObjectTypeId,
+  readPerson,
+} from '../parsing/identifiers.ts';
+import { isJsonObject, type JsonObject } from '../values/json.ts';
+import { EMAIL_SIZE_BYTES_MAX } from '../operations/limits.ts';
+import type { ObjectRelationship, PersonIdentifier } from '../operations/operation.ts';
+import { type CallDraft, fieldIn } from '../parsing/parse.ts';
+import {
+  anonymousPerson,
+  readAnonymousId,
+  readOptionalObject,
+  requireSomebody,
+} from './pipelines-call.ts';
+import {
+  joinAttributes,
+  OBJECT_CONTROL_KEYS,
+  readAttributes,
+  readOptionalAttributes,
+} from '../parsing/read-attributes.ts';
+import type { RelationshipChange } from '../parsing/relationships.ts';
+import { takeIdentifyObject } from '../parsing/take-identify-object.ts';
+import { PERSON_CONTROL_KEYS, takeIdentifyPerson } from '../parsing/take-identify-person.ts';
+
+/** Traits that name the object a person is related to, where `objectId` does. */
+const RELATING_CONTROL_KEYS: ReadonlySet<string> = new Set([
+  ...PERSON_CONTROL_KEYS,
+  'objectId',
+  'objectTypeId',
+  'object_type_id',
+  'relationship_traits',
+  'relationshipAttributes',
+]);
+
+const GROUP_CONTROL_KEYS: ReadonlySet<string> = new Set([
+  ...OBJECT_CONTROL_KEYS,
+  'objectTypeId',
+  'relationship_traits',
+  'relationshipAttributes',
+  'objectAttributes',
+]);
+
+/** `/v1/identify` */
+export function readIdentify(draft: CallDraft, call: JsonObject): void {
+  const userId = readPerson(draft, call.userId, 'userId');
+  const anonymousId = readAnonymousId(draft, call);
+  const traits = readOptionalObject(draft, call.traits, 'traits');
+  if (traits === undefined || draft.isRefused) return;
+  const person = userId ?? emailOf(draft, traits) ?? anonymousPerson(anonymousId);
+  requireSomebody(draft, person, anonymousId);
+  if (person === undefined) return;
+  if (traits.objectId == null || traits.objectId === '') {
+    takeIdentifyPerson(draft, person, traits, 'traits', { anonymousId });
+  } else {
+    const relationships = readRelationship(draft, traits);
+    takeIdentifyPerson(draft, person, traits, 'traits', {
+      anonymousId,
+      relationships,
+      controlKeys: RELATING_CONTROL_KEYS,
+    });
+  }
+}
+
+/** `/v1/group`: an object, and the person's relationship to it. */
+export function readGroup(draft: CallDraft, call: JsonObject): void {
+  const userId = readPerson(draft, call.userId, 'userId');
+  const anonymousId = readAnonymousId(draft, call);
+  const objectId = readObjectId(draft, call.groupId, 'groupId');
+  const traits = readOptionalObject(draft, call.traits, 'traits');
+  if (traits === undefined || objectId === undefined) return;
+  const objectTypeId = readTypeId(draft, traits);
+  const own = readAttributes(draft, traits, 'traits', GROUP_CONTROL_KEYS, 'object');
+  const nested = readNestedAttributes(draft, traits);
+  const person = userId ?? anonymousPerson(anonymousId);
+  const relationships = person
+    ? [{ person, attributes: readRelationshipAttributes(draft, traits) }]
+    : [];
+  const attributes = nested === undefined ? own : joinAttributes(nested, own);
+  takeIdentifyObject(draft, { objectTypeId, objectId }, attributes, relationships, undefined);
+}
+
+/** An email among the traits identifies whom no userId does. */
+function emailOf(draft: CallDraft, traits: JsonObject): PersonIdentifier | undefined {
+  const { email } = traits;
+  if (typeof email !== 'string' || !isEmail(email)) return undefined;
+  const value = readExactText(draft, email, 'traits.email', EMAIL_SIZE_BYTES_MAX);
+  return value === undefined ? undefined : { kind: 'email', value };
+}
+
+function readRelationship(draft: CallDraft, traits: JsonObject): RelationshipChange | undefined {
+  const objectId = readObjectId(draft, traits.objectId, 'traits.objectId');
+  if (objectId === undefined) return undefined;
+  const object = { objectTypeId: readTypeId(draft, traits), objectId };
+  const entry: ObjectRelationship = {
+    object,
+    attributes: readRelationshipAttributes(draft, traits),
+  };
+  return { action: 'add', entries: [entry] };
+}
+
+/** Objects have type 1 unless the traits say otherwise. */
+function readTypeId(draft: CallDraft, traits: JsonObject): number {
+  const key = traits.object_type_id == null ? 'objectTypeId' : 'object_type_id';
+  return readObjectTypeId(draft, traits[key], fieldIn('traits', key)) ?? 1;
+}
+
+/** The spec's name for them comes before the field's. */
+function readRelationshipAttributes(draft: CallDraft, traits: JsonObject): JsonObject {
+  const key = traits.relationship_traits == null ? 'relationshipAttributes' : 'relationship_traits';
+  return readOptionalAttributes(draft, traits[key], fieldIn('traits', key));
+}
+
+/** Some sources put an object's attributes one level down. */
+function readNestedAttributes(draft: CallDraft, traits: JsonObject): JsonObject | undefined {
+  const { objectAttributes } = traits;
+  if (objectAttributes === undefined || objectAttributes === null) return undefined;
+  if (isJsonObject(objectAttributes)) {
+    return readAttributes(
+      draft,
+      objectAttributes,
+      'traits.objectAttributes',
+      OBJECT_CONTROL_KEYS,
+      'object',
+    );
+  }
+  draft.refuse(
+    'invalid',
+    'traits.objectAttributes',
+    'traits.objectAttributes must be an object',
+    objectAttributes,
+  );
+  return undefined;
+}

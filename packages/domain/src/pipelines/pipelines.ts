@@ -1,0 +1,239 @@
+/**
+ * Pipelines: identify, track, page, screen, group, alias and batches of them (`ingestion-webhooks.md`
+ * §2, §7; `ingestion-conventions.md` §3). Step 4 of the walk: after `intake/src/rate-limit.ts`, before
+ * `intake/src/accept.ts`; see `parse.ts`. Identify and group are in `pipelines-traits.ts`, track calls
+ * that are commands in `semantic-events.ts`.
+ *
+ * `context` and `integrations` are read only where a semantic event needs them; they are not stored.
+ */
+import { readBatch } from '../parsing/batch.ts';
+import { readData, readEventId, readEventName, takeEvent } from '../parsing/event-fields.ts';
+import { readPerson, readRequiredText } from '../parsing/identifiers.ts';
+import { isJsonObject, type JsonObject } from '../values/json.ts';
+import {
+  EMAIL_SIZE_BYTES_MAX,
+  EVENT_NAME_SIZE_BYTES_MAX,
+  PAGE_NAME_SIZE_BYTES_MAX,
+  PIPELINES_BATCH_COUNT_MAX,
+  PIPELINES_BATCH_ITEM_SIZE_BYTES_MAX,
+} from '../operations/limits.ts';
+import type { PersonIdentifier } from '../operations/operation.ts';
+import { CallDraft, isBodyObject, type ParseContext, type Parsed } from '../parsing/parse.ts';
+import {
+  anonymousPerson,
+  readAnonymousId,
+  readOptionalObject,
+  requireSomebody,
+} from './pipelines-call.ts';
+import { readGroup, readIdentify } from './pipelines-traits.ts';
+import { COMMANDS, LIFECYCLE_EVENTS, readContentEvent } from './semantic-events.ts';
+import { isLongerThan } from '../values/storable-text.ts';
+import { isInstantMs, readInstantMs } from '../parsing/timestamps.ts';
+
+export type PipelinesCall = 'identify' | 'track' | 'page' | 'screen' | 'group' | 'alias' | 'batch';
+
+const BATCH_BOUNDS = {
+  countMax: PIPELINES_BATCH_COUNT_MAX,
+  itemSizeBytesMax: PIPELINES_BATCH_ITEM_SIZE_BYTES_MAX,
+};
+
+/** Any Pipelines call. `body` is what `JSON.parse` gave. */
+export function parsePipelines(call: PipelinesCall, body: unknown, context: ParseContext): Parsed {
+  const draft = new CallDraft(context, 'pipelines');
+  if (call === 'batch') readBatch(draft, body, BATCH_BOUNDS, readItem);
+  else if (isBodyObject(draft, body)) readCall(draft, call, body, undefined);
+  return draft.finish();
+}
+
+/** One line of a stream: a call that says its `type`, like an item of a batch. */
+export function parsePipelinesLine(line: unknown, context: ParseContext): Parsed {
+  const draft = new CallDraft(context, 'pipelines');
+  if (isBodyObject(draft, line)) readItem(draft, line, NO_BATCH);
+  return draft.finish();
+}
+
+const NO_BATCH: JsonObject = {};
+
+function readItem(draft: CallDraft, item: JsonObject, batch: JsonObject): void {
+  const { type } = item;
+  if (type === undefined || type === null || type === '') {
+    draft.refuse('required', 'type', 'type is required');
+  } else {
+    readCall(draft, type, item, batch);
+  }
+}
+
+function readCall(
+  draft: CallDraft,
+  type: unknown,
+  call: JsonObject,
+  batch: JsonObject | undefined,
+): void {
+  switch (type) {
+    case 'track':
+      return readTrack(draft, call, batch);
+    case 'identify':
+      return readIdentify(draft, call);
+    case 'page':
+    case 'screen':
+      return readView(draft, type, call, batch);
+    case 'group':
+      return readGroup(draft, call);
+    case 'alias':
+      return readAlias(draft, call);
+    default:
+      draft.refuse(
+        'unsupported',
+        'type',
+        'type must be identify, track, page, screen, group or alias',
+        type,
+      );
+  }
+}
+
+function readTrack(draft: CallDraft, call: JsonObject, batch: JsonObject | undefined): void {
+  const person = readPerson(draft, call.userId, 'userId');
+  const anonymousId = readAnonymousId(draft, call);
+  requireSomebody(draft, person, anonymousId);
+  const name = readEventName(draft, call.event, 'event', EVENT_NAME_SIZE_BYTES_MAX);
+  if (name === undefined || draft.isRefused) return;
+  const command = COMMANDS.get(name);
+  const effect = LIFECYCLE_EVENTS.get(name);
+  if (command === undefined && effect === undefined && name !== 'Report Content Event') {
+    takePersonEvent(draft, 'event', person, anonymousId, name, call.properties, call, batch);
+    return;
+  }
+
+  const properties = readOptionalObject(draft, call.properties, 'properties');
+  if (properties === undefined) return;
+  if (command !== undefined || effect !== undefined) {
+    const occurredAtMs = readOccurredAtMs(draft, call, batch);
+    (command ?? effect)?.(draft, { call, batch, properties, person, anonymousId, occurredAtMs });
+    if (command !== undefined) return;
+  }
+  const content = name === 'Report Content Event' ? readContentEvent(properties) : undefined;
+  const data = content?.data ?? properties;
+  takePersonEvent(draft, 'event', person, anonymousId, content?.name ?? name, data, call, batch);
+}
+
+function readView(
+  draft: CallDraft,
+  kind: 'page' | 'screen',
+  call: JsonObject,
+  batch: JsonObject | undefined,
+): void {
+  const person = readPerson(draft, call.userId, 'userId');
+  const anonymousId = readAnonymousId(draft, call);
+  requireSomebody(draft, person, anonymousId);
+  const name = readViewName(draft, kind, call);
+  if (name === undefined || draft.isRefused) return;
+  takePersonEvent(draft, kind, person, anonymousId, name, call.properties, call, batch);
+}
+
+/**
+ * A view need not be named (`ingestion-webhooks.md` §7 requires only a person). Without a name it is named by its
+ * URL, and without a URL it is still a view. An address that is too long for a name loses its query, which the
+ * properties keep.
+ */
+function readViewName(
+  draft: CallDraft,
+  kind: 'page' | 'screen',
+  call: JsonObject,
+): string | undefined {
+  const { name } = call;
+  if (name != null && !(typeof name === 'string' && name.trim() === '')) {
+    return readEventName(draft, name, 'name', PAGE_NAME_SIZE_BYTES_MAX);
+  }
+  const { properties, context } = call;
+  const page = isJsonObject(context) ? context.page : undefined;
+  const url = textOf(properties, 'url') ?? textOf(page, 'url');
+  if (url === undefined) return kind;
+  const isLong = isLongerThan(url, PAGE_NAME_SIZE_BYTES_MAX);
+  return readEventName(
+    draft,
+    isLong ? url.replace(/[?#].*$/s, '') : url,
+    'properties.url',
+    PAGE_NAME_SIZE_BYTES_MAX,
+  );
+}
+
+/** Browsers that know no former id send the visitor's anonymous id in its place, and also as the anonymous id. */
+function readAlias(draft: CallDraft, call: JsonObject): void {
+  const person = readPerson(draft, call.userId, 'userId');
+  const anonymousId = readAnonymousId(draft, call);
+  const primary = person ?? anonymousPerson(anonymousId);
+  requireSomebody(draft, primary, undefined);
+  const previousId = readRequiredText(draft, call.previousId, 'previousId', EMAIL_SIZE_BYTES_MAX);
+  const isAnonymous = person !== undefined && previousId === anonymousId;
+  const secondary = isAnonymous
+    ? anonymousPerson(anonymousId)
+    : readPerson(draft, previousId, 'previousId');
+  if (primary === undefined || secondary === undefined) return;
+  const { environmentId, receivedAtMs } = draft.context;
+  draft.take({ type: 'person.merge', environmentId, receivedAtMs, primary, secondary });
+}
+
+function takePersonEvent(
+  draft: CallDraft,
+  kind: 'event' | 'page' | 'screen',
+  person: PersonIdentifier | undefined,
+  anonymousId: string | undefined,
+  name: string,
+  properties: unknown,
+  call: JsonObject,
+  batch: JsonObject | undefined,
+): void {
+  const data = readData(draft, properties, 'properties');
+  const occurredAtMs = readOccurredAtMs(draft, call, batch);
+  const eventId = readEventId(draft, call.messageId, 'messageId');
+  if (person !== undefined) {
+    takeEvent(draft, kind, person, anonymousId, eventId, name, data, occurredAtMs);
+  } else if (anonymousId !== undefined) {
+    takeEvent(
+      draft,
+      kind,
+      { kind: 'anonymous_id', value: anonymousId },
+      undefined,
+      eventId,
+      name,
+      data,
+      occurredAtMs,
+    );
+  }
+}
+
+/**
+ * `receivedAt − (sentAt − originalTimestamp)` where the client says both, which cancels a wrong clock;
+ * else `timestamp`, else the time of receipt (`ingestion-conventions.md` §3.2).
+ */
+function readOccurredAtMs(
+  draft: CallDraft,
+  call: JsonObject,
+  batch: JsonObject | undefined,
+): number {
+  const { receivedAtMs } = draft.context;
+  const otherwise = 'the time of receipt is used';
+  if (call.originalTimestamp != null) {
+    const sentAt = call.sentAt ?? batch?.sentAt;
+    if (sentAt != null) {
+      const sentAtMs = readInstantMs(draft, sentAt, 'sentAt', 'it is left out');
+      const originalMs = readInstantMs(
+        draft,
+        call.originalTimestamp,
+        'originalTimestamp',
+        'it is left out',
+      );
+      if (sentAtMs !== undefined && originalMs !== undefined) {
+        const occurredAtMs = receivedAtMs - (sentAtMs - originalMs);
+        if (isInstantMs(occurredAtMs)) return occurredAtMs;
+      }
+    }
+  }
+  return readInstantMs(draft, call.timestamp, 'timestamp', otherwise) ?? receivedAtMs;
+}
+
+function textOf(source: unknown, key: string): string | undefined {
+  if (!isJsonObject(source)) return undefined;
+  const text = source[key];
+  return typeof text === 'string' && text.trim() !== '' ? text : undefined;
+}

@@ -1,0 +1,240 @@
+/**
+ * Pipelines track calls whose name is a command (`ingestion-webhooks.md` §6, `ingestion-conventions.md`
+ * §3.4), with the names that the spec uses only in passing as synonyms.
+ *
+ * Commands about people, objects, relationships and deliveries replace the event. The mobile lifecycle
+ * events (Application …) stay events and change the device beside it: campaigns start from them, and
+ * the field's own mapping sends both.
+ *
+ * 'Report Content Event' becomes an ordinary event named for what was done (`viewed_content`,
+ * `clicked_content`), as Track v2's actions of those names do: it is about no delivery, and no reporting
+ * webhook knows it, so a metric would be a fact that nobody could read.
+ */
+import { joinAttributes, readOptionalAttributes } from '../parsing/read-attributes.ts';
+import { takeMetric } from '../parsing/delivery-metrics.ts';
+import {
+  platformOf,
+  readDeviceToken,
+  readPlatform,
+  takeDevice,
+  takeDeviceDeletion,
+} from '../parsing/devices.ts';
+import { readEventId } from '../parsing/event-fields.ts';
+import { readObjectId, readObjectTypeId } from '../parsing/identifiers.ts';
+import { isJsonObject, setKey, type Json, type JsonObject } from '../values/json.ts';
+import type { ObjectIdentifier, PersonIdentifier } from '../operations/operation.ts';
+import type { CallDraft } from '../parsing/parse.ts';
+
+/** A track call whose ids, name and time are read. */
+export interface TrackCall {
+  readonly call: JsonObject;
+  /** The batch around it, whose context holds for every item. */
+  readonly batch: JsonObject | undefined;
+  /** Null and absent properties are none. */
+  readonly properties: JsonObject;
+  /** From userId. */
+  readonly person: PersonIdentifier | undefined;
+  readonly anonymousId: string | undefined;
+  readonly occurredAtMs: number;
+}
+
+type Command = (draft: CallDraft, track: TrackCall) => void;
+
+/** Commands by event name: they replace the event. */
+export const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
+  ['User Deleted', (draft, track) => takePersonCommand(draft, track, 'person.delete')],
+  ['Delete Person', (draft, track) => takePersonCommand(draft, track, 'person.delete')],
+  ['User Suppressed', (draft, track) => takePersonCommand(draft, track, 'person.suppress')],
+  ['Suppress Person', (draft, track) => takePersonCommand(draft, track, 'person.suppress')],
+  ['User Unsuppressed', (draft, track) => takePersonCommand(draft, track, 'person.unsuppress')],
+  ['Unsuppress Person', (draft, track) => takePersonCommand(draft, track, 'person.unsuppress')],
+  ['Device Created or Updated', addDevice],
+  ['Device Deleted', deleteDevice],
+  ['Relationship Deleted', deleteRelationship],
+  ['Object Deleted', deleteObject],
+  ['Report Delivery Event', reportDelivery],
+]);
+
+/** Mobile lifecycle events: what they do beside being events, where they tell a device. */
+export const LIFECYCLE_EVENTS: ReadonlyMap<string, Command> = new Map<string, Command>([
+  ['Application Installed', addLifecycleDevice],
+  ['Application Opened', addLifecycleDevice],
+  ['Application Uninstalled', deleteLifecycleDevice],
+]);
+
+const CONTENT_EVENT = 'Report Content Event';
+
+/** Every name by which a track call is more, or other, than the event it names. */
+export const SEMANTIC_EVENT_NAMES: readonly string[] = [
+  ...COMMANDS.keys(),
+  ...LIFECYCLE_EVENTS.keys(),
+  CONTENT_EVENT,
+];
+
+/** The name and data of a content event; `undefined` where the call does not say which. */
+export function readContentEvent(
+  properties: JsonObject,
+): { name: string; data: JsonObject } | undefined {
+  const { actionType } = properties;
+  if (actionType !== 'viewed_content' && actionType !== 'clicked_content') return undefined;
+  return { name: actionType, data: without(properties, ['actionType']) };
+}
+
+function takePersonCommand(
+  draft: CallDraft,
+  track: TrackCall,
+  type: 'person.delete' | 'person.suppress' | 'person.unsuppress',
+): void {
+  const person = requirePerson(draft, track);
+  const { environmentId, receivedAtMs } = draft.context;
+  if (person) draft.take({ type, environmentId, receivedAtMs, person });
+}
+
+function addDevice(draft: CallDraft, track: TrackCall): void {
+  const person = requirePerson(draft, track);
+  const device = requireContextDevice(draft, track);
+  if (device === undefined) return;
+  const token = readDeviceToken(draft, device.token, 'context.device.token');
+  const platform = readPlatform(draft, device.type, 'context.device.type');
+  const attributes = readDeviceAttributes(draft, device, track.properties);
+  if (person && token !== undefined && platform !== undefined) {
+    takeDevice(draft, person, token, platform, track.occurredAtMs, attributes);
+  }
+}
+
+function deleteDevice(draft: CallDraft, track: TrackCall): void {
+  const person = requirePerson(draft, track);
+  const device = requireContextDevice(draft, track);
+  if (device === undefined) return;
+  const token = readDeviceToken(draft, device.token, 'context.device.token');
+  if (person && token !== undefined) takeDeviceDeletion(draft, person, token);
+}
+
+/** Without a complete device it is still an event. */
+function addLifecycleDevice(draft: CallDraft, track: TrackCall): void {
+  const device = contextDevice(track);
+  const platform = platformOf(device?.type);
+  if (
+    track.person === undefined ||
+    device === undefined ||
+    !hasToken(device) ||
+    platform === undefined
+  )
+    return;
+  const token = readDeviceToken(draft, device.token, 'context.device.token');
+  if (token === undefined) return;
+  // The properties are the event's own here: only what context says is about the device.
+  const attributes = readDeviceAttributes(draft, device, {});
+  takeDevice(draft, track.person, token, platform, track.occurredAtMs, attributes);
+}
+
+function deleteLifecycleDevice(draft: CallDraft, track: TrackCall): void {
+  const device = contextDevice(track);
+  if (track.person === undefined || device === undefined || !hasToken(device)) return;
+  const token = readDeviceToken(draft, device.token, 'context.device.token');
+  if (token !== undefined) takeDeviceDeletion(draft, track.person, token);
+}
+
+/** The object's side of it, so that it keeps its place among the calls about that object (`shard.ts`). */
+function deleteRelationship(draft: CallDraft, track: TrackCall): void {
+  const object = readObject(draft, track.properties);
+  const person = personOf(track);
+  const { environmentId, receivedAtMs } = draft.context;
+  if (object === undefined || person === undefined) return;
+  const entries = [{ person, attributes: {} }];
+  draft.take({
+    type: 'object.relationships',
+    environmentId,
+    receivedAtMs,
+    object,
+    action: 'delete',
+    entries,
+  });
+}
+
+function deleteObject(draft: CallDraft, track: TrackCall): void {
+  const object = readObject(draft, track.properties);
+  const { environmentId, receivedAtMs } = draft.context;
+  if (object) draft.take({ type: 'object.delete', environmentId, receivedAtMs, object });
+}
+
+function reportDelivery(draft: CallDraft, track: TrackCall): void {
+  const { properties } = track;
+  takeMetric(draft, {
+    deliveryId: properties.deliveryId,
+    deliveryIdField: 'properties.deliveryId',
+    metric: properties.metric,
+    metricField: 'properties.metric',
+    eventId: readEventId(draft, track.call.messageId, 'messageId'),
+    occurredAtMs: track.occurredAtMs,
+    texts: [
+      ['recipient', properties.recipient, 'properties.recipient'],
+      ['reason', properties.reason, 'properties.reason'],
+      ['href', properties.href, 'properties.href'],
+      ['actionName', properties.actionName, 'properties.actionName'],
+      ['actionValue', properties.actionValue, 'properties.actionValue'],
+    ],
+  });
+}
+
+function requirePerson(draft: CallDraft, track: TrackCall): PersonIdentifier | undefined {
+  if (track.person === undefined)
+    draft.refuse('required', 'userId', 'userId is required for this event');
+  return track.person;
+}
+
+function personOf({ person, anonymousId }: TrackCall): PersonIdentifier | undefined {
+  return (
+    person ?? (anonymousId === undefined ? undefined : { kind: 'anonymous_id', value: anonymousId })
+  );
+}
+
+function contextDevice({ call, batch }: TrackCall): JsonObject | undefined {
+  return deviceOf(call.context) ?? deviceOf(batch?.context);
+}
+
+function deviceOf(context: unknown): JsonObject | undefined {
+  return isJsonObject(context) && isJsonObject(context.device) ? context.device : undefined;
+}
+
+function requireContextDevice(draft: CallDraft, track: TrackCall): JsonObject | undefined {
+  const device = contextDevice(track);
+  if (device === undefined)
+    draft.refuse('required', 'context.device', 'context.device is required for this event');
+  return device;
+}
+
+function hasToken(device: JsonObject): boolean {
+  return typeof device.token === 'string' && device.token.trim() !== '';
+}
+
+function readDeviceAttributes(
+  draft: CallDraft,
+  device: JsonObject,
+  properties: JsonObject,
+): JsonObject {
+  const own = readOptionalAttributes(
+    draft,
+    without(device, ['token', 'type', '_last_status']),
+    'context.device',
+  );
+  const given = readOptionalAttributes(draft, without(properties, ['_last_status']), 'properties');
+  return joinAttributes(own, given);
+}
+
+function readObject(draft: CallDraft, properties: JsonObject): ObjectIdentifier | undefined {
+  const idKey =
+    properties.objectId == null && properties.object_id != null ? 'object_id' : 'objectId';
+  const typeKey = properties.object_type_id == null ? 'objectTypeId' : 'object_type_id';
+  const objectId = readObjectId(draft, properties[idKey], `properties.${idKey}`);
+  const objectTypeId = readObjectTypeId(draft, properties[typeKey], `properties.${typeKey}`) ?? 1;
+  return objectId === undefined ? undefined : { objectTypeId, objectId };
+}
+
+function without(source: JsonObject, keys: readonly string[]): JsonObject {
+  const rest: JsonObject = {};
+  for (const key in source) {
+    if (!keys.includes(key)) setKey(rest, key, source[key] as Json);
+  }
+  return rest;
+}

@@ -1,0 +1,131 @@
+/**
+ * What must be loaded before operations can be folded: every identifier and object they name,
+ * wherever in them it stands.
+ *
+ * Step 9 of the walk, before `database/src/person-identifiers.ts` and its neighbours (step 10). The
+ * fold finds nobody who is not named here, so naming too many costs a look-up and too few a person.
+ */
+import { unknownOperation } from '../values/errors.ts';
+import type { Json } from '../values/json.ts';
+import type { ObjectIdentifier, Operation, PersonIdentifier } from '../operations/operation.ts';
+import { identifierIn } from '../operations/slice-keys.ts';
+import { NeedsDraft, type SliceNeeds } from './slice-needs.ts';
+
+/** Collects what the operations name, in one pass. */
+export function findSliceNeeds(operations: readonly Operation[]): SliceNeeds {
+  const draft = new NeedsDraft();
+  for (const operation of operations) collect(draft, operation);
+  return draft.finish();
+}
+
+function collect(draft: NeedsDraft, operation: Operation): void {
+  const { environmentId } = operation;
+  switch (operation.type) {
+    case 'event.track':
+      draft.event(operation);
+      if (operation.person) draft.person(environmentId, operation.person, false);
+      if (operation.anonymousId !== undefined) {
+        draft.identifier(environmentId, 'anonymous_id', operation.anonymousId, false);
+        if (operation.person) draft.link(environmentId, operation.person, operation.anonymousId);
+      }
+      return;
+    case 'person.identify':
+      draft.person(environmentId, operation.person, true);
+      collectAttributes(draft, environmentId, operation.attributes);
+      if (operation.anonymousId !== undefined)
+        draft.identifier(environmentId, 'anonymous_id', operation.anonymousId, true);
+      if (operation.relationships)
+        collectObjects(draft, environmentId, operation.relationships.entries);
+      if (operation.person.kind === 'svc_id') draft.releasesIdentifiers = true;
+      if (operation.isHalf) draft.half(environmentId, operation.person);
+      return;
+    case 'person.relationships':
+      draft.person(environmentId, operation.person, true);
+      collectObjects(draft, environmentId, operation.entries);
+      if (operation.isHalf) draft.half(environmentId, operation.person);
+      return;
+    case 'person.delete':
+    case 'person.suppress':
+    case 'person.unsuppress':
+      draft.person(environmentId, operation.person, true);
+      draft.releasesIdentifiers = true;
+      return;
+    case 'person.merge':
+      draft.person(environmentId, operation.primary, true);
+      draft.person(environmentId, operation.secondary, true);
+      draft.releasesIdentifiers = true;
+      draft.mergesPeople = true;
+      return;
+    case 'device.add':
+    case 'device.delete':
+      draft.person(environmentId, operation.person, true);
+      draft.deviceTokens.push(operation.token);
+      return;
+    case 'object.identify':
+      draft.object(environmentId, operation.object);
+      collectPeople(draft, environmentId, operation.relationships);
+      if (operation.isHalf)
+        for (const { person } of operation.relationships) draft.half(environmentId, person);
+      return;
+    case 'object.relationships':
+      draft.object(environmentId, operation.object);
+      collectPeople(draft, environmentId, operation.entries);
+      if (operation.isHalf)
+        for (const { person } of operation.entries) draft.half(environmentId, person);
+      for (const person of operation.named ?? []) draft.person(environmentId, person, true);
+      return;
+    case 'object.delete':
+      draft.object(environmentId, operation.object);
+      return;
+    case 'metric.report':
+      draft.event(operation);
+      draft.messageDelivery(environmentId, operation.deliveryId);
+      if (operation.recipient?.includes('@'))
+        draft.identifier(environmentId, 'email', operation.recipient, true);
+      return;
+    case 'delivery.unsubscribe':
+      draft.messageDelivery(environmentId, operation.deliveryId);
+      return;
+    case 'form.submit':
+      draft.person(environmentId, operation.person, true);
+      collectAttributes(draft, environmentId, operation.fields);
+      return;
+    case 'segment.change':
+      for (const person of operation.people) draft.person(environmentId, person, true);
+      return;
+    case 'issue.record':
+      return;
+    default:
+      // A newer intake beside this worker: the shard waits for a worker that knows it.
+      throw unknownOperation(operation);
+  }
+}
+
+function collectAttributes(
+  draft: NeedsDraft,
+  environmentId: number,
+  attributes: Readonly<Record<string, Json>>,
+): void {
+  for (const kind of ['id', 'email', 'phone', 'anonymous_id'] as const) {
+    const value = Object.hasOwn(attributes, kind) ? identifierIn(attributes[kind]) : undefined;
+    if (value !== undefined) draft.identifier(environmentId, kind, value, true);
+  }
+}
+
+function collectObjects(
+  draft: NeedsDraft,
+  environmentId: number,
+  entries: readonly { object: ObjectIdentifier }[],
+): void {
+  draft.changesRelationships = true;
+  for (const { object } of entries) draft.object(environmentId, object);
+}
+
+function collectPeople(
+  draft: NeedsDraft,
+  environmentId: number,
+  entries: readonly { person: PersonIdentifier }[],
+): void {
+  if (entries.length > 0) draft.changesRelationships = true;
+  for (const { person } of entries) draft.person(environmentId, person, true);
+}

@@ -1,0 +1,253 @@
+/**
+ * Who is who while an envelope is folded: identifiers → people, as they change.
+ *
+ * ```
+ *            create                 delete            unsuppress
+ *   (none) ─────────▶ present ──────────────▶ removed ◀────────── suppressed
+ *                        │ suppress                                   ▲
+ *                        ├────────────────────────────────────────────┘
+ *                        └─ merge ──▶ merged (into another, followed from then on)
+ * ```
+ *
+ * Invariant: an identifier has one owner at most. An anonymous id may have none and still be known:
+ * its events wait for one.
+ */
+import { AppError } from '../values/errors.ts';
+import type { PersonIdentifier } from '../operations/operation.ts';
+import type {
+  IdentifierKey,
+  IdentifierRow,
+  PersonKey,
+  PersonRow,
+  RowChanges,
+  StoredIdentifierKind,
+} from './slice.ts';
+import { identifierText, storedValue } from '../operations/slice-keys.ts';
+import { personIdOf, svcId } from '../values/svc-id.ts';
+
+export interface PersonState extends PersonKey {
+  /** Undefined for people that only events name: they exist, and nothing more need be known. */
+  row: PersonRow | undefined;
+  readonly loadedRow: PersonRow | undefined;
+  /** What the database has. */
+  readonly stored: 'nothing' | 'person' | 'suppression';
+  fate: 'present' | 'removed' | 'suppressed' | 'merged';
+  mergedInto: PersonState | undefined;
+}
+
+/** A person whose row is at hand. */
+export type LoadedPerson = PersonState & { row: PersonRow };
+
+export type Resolution =
+  | { readonly outcome: 'found'; readonly person: PersonState }
+  | { readonly outcome: 'suppressed'; readonly person: PersonState }
+  | { readonly outcome: 'unknown' };
+
+const UNKNOWN: Resolution = { outcome: 'unknown' };
+
+interface Entry {
+  readonly key: IdentifierKey;
+  readonly stored: IdentifierRow | undefined;
+  owner: PersonState | undefined;
+}
+
+export class PersonDirectory {
+  readonly #entries = new Map<string, Entry>();
+  /** Those whose row may have to be written. */
+  readonly #touched = new Set<Entry>();
+  readonly #people = new Map<number, PersonState>();
+
+  constructor(identifiers: readonly IdentifierRow[], people: readonly PersonRow[]) {
+    for (const row of people) this.#addPerson(row, row, 'person');
+    for (const row of identifiers) {
+      const owner =
+        row.personId === null
+          ? undefined
+          : (this.#people.get(row.personId) ?? this.#addUnloaded(row, row.personId));
+      this.#entries.set(identifierText(row.environmentId, row.kind, row.value), {
+        key: row,
+        stored: row,
+        owner,
+      });
+    }
+  }
+
+  /**
+   * The person that an identifier means at this point of the fold. The svc_id of a merged person means nobody, as it
+   * will once the merge is stored.
+   */
+  resolve(environmentId: number, identifier: PersonIdentifier): Resolution {
+    if (identifier.kind !== 'svc_id')
+      return this.resolveStored(environmentId, identifier.kind, identifier.value);
+    const personId = personIdOf(identifier.value);
+    const person = personId === undefined ? undefined : this.#people.get(personId);
+    return person?.environmentId === environmentId && person.fate !== 'merged'
+      ? resolutionOf(person)
+      : UNKNOWN;
+  }
+
+  resolveStored(environmentId: number, kind: StoredIdentifierKind, value: string): Resolution {
+    const owner = this.#entries.get(
+      identifierText(environmentId, kind, storedValue(kind, value)),
+    )?.owner;
+    return owner ? resolutionOf(owner) : UNKNOWN;
+  }
+
+  /** The person that a number in another row means at this point of the fold. */
+  find(environmentId: number, personId: number): PersonState | undefined {
+    const known = this.#people.get(personId);
+    const person = known && followMerges(known);
+    return person?.environmentId === environmentId && person.fate === 'present'
+      ? person
+      : undefined;
+  }
+
+  /** A new person without identifiers. */
+  create(row: PersonRow): LoadedPerson {
+    return this.#addPerson(row, undefined, 'nothing') as LoadedPerson;
+  }
+
+  /** Gives the identifier to `owner`, whoever had it; undefined: to nobody. */
+  assign(
+    environmentId: number,
+    kind: StoredIdentifierKind,
+    given: string,
+    owner: PersonState | undefined,
+  ): void {
+    const entry = this.#entryOf(environmentId, kind, given);
+    entry.owner = owner;
+    this.#touched.add(entry);
+  }
+
+  /** True where anonymous events may be waiting in the database. */
+  isStoredAnonymousId(environmentId: number, anonymousId: string): boolean {
+    const entry = this.#entries.get(identifierText(environmentId, 'anonymous_id', anonymousId));
+    return entry?.stored !== undefined && entry.stored.personId === null;
+  }
+
+  /** True for people who are no longer there, whatever the reason. */
+  isGone(personId: number): boolean {
+    const person = this.#people.get(personId);
+    return person !== undefined && person.fate !== 'present';
+  }
+
+  people(): Iterable<PersonState> {
+    return this.#people.values();
+  }
+
+  identifierChanges(): RowChanges<IdentifierRow, IdentifierKey> {
+    const inserted: IdentifierRow[] = [];
+    const updated: IdentifierRow[] = [];
+    const deleted: IdentifierKey[] = [];
+    for (const { key, stored, owner: given } of this.#touched) {
+      const owner = given && followMerges(given);
+      const isKept = owner ? owner.fate !== 'removed' : key.kind === 'anonymous_id';
+      if (!isKept) {
+        if (stored) deleted.push(key);
+        continue;
+      }
+      const { environmentId, kind, value } = key;
+      const row = {
+        environmentId,
+        kind,
+        value,
+        personId: owner?.personId ?? null,
+        suppressed: owner?.fate === 'suppressed',
+      };
+      if (!stored) inserted.push(row);
+      else if (stored.personId !== row.personId || stored.suppressed !== row.suppressed)
+        updated.push(row);
+    }
+    return { inserted, updated, deleted };
+  }
+
+  #entryOf(environmentId: number, kind: StoredIdentifierKind, given: string): Entry {
+    const value = storedValue(kind, given);
+    const text = identifierText(environmentId, kind, value);
+    let entry = this.#entries.get(text);
+    if (!entry) {
+      entry = { key: { environmentId, kind, value }, stored: undefined, owner: undefined };
+      this.#entries.set(text, entry);
+    }
+    return entry;
+  }
+
+  #addPerson(
+    row: PersonRow,
+    loadedRow: PersonRow | undefined,
+    stored: PersonState['stored'],
+  ): PersonState {
+    const { environmentId, personId } = row;
+    const person: PersonState = {
+      environmentId,
+      personId,
+      row,
+      loadedRow,
+      stored,
+      fate: 'present',
+      mergedInto: undefined,
+    };
+    this.#people.set(personId, person);
+    // The identifiers of a stored person are stored too, whether or not an operation names them.
+    if (loadedRow) {
+      for (const kind of ['id', 'email', 'phone'] as const) {
+        const given = row[kind];
+        if (given === null) continue;
+        const value = storedValue(kind, given);
+        const key = { environmentId, kind, value };
+        const text = identifierText(environmentId, kind, value);
+        this.#entries.set(text, {
+          key,
+          stored: { ...key, personId, suppressed: false },
+          owner: person,
+        });
+      }
+    }
+    return person;
+  }
+
+  #addUnloaded(identifier: IdentifierRow, personId: number): PersonState {
+    const person: PersonState = {
+      environmentId: identifier.environmentId,
+      personId,
+      row: undefined,
+      loadedRow: undefined,
+      stored: identifier.suppressed ? 'suppression' : 'person',
+      fate: identifier.suppressed ? 'suppressed' : 'present',
+      mergedInto: undefined,
+    };
+    this.#people.set(personId, person);
+    return person;
+  }
+}
+
+/** The person that someone was merged into, and so on; themselves where they were not. */
+export function followMerges(person: PersonState): PersonState {
+  let followed = person;
+  while (followed.mergedInto) followed = followed.mergedInto;
+  return followed;
+}
+
+/** Insists on the row; its absence means that `find-slice-needs.ts` forgot to ask for it. */
+export function loaded(person: PersonState): LoadedPerson {
+  if (!person.row)
+    throw new AppError('BUG', `person ${svcId(person.personId)} was needed and not loaded`);
+  return person as LoadedPerson;
+}
+
+/** How a message names a person. */
+export function describePerson(person: PersonState): string {
+  const names = [
+    person.row?.id != null ? `id "${person.row.id}"` : '',
+    person.row?.email != null ? `email "${person.row.email}"` : '',
+  ].filter((name) => name !== '');
+  return names.length === 0
+    ? `person ${svcId(person.personId)}`
+    : `person ${svcId(person.personId)} (${names.join(', ')})`;
+}
+
+function resolutionOf(owner: PersonState): Resolution {
+  const person = followMerges(owner);
+  if (person.fate === 'present') return { outcome: 'found', person };
+  return person.fate === 'suppressed' ? { outcome: 'suppressed', person } : UNKNOWN;
+}

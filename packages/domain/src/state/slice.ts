@@ -1,0 +1,208 @@
+/**
+ * The slice: the stored rows that an envelope's operations may read or change, as the fold sees
+ * them, and the changes it gives back.
+ *
+ * Step 9 of the walk: `find-slice-needs.ts` says what to load, the worker loads it under locks,
+ * `apply-operations.ts` folds it, the worker writes the changes. Rows are values: the fold makes
+ * new ones and never writes to a loaded one.
+ */
+import type { Issue } from '../operations/issue.ts';
+import type { JsonObject } from '../values/json.ts';
+import type { ReportingEvent } from '../delivery/reporting-event.ts';
+
+/** The identifiers that are stored as such; a svc_id is the person's number written differently. */
+export type StoredIdentifierKind = 'id' | 'email' | 'phone' | 'anonymous_id';
+
+export interface IdentifierKey {
+  readonly environmentId: number;
+  readonly kind: StoredIdentifierKind;
+  /** Emails in lower case. */
+  readonly value: string;
+}
+
+export interface IdentifierRow extends IdentifierKey {
+  /** Null: an anonymous id that is nobody's. Of a suppressed identifier: whose it was. */
+  readonly personId: number | null;
+  readonly suppressed: boolean;
+}
+
+export interface PersonKey {
+  readonly environmentId: number;
+  readonly personId: number;
+}
+
+export interface PersonRow extends PersonKey {
+  readonly id: string | null;
+  /** As first sent. */
+  readonly email: string | null;
+  readonly phone: string | null;
+  readonly attributes: JsonObject;
+  /** Null: never said. */
+  readonly unsubscribed: boolean | null;
+  readonly attributesAtMs: number | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export interface ObjectKey {
+  readonly environmentId: number;
+  readonly objectNumber: number;
+}
+
+export interface ObjectRow extends ObjectKey {
+  readonly objectTypeId: number;
+  readonly objectId: string;
+  readonly attributes: JsonObject;
+  readonly attributesAtMs: number | null;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export interface RelationshipKey extends PersonKey, ObjectKey {}
+
+export interface RelationshipRow extends RelationshipKey {
+  readonly attributes: JsonObject;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export interface DeviceKey extends PersonKey {
+  readonly token: string;
+}
+
+export interface DeviceRow extends DeviceKey {
+  readonly platform: string;
+  readonly lastUsedAtMs: number | null;
+  readonly attributes: JsonObject;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+}
+
+export interface SegmentMemberRow extends PersonKey {
+  readonly segmentId: number;
+  readonly addedAtMs: number;
+}
+
+export interface MessageDeliveryKey {
+  readonly environmentId: number;
+  readonly deliveryId: string;
+}
+
+/** A message that something was reported about. */
+export interface MessageDeliveryRow extends MessageDeliveryKey {
+  readonly channel: string;
+  readonly recipient: string | null;
+  readonly personId: number | null;
+  readonly createdAtMs: number;
+}
+
+/** Event ids are unique per workspace. */
+export interface EventKey {
+  readonly environmentId: number;
+  readonly eventId: string;
+}
+
+/** An event id to be taken, with what its trace tells. */
+export interface EventClaim extends EventKey {
+  readonly receivedAtMs: number;
+  readonly source: string | null;
+  /** Of the envelope that brought it. */
+  readonly envelopeNumber: number | null;
+}
+
+/** What is stored about these operations. What is not there does not exist, except people that only events name. */
+export interface Slice {
+  readonly identifiers: readonly IdentifierRow[];
+  readonly people: readonly PersonRow[];
+  readonly objects: readonly ObjectRow[];
+  readonly relationships: readonly RelationshipRow[];
+  readonly devices: readonly DeviceRow[];
+  /** Loaded only for merges: joining and leaving need no look. */
+  readonly segmentMembers: readonly SegmentMemberRow[];
+  readonly messageDeliveries: readonly MessageDeliveryRow[];
+  /** Event ids of the operations that earlier envelopes took. */
+  readonly takenEvents: readonly EventKey[];
+}
+
+/** What a row of `events` is: a client's event, or an activity of ours (`ingestion-conventions.md` §5.3). */
+export type ActivityKind =
+  | 'event'
+  | 'page'
+  | 'screen'
+  | 'form'
+  | 'attribute_change'
+  | 'failed_attribute_change'
+  | 'skipped_update'
+  | 'profile_create'
+  | 'profile_delete'
+  | 'profile_merge'
+  | 'anon_merge'
+  | 'add_relationship'
+  | 'delete_relationship';
+
+export interface EventRow extends EventKey {
+  readonly kind: ActivityKind;
+  readonly personId: number | null;
+  readonly anonymousId: string | null;
+  readonly name: string | null;
+  readonly data: JsonObject;
+  readonly occurredAtMs: number;
+  readonly receivedAtMs: number;
+  /** Null while nobody's. */
+  readonly processedAtMs: number | null;
+}
+
+/** Assigns stored anonymous events since a time to a person. */
+export interface AnonymousAttachment extends PersonKey {
+  readonly anonymousId: string;
+  readonly sinceMs: number;
+  readonly processedAtMs: number;
+}
+
+/** Moves what is stored of `fromPersonId` to another person; of events only those since a time. */
+export interface PersonMove {
+  readonly environmentId: number;
+  readonly fromPersonId: number;
+  readonly toPersonId: number;
+  readonly sinceMs: number;
+}
+
+/** Issues are kept counted by workspace, day, code, source and field. */
+export interface IssueRow {
+  readonly environmentId: number;
+  readonly source: string;
+  readonly issue: Issue;
+  readonly count: number;
+  readonly atMs: number;
+}
+
+/** Rows of one table: those to be there afterwards, and those not to be. */
+export interface RowChanges<Row, Key> {
+  readonly inserted: readonly Row[];
+  readonly updated: readonly Row[];
+  readonly deleted: readonly Key[];
+}
+
+/**
+ * What the fold found, to be written in the order of the members. Identifiers, events and message
+ * deliveries of people who move or go are reached by person, for they are not all in the slice.
+ */
+export interface SliceChanges {
+  readonly moves: readonly PersonMove[];
+  /** They are gone, and their identifiers are blocked. */
+  readonly suppressedPeople: readonly PersonKey[];
+  /** They are gone, and their identifiers are free. */
+  readonly removedPeople: readonly PersonKey[];
+  /** `deleted`: merged, suppressed and removed ones. */
+  readonly people: RowChanges<PersonRow, PersonKey>;
+  readonly identifiers: RowChanges<IdentifierRow, IdentifierKey>;
+  readonly objects: RowChanges<ObjectRow, ObjectKey>;
+  readonly relationships: RowChanges<RelationshipRow, RelationshipKey>;
+  readonly devices: RowChanges<DeviceRow, DeviceKey>;
+  readonly segmentMembers: RowChanges<SegmentMemberRow, SegmentMemberRow>;
+  readonly messageDeliveries: RowChanges<MessageDeliveryRow, MessageDeliveryRow>;
+  readonly attachments: readonly AnonymousAttachment[];
+  readonly events: readonly EventRow[];
+  readonly reports: readonly ReportingEvent[];
+  readonly issues: readonly IssueRow[];
+}

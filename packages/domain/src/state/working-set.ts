@@ -1,0 +1,240 @@
+/**
+ * The slice while it is folded: the rows as they are by now, and what was found on the way.
+ *
+ * The rules (`upsert-person.ts`, `track-event.ts` and their neighbours) read and change it one
+ * operation after the other; `changes()` says what of it must be written. Pure: ids and the clock
+ * come in as effects.
+ */
+import type { Issue } from '../operations/issue.ts';
+import type { JsonObject } from '../values/json.ts';
+import type { ObjectIdentifier, Operation } from '../operations/operation.ts';
+import { followMerges, PersonDirectory, type PersonState } from './person-directory.ts';
+import { ATTACHED_AGE_MS_MAX, PendingEvents, type NewEvent } from './pending-events.ts';
+import type { ReportingEvent } from '../delivery/reporting-event.ts';
+import type {
+  ActivityKind,
+  DeviceRow,
+  IssueRow,
+  MessageDeliveryRow,
+  ObjectRow,
+  PersonKey,
+  PersonRow,
+  RelationshipRow,
+  SegmentMemberRow,
+  Slice,
+  SliceChanges,
+} from './slice.ts';
+import { eventText, objectText } from '../operations/slice-keys.ts';
+import { objectNumberOf } from '../values/svc-id.ts';
+import { RowsOfPeople, TrackedRows } from './tracked-rows.ts';
+
+/** What the fold takes from the world. */
+export interface FoldEffects {
+  /** Never given before, to anybody. */
+  readonly newPersonId: () => number;
+  /** Never given before, to anything. */
+  readonly newObjectNumber: () => number;
+  /** A ULID. */
+  readonly newId: () => string;
+  /** The time of this processing. */
+  readonly nowMs: number;
+}
+
+export class WorkingSet {
+  readonly effects: FoldEffects;
+  readonly directory: PersonDirectory;
+  readonly relationships: RowsOfPeople<RelationshipRow>;
+  readonly devices: RowsOfPeople<DeviceRow>;
+  readonly segmentMembers: RowsOfPeople<SegmentMemberRow>;
+  readonly messageDeliveries: TrackedRows<MessageDeliveryRow>;
+  readonly #objects: TrackedRows<ObjectRow>;
+  readonly #objectsByName = new Map<string, ObjectRow>();
+  readonly #deletedObjects = new Set<number>();
+  readonly #takenEvents: Set<string>;
+  readonly #events = new PendingEvents();
+  readonly #moves: { from: PersonState; sinceMs: number }[] = [];
+  readonly #reports: ReportingEvent[] = [];
+  readonly #issues: IssueRow[] = [];
+
+  constructor(slice: Slice, effects: FoldEffects) {
+    this.effects = effects;
+    this.directory = new PersonDirectory(slice.identifiers, slice.people);
+    this.relationships = new RowsOfPeople(relationshipText, slice.relationships);
+    this.devices = new RowsOfPeople((row) => deviceText(row, row.token), slice.devices);
+    this.segmentMembers = new RowsOfPeople(
+      (row) => `${row.segmentId} ${row.personId}`,
+      slice.segmentMembers,
+    );
+    this.messageDeliveries = new TrackedRows(
+      (row) => eventText(row.environmentId, row.deliveryId),
+      slice.messageDeliveries,
+    );
+    this.#objects = new TrackedRows((row) => String(row.objectNumber), slice.objects);
+    for (const row of slice.objects) this.#objectsByName.set(nameOf(row), row);
+    this.#takenEvents = new Set(
+      slice.takenEvents.map((key) => eventText(key.environmentId, key.eventId)),
+    );
+  }
+
+  /** Takes an event id; false where it is already taken. */
+  takeEventId(environmentId: number, eventId: string): boolean {
+    const text = eventText(environmentId, eventId);
+    if (this.#takenEvents.has(text)) return false;
+    this.#takenEvents.add(text);
+    return true;
+  }
+
+  findObject(environmentId: number, object: ObjectIdentifier): ObjectRow | undefined {
+    if ('objectTypeId' in object)
+      return this.#objectsByName.get(
+        objectText(environmentId, object.objectTypeId, object.objectId),
+      );
+    const objectNumber = objectNumberOf(object.svcObjectId);
+    const row = objectNumber === undefined ? undefined : this.#objects.get(String(objectNumber));
+    return row?.environmentId === environmentId ? row : undefined;
+  }
+
+  setObject(row: ObjectRow): void {
+    this.#objects.set(row);
+    this.#objectsByName.set(nameOf(row), row);
+  }
+
+  /** Its relationships go with it. */
+  deleteObject(row: ObjectRow): void {
+    this.#objects.delete(row);
+    this.#objectsByName.delete(nameOf(row));
+    this.#deletedObjects.add(row.objectNumber);
+    for (const relationship of this.relationships.rows()) {
+      if (relationship.objectNumber === row.objectNumber) this.relationships.delete(relationship);
+    }
+  }
+
+  /** Adds a client's event. Without a person it waits under its anonymous id, if it has one. */
+  addEvent(event: NewEvent, person: PersonState | undefined): void {
+    this.#events.add(event, person, this.effects.nowMs);
+  }
+
+  /** Adds an entry of our own to the person's history. */
+  addActivity(
+    person: PersonState,
+    operation: Operation,
+    kind: ActivityKind,
+    name: string | null,
+    data: JsonObject,
+  ): void {
+    const { environmentId, receivedAtMs } = operation;
+    const eventId = this.effects.newId();
+    const times = { occurredAtMs: receivedAtMs, receivedAtMs };
+    this.addEvent(
+      { environmentId, eventId, kind, anonymousId: null, name, data, ...times },
+      person,
+    );
+  }
+
+  /** Gives the person the events that waited under an anonymous id; true where there may be any. */
+  attachEvents(person: PersonState, anonymousId: string, atMs: number): boolean {
+    const isStored = this.directory.isStoredAnonymousId(person.environmentId, anonymousId);
+    const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
+    return this.#events.attach(person, anonymousId, isStored, sinceMs, this.effects.nowMs);
+  }
+
+  /** The person's recent events, messages and identifiers go to whom they are about to be merged into. */
+  addMove(from: PersonState, atMs: number): void {
+    const sinceMs = atMs - ATTACHED_AGE_MS_MAX;
+    if (from.stored === 'person') this.#moves.push({ from, sinceMs });
+    this.#events.leaveBehind(from, sinceMs);
+  }
+
+  addReport(report: ReportingEvent): void {
+    this.#reports.push(report);
+  }
+
+  addIssue(operation: Operation, issue: Issue, source: string = operation.type, count = 1): void {
+    this.#issues.push({
+      environmentId: operation.environmentId,
+      source,
+      issue,
+      count,
+      atMs: operation.receivedAtMs,
+    });
+  }
+
+  changes(): SliceChanges {
+    const isOfGone = (row: PersonKey): boolean => this.directory.isGone(row.personId);
+    const people = this.#peopleChanges();
+    return {
+      ...people,
+      moves: this.#moves.map(({ from, sinceMs }) => ({
+        environmentId: from.environmentId,
+        fromPersonId: from.personId,
+        toPersonId: followMerges(from).personId,
+        sinceMs,
+      })),
+      identifiers: this.directory.identifierChanges(),
+      objects: this.#objects.changes(() => false),
+      relationships: this.relationships.changes(
+        (row) => isOfGone(row) || this.#deletedObjects.has(row.objectNumber),
+      ),
+      devices: this.devices.changes(isOfGone),
+      segmentMembers: this.segmentMembers.changes(isOfGone),
+      messageDeliveries: this.#messageDeliveryChanges(),
+      attachments: this.#events.attachments(),
+      events: this.#events.rows(),
+      reports: this.#reports,
+      issues: this.#issues,
+    };
+  }
+
+  /** Messages of people who were merged meanwhile go to the other person; those of deleted people to nobody. */
+  #messageDeliveryChanges(): SliceChanges['messageDeliveries'] {
+    const { inserted, updated, deleted } = this.messageDeliveries.changes(() => false);
+    const mend = (row: MessageDeliveryRow): MessageDeliveryRow => ({
+      ...row,
+      personId:
+        row.personId === null
+          ? null
+          : (this.directory.find(row.environmentId, row.personId)?.personId ?? null),
+    });
+    return { inserted: inserted.map(mend), updated: updated.map(mend), deleted };
+  }
+
+  #peopleChanges(): Pick<SliceChanges, 'people' | 'removedPeople' | 'suppressedPeople'> {
+    const inserted: PersonRow[] = [];
+    const updated: PersonRow[] = [];
+    const deleted: PersonKey[] = [];
+    const removedPeople: PersonKey[] = [];
+    const suppressedPeople: PersonKey[] = [];
+    // A person who was made and is gone again may have been given stored rows in between.
+    const heirs = new Set(this.#moves.map(({ from }) => followMerges(from)));
+    for (const person of this.directory.people()) {
+      if (person.fate === 'present') {
+        if (person.stored === 'nothing') inserted.push(person.row as PersonRow);
+        else if (person.row !== person.loadedRow) updated.push(person.row as PersonRow);
+        continue;
+      }
+      const hasRows = person.stored === 'person' || heirs.has(person);
+      if (hasRows) deleted.push(person);
+      if (person.fate === 'removed' && (hasRows || person.stored === 'suppression'))
+        removedPeople.push(person);
+      if (person.fate === 'suppressed' && hasRows) suppressedPeople.push(person);
+    }
+    return { people: { inserted, updated, deleted }, removedPeople, suppressedPeople };
+  }
+}
+
+/** The key of a relationship; numbers of people and objects are never given twice. */
+export function relationshipText(key: {
+  readonly personId: number;
+  readonly objectNumber: number;
+}): string {
+  return `${key.personId} ${key.objectNumber}`;
+}
+
+/** The key of a device. */
+export function deviceText(person: PersonKey, token: string): string {
+  return `${person.personId} ${token}`;
+}
+
+function nameOf(row: ObjectRow): string {
+  return objectText(row.environmentId, row.objectTypeId, row.objectId);
+}
