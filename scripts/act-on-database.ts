@@ -7,7 +7,7 @@ import { createDatabase, type Database } from '@sluice/database/connection';
 import { requireDatabase } from '@sluice/database/database-away';
 import { checkSchema } from '@sluice/database/schema-version';
 import { reasonOf } from '@sluice/domain/values/errors';
-import { parseSettings, platformSettings } from '@sluice/platform/config';
+import { parseSettings, platformSettings } from '@sluice/platform/settings/config';
 import type { z } from 'zod';
 
 const COULD_NOT = 2;

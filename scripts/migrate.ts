@@ -1,6 +1,6 @@
 /** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
 import { migrate, MIGRATIONS } from '@sluice/database/migrate';
-import { migrateQueues } from '@sluice/platform/queue';
+import { migrateQueues } from '@sluice/platform/queue/queue';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 const { values } = readWords('usage: sluice migrate [--json]', {

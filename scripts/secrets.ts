@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Database } from '@sluice/database/connection';
 import { printable, printableJson } from '@sluice/domain/values/printable';
-import { sealingSettings } from '@sluice/platform/config';
-import { createSealedText, type SealedText } from '@sluice/platform/sealed-text';
+import { sealingSettings } from '@sluice/platform/settings/config';
+import { createSealedText, type SealedText } from '@sluice/platform/secrets/sealed-text';
 import {
   findLostSecrets,
   replaceLostSecrets,

@@ -11,12 +11,12 @@ import { join } from 'node:path';
 import { createDatabase } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
-import { migrateQueues } from '@sluice/platform/queue';
-import { startRedisServer } from '@sluice/platform/redis-server';
+import { migrateQueues } from '@sluice/platform/queue/queue';
+import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import type {} from '@sluice/database/testing';
-import type {} from '@sluice/platform/testing';
+import type {} from '@sluice/platform/testing/testing';
 
 type Close = () => Promise<void>;
 

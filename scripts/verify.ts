@@ -30,7 +30,7 @@ import {
   type BilledInvoice,
 } from '@sluice/domain/billing/compare-purchases';
 import { printable, printableJson } from '@sluice/domain/values/printable';
-import { parseSettings } from '@sluice/platform/config';
+import { parseSettings } from '@sluice/platform/settings/config';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 interface Check {

@@ -12,7 +12,7 @@ import { startRun } from '@sluice/api/start-run';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createDatabase, type Database } from '@sluice/database/connection';
 import { pricePack } from '@sluice/domain/billing/catalogue';
-import { createIdGenerator } from '@sluice/platform/new-id';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { sql } from 'kysely';
 import {
   DEBITED_ACCOUNTS,

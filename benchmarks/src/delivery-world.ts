@@ -4,8 +4,8 @@
  */
 import type { Database } from '@sluice/database/connection';
 import { DEMO } from '@sluice/database/seed-demo';
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer, type Producer } from '@sluice/platform/queue';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { sql } from 'kysely';
 import type { ChildServer } from './child-server.ts';
 import { withWorld, type World } from './world.ts';

@@ -3,9 +3,9 @@
  * holds back; against the same events and deliveries as one job each, with the same bodies.
  */
 import { randomUUID } from 'node:crypto';
-import { createLogger } from '@sluice/platform/logger';
-import { BULLMQ_SCHEMA } from '@sluice/platform/queue-tables';
-import { openProducer, type Producer } from '@sluice/platform/queue';
+import { createLogger } from '@sluice/platform/process/logger';
+import { BULLMQ_SCHEMA } from '@sluice/platform/queue/queue-tables';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { Queue } from 'bullmq';
 import { sql } from 'kysely';
 import { runMigrations } from 'graphile-worker';

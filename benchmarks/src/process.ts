@@ -12,8 +12,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer, type Producer } from '@sluice/platform/queue';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { cpuSecondsOf, type ChildServer } from './child-server.ts';
 import {
   copyRowsPerSecond,

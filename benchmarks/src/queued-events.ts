@@ -7,8 +7,8 @@ import {
   type PackedEvent,
 } from '@sluice/domain/operations/packed-event';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
-import { createIdGenerator } from '@sluice/platform/new-id';
-import type { Producer } from '@sluice/platform/queue';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
+import type { Producer } from '@sluice/platform/queue/queue';
 import type { Redis } from 'ioredis';
 
 const ENVIRONMENT_ID = 1;

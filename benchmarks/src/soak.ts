@@ -8,8 +8,8 @@
  */
 import { parseArgs } from 'node:util';
 import { DEMO } from '@sluice/database/seed-demo';
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer, type Producer } from '@sluice/platform/queue';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { sql } from 'kysely';
 import { memoryOf, type ChildServer } from './child-server.ts';
 import { endpointOf, replaceWebhooks, unfinishedCount } from './delivery-world.ts';

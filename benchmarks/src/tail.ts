@@ -11,10 +11,10 @@ import { KeyRing } from '@sluice/intake/authenticate';
 import { Batcher } from '@sluice/intake/batcher';
 import { routes, type Call } from '@sluice/intake/calls';
 import { readBody } from '@sluice/intake/read-body';
-import { createIdGenerator } from '@sluice/platform/new-id';
-import type { TailChannel } from '@sluice/platform/tail-channel';
-import { ANNOUNCEMENT_TOPIC } from '@sluice/platform/tail-messages';
-import { TailSource } from '@sluice/platform/tail-source';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
+import type { TailChannel } from '@sluice/platform/tail/tail-channel';
+import { ANNOUNCEMENT_TOPIC } from '@sluice/platform/tail/tail-messages';
+import { TailSource } from '@sluice/platform/tail/tail-source';
 import { parseArgs } from 'node:util';
 import { median, type Report } from './report.ts';
 

@@ -20,7 +20,7 @@
 import type { AccountToken } from '@sluice/database/account-tokens';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { includesRole, ROLES, type Role, type Scope } from '@sluice/domain/accounts/account';
-import { hashSecret } from '@sluice/platform/secrets';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';
 import { looksLikeAccessToken, readAccessToken, secretTagOf } from './access-token.ts';
 import type { CallLimitOptions } from './call-limit.ts';

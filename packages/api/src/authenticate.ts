@@ -6,7 +6,7 @@
  */
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { AppKey } from '@sluice/database/credentials';
-import { hashSecret } from '@sluice/platform/secrets';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import type { CallLimitOptions } from './call-limit.ts';
 import { createCallRate } from './call-rate.ts';

@@ -13,7 +13,7 @@ import type {
 import type { Credential, CredentialKind } from '@sluice/database/api-credentials';
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import { CREDENTIAL_COUNT_MAX } from '@sluice/domain/accounts/account';
-import { newKey, newServiceAccountToken, type Secret } from '@sluice/platform/secrets';
+import { newKey, newServiceAccountToken, type Secret } from '@sluice/platform/secrets/secrets';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from './account-guard.ts';
 import {

@@ -3,8 +3,8 @@
  * in, seldom while nothing happens. The seldom looks find what another process put in before it died. Before:
  * `outbox-relay.ts`.
  */
-import type { Logger } from '@sluice/platform/logger';
-import { repeat } from '@sluice/platform/repeat';
+import type { Logger } from '@sluice/platform/process/logger';
+import { repeat } from '@sluice/platform/process/repeat';
 
 export interface RelayTimes {
   readonly intervalMs: number;

@@ -6,7 +6,7 @@
 import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks';
 import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
-import type { SealedText } from '@sluice/platform/sealed-text';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';

@@ -7,7 +7,7 @@
  * Two kinds of keys: one of the app API opens a workspace (`authenticate.ts`), a service account's
  * token opens an account (`account-guard.ts`).
  */
-import { portTaken } from '@sluice/platform/port-taken';
+import { portTaken } from '@sluice/platform/process/port-taken';
 import fastify, { LogController, type FastifyBaseLogger } from 'fastify';
 import { serializerCompiler, type ZodTypeProvider } from 'fastify-type-provider-zod';
 import {

@@ -5,8 +5,8 @@ import {
   IMPORT_SIZE_BYTES_DEFAULT,
   UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
 } from '@sluice/domain/imports/import-limits';
-import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
-import { tracingSettings } from '@sluice/platform/tracing';
+import { integer, platformSettings, sealingSettings } from '@sluice/platform/settings/config';
+import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { z } from 'zod';
 
 /** Addresses and CIDR blocks, commas between. */

@@ -10,7 +10,7 @@ import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { CreatedAccount, NewAccount, SignupLimits } from '@sluice/database/signups';
 import type { HeldCall } from '@sluice/database/transact-once';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
-import { newKey, newServiceAccountToken } from '@sluice/platform/secrets';
+import { newKey, newServiceAccountToken } from '@sluice/platform/secrets/secrets';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';
 import { instant } from './account-view.ts';

@@ -7,14 +7,14 @@
  * The telling side: `platform/src/tail-source.ts`.
  */
 import { matchesTail, type TailFilter, type TailLine } from '@sluice/domain/operations/tail';
-import type { TailChannel } from '@sluice/platform/tail-channel';
+import type { TailChannel } from '@sluice/platform/tail/tail-channel';
 import {
   ANNOUNCEMENT_TOPIC,
   lineTopic,
   readTailMessage,
   type TailAnnouncement,
-} from '@sluice/platform/tail-messages';
-import type { Logger } from '@sluice/platform/logger';
+} from '@sluice/platform/tail/tail-messages';
+import type { Logger } from '@sluice/platform/process/logger';
 
 /** `droppedCount`: lines that were told to this workspace and got lost before these, whether they match or not. */
 export type TailReader = (lines: readonly TailLine[], droppedCount: number) => void;

@@ -7,8 +7,8 @@
  * Where traces are off the hooks are not added, and `request.traceparent` is null.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { endRequest, requestStart } from '@sluice/platform/span-conventions';
-import type { Tracer } from '@sluice/platform/tracing';
+import { endRequest, requestStart } from '@sluice/platform/telemetry/span-conventions';
+import type { Tracer } from '@sluice/platform/telemetry/tracing';
 import type { ApiServer } from './http/api-server.ts';
 
 declare module 'fastify' {

@@ -12,7 +12,7 @@ import {
   isSelectableEventType,
   SELECTABLE_EVENT_TYPES,
 } from '@sluice/domain/delivery/reporting-event';
-import type { SealedText } from '@sluice/platform/sealed-text';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import { z } from 'zod';
 import { text } from './fields.ts';
 import { webAddress } from './url-field.ts';

@@ -6,7 +6,7 @@
 import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks';
 import { FILTER_OPERATORS } from '@sluice/domain/delivery/attribute-filter';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import type { SealedText } from '@sluice/platform/sealed-text';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import { z } from 'zod';
 import { text } from './fields.ts';
 

@@ -9,7 +9,7 @@ import type { ChangeOrigin } from '@sluice/database/audit-logs';
 import type { LaneKey } from '@sluice/database/lanes';
 import type { KeyChange, KeyRotation, SigningKeys } from '@sluice/database/signing-keys';
 import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
-import type { SealedText } from '@sluice/platform/sealed-text';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';

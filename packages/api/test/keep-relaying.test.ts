@@ -1,4 +1,4 @@
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import { afterEach, expect, test, vi } from 'vitest';
 import { keepRelaying, type RelayKeeper } from '../src/keep-relaying.ts';
 

@@ -1,4 +1,4 @@
-import { parseSettings } from '@sluice/platform/config';
+import { parseSettings } from '@sluice/platform/settings/config';
 import { expect, test } from 'vitest';
 import { apiSettings } from '../src/settings.ts';
 

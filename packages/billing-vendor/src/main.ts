@@ -1,5 +1,5 @@
 /** The simulated payment vendor as a process: settings, the catalogue, the server. */
-import { beginProcess } from '@sluice/platform/begin-process';
+import { beginProcess } from '@sluice/platform/process/begin-process';
 import { readCatalogue } from './read-catalogue.ts';
 import { simulatorSettings } from './settings.ts';
 import { startSimulator } from './simulator.ts';

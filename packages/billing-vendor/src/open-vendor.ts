@@ -4,7 +4,7 @@
  * The SDK is 218 of the modules that a process loads, a sixth of them, and only purchases need it. With a key it is
  * loaded at the start, so that no buyer waits for it; without one, by the first call.
  */
-import type { Tracer } from '@sluice/platform/tracing';
+import type { Tracer } from '@sluice/platform/telemetry/tracing';
 import type { z } from 'zod';
 import type { billingSettings } from './settings.ts';
 import type { Vendor } from './vendor.ts';

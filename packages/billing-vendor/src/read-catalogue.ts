@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { AppError } from '@sluice/domain/values/errors';
-import { describeProblems } from '@sluice/platform/config';
+import { describeProblems } from '@sluice/platform/settings/config';
 import { z } from 'zod';
 import { DEFAULT_CATALOGUE } from './default-catalogue.ts';
 

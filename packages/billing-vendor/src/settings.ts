@@ -1,5 +1,5 @@
 /** The settings of billing: those that API and worker share, and those of the simulator. */
-import { integer } from '@sluice/platform/config';
+import { integer } from '@sluice/platform/settings/config';
 import { z } from 'zod';
 
 /** Public, so only good for trying things out. */

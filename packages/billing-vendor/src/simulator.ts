@@ -9,7 +9,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
-import { portTaken } from '@sluice/platform/port-taken';
+import { portTaken } from '@sluice/platform/process/port-taken';
 import { Stripe } from 'stripe';
 import { AnswerStore, type Answer } from './simulator-answers.ts';
 import { answerControl, type SimulatorControls } from './simulator-controls.ts';

@@ -2,8 +2,8 @@
  * Requests of the vendor as client spans, where traces are on (`platform/src/tracing.ts`): one for each HTTP
  * request that a traced request of ours makes. The vendor itself is told nothing of the trace.
  */
-import { clientRequest } from '@sluice/platform/span-conventions';
-import { inSpan, type Tracer } from '@sluice/platform/tracing';
+import { clientRequest } from '@sluice/platform/telemetry/span-conventions';
+import { inSpan, type Tracer } from '@sluice/platform/telemetry/tracing';
 import { Stripe } from 'stripe';
 
 type HttpClient = ReturnType<typeof Stripe.createNodeHttpClient>;

@@ -11,16 +11,16 @@ import { createDatabase, type Database } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { findFreePort } from '@sluice/platform/free-port';
-import { migrateQueues } from '@sluice/platform/queue';
+import { findFreePort } from '@sluice/platform/testing/free-port';
+import { migrateQueues } from '@sluice/platform/queue/queue';
 import {
   startRedisCluster,
   startRedisSentinels,
   type RedisFleet,
-} from '@sluice/platform/redis-fleet';
-import { startRedisServer } from '@sluice/platform/redis-server';
-import { startServiceUnderTest } from '@sluice/platform/service-under-test';
-import { startTcpProxy, type TcpProxy } from '@sluice/platform/tcp-proxy';
+} from '@sluice/platform/testing/redis-fleet';
+import { startRedisServer } from '@sluice/platform/testing/redis-server';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { startTcpProxy, type TcpProxy } from '@sluice/platform/testing/tcp-proxy';
 import { type Broker, type Fault, type ProcessName, type WayName } from './fault-plan.ts';
 import { signal, SupervisedProcesses, type Running } from './processes-under-test.ts';
 

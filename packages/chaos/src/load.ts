@@ -8,7 +8,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DEMO } from '@sluice/database/seed-demo';
 import { pick, type Random } from '@sluice/domain/values/seeded-random';
-import { createIdGenerator } from '@sluice/platform/new-id';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
 
 export interface SentEvent {
   readonly eventId: string;

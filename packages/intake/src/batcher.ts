@@ -17,8 +17,8 @@
  * Before: `accept.ts`, `skim-call.ts`. After: `commit-envelopes.ts`.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
-import { EnvelopeBuffers } from '@sluice/platform/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import { EnvelopeBuffers } from '@sluice/platform/queue/envelope-writer';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import type { CommittedTo } from './commit-envelopes.ts';
 import { CommitGroup, type CommitCaller, type CommitOutcome } from './commit-group.ts';
 import type { SkimmedOperations } from './track-skimmer.ts';

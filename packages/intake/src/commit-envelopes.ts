@@ -31,9 +31,9 @@
  * Before: `batcher.ts`. After: `platform/src/queue.ts`.
  */
 import { AppError } from '@sluice/domain/values/errors';
-import type { Logger } from '@sluice/platform/logger';
-import type { Producer, ShardEnvelope } from '@sluice/platform/queue';
-import { within } from '@sluice/platform/within';
+import type { Logger } from '@sluice/platform/process/logger';
+import type { Producer, ShardEnvelope } from '@sluice/platform/queue/queue';
+import { within } from '@sluice/platform/process/within';
 import type { SpilledFlush, Spill } from './spill.ts';
 
 const STEP_FLUSHES_MAX = 32;

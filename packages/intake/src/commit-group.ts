@@ -10,7 +10,7 @@
 import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { splitOperation } from '@sluice/domain/operations/split-operation';
-import { EnvelopeWriter, type EnvelopeBuffers } from '@sluice/platform/envelope-writer';
+import { EnvelopeWriter, type EnvelopeBuffers } from '@sluice/platform/queue/envelope-writer';
 import type { SkimmedOperations } from './track-skimmer.ts';
 
 /** `unavailable`: not confirmed; it may still have happened, so a retry must carry the same ids. */

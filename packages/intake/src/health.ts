@@ -9,9 +9,9 @@
  * spill, which is a reason after ten seconds.
  */
 import { AppError } from '@sluice/domain/values/errors';
-import type { Producer } from '@sluice/platform/queue';
-import type { Durability } from '@sluice/platform/redis-durability';
-import { within } from '@sluice/platform/within';
+import type { Producer } from '@sluice/platform/queue/queue';
+import type { Durability } from '@sluice/platform/redis/redis-durability';
+import { within } from '@sluice/platform/process/within';
 import type { Batcher } from './batcher.ts';
 import type { EnvelopeCommitter } from './commit-envelopes.ts';
 import type { Page } from './server.ts';

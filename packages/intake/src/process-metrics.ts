@@ -1,6 +1,6 @@
 /** What one intake process has taken and has in hand, for `/metrics`. */
-import type { Metrics } from '@sluice/platform/metrics';
-import type { Producer } from '@sluice/platform/queue';
+import type { Metrics } from '@sluice/platform/telemetry/metrics';
+import type { Producer } from '@sluice/platform/queue/queue';
 import type { Batcher } from './batcher.ts';
 import type { Spill } from './spill.ts';
 

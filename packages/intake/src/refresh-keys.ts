@@ -10,8 +10,8 @@
  * are still noticed.
  */
 import type { TestKey, WorkspaceKey } from '@sluice/database/workspace-keys';
-import type { Logger } from '@sluice/platform/logger';
-import { repeat } from '@sluice/platform/repeat';
+import type { Logger } from '@sluice/platform/process/logger';
+import { repeat } from '@sluice/platform/process/repeat';
 import type { KeyRing } from './authenticate.ts';
 
 export interface KeyRefreshDependencies {

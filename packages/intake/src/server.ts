@@ -13,7 +13,7 @@ import {
   type TemplatedApp,
   type us_listen_socket,
 } from 'uWebSockets.js';
-import { portTaken, requireFreePort } from '@sluice/platform/port-taken';
+import { portTaken, requireFreePort } from '@sluice/platform/process/port-taken';
 import { problem } from './answer.ts';
 import { methodOf, routes, STREAM_PATTERN, type Call, type Route } from './calls.ts';
 import {

@@ -1,6 +1,6 @@
 /** The settings of intake. */
-import { addingSettings, flag, integer, platformSettings } from '@sluice/platform/config';
-import { tracingSettings } from '@sluice/platform/tracing';
+import { addingSettings, flag, integer, platformSettings } from '@sluice/platform/settings/config';
+import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { z } from 'zod';
 
 const MEBIBYTE = 1_048_576;

@@ -19,8 +19,8 @@ import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync } from 'node:fs'
 import { join } from 'node:path';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { AppError } from '@sluice/domain/values/errors';
-import { envelopeText } from '@sluice/platform/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import { envelopeText } from '@sluice/platform/queue/envelope-writer';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 
 export interface SpilledFlush {
   readonly position: number;

@@ -16,8 +16,12 @@
  * asks once a flush, a stream once a group.
  */
 import type { Operation } from '@sluice/domain/operations/operation';
-import { endRequest, envelopeStep, requestStart } from '@sluice/platform/span-conventions';
-import type { Span, SpanAttributes, Tracer } from '@sluice/platform/tracing';
+import {
+  endRequest,
+  envelopeStep,
+  requestStart,
+} from '@sluice/platform/telemetry/span-conventions';
+import type { Span, SpanAttributes, Tracer } from '@sluice/platform/telemetry/tracing';
 import type { EnvelopeDraft, TracedFlush } from './batcher.ts';
 import { answerOf } from './answer.ts';
 import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls.ts';

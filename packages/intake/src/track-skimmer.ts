@@ -11,7 +11,7 @@ import { readFileSync } from 'node:fs';
 import { PIPELINES_BATCH_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { PACKED_EVENT_FORMAT } from '@sluice/domain/operations/packed-event';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/pipelines/semantic-events';
-import { createIdGenerator } from '@sluice/platform/new-id';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
 
 /** Operations that are JSON already. What they are is read before the next call is skimmed. */
 export interface SkimmedOperations {

@@ -1,6 +1,6 @@
 /** How much an envelope, a flush and the memory before them hold. */
-import type { WrittenEnvelope } from '@sluice/platform/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import type { WrittenEnvelope } from '@sluice/platform/queue/envelope-writer';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { expect, test } from 'vitest';
 import type { CommittedTo } from '../src/commit-envelopes.ts';
 import { createBatcher, createBroker, event, eventIds } from './batcher-under-test.ts';

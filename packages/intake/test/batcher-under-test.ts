@@ -1,6 +1,6 @@
 /** A batcher with a broker whose confirmations the test gives out, and events for it. */
 import type { TrackEvent } from '@sluice/domain/operations/operation';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { Batcher, type BatcherOptions } from '../src/batcher.ts';
 import type { CommittedTo } from '../src/commit-envelopes.ts';
 import { operationsIn } from './operations-in.ts';

@@ -1,7 +1,7 @@
 import type { Envelope, IdentifyObject, TrackEvent } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
-import { envelopeText } from '@sluice/platform/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import { envelopeText } from '@sluice/platform/queue/envelope-writer';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { describe, expect, test } from 'vitest';
 import type { CommitOutcome } from '../src/batcher.ts';
 import { createBatcher, createBroker, event, eventIds } from './batcher-under-test.ts';

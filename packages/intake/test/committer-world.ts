@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { vi } from 'vitest';
 import { EnvelopeCommitter } from '../src/commit-envelopes.ts';
 import { openSpill, type Spill } from '../src/spill.ts';

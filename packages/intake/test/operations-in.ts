@@ -1,8 +1,8 @@
 /** What is in envelopes that intake has written, in order. */
 import type { Envelope, Operation } from '@sluice/domain/operations/operation';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
-import { envelopeText } from '@sluice/platform/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import { envelopeText } from '@sluice/platform/queue/envelope-writer';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 
 export const operationsIn = (envelopes: readonly ShardEnvelope[]): Operation[] =>
   envelopes.flatMap(({ envelope }) => operationsOfText(envelopeText(envelope)));

@@ -1,5 +1,5 @@
 import type { TestKey, WorkspaceKey } from '@sluice/database/workspace-keys';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import { expect, test, vi } from 'vitest';
 import { startKeyRefresh } from '../src/refresh-keys.ts';
 

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
-import { createIdGenerator } from '@sluice/platform/new-id';
-import { envelopeText } from '@sluice/platform/envelope-writer';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
+import { envelopeText } from '@sluice/platform/queue/envelope-writer';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { expect, test } from 'vitest';
 import { acceptCall, type AcceptDependencies, type Outcome } from '../src/accept.ts';
 import { KeyRing } from '../src/authenticate.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openSpill, Spill } from '../src/spill.ts';
 

@@ -1,5 +1,5 @@
 import type { TrackEvent } from '@sluice/domain/operations/operation';
-import type { Span, SpanStart, Tracer } from '@sluice/platform/tracing';
+import type { Span, SpanStart, Tracer } from '@sluice/platform/telemetry/tracing';
 import { expect, test } from 'vitest';
 import type { Submission } from '../src/accept.ts';
 import type { EnvelopeDraft, TracedFlush } from '../src/batcher.ts';

@@ -1,6 +1,6 @@
 /** How services end, as real processes: what they log last, and their exit code. */
 import { fileURLToPath } from 'node:url';
-import { runProgramUnderTest } from '@sluice/platform/service-under-test';
+import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { expect, test } from 'vitest';
 
 const PROGRAM = fileURLToPath(new URL('service-that-ends.ts', import.meta.url));

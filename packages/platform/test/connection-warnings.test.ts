@@ -1,4 +1,4 @@
-import { connectionWarnings } from '@sluice/platform/connection-warnings';
+import { connectionWarnings } from '@sluice/platform/redis/connection-warnings';
 import { expect, test } from 'vitest';
 
 function startWarnings() {

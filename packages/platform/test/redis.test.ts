@@ -1,4 +1,4 @@
-import { blockingMsMax, connectWorker } from '@sluice/platform/redis';
+import { blockingMsMax, connectWorker } from '@sluice/platform/redis/redis';
 import { Cluster } from 'ioredis';
 import { expect, test } from 'vitest';
 

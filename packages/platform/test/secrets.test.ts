@@ -1,4 +1,9 @@
-import { hashSecret, hasChecksum, newKey, newServiceAccountToken } from '@sluice/platform/secrets';
+import {
+  hashSecret,
+  hasChecksum,
+  newKey,
+  newServiceAccountToken,
+} from '@sluice/platform/secrets/secrets';
 import { expect, test } from 'vitest';
 
 test.each([

@@ -1,8 +1,8 @@
 /** A service as small as can be, for `begin-process.test.ts`: it ends as `ENDING` says. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AppError } from '@sluice/domain/values/errors';
-import { beginProcess } from '@sluice/platform/begin-process';
-import { platformSettings } from '@sluice/platform/config';
+import { beginProcess } from '@sluice/platform/process/begin-process';
+import { platformSettings } from '@sluice/platform/settings/config';
 import { z } from 'zod';
 
 const { settings, logger, lifecycle, fail } = beginProcess(

@@ -1,5 +1,5 @@
-import { endRequest, requestStart } from '@sluice/platform/span-conventions';
-import type { Span } from '@sluice/platform/tracing';
+import { endRequest, requestStart } from '@sluice/platform/telemetry/span-conventions';
+import type { Span } from '@sluice/platform/telemetry/tracing';
 import { expect, test } from 'vitest';
 
 const request = { method: 'GET', route: '/v1/people/:id', traceparent: 'sender', requestId: 'r-1' };

@@ -5,8 +5,8 @@ import {
   lineTopic,
   type TailAnnouncement,
   type TailMessage,
-} from '../src/tail-messages.ts';
-import { TailSource } from '../src/tail-source.ts';
+} from '../src/tail/tail-messages.ts';
+import { TailSource } from '../src/tail/tail-source.ts';
 import { MemoryChannel } from './memory-channel.ts';
 
 let channel: MemoryChannel;

@@ -1,10 +1,10 @@
 /** `npm start`: everything on this machine. Before: `scripts/install.mjs`. */
 import { totalmem } from 'node:os';
 import { fileURLToPath } from 'node:url';
-import { describeEnding } from '@sluice/platform/begin-process';
-import { parseSettings } from '@sluice/platform/config';
-import { createLifecycle, type Lifecycle } from '@sluice/platform/lifecycle';
-import { createLogger } from '@sluice/platform/logger';
+import { describeEnding } from '@sluice/platform/process/begin-process';
+import { parseSettings } from '@sluice/platform/settings/config';
+import { createLifecycle, type Lifecycle } from '@sluice/platform/process/lifecycle';
+import { createLogger } from '@sluice/platform/process/logger';
 import { renderLogLine, type LogFormat } from './log-lines.ts';
 import type { Service } from './service-process.ts';
 import { HELP, standaloneSettings } from './settings.ts';

@@ -3,7 +3,7 @@ import { createDatabase } from '@sluice/database/connection';
 import { requireDatabase } from '@sluice/database/database-away';
 import { migrate } from '@sluice/database/migrate';
 import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { migrateQueues } from '@sluice/platform/queue';
+import { migrateQueues } from '@sluice/platform/queue/queue';
 
 /**
  * May be run at every start.

@@ -1,5 +1,5 @@
 /** The settings of `npm start`. Everything else in the environment is handed on to the services. */
-import { flag, integer, platformSettings } from '@sluice/platform/config';
+import { flag, integer, platformSettings } from '@sluice/platform/settings/config';
 import { z } from 'zod';
 
 export const standaloneSettings = platformSettings.extend({

@@ -6,8 +6,8 @@
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { DEMO } from '@sluice/database/seed-demo';
-import type { Lifecycle } from '@sluice/platform/lifecycle';
-import { requireFreePort } from '@sluice/platform/port-taken';
+import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import { requireFreePort } from '@sluice/platform/process/port-taken';
 import { keepApiSecret, keepSealingKeys } from './keep-secret.ts';
 import { holdDataDirectory, type DataDirectory } from './data-directory.ts';
 import { keepPostgres } from './keep-postgres.ts';

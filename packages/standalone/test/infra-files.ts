@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { apiSettings } from '@sluice/api/settings';
 import { intakeSettings } from '@sluice/intake/settings';
-import { parseSettings } from '@sluice/platform/config';
+import { parseSettings } from '@sluice/platform/settings/config';
 import { workerSettings } from '@sluice/worker/settings';
 
 const INFRA = fileURLToPath(new URL('../../../infra/', import.meta.url));

@@ -38,7 +38,7 @@ import {
   retryDelayMs,
 } from '@sluice/domain/billing/run-workflow';
 import type { StepName } from '@sluice/domain/billing/run-workflow';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 import { endRun, endRunByStep } from './end-run.ts';
 import { STEPS } from './purchase-steps.ts';
 import type { Step, StepContext, StepInput, StepOutput, StepResult } from './run-step.ts';

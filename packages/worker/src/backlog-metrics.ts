@@ -6,8 +6,8 @@
  * Every worker shows the same figures, those of the broker and of Postgres; dashboards take the maximum.
  */
 import type { LaneBacklog } from '@sluice/database/lane-backlog';
-import { READ_MS_MAX, type Metrics } from '@sluice/platform/metrics';
-import { within } from '@sluice/platform/within';
+import { READ_MS_MAX, type Metrics } from '@sluice/platform/telemetry/metrics';
+import { within } from '@sluice/platform/process/within';
 
 export interface BacklogDependencies {
   readonly metrics: Metrics;

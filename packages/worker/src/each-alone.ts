@@ -4,7 +4,7 @@
  */
 import type { VendorResult } from '@sluice/billing-vendor/vendor';
 import { isDatabaseAway } from '@sluice/database/database-away';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 
 /**
  * A failure is logged with the item, which `work` must find again at a later run.

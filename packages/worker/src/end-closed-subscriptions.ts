@@ -17,7 +17,7 @@ import {
   noteSubscriptionsEnded,
   type ClosedCustomer,
 } from '@sluice/database/vendor-customers';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { eachAsked } from './each-alone.ts';
 import { writeStanding } from './settle-subscription.ts';

@@ -7,8 +7,8 @@
 import type { Database } from '@sluice/database/connection';
 import type { LoggedLane } from '@sluice/database/deliveries';
 import type { NumberStock } from '@sluice/database/numbers';
-import type { Logger } from '@sluice/platform/logger';
-import type { Processors } from '@sluice/platform/queue-processors';
+import type { Logger } from '@sluice/platform/process/logger';
+import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import { processEnvelope } from './process-envelope.ts';
 import { TakenIdWatch } from './taken-id-watch.ts';
 import type { WorkerTracing } from './trace-deliveries.ts';

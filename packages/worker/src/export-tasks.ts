@@ -1,9 +1,13 @@
 /** Has exports of the audit log made: those that the queue brings, and those that it has lost. */
 import type { Database } from '@sluice/database/connection';
-import type { Lifecycle } from '@sluice/platform/lifecycle';
-import type { Logger } from '@sluice/platform/logger';
-import type { BrokerOptions } from '@sluice/platform/queue';
-import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
+import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import type { Logger } from '@sluice/platform/process/logger';
+import type { BrokerOptions } from '@sluice/platform/queue/queue';
+import {
+  EXPORT_TASKS,
+  openTaskQueue,
+  startTaskWorker,
+} from '@sluice/platform/consumers/queue-tasks';
 import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
 import type { Sweep } from './sweeps.ts';
 

@@ -1,8 +1,8 @@
 /** `/livez`, `/readyz` and `/metrics` of a process that otherwise serves nobody. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Metrics } from '@sluice/platform/metrics';
-import { portTaken } from '@sluice/platform/port-taken';
+import type { Metrics } from '@sluice/platform/telemetry/metrics';
+import { portTaken } from '@sluice/platform/process/port-taken';
 
 export interface Readiness {
   readonly isReady: boolean;

@@ -11,7 +11,7 @@ import {
   findDatabaseTime,
   makeDeliveryPartitions,
 } from '@sluice/database/delivery-retention';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 
 /** Today and the next ones; of a day without a partition the deliveries go to the default one. */
 const DELIVERY_DAYS_AHEAD = 4;

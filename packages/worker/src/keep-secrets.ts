@@ -11,7 +11,7 @@ import type { Database } from '@sluice/database/connection';
 import { listSecretsWithout, replaceSecrets } from '@sluice/database/sealed-secrets';
 import { promoteDueSigningKeys } from '@sluice/database/signing-keys';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import type { SealedText } from '@sluice/platform/sealed-text';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 
 export interface KeepSecretsDeps {
   readonly database: Database;

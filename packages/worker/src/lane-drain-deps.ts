@@ -2,7 +2,7 @@
 import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import type { TailTeller } from '@sluice/domain/operations/tail';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 import type { HttpOutcome, HttpPost } from './http-outcome.ts';
 import type { LaneSlots } from './lane-slots.ts';
 import type { LaneStore } from './lane-store.ts';

@@ -26,7 +26,7 @@ import {
 } from '@sluice/database/lanes';
 import { isRefusedData } from '@sluice/database/statement-failure';
 import { changeWebhook } from '@sluice/database/webhook-changes';
-import { GroupedCalls } from '@sluice/platform/grouped-calls';
+import { GroupedCalls } from '@sluice/platform/process/grouped-calls';
 
 export interface LaneStore {
   /** Undefined where there is nothing to send now, or another holds the lease. */

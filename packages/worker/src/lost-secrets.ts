@@ -29,7 +29,7 @@ import { findSigningKeys, promoteDueSigningKeys } from '@sluice/database/signing
 import { changeWebhook } from '@sluice/database/webhook-changes';
 import { AppError } from '@sluice/domain/values/errors';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { sealingKeyId, type SealedText } from '@sluice/platform/sealed-text';
+import { sealingKeyId, type SealedText } from '@sluice/platform/secrets/sealed-text';
 
 export interface LostSecret extends NamedSecret {
   /** Of the key that sealed it. */

@@ -1,6 +1,6 @@
 /** What one worker process has done and has in hand, for `/metrics`; what waits is in `backlog-metrics.ts`. */
-import type { Metrics } from '@sluice/platform/metrics';
-import type { WatchReport } from '@sluice/platform/queue-watch';
+import type { Metrics } from '@sluice/platform/telemetry/metrics';
+import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
 import { inFlightCount, type LaneSlots } from './lane-slots.ts';
 
 export interface ProcessMetricsDependencies {

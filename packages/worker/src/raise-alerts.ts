@@ -10,7 +10,7 @@ import { appendDeliveries } from '@sluice/database/deliveries';
 import { listUntoldEnvironments, takeUntold, type UntoldLane } from '@sluice/database/lane-alerts';
 import type { LaneKey } from '@sluice/database/lanes';
 import { alertEvent, type LaneAlert } from '@sluice/domain/delivery/lane-alert';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 import { eachAlone } from './each-alone.ts';
 
 export interface RaiseAlertsDeps {

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Database } from '@sluice/database/connection';
 import { countParkedOperations } from '@sluice/database/parked-operations';
-import type { Producer } from '@sluice/platform/queue';
-import type { WatchReport } from '@sluice/platform/queue-watch';
+import type { Producer } from '@sluice/platform/queue/queue';
+import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
 import type { Readiness } from './health-server.ts';
 
 const DEADLINE_MS = 2_000;

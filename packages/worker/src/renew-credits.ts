@@ -12,7 +12,7 @@ import { endHold, listOverdueHolds } from '@sluice/database/credit-holds';
 import { expireAccountCredits, giveAllowance } from '@sluice/database/credits';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 import { eachAlone } from './each-alone.ts';
 
 export interface RenewCreditsDeps {

@@ -14,7 +14,7 @@ import { deleteParkedOperation, listParkedOperations } from '@sluice/database/pa
 import { AppError } from '@sluice/domain/values/errors';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
-import type { Producer, ShardEnvelope } from '@sluice/platform/queue';
+import type { Producer, ShardEnvelope } from '@sluice/platform/queue/queue';
 
 const COUNT_MAX = 10_000;
 const ROOM_RETRY_MS = 1_000;

@@ -31,7 +31,7 @@ import {
   UNFINISHED_IMPORT_DAYS_MAX,
   waitsForRoom,
 } from '@sluice/domain/imports/import-limits';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 import { FetchFault, SILENCE_TIMEOUT_MS } from './fetch-file.ts';
 import {
   importRows,

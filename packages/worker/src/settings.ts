@@ -4,8 +4,8 @@ import {
   IMPORT_SIZE_BYTES_DEFAULT,
   UNFINISHED_IMPORTS_SIZE_BYTES_DEFAULT,
 } from '@sluice/domain/imports/import-limits';
-import { integer, platformSettings, sealingSettings } from '@sluice/platform/config';
-import { tracingSettings } from '@sluice/platform/tracing';
+import { integer, platformSettings, sealingSettings } from '@sluice/platform/settings/config';
+import { tracingSettings } from '@sluice/platform/telemetry/tracing';
 import { z } from 'zod';
 import { webhookSettings } from './webhook-settings.ts';
 

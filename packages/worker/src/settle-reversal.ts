@@ -22,7 +22,7 @@ import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
 import { allowanceOf, boughtAgainKey, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
 import type { PurchaseReversal, RunResult } from '@sluice/domain/billing/run-content';
 import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/vendor';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 import { settleBankPayment } from './settle-bank-payment.ts';
 import { settleInvoice } from './settle-invoice.ts';
 

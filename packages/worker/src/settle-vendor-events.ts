@@ -16,7 +16,7 @@ import {
   type VendorEvent,
 } from '@sluice/database/vendor-events';
 import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
-import type { Logger } from '@sluice/platform/logger';
+import type { Logger } from '@sluice/platform/process/logger';
 import { eachAlone } from './each-alone.ts';
 import { settleBankPayment } from './settle-bank-payment.ts';
 import { settleInvoice } from './settle-invoice.ts';

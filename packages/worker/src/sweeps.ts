@@ -10,8 +10,8 @@
  * `run-import.ts`, `replay-deliveries.ts`, `export-audit-logs.ts`.
  */
 import type { DueKind } from '@sluice/database/due-work';
-import type { Logger } from '@sluice/platform/logger';
-import { repeat, type Repetition } from '@sluice/platform/repeat';
+import type { Logger } from '@sluice/platform/process/logger';
+import { repeat, type Repetition } from '@sluice/platform/process/repeat';
 
 /** Done when `kind` is due; never twice at the same time by one process. */
 export interface Sweep {

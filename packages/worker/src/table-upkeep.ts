@@ -1,9 +1,9 @@
 /** Starts what a worker does by the clock for tables that grow: partitions made ahead, old records forgotten. */
 import type { Database } from '@sluice/database/connection';
 import { makeEventPartitions } from '@sluice/database/events';
-import type { Lifecycle } from '@sluice/platform/lifecycle';
-import type { Logger } from '@sluice/platform/logger';
-import { repeat } from '@sluice/platform/repeat';
+import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import type { Logger } from '@sluice/platform/process/logger';
+import { repeat } from '@sluice/platform/process/repeat';
 import { forgetOldRecords, type Retention } from './forget-old-records.ts';
 
 export interface TableUpkeepDeps {

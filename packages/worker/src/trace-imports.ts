@@ -7,7 +7,7 @@
  *   POST /v1/imports ─▶ (in Postgres) import file ─▶ import rows, … ─▶ (in Postgres) POST {endpoint}, …
  * ```
  */
-import { inSpan, type Tracer } from '@sluice/platform/tracing';
+import { inSpan, type Tracer } from '@sluice/platform/telemetry/tracing';
 import type { BatchOutcome } from './import-rows.ts';
 import { UNTRACED, type ImportTrace, type TraceImport } from './run-import.ts';
 

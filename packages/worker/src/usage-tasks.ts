@@ -4,11 +4,15 @@
  * than a day, so that a day is closed soon after its time even if every worker was away at that moment.
  */
 import type { Database } from '@sluice/database/connection';
-import type { Lifecycle } from '@sluice/platform/lifecycle';
-import type { Logger } from '@sluice/platform/logger';
-import type { BrokerOptions } from '@sluice/platform/queue';
-import { openTaskQueue, startTaskWorker, USAGE_TASKS } from '@sluice/platform/queue-tasks';
-import { repeat } from '@sluice/platform/repeat';
+import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import type { Logger } from '@sluice/platform/process/logger';
+import type { BrokerOptions } from '@sluice/platform/queue/queue';
+import {
+  openTaskQueue,
+  startTaskWorker,
+  USAGE_TASKS,
+} from '@sluice/platform/consumers/queue-tasks';
+import { repeat } from '@sluice/platform/process/repeat';
 import { closeUsage } from './close-usage.ts';
 
 export interface UsageTasksDeps {

@@ -11,7 +11,7 @@
 import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import { parseNetwork, type AddressRange } from '@sluice/domain/delivery/network-address';
-import { flag, integer } from '@sluice/platform/config';
+import { flag, integer } from '@sluice/platform/settings/config';
 import { z } from 'zod';
 import { parseProxy, type Proxy } from './proxy-tunnel.ts';
 

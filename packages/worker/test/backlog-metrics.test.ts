@@ -1,4 +1,4 @@
-import { createMetrics } from '@sluice/platform/metrics';
+import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { afterEach, expect, test, vi } from 'vitest';
 import { registerBacklogMetrics } from '../src/backlog-metrics.ts';
 

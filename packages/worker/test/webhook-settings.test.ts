@@ -1,5 +1,5 @@
 import { parseNetwork } from '@sluice/domain/delivery/network-address';
-import { parseSettings } from '@sluice/platform/config';
+import { parseSettings } from '@sluice/platform/settings/config';
 import { expect, test } from 'vitest';
 import { workerSettings } from '../src/settings.ts';
 import { webhookOptions, webhookSettings } from '../src/webhook-settings.ts';

@@ -1,5 +1,5 @@
 /** Every kind of credential that there is, in force and not, with what it lets its caller be. */
-import { hashSecret } from '@sluice/platform/secrets';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
 import { secretTagOf, signAccessToken } from '../../src/access-token.ts';

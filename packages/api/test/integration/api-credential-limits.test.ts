@@ -1,5 +1,5 @@
 /** Security: no token makes or rotates a credential that may do more than itself. */
-import { hashSecret } from '@sluice/platform/secrets';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -8,10 +8,13 @@ import { join } from 'node:path';
 import { SIMULATOR_WEBHOOK_SECRET } from '@sluice/billing-vendor/settings';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { runProgramUnderTest, TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
-import { createSealedText } from '@sluice/platform/sealed-text';
+import {
+  runProgramUnderTest,
+  TEST_SEALING_KEYS,
+} from '@sluice/platform/testing/service-under-test';
+import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { insertToken } from './api-under-test.ts';

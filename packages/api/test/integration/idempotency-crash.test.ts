@@ -5,7 +5,7 @@
 import { hashCode } from '../../src/signup-code.ts';
 import { keepIdempotentAnswer } from '@sluice/database/idempotency-keys';
 import { createTestDatabase } from '@sluice/database/testing';
-import { hashSecret } from '@sluice/platform/secrets';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { once } from 'node:events';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';

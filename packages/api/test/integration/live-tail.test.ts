@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TailLine } from '@sluice/domain/operations/tail';
-import { lineTopic } from '@sluice/platform/tail-messages';
-import type { TailChannel } from '@sluice/platform/tail-channel';
+import { lineTopic } from '@sluice/platform/tail/tail-messages';
+import type { TailChannel } from '@sluice/platform/tail/tail-channel';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
 import { TailHub } from '../../src/tail-hub.ts';

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { TestDatabase } from '@sluice/database/testing';
-import { TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
+import { TEST_SEALING_KEYS } from '@sluice/platform/testing/service-under-test';
 import { afterEach } from 'vitest';
 
 export const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));

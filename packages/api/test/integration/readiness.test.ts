@@ -1,7 +1,7 @@
 import { createDatabase } from '@sluice/database/connection';
 import { isDatabaseAnswering } from '@sluice/database/database-away';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
+import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
 import { expect, onTestFinished, test } from 'vitest';
 
 const TO_BE_LATE_MS = 100;

@@ -1,7 +1,7 @@
 /** Signup, from the address to a token that works, with a real SMTP server on the way. */
 import { claimOutbox } from '@sluice/database/outbox';
 import { clearSignups, createAccount, SIGNUP_TOPIC } from '@sluice/database/signups';
-import { hashSecret } from '@sluice/platform/secrets';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { createDatabase } from '@sluice/database/connection';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startServiceUnderTest } from '@sluice/platform/service-under-test';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { expect, onTestFinished, test } from 'vitest';
 import { MAIN } from './process-under-test.ts';
 

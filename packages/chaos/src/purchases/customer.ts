@@ -3,7 +3,7 @@
  * is told that the purchase has begun; on the card rail it pays the invoice, or does not.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { hashSecret } from '@sluice/platform/secrets';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import type { PurchaseFleet } from './fleet.ts';
 import type { Workflow } from './cells.ts';

@@ -13,9 +13,12 @@ import { createDatabase, type Database } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
 import type { Random } from '@sluice/domain/values/seeded-random';
-import { migrateQueues } from '@sluice/platform/queue';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
-import { findFreePort } from '@sluice/platform/free-port';
+import { migrateQueues } from '@sluice/platform/queue/queue';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
+import { findFreePort } from '@sluice/platform/testing/free-port';
 import { installHeldPoints } from './held-points.ts';
 
 export type Service = 'api' | 'worker';

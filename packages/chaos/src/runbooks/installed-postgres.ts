@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { chooseServerAccount, runAs } from '@sluice/database/postgres-account';
-import { findFreePort } from '@sluice/platform/free-port';
+import { findFreePort } from '@sluice/platform/testing/free-port';
 
 const run = promisify(execFile);
 const READY_POLLS_MAX = 300;

@@ -4,7 +4,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findFreePort } from '@sluice/platform/free-port';
+import { findFreePort } from '@sluice/platform/testing/free-port';
 
 const READY_POLLS_MAX = 100;
 

@@ -18,11 +18,14 @@ import { createDatabase, type Database } from '@sluice/database/connection';
 import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
 import { migrate } from '@sluice/database/migrate';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { findFreePort } from '@sluice/platform/free-port';
-import { migrateQueues } from '@sluice/platform/queue';
-import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
-import { startTcpProxy } from '@sluice/platform/tcp-proxy';
+import { findFreePort } from '@sluice/platform/testing/free-port';
+import { migrateQueues } from '@sluice/platform/queue/queue';
+import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
+import { startTcpProxy } from '@sluice/platform/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { startInstalledPostgres } from './installed-postgres.ts';
 import { startNginx, type Nginx } from './nginx.ts';

@@ -8,10 +8,13 @@ import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
-import { createLogger } from '@sluice/platform/logger';
-import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';
-import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
+import { createLogger } from '@sluice/platform/process/logger';
+import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
+import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const AUTHORIZATION = `Basic ${Buffer.from(`${DEMO.writeKey}:`).toString('base64')}`;

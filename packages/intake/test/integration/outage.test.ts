@@ -5,8 +5,8 @@
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { metric, send, startOutageWorld, startSender, type OutageWorld } from './outage-world.ts';
-import type { ServiceUnderTest } from '@sluice/platform/service-under-test';
-import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
+import type { ServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
 
 const PEOPLE = ['ann', 'bob', 'cy', 'dee'];
 const WAIT = { timeout: 15_000, interval: 20 };

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
-import { runProgramUnderTest } from '@sluice/platform/service-under-test';
+import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { routes } from '../../src/calls.ts';
 import {

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 

@@ -1,15 +1,15 @@
 /** A broker in Redis under a prefix of its own, for the tests of one file; what a test opened is closed after it. */
 import type { Envelope } from '@sluice/domain/operations/operation';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import {
   openProducer,
   redisPrefix,
   shardQueueName,
   type BrokerOptions,
   type Producer,
-} from '@sluice/platform/queue';
-import { connectWorker, type RedisClient } from '@sluice/platform/redis';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+} from '@sluice/platform/queue/queue';
+import { connectWorker, type RedisClient } from '@sluice/platform/redis/redis';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterEach, beforeEach } from 'vitest';
 
 export const WAIT = { timeout: 10_000, interval: 10 };

@@ -2,12 +2,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { LANE_QUEUE_NAME, openProducer, redisPrefix } from '@sluice/platform/queue';
-import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';
-import type { Processors } from '@sluice/platform/queue-processors';
-import { connectWorker } from '@sluice/platform/redis';
-import { startRedisCluster } from '@sluice/platform/redis-fleet';
-import { startRedisServer } from '@sluice/platform/redis-server';
+import { LANE_QUEUE_NAME, openProducer, redisPrefix } from '@sluice/platform/queue/queue';
+import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
+import type { Processors } from '@sluice/platform/consumers/queue-processors';
+import { connectWorker } from '@sluice/platform/redis/redis';
+import { startRedisCluster } from '@sluice/platform/testing/redis-fleet';
+import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import { Queue, UnrecoverableError, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';

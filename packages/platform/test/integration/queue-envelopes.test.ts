@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { openProducer } from '../../src/queue.ts';
-import { startRedisServer } from '../../src/redis-server.ts';
+import { openProducer } from '../../src/queue/queue.ts';
+import { startRedisServer } from '../../src/testing/redis-server.ts';
 import { envelope, NAME, useBroker } from './broker-world.ts';
 
 const broker = useBroker();

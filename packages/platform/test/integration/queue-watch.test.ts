@@ -1,8 +1,8 @@
 /** The watch over the queues, with real BullMQ workers whose loops are ended and stopped under it. */
-import { redisPrefix } from '@sluice/platform/queue';
-import { redisHeads } from '@sluice/platform/queue-heads';
-import { QueueWatch } from '@sluice/platform/queue-watch';
-import { WatchedQueue } from '@sluice/platform/watched-queue';
+import { redisPrefix } from '@sluice/platform/queue/queue';
+import { redisHeads } from '@sluice/platform/queue/queue-heads';
+import { QueueWatch } from '@sluice/platform/consumers/queue-watch';
+import { WatchedQueue } from '@sluice/platform/consumers/watched-queue';
 import { Worker } from 'bullmq';
 import { expect, test, vi } from 'vitest';
 import { envelope, logger, NAME, useBroker, WAIT } from './broker-world.ts';

@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { openProducer, type AddingOptions, type Producer } from '../../src/queue.ts';
-import { startRedisCluster } from '../../src/redis-fleet.ts';
-import { memoryUseOf, RedisRoom } from '../../src/redis-room.ts';
-import { startRedisServer, type RedisServer } from '../../src/redis-server.ts';
+import { openProducer, type AddingOptions, type Producer } from '../../src/queue/queue.ts';
+import { startRedisCluster } from '../../src/testing/redis-fleet.ts';
+import { memoryUseOf, RedisRoom } from '../../src/redis/redis-room.ts';
+import { startRedisServer, type RedisServer } from '../../src/testing/redis-server.ts';
 import { envelope, logger, WAIT } from './broker-world.ts';
 
 /** So much that the buffers of connections make no difference. */

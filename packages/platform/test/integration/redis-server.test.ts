@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { readRedisDurability } from '@sluice/platform/redis-durability';
-import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
+import { readRedisDurability } from '@sluice/platform/redis/redis-durability';
+import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 

@@ -3,8 +3,11 @@ import { fileURLToPath } from 'node:url';
 import type { Database } from '@sluice/database/connection';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { APIClient } from 'customerio-node';
 import { expect, vi } from 'vitest';
 

@@ -10,14 +10,14 @@ import { startEmbeddedPostgres, type EmbeddedPostgres } from '@sluice/database/e
 import { migrate } from '@sluice/database/migrate';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { findFreePort } from '@sluice/platform/free-port';
+import { findFreePort } from '@sluice/platform/testing/free-port';
 import {
   beginServiceUnderTest,
   runProgramUnderTest,
   TEST_SEALING_KEYS,
-} from '@sluice/platform/service-under-test';
-import { startTcpProxyTo } from '@sluice/platform/tcp-proxy';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+} from '@sluice/platform/testing/service-under-test';
+import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf } from './fleet-under-test.ts';
 

@@ -7,8 +7,11 @@ import { startSimulator } from '@sluice/billing-vendor/simulator';
 import { listCharges } from '@sluice/billing-vendor/simulator-controls';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
-import { uniquePrefix } from '@sluice/platform/testing';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
+import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, vi } from 'vitest';
 
 export const WAIT = { timeout: 20_000, interval: 50 };

@@ -2,9 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer } from '@sluice/platform/queue';
-import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer } from '@sluice/platform/queue/queue';
+import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
 import { Redis } from 'ioredis';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { INVOICED, startPurchaseServices, type PurchaseServices } from './purchase-services.ts';

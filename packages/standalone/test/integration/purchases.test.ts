@@ -6,8 +6,8 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
 import { DEMO } from '@sluice/database/seed-demo';
-import { runProgramUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl } from '@sluice/platform/testing';
+import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { verifyDelivery } from '@sluice/verify';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import {

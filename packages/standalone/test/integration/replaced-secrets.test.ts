@@ -8,7 +8,7 @@ import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/sealed-text';
+import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 import { WAIT } from './fleet-under-test.ts';

@@ -6,9 +6,12 @@
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { findFreePort } from '@sluice/platform/free-port';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { findFreePort } from '@sluice/platform/testing/free-port';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 

@@ -1,8 +1,8 @@
 /** Each service as the process that operators run, behind a pooler that keeps sessions, and one that does not. */
 import { startSessionPooler } from '@sluice/database/session-pooler';
 import { createTestDatabase } from '@sluice/database/testing';
-import { beginServiceUnderTest } from '@sluice/platform/service-under-test';
-import { uniquePrefix } from '@sluice/platform/testing';
+import { beginServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf } from './fleet-under-test.ts';
 

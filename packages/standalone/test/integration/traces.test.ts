@@ -8,7 +8,7 @@ import {
   startCollectorUnderTest,
   type CollectedSpan,
   type CollectorUnderTest,
-} from '@sluice/platform/collector-under-test';
+} from '@sluice/platform/testing/collector-under-test';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';

@@ -1,7 +1,7 @@
 /** Where no traces are wanted nothing of them is loaded, written or sent. */
 import { createTestDatabase } from '@sluice/database/testing';
-import { startServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl } from '@sluice/platform/testing';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';

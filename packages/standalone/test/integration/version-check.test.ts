@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { migrate, MIGRATIONS } from '@sluice/database/migrate';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql, type Kysely } from 'kysely';
 import { expect, test, vi } from 'vitest';
 

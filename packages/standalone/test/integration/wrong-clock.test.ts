@@ -1,10 +1,10 @@
 /** Each service as the process that operators run, on a machine whose clock is not Postgres'. */
 import { createTestDatabase } from '@sluice/database/testing';
 import { track } from '@sluice/domain/operations/testing';
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer } from '@sluice/platform/queue';
-import { beginServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer } from '@sluice/platform/queue/queue';
+import { beginServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { mainOf } from './fleet-under-test.ts';

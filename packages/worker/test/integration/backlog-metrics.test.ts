@@ -16,10 +16,10 @@ import {
   type OutboxEntry,
 } from '@sluice/database/outbox';
 import { createTestDatabase } from '@sluice/database/testing';
-import { createLogger } from '@sluice/platform/logger';
-import { createMetrics } from '@sluice/platform/metrics';
-import { openProducer, type Producer } from '@sluice/platform/queue';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { createLogger } from '@sluice/platform/process/logger';
+import { createMetrics } from '@sluice/platform/telemetry/metrics';
+import { openProducer, type Producer } from '@sluice/platform/queue/queue';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { registerBacklogMetrics } from '../../src/backlog-metrics.ts';
 import { createLaneWorld, status } from './lane-world.ts';

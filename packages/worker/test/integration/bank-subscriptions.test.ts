@@ -6,7 +6,7 @@ import { findRun, listRunsWithPaymentDue, type Run } from '@sluice/database/runs
 import { statementsSentBy } from '@sluice/database/statements-sent';
 import { insertVendorEvent } from '@sluice/database/vendor-events';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { lookAtDuePayments } from '../../src/due-payments.ts';

@@ -1,5 +1,5 @@
 /** What a worker process does about billing by itself, as soon as it runs. */
-import { parseSettings } from '@sluice/platform/config';
+import { parseSettings } from '@sluice/platform/settings/config';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createPurchases } from '../../src/purchases.ts';

@@ -1,16 +1,16 @@
 /** Days of usage are closed when their time has come: all accounts, in order, by whichever worker the schedule wakes. */
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Database } from '@sluice/database/connection';
-import { createLogger } from '@sluice/platform/logger';
-import { migrateQueues } from '@sluice/platform/queue';
+import { createLogger } from '@sluice/platform/process/logger';
+import { migrateQueues } from '@sluice/platform/queue/queue';
 import {
   openTaskQueue,
   startTaskWorker,
   USAGE_TASKS,
   type TaskQueue,
-} from '@sluice/platform/queue-tasks';
-import { connectProducer } from '@sluice/platform/redis';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+} from '@sluice/platform/consumers/queue-tasks';
+import { connectProducer } from '@sluice/platform/redis/redis';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { closeUsage } from '../../src/close-usage.ts';

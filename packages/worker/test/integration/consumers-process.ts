@@ -1,9 +1,9 @@
 /** A process of several workers for `many-workers.test.ts`: consumers with the real processing of envelopes. */
 import { createDatabase } from '@sluice/database/connection';
 import { NumberStock } from '@sluice/database/numbers';
-import { createLogger } from '@sluice/platform/logger';
-import { createIdGenerator } from '@sluice/platform/new-id';
-import { startConsumers } from '@sluice/platform/queue-consumers';
+import { createLogger } from '@sluice/platform/process/logger';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
+import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
 import { processEnvelope } from '../../src/process-envelope.ts';
 import { TakenIdWatch } from '../../src/taken-id-watch.ts';
 

@@ -14,8 +14,11 @@ import { appendDeliveries } from '@sluice/database/deliveries';
 import { findLane, type LaneKey } from '@sluice/database/lanes';
 import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startRedisServer } from '@sluice/platform/redis-server';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
+import { startRedisServer } from '@sluice/platform/testing/redis-server';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
 import { sql } from 'kysely';
 import { expect } from 'vitest';
 import { createGate, until } from './lane-world.ts';

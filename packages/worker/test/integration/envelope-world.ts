@@ -5,7 +5,7 @@ import { NumberStock } from '@sluice/database/numbers';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { NOW_MS } from '@sluice/domain/operations/testing';
-import { createIdGenerator } from '@sluice/platform/new-id';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
 import {
   processEnvelope,
   type ProcessEnvelopeDeps,

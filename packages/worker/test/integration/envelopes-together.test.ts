@@ -25,7 +25,7 @@ import {
   unsubscribeDelivery,
   unsuppress,
 } from '@sluice/domain/operations/testing';
-import { createIdGenerator } from '@sluice/platform/new-id';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeAll, expect, it } from 'vitest';

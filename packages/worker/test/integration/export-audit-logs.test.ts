@@ -13,9 +13,13 @@ import type { AuditLogFilter } from '@sluice/database/audit-log-reads';
 import type { Database } from '@sluice/database/connection';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { ExportFormat } from '@sluice/domain/accounts/audit-export';
-import { createLogger } from '@sluice/platform/logger';
-import { EXPORT_TASKS, openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { createLogger } from '@sluice/platform/process/logger';
+import {
+  EXPORT_TASKS,
+  openTaskQueue,
+  startTaskWorker,
+} from '@sluice/platform/consumers/queue-tasks';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test, vi } from 'vitest';

@@ -3,7 +3,10 @@ import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
 import { sql } from 'kysely';
 import { afterEach, expect, test, vi } from 'vitest';
 import { insertAuditedAccount } from './audit-log-rows.ts';

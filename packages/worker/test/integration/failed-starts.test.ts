@@ -8,9 +8,12 @@ import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { ErrorCode } from '@sluice/domain/values/errors';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/sealed-text';
-import { runProgramUnderTest, TEST_SEALING_KEYS } from '@sluice/platform/service-under-test';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { createSealedText } from '@sluice/platform/secrets/sealed-text';
+import {
+  runProgramUnderTest,
+  TEST_SEALING_KEYS,
+} from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 

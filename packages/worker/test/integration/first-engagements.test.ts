@@ -8,7 +8,7 @@ import type { Webhook } from '@sluice/database/webhooks';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
 import { parseMetric } from '@sluice/domain/track/track-v1-messages';
-import { createIdGenerator } from '@sluice/platform/new-id';
+import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';

@@ -9,8 +9,11 @@ import { fileURLToPath } from 'node:url';
 import type { Database } from '@sluice/database/connection';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startRedisServer } from '@sluice/platform/redis-server';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
+import { startRedisServer } from '@sluice/platform/testing/redis-server';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 

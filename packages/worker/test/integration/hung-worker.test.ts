@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { seedDemoWorkspace } from '@sluice/database/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer } from '@sluice/platform/queue';
-import { startServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer } from '@sluice/platform/queue/queue';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 

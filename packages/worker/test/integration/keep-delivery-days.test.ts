@@ -2,7 +2,7 @@
 import type { Database } from '@sluice/database/connection';
 import { findDatabaseTime } from '@sluice/database/delivery-retention';
 import { createTestDatabase } from '@sluice/database/testing';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { keepDeliveryDays } from '../../src/keep-delivery-days.ts';

@@ -3,7 +3,7 @@ import type { Database } from '@sluice/database/connection';
 import { startRotation } from '@sluice/database/signing-keys';
 import { createTestDatabase } from '@sluice/database/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/sealed-text';
+import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { keepSecrets } from '../../src/keep-secrets.ts';

@@ -14,7 +14,7 @@ import { updateWebhook, type WebhookSettings } from '@sluice/database/webhooks';
 import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
 import { FairSlots } from '../../src/fair-slots.ts';
 import type { HttpOutcome, HttpPost } from '../../src/http-outcome.ts';

@@ -7,7 +7,7 @@ import { listSecrets } from '@sluice/database/sealed-secrets';
 import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { createTestDatabase } from '@sluice/database/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/sealed-text';
+import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { keepSecrets } from '../../src/keep-secrets.ts';

@@ -7,10 +7,13 @@ import { createTestDatabase } from '@sluice/database/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, track } from '@sluice/domain/operations/testing';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer } from '@sluice/platform/queue';
-import { startServiceUnderTest, type ServiceUnderTest } from '@sluice/platform/service-under-test';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer } from '@sluice/platform/queue/queue';
+import {
+  startServiceUnderTest,
+  type ServiceUnderTest,
+} from '@sluice/platform/testing/service-under-test';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { afterEach, expect, test, vi } from 'vitest';
 

@@ -6,7 +6,7 @@ import type { JsonObject } from '@sluice/domain/values/json';
 import type { Envelope, Operation } from '@sluice/domain/operations/operation';
 import type { QueuedOperation } from '@sluice/domain/operations/packed-event';
 import { identify, NOW_MS, track } from '@sluice/domain/operations/testing';
-import type { ShardEnvelope } from '@sluice/platform/queue';
+import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { beforeEach, expect, test } from 'vitest';
 import { processEnvelope } from '../../src/process-envelope.ts';
 import { retryParked } from '../../src/retry-parked.ts';

@@ -13,7 +13,7 @@ import {
   track,
   unsuppress,
 } from '@sluice/domain/operations/testing';
-import { runProgramUnderTest } from '@sluice/platform/service-under-test';
+import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';

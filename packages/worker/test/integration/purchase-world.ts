@@ -13,7 +13,7 @@ import { insertVendorEvent, type VendorEvent } from '@sluice/database/vendor-eve
 import { pricePack } from '@sluice/domain/billing/catalogue';
 import { fingerprintOf, laneOf, type Rail } from '@sluice/domain/billing/run';
 import type { RunContent } from '@sluice/domain/billing/run-content';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { onTestFinished } from 'vitest';
 import { advanceRun, type AdvanceRunDeps, type CrashPoint } from '../../src/advance-run.ts';

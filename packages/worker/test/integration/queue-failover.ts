@@ -3,12 +3,12 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Envelope } from '@sluice/domain/operations/operation';
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue';
-import { startConsumers } from '@sluice/platform/queue-consumers';
-import { connectWorker, reconnect } from '@sluice/platform/redis';
-import { type RedisFleet, type RedisNode } from '@sluice/platform/redis-fleet';
-import { uniquePrefix } from '@sluice/platform/testing';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue/queue';
+import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
+import { connectWorker, reconnect } from '@sluice/platform/redis/redis';
+import { type RedisFleet, type RedisNode } from '@sluice/platform/testing/redis-fleet';
+import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { testQueue } from './queue-guarantees.ts';
 

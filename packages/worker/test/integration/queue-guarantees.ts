@@ -5,18 +5,18 @@
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { track } from '@sluice/domain/operations/testing';
-import { EnvelopeBuffers, EnvelopeWriter } from '@sluice/platform/envelope-writer';
-import { createLogger } from '@sluice/platform/logger';
+import { EnvelopeBuffers, EnvelopeWriter } from '@sluice/platform/queue/envelope-writer';
+import { createLogger } from '@sluice/platform/process/logger';
 import {
   openProducer,
   type BrokerOptions,
   type LaneKey,
   type Producer,
-} from '@sluice/platform/queue';
-import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';
-import type { Processors } from '@sluice/platform/queue-processors';
-import type { JobOutcome } from '@sluice/platform/queue-shard-job';
-import { uniquePrefix } from '@sluice/platform/testing';
+} from '@sluice/platform/queue/queue';
+import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
+import type { Processors } from '@sluice/platform/consumers/queue-processors';
+import type { JobOutcome } from '@sluice/platform/consumers/queue-shard-job';
+import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 
 export interface BrokerUnderTest {

@@ -1,9 +1,9 @@
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer } from '@sluice/platform/queue';
-import { connectWorker, reconnect } from '@sluice/platform/redis';
-import { startRedisCluster } from '@sluice/platform/redis-fleet';
-import { uniquePrefix } from '@sluice/platform/testing';
-import { within } from '@sluice/platform/within';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer } from '@sluice/platform/queue/queue';
+import { connectWorker, reconnect } from '@sluice/platform/redis/redis';
+import { startRedisCluster } from '@sluice/platform/testing/redis-fleet';
+import { uniquePrefix } from '@sluice/platform/testing/testing';
+import { within } from '@sluice/platform/process/within';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { testFailover } from './queue-failover.ts';
 

@@ -1,4 +1,4 @@
-import { startRedisSentinels } from '@sluice/platform/redis-fleet';
+import { startRedisSentinels } from '@sluice/platform/testing/redis-fleet';
 import { describe } from 'vitest';
 import { testFailover } from './queue-failover.ts';
 

@@ -1,8 +1,8 @@
 /** Connections of the queues in Postgres. */
 import { startSessionPooler } from '@sluice/database/session-pooler';
 import { createTestDatabase } from '@sluice/database/testing';
-import { createLogger } from '@sluice/platform/logger';
-import { openQueuePool } from '@sluice/platform/queue-pool';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openQueuePool } from '@sluice/platform/queue/queue-pool';
 import { expect, onTestFinished, test } from 'vitest';
 
 // It waited without an end, and kept its place in the pool.

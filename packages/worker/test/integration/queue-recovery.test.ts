@@ -4,23 +4,23 @@
  */
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import {
   openProducer,
   redisPrefix,
   type BrokerOptions,
   type Producer,
-} from '@sluice/platform/queue';
+} from '@sluice/platform/queue/queue';
 import {
   startConsumers,
   type ConsumerOptions,
   type Consumers,
-} from '@sluice/platform/queue-consumers';
-import type { Processors } from '@sluice/platform/queue-processors';
-import type { JobOutcome } from '@sluice/platform/queue-shard-job';
-import { openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
-import { startTcpProxyTo, type UrlProxy } from '@sluice/platform/tcp-proxy';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+} from '@sluice/platform/consumers/queue-consumers';
+import type { Processors } from '@sluice/platform/consumers/queue-processors';
+import type { JobOutcome } from '@sluice/platform/consumers/queue-shard-job';
+import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';
+import { startTcpProxyTo, type UrlProxy } from '@sluice/platform/testing/tcp-proxy';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';

@@ -1,19 +1,19 @@
 /** What waits in a shard, past BullMQ: read in the order in which it is taken, and only what still waits is taken out. */
 import { createTestDatabase } from '@sluice/database/testing';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import {
   openProducer,
   redisPrefix,
   shardQueueName,
   type BrokerOptions,
-} from '@sluice/platform/queue';
-import { openQueuePool } from '@sluice/platform/queue-pool';
+} from '@sluice/platform/queue/queue';
+import { openQueuePool } from '@sluice/platform/queue/queue-pool';
 import {
   postgresWaiting,
   redisWaiting,
   type WaitingEnvelopes,
-} from '@sluice/platform/queue-waiting';
-import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing';
+} from '@sluice/platform/consumers/queue-waiting';
+import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 

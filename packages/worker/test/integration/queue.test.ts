@@ -1,7 +1,7 @@
 /** The queue on one server. Several that stand in for one another: `queue-failover.ts`. */
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer } from '@sluice/platform/queue';
-import { testRedisUrl } from '@sluice/platform/testing';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer } from '@sluice/platform/queue/queue';
+import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { describe, expect, test } from 'vitest';
 import { testQueue } from './queue-guarantees.ts';
 

@@ -6,7 +6,7 @@ import { listUntoldEnvironments } from '@sluice/database/lane-alerts';
 import { insertTestWebhook } from '@sluice/database/test-tenants';
 import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
 import { ALERT_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { raiseAlerts } from '../../src/raise-alerts.ts';

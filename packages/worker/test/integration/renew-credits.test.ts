@@ -1,7 +1,7 @@
 import { listBalances } from '@sluice/database/credit-reads';
 import { grantCredits } from '@sluice/database/credits';
 import { untilLockWaiters } from '@sluice/database/testing';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { renewCredits } from '../../src/renew-credits.ts';

@@ -1,11 +1,11 @@
 /** Workers that wait on Postgres: what they cost the broker, how soon they take over, and what becomes of a lost sign. */
 import { createTestDatabase } from '@sluice/database/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
-import { createLogger } from '@sluice/platform/logger';
-import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue';
-import { startConsumers, type Consumers } from '@sluice/platform/queue-consumers';
-import type { Processors } from '@sluice/platform/queue-processors';
-import type { JobOutcome } from '@sluice/platform/queue-shard-job';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue/queue';
+import { startConsumers, type Consumers } from '@sluice/platform/consumers/queue-consumers';
+import type { Processors } from '@sluice/platform/consumers/queue-processors';
+import type { JobOutcome } from '@sluice/platform/consumers/queue-shard-job';
 import { sql } from 'kysely';
 import { afterEach, expect, test, vi } from 'vitest';
 

@@ -5,7 +5,7 @@ import type { Database } from '@sluice/database/connection';
 import { promoteSigningKey, startRotation } from '@sluice/database/signing-keys';
 import { createTestDatabase } from '@sluice/database/testing';
 import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
-import { createSealedText } from '@sluice/platform/sealed-text';
+import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { verifyDelivery } from '@sluice/verify';
 import { verifyRequestSignature } from 'customerio-node';
 import { sql } from 'kysely';

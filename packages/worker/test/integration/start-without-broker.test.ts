@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createTestDatabase } from '@sluice/database/testing';
-import { findFreePort } from '@sluice/platform/free-port';
-import { startRedisServer, type RedisServer } from '@sluice/platform/redis-server';
-import { startServiceUnderTest } from '@sluice/platform/service-under-test';
+import { findFreePort } from '@sluice/platform/testing/free-port';
+import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
 

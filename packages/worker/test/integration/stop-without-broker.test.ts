@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createTestDatabase } from '@sluice/database/testing';
-import { startRedisServer } from '@sluice/platform/redis-server';
-import { startServiceUnderTest } from '@sluice/platform/service-under-test';
+import { startRedisServer } from '@sluice/platform/testing/redis-server';
+import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { expect, onTestFinished, test } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));

@@ -1,7 +1,7 @@
 /** A task that reaches its worker while that closes: what it would need is being closed too. */
 import { createTestDatabase } from '@sluice/database/testing';
-import { createLogger } from '@sluice/platform/logger';
-import { openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
+import { createLogger } from '@sluice/platform/process/logger';
+import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
 

@@ -1,16 +1,16 @@
 /** Wake-ups of many lanes at once on Postgres, where each by itself would be a transaction. */
 import type { Database, DatabaseOrTransaction } from '@sluice/database/connection';
 import { createTestDatabase } from '@sluice/database/testing';
-import { createLogger } from '@sluice/platform/logger';
+import { createLogger } from '@sluice/platform/process/logger';
 import {
   openProducer,
   type BrokerOptions,
   type LaneKey,
   type Producer,
-} from '@sluice/platform/queue';
-import { startConsumers } from '@sluice/platform/queue-consumers';
-import { openTaskQueue, startTaskWorker } from '@sluice/platform/queue-tasks';
-import { startTcpProxyTo, type TcpProxy } from '@sluice/platform/tcp-proxy';
+} from '@sluice/platform/queue/queue';
+import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
+import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';
+import { startTcpProxyTo, type TcpProxy } from '@sluice/platform/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 

@@ -1,0 +1,94 @@
+/**
+ * What waits in a shard behind the envelope in hand, for a processor that can apply several at once.
+ *
+ * Safe without taking them as jobs: the shard's global concurrency of 1 keeps them where they are while the one in
+ * hand is ours. A worker may wrongly believe that it is: it was stopped until its lock ran out, or it was handed the
+ * job so late that its own watch had put it back. Then the one in hand waits itself, or another worker has it (all behind
+ * it wait), or it is applied already, and its claim keeps those behind it from being claimed
+ * (`database/src/envelopes.ts`). What was applied is removed from the queue; where that fails, it runs like any other,
+ * and its claim is found.
+ *
+ * The queue is only read where the last envelope has just ended: a shard that keeps up costs nothing. As many are
+ * read as were of use the last time, and twice as many while all of them are, as a window grows: envelopes may be
+ * large, and what is read in vain is read again.
+ *
+ * Before: `queue-waiting.ts`. Made by `queue-processors.ts`, used by `queue-shard-job.ts`.
+ */
+import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Logger } from '../process/logger.ts';
+import type { WaitingEnvelopes } from './queue-waiting.ts';
+import { within } from '../process/within.ts';
+
+export interface ShardBehindOptions {
+  readonly waiting: WaitingEnvelopes;
+  /** Milliseconds. */
+  readonly now: () => number;
+  readonly logger: Logger;
+}
+
+/** In hand and behind it: as much as one envelope may hold (`intake/src/batcher.ts`). */
+const OPERATIONS_MAX = 1_000;
+const COUNT_MIN = 4;
+const COUNT_MAX = 128;
+/** A broker that hangs must not hold the envelope in hand, for which nothing of this is needed. */
+const DEADLINE_MS = 1_000;
+/** How recently the last one must have ended: after a longer pause there is no backlog. */
+const BUSY_WITHIN_MS = 50;
+
+export class ShardBehind {
+  readonly #options: ShardBehindOptions;
+  #envelopes: Envelope[] = [];
+  #count = COUNT_MIN;
+  #lastEndedAtMs = -Infinity;
+
+  constructor(options: ShardBehindOptions) {
+    this.#options = options;
+  }
+
+  /** The next envelopes behind this one, in order; none where it is large, the shard keeps up, or this one waits too. */
+  async read(inHand: Envelope): Promise<Envelope[]> {
+    const { waiting: queued, now, logger } = this.#options;
+    this.#envelopes = [];
+    let room = OPERATIONS_MAX - inHand.operations.length;
+    if (room < OPERATIONS_MAX / 2 || now() - this.#lastEndedAtMs > BUSY_WITHIN_MS) return [];
+    try {
+      const waiting = await within(DEADLINE_MS, queued.list(this.#count));
+      if (waiting.some(({ id }) => id === inHand.id)) return [];
+      for (const envelope of waiting) {
+        room -= envelope.operations.length;
+        if (room < 0) break;
+        this.#envelopes.push(envelope);
+      }
+      const isAllOfUse = this.#envelopes.length === waiting.length;
+      this.#count = isAllOfUse
+        ? Math.min(Math.max(this.#count, 2 * waiting.length), COUNT_MAX)
+        : Math.max(this.#envelopes.length, COUNT_MIN);
+      return this.#envelopes;
+    } catch (error) {
+      logger.warn(
+        { error },
+        'what waits in a shard could not be read; its envelopes go one by one',
+      );
+      return [];
+    }
+  }
+
+  /** The first `count` of those that were read are applied. */
+  async remove(count: number): Promise<void> {
+    const applied = this.#envelopes.slice(0, count);
+    this.#envelopes = [];
+    if (applied.length === 0) return;
+    const removed = this.#options.waiting.remove(applied.map(({ id }) => id));
+    await within(DEADLINE_MS, removed).catch((error: unknown) => {
+      this.#options.logger.warn(
+        { error },
+        'applied envelopes stay queued; they will be found applied',
+      );
+    });
+  }
+
+  /** The one in hand has ended. */
+  end(): void {
+    this.#lastEndedAtMs = this.#options.now();
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * What a job of each kind of queue is to the process that takes it: a call of one of its processors.
+ *
+ * Before: `queue-workers.ts` has BullMQ call these. After: `worker/src/process-envelope.ts`,
+ * `worker/src/deliver-webhook.ts`, `worker/src/advance-run.ts`.
+ */
+import type { Logger } from '../process/logger.ts';
+import { ShardBehind } from './queue-behind.ts';
+import { runShardJob, type JobOutcome, type ProcessEnvelope } from './queue-shard-job.ts';
+import type { WaitingEnvelopes } from './queue-waiting.ts';
+import { VENDOR_EVENTS_JOB, type LaneKey, type RunKey } from '../queue/queue.ts';
+import type { ProcessJob } from './watched-queue.ts';
+
+/** How many times a lane's try begins anew within the time after which it would count as hung. */
+const TRIES_BEFORE_HUNG = 10;
+
+export interface Processors {
+  /** @param readBehind - the envelopes that wait behind this one: the processor may do the first of them too. */
+  readonly processEnvelope: ProcessEnvelope;
+  /**
+   * Called for a wake-up of a lane, for one at a time of each lane in this process. `retry` does nothing: the lane is
+   * swept later.
+   *
+   * @param isPlaceWanted - true while others may wait for its place among `laneConcurrency`, and once
+   * no more are taken. Asking also shows that the lane has not hung.
+   */
+  readonly wakeLane: (lane: LaneKey, isPlaceWanted: () => boolean) => Promise<JobOutcome>;
+  /** Absent: this process takes no purchases. */
+  readonly purchases?: PurchaseProcessors;
+  /** Lanes drained at the same time by this process. */
+  readonly laneConcurrency: number;
+  /** Milliseconds, of a clock that nobody sets: how long something takes is told by it. */
+  readonly now: () => number;
+  /** One try of a job has not ended for so long; it cannot be ended from outside. */
+  readonly onHung?: (queue: string, jobId: string) => void;
+}
+
+/** What these leave undone is found in Postgres and swept later. */
+export interface PurchaseProcessors {
+  readonly advanceRun: (run: RunKey) => Promise<void>;
+  readonly settleVendorEvents: () => Promise<void>;
+  /** Purchases worked on at the same time by this process. */
+  readonly concurrency: number;
+}
+
+export interface ShardProcessOptions {
+  readonly waiting: WaitingEnvelopes;
+  /** Aborted: what is not done yet goes back to the head of its queue. */
+  readonly closing: AbortSignal;
+  readonly logger: Logger;
+}
+
+/** The envelopes of one shard. */
+export function shardProcess(
+  { processEnvelope, now }: Processors,
+  { waiting, closing, logger }: ShardProcessOptions,
+): ProcessJob {
+  const behind = new ShardBehind({ waiting, now, logger });
+  const shard = { behind, processEnvelope, closing, logger };
+  return (job, token, trying) => runShardJob(shard, job, token, trying).finally(() => behind.end());
+}
+
+/** Wake-ups of lanes. */
+export function laneProcess(
+  { wakeLane, now }: Processors,
+  isPlaceWanted: () => boolean,
+  hungAfterMs: number,
+): ProcessJob {
+  return async (job, _, trying) => {
+    let begunAtMs = now();
+    trying.begin();
+    await wakeLane(job.data as LaneKey, () => {
+      // Not at each call: a thousand lanes ask, each as often as it sends.
+      if (now() - begunAtMs >= hungAfterMs / TRIES_BEFORE_HUNG) {
+        begunAtMs = now();
+        trying.begin();
+      }
+      return isPlaceWanted();
+    });
+  };
+}
+
+/** Wake-ups of runs and of the vendor's events. None counts as hung: each call of the vendor has its own deadline. */
+export function purchaseProcess({
+  advanceRun,
+  settleVendorEvents,
+}: PurchaseProcessors): ProcessJob {
+  return (job) =>
+    job.name === VENDOR_EVENTS_JOB ? settleVendorEvents() : advanceRun(job.data as RunKey);
+}

@@ -1,0 +1,86 @@
+/**
+ * One envelope's job of a shard, from when BullMQ hands it over until BullMQ may end it: tried in place until
+ * it is done, so that no later envelope of the shard overtakes it.
+ *
+ * Before: `queue-processors.ts`, which has one of these a shard. After: `worker/src/process-envelope.ts`.
+ */
+import type { Envelope } from '@sluice/domain/operations/operation';
+import { UnrecoverableError, WaitingError, type Job } from 'bullmq';
+import type { Logger } from '../process/logger.ts';
+import type { ShardBehind } from './queue-behind.ts';
+import { DISCARDED } from './queue-failed.ts';
+import type { Trying } from './watched-queue.ts';
+import { within } from '../process/within.ts';
+
+const RETRY_DELAY_MS_MAX = 5_000;
+const PUT_BACK_DEADLINE_MS = 2_000;
+
+/** What a processor says of its job. */
+export type JobOutcome =
+  /** `behind`: so many of the envelopes behind this one are done with it. */
+  | { readonly outcome: 'done'; readonly behind?: number }
+  /** Not now: again after `afterMs`, before any later envelope of the shard. */
+  | { readonly outcome: 'retry'; readonly afterMs: number; readonly reason: string }
+  /** Never: kept among the failed jobs for the operator. */
+  | { readonly outcome: 'discard'; readonly reason: string };
+
+/** Called for one envelope a shard at a time, in order. A throw counts as `retry`. */
+export type ProcessEnvelope = (
+  envelope: Envelope,
+  readBehind: () => Promise<readonly Envelope[]>,
+) => Promise<JobOutcome>;
+
+export interface ShardJobOptions {
+  readonly behind: ShardBehind;
+  readonly processEnvelope: ProcessEnvelope;
+  /** Aborted: what is not done yet goes back to the head of its queue. */
+  readonly closing: AbortSignal;
+  readonly logger: Logger;
+}
+
+/** @throws WaitingError or UnrecoverableError of BullMQ, which say what becomes of the job. */
+export async function runShardJob(
+  { behind, processEnvelope, closing, logger }: ShardJobOptions,
+  job: Job<Envelope>,
+  token: string | undefined,
+  trying: Trying,
+): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    trying.begin();
+    const outcome = await processEnvelope(job.data, () => behind.read(job.data)).catch(
+      (error: unknown): JobOutcome => {
+        logger.error({ error, envelopeId: job.id, attempt }, 'envelope: tried again');
+        return {
+          outcome: 'retry',
+          afterMs: Math.min(50 * 2 ** attempt, RETRY_DELAY_MS_MAX),
+          reason: 'error',
+        };
+      },
+    );
+    trying.end();
+    if (outcome.outcome === 'done') return behind.remove(outcome.behind ?? 0);
+    if (outcome.outcome === 'discard')
+      throw new UnrecoverableError(`${DISCARDED}: ${outcome.reason}`);
+    await pause(outcome.afterMs, closing);
+    if (closing.aborted) {
+      // Where it cannot be put back it stays active, and returns when its lock ends.
+      await within(PUT_BACK_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) => {
+        logger.warn({ error, envelopeId: job.id }, 'an envelope could not be put back');
+      });
+      throw new WaitingError();
+    }
+  }
+}
+
+/** Waits; returns at once when `signal` is aborted. */
+function pause(durationMs: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, signal.aborted ? 0 : durationMs);
+    signal.addEventListener('abort', end);
+  });
+}

@@ -1,0 +1,178 @@
+/**
+ * Background tasks: one queue a kind, one job = one wake-up to look at something that Postgres knows of.
+ *
+ * As with lanes, the queue only says *now*: what is to be done, how far it is and who is at it stand in
+ * Postgres, so a job that is lost costs the wait until the next sweep, and one that runs twice finds the
+ * lease taken. At most one job a key waits. What is due by the clock has a BullMQ job scheduler.
+ *
+ * Beside `queue.ts`, whose broker, prefix and pool it uses.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WaitingError, type Job, type Worker } from 'bullmq';
+import { connectionWarnings } from '../redis/connection-warnings.ts';
+import { AddingQueues } from '../queue/queue-adding.ts';
+import { openTakingSide } from './queue-taking.ts';
+import { createWakeUps } from '../queue/queue-wake-ups.ts';
+import { openQueuePool } from '../queue/queue-pool.ts';
+import { redisPrefix, type BrokerOptions } from '../queue/queue.ts';
+import { connectProducer } from '../redis/redis.ts';
+import { within } from '../process/within.ts';
+
+/** One kind of task: its queue, and what of it waits at most once. */
+export interface TaskKind<Task> {
+  readonly queue: string;
+  readonly keyOf: (task: Task) => string;
+}
+
+/** Exports of the audit log: `worker/src/export-audit-logs.ts`. */
+export const EXPORT_TASKS: TaskKind<{ readonly accountId: number; readonly exportId: string }> = {
+  queue: 'exports',
+  keyOf: ({ accountId, exportId }) => `export-${accountId}-${exportId}`,
+};
+
+/** Closing days of usage: `worker/src/close-usage.ts`. One task, of all accounts. */
+export const USAGE_TASKS: TaskKind<Record<string, never>> = {
+  queue: 'usage',
+  keyOf: () => 'close-days',
+};
+
+type TaskBroker = Omit<BrokerOptions, 'shardCount'>;
+
+export interface TaskQueue<Task> {
+  /** Wakes whoever does it. Adding the same one again while it waits adds nothing. */
+  wake(task: Task): Promise<void>;
+  /**
+   * Has it done now and every `everyMs` from then on, by one worker each time, whoever else asks for the same.
+   * The schedule is the broker's: it stays when processes end, and is gone with a broker that lost its
+   * memory, so ask again now and then. Asking again changes nothing.
+   */
+  schedule(task: Task, everyMs: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+const TASK_JOB = 'task.run';
+const ADD_TIMEOUT_MS = 5_000;
+const STALLED_AFTER_MS = 15_000;
+const REOPEN_DELAY_MS = 1_000;
+/** For a broker that does not answer when its workers leave; it finds out by their locks. */
+const LEAVE_DEADLINE_MS = 1_000;
+const SHARDLESS = { shardCount: 0 };
+
+/** Opens the adding side of one kind of task. A broker that is away makes each `wake` fail, not the start. */
+export async function openTaskQueue<Task>(
+  options: TaskBroker,
+  { queue: name, keyOf }: TaskKind<Task>,
+): Promise<TaskQueue<Task>> {
+  const { logger } = options;
+  const redis = options.redisUrl
+    ? await connectProducer(options.redisUrl, ADD_TIMEOUT_MS)
+    : undefined;
+  const warnOfConnection = connectionWarnings(logger);
+  redis?.on('error', (error) => warnOfConnection(error));
+  const pool = redis
+    ? undefined
+    : openQueuePool(options, { listenerCount: 0, timeoutMs: ADD_TIMEOUT_MS });
+  const prefixOf = (queueName: string) => redisPrefix(options.prefix, queueName);
+  const queues = new AddingQueues({ redis, pool, prefixOf, warnOfConnection }, [name]);
+  const wakeUp = createWakeUps(queues, name, pool !== undefined);
+  return {
+    wake(task) {
+      return wakeUp({ jobName: TASK_JOB, data: task, key: keyOf(task) });
+    },
+    async schedule(task, everyMs) {
+      await queues.use(async () => {
+        const queue = queues.get(name);
+        const known = await queue.getJobScheduler(keyOf(task));
+        // A schedule that is written again begins anew, and would never come due if that happened often.
+        if (known?.every === everyMs) return;
+        await queue.upsertJobScheduler(
+          keyOf(task),
+          { every: everyMs },
+          { name: TASK_JOB, data: task, opts: { removeOnComplete: true, removeOnFail: true } },
+        );
+      });
+    },
+    async close() {
+      await queues.close();
+      redis?.disconnect();
+      await pool?.end();
+    },
+  };
+}
+
+/** Takes tasks of one kind, `concurrency` at a time. A task that throws is logged; its sweep or its schedule wakes it again. */
+export function startTaskWorker<Task>(
+  options: TaskBroker,
+  { queue: name }: TaskKind<Task>,
+  concurrency: number,
+  run: (task: Task) => Promise<void>,
+): { close(): Promise<void> } {
+  const { logger, stalledAfterMs = STALLED_AFTER_MS } = options;
+  const warnOfConnection = connectionWarnings(logger);
+  const side = openTakingSide({ ...options, ...SHARDLESS }, 1, warnOfConnection);
+  const inHand = new Set<Promise<void>>();
+  const runInHand = async (job: Job<Task>, token: string | undefined): Promise<void> => {
+    if (isClosing) {
+      // It was on its way when we closed, and what it works with may be gone before it ends. Where it cannot be put
+      // back, it returns when its lock ends.
+      await within(LEAVE_DEADLINE_MS, job.moveToWait(token)).catch((error: unknown) =>
+        logger.warn({ error, queue: name, task: job.data }, 'a task could not be put back'),
+      );
+      throw new WaitingError();
+    }
+    const running = run(job.data);
+    inHand.add(running);
+    await running.finally(() => inHand.delete(running));
+  };
+  const open = (): Worker => {
+    const worker = side.openWorker(name, async (job: Job<Task>, token) => runInHand(job, token), {
+      concurrency,
+      lockDuration: stalledAfterMs,
+      stalledInterval: Math.round(stalledAfterMs / 3),
+      // Its sweep finds what nobody was woken for.
+      drainDelay: Math.min(stalledAfterMs * 4, side.waitMsMax) / 1_000,
+      autorun: false,
+    });
+    worker.on('error', (error) => warnOfConnection(error, name));
+    worker.on('failed', (job, error) =>
+      logger.error(
+        { error, queue: name, task: job?.data },
+        'a task failed; its sweep or schedule wakes it again',
+      ),
+    );
+    return worker;
+  };
+  let isClosing = false;
+  let worker = open();
+  // Run only once it is ready: on Postgres a worker whose first connection failed keeps the error, and its loop would
+  // spin on it so fast that nothing else in the process ever runs again.
+  const keepRunning = async (): Promise<void> => {
+    for (;;) {
+      try {
+        await worker.waitUntilReady();
+        await worker.run();
+      } catch (error) {
+        logger.error({ error, queue: name }, 'worker stopped');
+      }
+      if (isClosing) return;
+      await worker.close(true).catch(() => undefined);
+      await sleep(REOPEN_DELAY_MS);
+      if (isClosing) return;
+      worker = open();
+    }
+  };
+  void keepRunning();
+
+  let closed: Promise<void> | undefined;
+  const close = async (): Promise<void> => {
+    // From here on none begins, so those in hand are all that there will be.
+    isClosing = true;
+    const closing = worker.close().catch((error: Error) => warnOfConnection(error, name));
+    await Promise.allSettled(inHand);
+    // What is left is to tell the broker. BullMQ would wait for one that hangs until it is back.
+    await within(LEAVE_DEADLINE_MS, closing).catch(() => undefined);
+    side.leave();
+    await within(LEAVE_DEADLINE_MS, side.close()).catch(() => undefined);
+  };
+  return { close: () => (closed ??= close()) };
+}

@@ -1,0 +1,77 @@
+/**
+ * The envelopes that wait in a shard's queue: read in order, and removed once they are applied. Without BullMQ, which
+ * reads each of them twice and removes them one by one, by a script that looks for the job in nine structures and
+ * walks the queue from its far end. With small envelopes that took more time of the worker and of Redis than applying
+ * them.
+ *
+ * Only what still waits is removed: a job that somebody has taken meanwhile is left to them. Envelopes are jobs
+ * without parents, children, logs or deduplication, so that a job is its place among those that wait and its hash (on
+ * Postgres its row), and nothing else.
+ *
+ * After: `queue-behind.ts`. Beside `queue-heads.ts`, which looks at heads alone.
+ */
+import type { Envelope } from '@sluice/domain/operations/operation';
+import type pg from 'pg';
+import type { RedisClient } from '../redis/redis.ts';
+
+export interface WaitingEnvelopes {
+  /** The next `count` that wait, in the order in which they will be taken. */
+  list(count: number): Promise<readonly Envelope[]>;
+  /** Removes those that still wait. */
+  remove(envelopeIds: readonly string[]): Promise<unknown>;
+}
+
+/**
+ * The hash is deleted only where the place was: a worker that has the job needs it to end the job. From the tail,
+ * where the next ones are.
+ *
+ * KEYS: those that wait, then the hash of each job. ARGV: the id of each job.
+ */
+const REMOVE_SCRIPT = `
+  for place, id in ipairs(ARGV) do
+    if redis.call('LREM', KEYS[1], -1, id) == 1 then redis.call('DEL', KEYS[place + 1]) end
+  end`;
+
+/** @param keyOf - of a part of the queue: `wait`, or a job's id. All are on one node of a Cluster. */
+export function redisWaiting(
+  redis: RedisClient,
+  keyOf: (part: string) => string,
+): WaitingEnvelopes {
+  return {
+    async list(count) {
+      const ids = await redis.lrange(keyOf('wait'), -count, -1);
+      if (ids.length === 0) return [];
+      const reads = redis.pipeline();
+      for (const id of ids.toReversed()) reads.hget(keyOf(id), 'data');
+      const found = (await reads.exec()) ?? [];
+      return found.flatMap(([error, data]) => {
+        if (error) throw error;
+        // Taken out since.
+        return typeof data === 'string' ? [JSON.parse(data) as Envelope] : [];
+      });
+    },
+    async remove(envelopeIds) {
+      const keys = [keyOf('wait'), ...envelopeIds.map(keyOf)];
+      await redis.eval(REMOVE_SCRIPT, keys.length, ...keys, ...envelopeIds);
+    },
+  };
+}
+
+/** By the index by which BullMQ takes them, and by the primary key. BullMQ's own reading gives the last ones of a queue that has more. */
+export function postgresWaiting(pool: pg.Pool, name: string): WaitingEnvelopes {
+  return {
+    async list(count) {
+      const { rows } = await pool.query<{ data: Envelope }>(
+        `select data from job where queue = $1 and state = 'waiting' order by priority, seq limit $2`,
+        [name, count],
+      );
+      return rows.map(({ data }) => data);
+    },
+    async remove(envelopeIds) {
+      await pool.query(`delete from job where queue = $1 and id = any ($2) and state = 'waiting'`, [
+        name,
+        envelopeIds,
+      ]);
+    },
+  };
+}

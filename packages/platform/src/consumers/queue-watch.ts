@@ -1,0 +1,224 @@
+/**
+ * Keeps every queue moving: looks at the head of each once a period and repairs what BullMQ leaves. While nothing is
+ * queued, in hand or broken, it looks seldom: an idle process asks its broker for nothing else
+ * (`npm run bench -- idle`).
+ *
+ * | what is found | what is done | after |
+ * |---|---|---|
+ * | a job taken in our name that none of our workers knows of | put back at the head | two looks |
+ * | a job whose lock has run out: its process is gone | BullMQ's own move of stalled jobs | its lock + a sixth of the stall time |
+ * | the same job waits at two looks, none is taken, our worker does nothing | on Postgres the worker is told to look: the sign may be lost | a seldom look and the next |
+ * | so all through the stall time | the worker is replaced | the stall time |
+ * | a worker's loop has ended | the worker is replaced | one look |
+ * | the broker says nothing on our connection | the connection is opened anew | two thirds of the stall time |
+ * | a shard's limit of one job at a time is gone: somebody emptied Redis | the broker is told again | one look |
+ * | one try of a job does not end | told to the process, which ends: nobody can end it from outside | its own limit |
+ *
+ * The first row is the one that is easy to miss. BullMQ ends a job and takes the next one in one
+ * script. Where the broker dies after it ran and before we read its answer, ioredis sends it again;
+ * the second run finds the first job gone and fails, and the next job is active, locked by us and
+ * in nobody's hands. With one job at a time a shard then stands until the lock runs out and is
+ * found twice: up to 25 s by BullMQ's clocks. Putting it back is safe also where we are wrong (a
+ * confirmation still on its way): it runs again and its claim finds that it has run.
+ *
+ * BullMQ's own check of stalled jobs is off and done here: after a failed look it waits 5 s.
+ *
+ * Beside `queue-consumers.ts`, which makes it; `queue-heads.ts` reads, `watched-queue.ts` acts.
+ */
+import type { Logger } from '../process/logger.ts';
+import type { ActiveJob, QueueHead, ReadHeads } from '../queue/queue-heads.ts';
+import type { WatchedQueue } from './watched-queue.ts';
+import { within } from '../process/within.ts';
+
+export interface QueueWatchOptions {
+  /** Those of one name take from the same queue. */
+  readonly queues: readonly WatchedQueue[];
+  readonly readHeads: ReadHeads;
+  readonly stalledAfterMs: number;
+  /** Between two looks while nothing happens. */
+  readonly seldomAfterMs: number;
+  readonly hungAfterMs: number;
+  readonly now: () => number;
+  /** By queue, where the broker is to keep a limit of jobs at a time: tells it again. */
+  readonly limits: ReadonlyMap<string, () => Promise<void>>;
+  /** Opens the connection to the broker anew. */
+  readonly reconnect: () => void;
+  /** Called once for each try that does not end. */
+  readonly onHung: (queue: string, jobId: string) => void;
+  readonly logger: Logger;
+}
+
+/** For `/readyz` and `/metrics`. */
+export interface WatchReport {
+  /** False while the broker does not answer the looks. */
+  readonly isBrokerAnswering: boolean;
+  /** Queues whose head has been the same for half of the time that a try may take. */
+  readonly stuckQueues: readonly string[];
+  readonly replacedWorkers: number;
+  /** Jobs that nobody had in hand, put back. */
+  readonly recoveredJobs: number;
+}
+
+/** Before the first look. */
+export const NOT_LOOKED_YET: WatchReport = {
+  isBrokerAnswering: false,
+  stuckQueues: [],
+  replacedWorkers: 0,
+  recoveredJobs: 0,
+};
+
+interface Standing {
+  readonly headId: string | undefined;
+  readonly sinceMs: number;
+  /**
+   * Since when the head waits and nothing is in hand; undefined where something is. Not since it is the head: one that a
+   * dead process had in hand for minutes has only just come back.
+   */
+  readonly waitsSinceMs: number | undefined;
+  /** When a worker was replaced last; -Infinity: none was since then. */
+  readonly replacedAtMs: number;
+  /** Taken in our name, in nobody's hands at the last look. */
+  readonly orphans: readonly string[];
+}
+
+export class QueueWatch {
+  readonly #options: QueueWatchOptions;
+  readonly #byName: ReadonlyMap<string, readonly WatchedQueue[]>;
+  readonly #standings = new Map<string, Standing>();
+  readonly #hung = new Set<string>();
+  /** Until then it looks each period. */
+  #busyUntilMs = -Infinity;
+  #answeredAtMs: number;
+  #isBrokerAnswering = true;
+  #recoveredJobs = 0;
+
+  constructor(options: QueueWatchOptions) {
+    this.#options = options;
+    this.#byName = Map.groupBy(options.queues, ({ name }) => name);
+    this.#answeredAtMs = options.now();
+    this.rouse();
+  }
+
+  /** Something happened by which jobs can get lost, such as a broken connection: looks each period again. */
+  rouse(): void {
+    this.#busyUntilMs = this.#options.now() + this.#options.stalledAfterMs;
+  }
+
+  report(): WatchReport {
+    const { queues, now, hungAfterMs } = this.#options;
+    // Early enough to be read before a process that hangs ends.
+    const stuckBeforeMs = now() - hungAfterMs / 2;
+    return {
+      isBrokerAnswering: this.#isBrokerAnswering,
+      stuckQueues: [...this.#byName.keys()].filter((name) => {
+        const standing = this.#standings.get(name);
+        return standing?.headId !== undefined && standing.sinceMs < stuckBeforeMs;
+      }),
+      replacedWorkers: queues.reduce((sum, queue) => sum + queue.replacedCount, 0),
+      recoveredJobs: this.#recoveredJobs,
+    };
+  }
+
+  /** One look at everything, or none where nothing has happened for a while; for `repeat`. */
+  async look(): Promise<void> {
+    const { queues, readHeads, stalledAfterMs, seldomAfterMs, now, reconnect, logger } =
+      this.#options;
+    for (const queue of queues) this.#findHung(queue);
+    if (queues.some((queue) => queue.hasEnded || queue.isWorking)) this.rouse();
+    if (now() >= this.#busyUntilMs && now() - this.#answeredAtMs < seldomAfterMs) return;
+    const answerDeadlineMs = (stalledAfterMs * 2) / 3;
+    let heads: QueueHead[];
+    try {
+      heads = await within(answerDeadlineMs, readHeads([...this.#byName.keys()]));
+    } catch (error) {
+      this.#isBrokerAnswering = false;
+      this.rouse();
+      if (now() - this.#answeredAtMs >= answerDeadlineMs) {
+        logger.warn({ error }, 'the broker does not answer; its connection is opened anew');
+        this.#answeredAtMs = now();
+        reconnect();
+      }
+      return;
+    }
+    this.#answeredAtMs = now();
+    this.#isBrokerAnswering = true;
+    if (heads.some(({ active, nextId }) => active.length > 0 || nextId !== undefined)) this.rouse();
+    // Lets jobs that were answered together with the heads reach their processors first.
+    await new Promise((resolve) => setImmediate(resolve));
+    await Promise.all(
+      [...this.#byName].map(([name, takers], index) =>
+        this.#mend(name, takers, heads[index] as QueueHead),
+      ),
+    );
+  }
+
+  async #mend(name: string, takers: readonly WatchedQueue[], head: QueueHead): Promise<void> {
+    const { stalledAfterMs, limits, now, logger } = this.#options;
+    const before = this.#standings.get(name);
+    const headId = head.active.at(-1)?.id ?? head.nextId;
+    const same = before?.headId === headId ? before : undefined;
+    const { sinceMs, replacedAtMs } = same ?? { sinceMs: now(), replacedAtMs: -Infinity };
+    const isWaiting = head.active.length === 0 && head.nextId !== undefined;
+    const waitsSinceMs = isWaiting ? (same?.waitsSinceMs ?? now()) : undefined;
+    const standing = { headId, sinceMs, waitsSinceMs, replacedAtMs };
+    const orphans = head.active.filter((job) => isOrphan(takers, job));
+    this.#standings.set(name, { ...standing, orphans: orphans.map(orphanKey) });
+
+    try {
+      const restoreLimit = head.isLimited ? undefined : limits.get(name);
+      if (restoreLimit) {
+        logger.warn({ queue: name }, 'the broker has lost the limit of a queue; it is told again');
+        await restoreLimit();
+      }
+      for (const job of orphans) {
+        if (before?.orphans.includes(orphanKey(job))) await this.#putBack(name, takers, job);
+      }
+      // It marks active jobs and moves those that it marked before and nobody holds any more.
+      if (head.active.length > 0) await takers[0]?.backend?.moveStalledJobsToWait();
+    } catch (error) {
+      // Tried again at the next look. A worker whose own connection is broken is replaced below.
+      logger.warn({ error, queue: name }, 'a queue could not be mended');
+    }
+
+    const isNotTaking = waitsSinceMs !== undefined && takers.some(({ isIdle }) => isIdle);
+    const isOverdue = isNotTaking && now() - Math.max(waitsSinceMs, replacedAtMs) >= stalledAfterMs;
+    for (const taker of takers) {
+      if (taker.hasEnded || (isOverdue && taker.isIdle)) {
+        logger.error({ queue: name }, 'a worker takes no jobs; it is replaced');
+        taker.replace();
+        this.#standings.set(name, { ...standing, replacedAtMs: now(), orphans: [] });
+      } else if (isNotTaking && before?.headId === headId) taker.nudge();
+    }
+  }
+
+  async #putBack(
+    name: string,
+    takers: readonly WatchedQueue[],
+    { id, token }: ActiveJob,
+  ): Promise<void> {
+    const backend = takers[0]?.backend;
+    if (!backend || takers.some((taker) => taker.hasInHand(id))) return;
+    await backend.moveJobFromActiveToWait(id, token);
+    this.#recoveredJobs++;
+    this.#options.logger.warn(
+      { queue: name, jobId: id },
+      'a job was taken and its hand-over got lost; it is put back',
+    );
+  }
+
+  #findHung(queue: WatchedQueue): void {
+    const { now, hungAfterMs, onHung, logger } = this.#options;
+    const longest = queue.longestTry();
+    if (!longest || now() - longest.sinceMs < hungAfterMs) return;
+    const key = `${queue.name} ${longest.jobId} ${longest.sinceMs}`;
+    if (this.#hung.has(key)) return;
+    this.#hung.add(key);
+    logger.error({ queue: queue.name, ...longest }, 'a try of a job does not end');
+    onHung(queue.name, longest.jobId);
+  }
+}
+
+const isOrphan = (takers: readonly WatchedQueue[], { id, token }: ActiveJob): boolean =>
+  token !== undefined && takers.some((taker) => taker.owns(token) && !taker.hasInHand(id));
+
+const orphanKey = ({ id, token }: ActiveJob): string => `${id} ${token}`;

@@ -1,0 +1,96 @@
+/**
+ * What stands at the head of each queue, read without BullMQ, whose own reads do not show who holds a job's lock.
+ * Only this file, `queue-waiting.ts` and `queue-envelopes.ts` know how BullMQ lays a queue out in Redis and in Postgres.
+ *
+ * Before: nothing; reads only. After: `queue-watch.ts`, `queue-shard-backend.ts`.
+ */
+import type { PgPool } from 'bullmq';
+import type pg from 'pg';
+import type { RedisClient } from '../redis/redis.ts';
+
+export interface ActiveJob {
+  readonly id: string;
+  /** `<worker id>:<number>` of who took it; undefined once the lock has run out. */
+  readonly token: string | undefined;
+}
+
+export interface QueueHead {
+  readonly active: readonly ActiveJob[];
+  /** The next job to be taken; undefined where none waits. */
+  readonly nextId: string | undefined;
+  /** The broker knows how many jobs of it may be active at a time. Always so on Postgres, where that is not lost. */
+  readonly isLimited: boolean;
+}
+
+/** One head for each name, in the order given. */
+export type ReadHeads = (names: readonly string[]) => Promise<QueueHead[]>;
+
+/**
+ * Uses the connection of the workers' commands. Redis answers a connection in order (on a Cluster each node has one,
+ * and a queue is on one node), so every answer from before the heads has been read when they have.
+ */
+export function redisHeads(
+  redis: RedisClient,
+  keyOf: (name: string, part: string) => string,
+): ReadHeads {
+  const readHead = async (name: string): Promise<QueueHead> => {
+    const [ids, nextId, limit] = await Promise.all([
+      redis.lrange(keyOf(name, 'active'), 0, -1),
+      redis.lindex(keyOf(name, 'wait'), -1),
+      redis.hget(keyOf(name, 'meta'), 'concurrency'),
+    ]);
+    // One command: a thousand jobs of lanes may be active.
+    const tokens =
+      ids.length === 0 ? [] : await redis.mget(ids.map((id) => keyOf(name, `${id}:lock`)));
+    return {
+      active: ids.map((id, index) => ({ id, token: tokens[index] ?? undefined })),
+      nextId: nextId ?? undefined,
+      isLimited: limit !== null,
+    };
+  };
+  return async (names) => {
+    // Otherwise each look during an outage would wait in memory for its end.
+    if (redis.status !== 'ready') throw new Error(`the connection to Redis is ${redis.status}`);
+    return Promise.all(names.map(readHead));
+  };
+}
+
+interface HeadRow {
+  readonly active: { id: string; token: string | null }[];
+  readonly next_id: string | null;
+}
+
+/** One statement, by BullMQ's own indexes of active and of waiting jobs. */
+export function postgresHeads(pool: pg.Pool): ReadHeads {
+  return async (names) => {
+    const { rows } = await pool.query<HeadRow>(
+      `select
+         coalesce((
+           select json_agg(json_build_object('id', id, 'token', lock_token))
+           from job where job.queue = wanted.name and state = 'active'
+         ), '[]') as active,
+         (
+           select id from job where job.queue = wanted.name and state = 'waiting'
+           order by priority, seq limit 1
+         ) as next_id
+       from unnest($1::text[]) with ordinality as wanted (name, place)
+       order by place`,
+      [names],
+    );
+    return rows.map(({ active, next_id }) => ({
+      active: active.map(({ id, token }) => ({ id, token: token ?? undefined })),
+      nextId: next_id ?? undefined,
+      isLimited: true,
+    }));
+  };
+}
+
+/** True where an envelope of the shard waits and none runs. By BullMQ's own indexes, two look-ups. */
+export async function isShardFree(pool: PgPool, name: string): Promise<boolean> {
+  const { rows } = await pool.query<{ is_free: boolean }>(
+    `select exists (select from job where queue = $1 and state = 'waiting')
+        and not exists (select from job where queue = $1 and state = 'active') as is_free`,
+    [name],
+  );
+  return rows[0]?.is_free === true;
+}

@@ -1,0 +1,52 @@
+/** The connections of the queues in Postgres: one pool for all queues of a process. */
+import pg from 'pg';
+import { connectionWarnings } from '../redis/connection-warnings.ts';
+import { KEEP_ALIVE } from '../redis/keep-alive.ts';
+import { BULLMQ_SCHEMA } from './queue-tables.ts';
+import type { BrokerOptions } from './queue.ts';
+
+export interface QueuePoolOptions {
+  /** Each worker's LISTEN keeps one connection. */
+  readonly listenerCount: number;
+  /** A Postgres that hangs is an error after so long. Absent: it is waited for. */
+  readonly timeoutMs?: number | undefined;
+  /** For a connection that is made to be told its schema. Absent: ten seconds, or `timeoutMs` where that is less. */
+  readonly schemaMsMax?: number;
+}
+
+const SCHEMA_MS_MAX = 10_000;
+
+export function openQueuePool(
+  {
+    databaseUrl,
+    applicationName,
+    logger,
+  }: Pick<BrokerOptions, 'databaseUrl' | 'applicationName' | 'logger'>,
+  { listenerCount, timeoutMs, schemaMsMax = SCHEMA_MS_MAX }: QueuePoolOptions,
+): pg.Pool {
+  const schema = {
+    text: `set search_path = ${BULLMQ_SCHEMA}`,
+    // A pooler whose Postgres is away lets clients in and says nothing: its place in the pool would be taken meanwhile.
+    // The pool ends a connection of which this fails. `pg` has it for one query; its types leave it out.
+    query_timeout: Math.min(schemaMsMax, timeoutMs ?? Infinity),
+  };
+  const pool = new pg.Pool({
+    connectionString: databaseUrl,
+    // Beside the process' other connections in `pg_stat_activity`.
+    ...(applicationName !== undefined && { application_name: `${applicationName}-queues` }),
+    // Once connected, since poolers refuse connections that begin with it.
+    onConnect: (client) => client.query(schema) as unknown as void,
+    max: listenerCount + 8,
+    ...KEEP_ALIVE,
+    ...(timeoutMs === undefined
+      ? {}
+      : { query_timeout: timeoutMs, connectionTimeoutMillis: timeoutMs }),
+  });
+  // BullMQ adds a listener for each queue and worker that shares it; from the eleventh on Node warns.
+  pool.setMaxListeners(0);
+  // Without it, a connection that breaks between two statements ends the process.
+  pool.on('connect', (client) => void client.on('error', () => {}));
+  const warnOfConnection = connectionWarnings(logger);
+  pool.on('error', (error) => warnOfConnection(error));
+  return pool;
+}

@@ -1,0 +1,286 @@
+/**
+ * The broker: BullMQ on Redis or on Postgres, by one setting, with the same code above it (step 7).
+ *
+ * Three kinds of queue:
+ * - `events-<shard>`: one job = one envelope, processed in the order in which they were committed.
+ * - `purchases`: one job = one wake-up of a run, or of the vendor's events; found again in Postgres too.
+ * - `webhooks`: one job = one wake-up of a lane, at most one waiting a lane. Losing them loses
+ *   nothing: lanes with work are found in Postgres and woken again.
+ *
+ * BullMQ is at least once: a stalled job runs again on another worker. Effects are made once by the
+ * envelope's claim (`database/src/envelopes.ts`) and by the lane's lease.
+ *
+ * Tasks by the clock (exports, days of usage) have queues of their own: `queue-tasks.ts`.
+ *
+ * This file adds, by `queue-adding.ts` and `queue-wake-ups.ts`; `queue-consumers.ts` takes, by `queue-taking.ts`. Only
+ * files of the queue import `bullmq`.
+ *
+ * Before: `intake/src/commit-envelopes.ts`. After: `queue-consumers.ts`.
+ */
+import { FILL_PERCENT_MAX } from '@sluice/domain/operations/broker-fill';
+import { AppError } from '@sluice/domain/values/errors';
+import { Cluster } from 'ioredis';
+import type pg from 'pg';
+import { connectionWarnings } from '../redis/connection-warnings.ts';
+import type { Logger } from '../process/logger.ts';
+import { AddingQueues, type AddingQueue } from './queue-adding.ts';
+import {
+  addingByScript,
+  addingByShard,
+  addInTransaction,
+  sizeBytesOf,
+  type AddEnvelopes,
+  type ShardEnvelope,
+} from './queue-envelopes.ts';
+import { openQueuePool } from './queue-pool.ts';
+import { createWakeUps } from './queue-wake-ups.ts';
+import {
+  readRedisDurability,
+  ReplicaConfirmation,
+  type Durability,
+} from '../redis/redis-durability.ts';
+import { refusalOf } from '../redis/redis-refusal.ts';
+import { RedisRoom, type BrokerFill } from '../redis/redis-room.ts';
+import { defaultReplicasMin, parseRedisUrl } from '../settings/redis-url.ts';
+import { connectProducer, type RedisClient } from '../redis/redis.ts';
+
+export { migrateQueues } from './queue-tables.ts';
+export type { ShardEnvelope } from './queue-envelopes.ts';
+
+export interface BrokerOptions {
+  readonly databaseUrl: string;
+  /** Of the process, for Postgres. */
+  readonly applicationName?: string;
+  /** Absent: the queues live in Postgres. */
+  readonly redisUrl?: string | undefined;
+  /** Of every Redis key. On Postgres each database is a namespace of its own. */
+  readonly prefix: string;
+  readonly shardCount: number;
+  /** Taking side only: how long a worker may say nothing before its job goes to another one. 15 s unless told. */
+  readonly stalledAfterMs?: number;
+  readonly logger: Logger;
+}
+
+/** One webhook's ordered deliveries. */
+export interface LaneKey {
+  readonly environmentId: number;
+  readonly webhookId: number;
+}
+
+/** One purchase. */
+export interface RunKey {
+  readonly accountId: number;
+  readonly runId: string;
+}
+
+/** What an acknowledgement waits for where a replica may take a master's place. */
+export interface ReplicaOptions {
+  /** Replicas that must have an envelope before it counts as confirmed; absent: 1 with Sentinels or a Cluster, else 0. */
+  readonly replicasMin?: number | undefined;
+  /** How long a Cluster's master must have been without them before its own word is enough. 15 s unless told. */
+  readonly graceMs?: number | undefined;
+}
+
+/** What is asked before and while envelopes are added. */
+export interface AddingOptions extends ReplicaOptions {
+  /** Percent of its `maxmemory` at which Redis gets no more envelopes; 90 unless told. */
+  readonly fillPercentMax?: number | undefined;
+}
+
+export interface Producer {
+  readonly kind: 'redis' | 'postgres';
+  /** False on a Redis Cluster. */
+  readonly isAtomicAcrossShards: boolean;
+  /**
+   * Adds envelopes, a shard's in the order given, all or none; on a Redis Cluster all or none of each
+   * shard's. Resolves once the broker has them all. Adding the same envelope ids again adds nothing
+   * twice, so it may be repeated when the outcome is unknown.
+   *
+   * @throws AppError BROKER_UNAVAILABLE when not all were confirmed.
+   * @throws AppError BROKER_FULL when none was sent, because what is left of the broker's memory is for those who take.
+   */
+  addEnvelopes(envelopes: readonly ShardEnvelope[]): Promise<void>;
+  /** Wakes a lane now. A wake-up that comes while the lane is being drained is kept for afterwards. */
+  wakeLane(lane: LaneKey): Promise<void>;
+  /** Wakes a lane at `atMs` (Unix milliseconds); a later call replaces the earlier time. */
+  wakeLaneAt(lane: LaneKey, atMs: number, nowMs: number): Promise<void>;
+  /** Wakes a run now. One that comes while it is worked on is kept for afterwards. */
+  wakeRun(run: RunKey): Promise<void>;
+  /** Says that the vendor has told us something. */
+  wakeVendorEvents(): Promise<void>;
+  /** Envelopes waiting or running, a number a shard. */
+  envelopeCounts(): Promise<number[]>;
+  /** Envelopes that ended badly, all shards: run again by the workers, or discarded and kept. */
+  failedCount(): Promise<number>;
+  /** When the oldest envelope that waits or runs was added, Unix milliseconds; undefined where there is none. */
+  oldestEnvelopeAtMs(): Promise<number | undefined>;
+  /** @throws Error that says what the connection met; AppError BROKER_LOGIN_REFUSED where Redis does not take the password. */
+  durability(): Promise<Durability>;
+  /** How much of its memory the broker uses; on Postgres, which has no such bound, none. */
+  fill(): Promise<BrokerFill>;
+  close(): Promise<void>;
+}
+
+export const shardQueueName = (shard: number): string => `events-${shard}`;
+export const LANE_QUEUE_NAME = 'webhooks';
+export const PURCHASE_QUEUE_NAME = 'purchases';
+export const VENDOR_EVENTS_JOB = 'vendor-events.settle';
+const LANE_WAKE_JOB = 'lane.wake';
+const REPLICA_GRACE_MS = 15_000;
+const laneJobKey = (lane: LaneKey): string => `lane-${lane.environmentId}-${lane.webhookId}`;
+
+/** Redis Cluster keeps a queue's keys together only under a hash tag; each queue has its own, so queues spread. */
+export const redisPrefix = (prefix: string, queueName: string): string =>
+  `{${prefix}-${queueName}}`;
+
+/** Opens the adding side. A broker that is away makes each add fail, not the start. */
+export async function openProducer(
+  options: BrokerOptions,
+  addTimeoutMs = 5_000,
+  addingOptions: AddingOptions = {},
+): Promise<Producer> {
+  const redis = options.redisUrl
+    ? await connectProducer(options.redisUrl, addTimeoutMs)
+    : undefined;
+  const warnOfConnection = connectionWarnings(options.logger);
+  redis?.on('error', (error) => warnOfConnection(error));
+  const pool = redis
+    ? undefined
+    : openQueuePool(options, { listenerCount: 0, timeoutMs: addTimeoutMs });
+  const replicasMin = replicasMinOf(options, addingOptions);
+  const replicas =
+    redis && replicasMin > 0
+      ? new ReplicaConfirmation({
+          redis,
+          replicasMin,
+          graceMs: addingOptions.graceMs ?? REPLICA_GRACE_MS,
+          timeoutMs: addTimeoutMs / 2,
+          monotonicNow: () => performance.now(),
+          logger: options.logger,
+        })
+      : undefined;
+  const room =
+    redis &&
+    new RedisRoom({
+      redis,
+      fillPercentMax: addingOptions.fillPercentMax ?? FILL_PERCENT_MAX,
+      monotonicNow: () => performance.now(),
+      logger: options.logger,
+    });
+
+  const shards = Array.from({ length: options.shardCount }, (_, shard) => shardQueueName(shard));
+  const queues = new AddingQueues(
+    { redis, pool, prefixOf: (name) => redisPrefix(options.prefix, name), warnOfConnection },
+    [...shards, LANE_QUEUE_NAME, PURCHASE_QUEUE_NAME],
+  );
+  const shardQueues = () => shards.map((name) => queues.get(name));
+  const wakeUpLane = createWakeUps(queues, LANE_QUEUE_NAME, pool !== undefined);
+  const wakeUpPurchase = createWakeUps(queues, PURCHASE_QUEUE_NAME, pool !== undefined);
+
+  const addAll = addingTo(redis);
+
+  return {
+    kind: redis ? 'redis' : 'postgres',
+    isAtomicAcrossShards: !(redis instanceof Cluster),
+
+    async addEnvelopes(envelopes) {
+      if (room?.isFull) await room.expectRoom();
+      const add = () => addAll(shardQueues(), envelopes);
+      try {
+        await queues.use(() => (replicas ? replicas.confirm(add) : add()));
+        room?.noticeAdded(sizeBytesOf(envelopes));
+      } catch (error) {
+        room?.noticeFailure();
+        throw new AppError('BROKER_UNAVAILABLE', 'the broker did not confirm the envelopes', {
+          cause: redis ? refusalOf(redis, error) : error,
+        });
+      }
+    },
+
+    wakeLane(lane) {
+      return wakeUpLane({ jobName: LANE_WAKE_JOB, data: lane, key: laneJobKey(lane) });
+    },
+
+    async wakeLaneAt(lane, atMs, nowMs) {
+      await queues.use(() =>
+        queues.get(LANE_QUEUE_NAME).add(LANE_WAKE_JOB, lane, {
+          delay: Math.max(0, atMs - nowMs),
+          deduplication: { id: `${laneJobKey(lane)}-probe`, replace: true, keepLastIfActive: true },
+          removeOnComplete: true,
+          removeOnFail: true,
+        }),
+      );
+    },
+
+    wakeRun(run) {
+      return wakeUpPurchase({ jobName: 'run.advance', data: run, key: run.runId });
+    },
+
+    wakeVendorEvents() {
+      return wakeUpPurchase({ jobName: VENDOR_EVENTS_JOB, data: {}, key: VENDOR_EVENTS_JOB });
+    },
+
+    envelopeCounts: () => queues.use(() => Promise.all(shardQueues().map(countUnfinished))),
+
+    async failedCount() {
+      const counts = await Promise.all(shardQueues().map((queue) => queue.getJobCounts('failed')));
+      return counts.reduce((sum, { failed = 0 }) => sum + failed, 0);
+    },
+
+    async oldestEnvelopeAtMs() {
+      const oldest = await Promise.all(
+        shardQueues().map((queue) => queue.getJobs(['active', 'wait'], 0, 0, true)),
+      );
+      const addedAtMs = oldest.flat().map((job) => job.timestamp);
+      return addedAtMs.length === 0 ? undefined : Math.min(...addedAtMs);
+    },
+
+    async durability() {
+      if (!redis) return readPostgresDurability(pool as pg.Pool);
+      try {
+        return await readRedisDurability(redis, replicasMin);
+      } catch (error) {
+        throw refusalOf(redis, error);
+      }
+    },
+
+    fill: () => room?.look() ?? Promise.resolve({ ratio: 0, isFull: false }),
+
+    async close() {
+      await queues.close();
+      await replicas?.stop();
+      redis?.disconnect();
+      await pool?.end();
+    },
+  };
+}
+
+function addingTo(redis: RedisClient | undefined): AddEnvelopes {
+  if (redis === undefined) return addInTransaction;
+  const addByScript = addingByScript(redis);
+  return redis instanceof Cluster ? addingByShard(addByScript) : addByScript;
+}
+
+function replicasMinOf({ redisUrl }: BrokerOptions, { replicasMin }: ReplicaOptions): number {
+  return replicasMin ?? (redisUrl ? defaultReplicasMin(parseRedisUrl(redisUrl)) : 0);
+}
+
+async function countUnfinished(queue: AddingQueue): Promise<number> {
+  const counts = await queue.getJobCounts('wait', 'active', 'delayed');
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}
+
+async function readPostgresDurability(pool: pg.Pool): Promise<Durability> {
+  const { rows } = await pool.query<{ fsync: string; commit: string }>(
+    `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as commit`,
+  );
+  const [found] = rows;
+  const isSafe = found?.fsync === 'on' && found.commit !== 'off';
+  const cost = isSafe
+    ? 'what is acknowledged is on disk'
+    : 'a crash can lose what was acknowledged';
+  return {
+    isSafe,
+    description: `postgres: fsync=${found?.fsync} synchronous_commit=${found?.commit}: ${cost}`,
+  };
+}

@@ -1,0 +1,38 @@
+/**
+ * Logs once what breaks on many connections at once. A worker has some thirty connections to its broker, BullMQ
+ * reports one error for every queue that shares a connection, and all retry up to twenty times a second: 645 lines
+ * for a failover of three seconds.
+ *
+ * A message is logged at once and then at most once in five seconds, with how often it came in between.
+ */
+import type { Logger } from '../process/logger.ts';
+
+const INTERVAL_MS = 5_000;
+/** Messages remembered at most; where each is different, remembering gains nothing. */
+const MESSAGES_MAX = 100;
+
+/** `queue` where the connection is a queue's own. */
+export type WarnOfConnection = (error: Error, queue?: string) => void;
+
+/** `now`: Unix milliseconds. */
+export function connectionWarnings(
+  logger: Pick<Logger, 'warn'>,
+  now: () => number = Date.now,
+): WarnOfConnection {
+  const said = new Map<string, { readonly atMs: number; unsaidCount: number }>();
+  return (error, queue) => {
+    const atMs = now();
+    const last = said.get(error.message);
+    if (last && atMs - last.atMs < INTERVAL_MS) {
+      last.unsaidCount++;
+      return;
+    }
+    if (said.size >= MESSAGES_MAX) said.clear();
+    said.set(error.message, { atMs, unsaidCount: 0 });
+    const unsaidCount = last?.unsaidCount ?? 0;
+    logger.warn(
+      { error, ...(queue && { queue }), ...(unsaidCount > 0 && { unsaidCount }) },
+      'the broker or a connection to it failed; it is tried again',
+    );
+  };
+}

@@ -1,0 +1,152 @@
+/**
+ * Traces of single events on their way, for whoever collects them by OpenTelemetry's protocol. Off
+ * unless `OTEL_EXPORTER_OTLP_ENDPOINT` names a collector; then, and only then, `open-telemetry.ts`
+ * and its libraries are loaded.
+ *
+ * A place in a trace is a W3C `traceparent` (`00-<32 hex>-<16 hex>-<flags>`) wherever it goes: in a
+ * request's head, in an envelope, in Postgres. Only what was sampled has one, so what comes without
+ * it costs nothing on the way.
+ *
+ * Attributes name ids of ours, counts and outcomes: nothing of a person, no body, no credential. Names
+ * and attributes: `span-conventions.ts`.
+ */
+import { z } from 'zod';
+import type { Logger } from '../process/logger.ts';
+
+export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
+
+export interface SpanStart {
+  readonly name: string;
+  readonly kind: 'server' | 'producer' | 'consumer' | 'client' | 'internal';
+  /** A `traceparent`; empty or not one: a trace begins here. */
+  readonly parent: string;
+  /** Spans of other traces that this one works for. */
+  readonly links?: readonly string[];
+  readonly attributes: SpanAttributes;
+}
+
+export interface Span {
+  /** For what comes after; undefined where the sampler leaves this one out. */
+  readonly traceparent: string | undefined;
+  /** Names a span of another trace that goes on with this one's work. */
+  link(traceparent: string): void;
+  /** Something that happened at this moment. */
+  note(name: string, attributes: SpanAttributes): void;
+  /** Once. With a failure, one word or a few, the span counts as failed. */
+  end(attributes: SpanAttributes, failure?: string): void;
+}
+
+export interface Tracer {
+  startSpan(start: SpanStart): Span;
+  /** Sends what is left, within a few seconds. */
+  close(): Promise<void>;
+}
+
+const SAMPLERS = [
+  'always_on',
+  'always_off',
+  'traceidratio',
+  'parentbased_always_on',
+  'parentbased_always_off',
+  'parentbased_traceidratio',
+] as const;
+
+/** Of intake, worker and API; OpenTelemetry's own names. */
+export const tracingSettings = z.object({
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe(
+      'a collector of traces (OTLP over HTTP, JSON, at `/v1/traces`); absent: none are made',
+    ),
+  OTEL_EXPORTER_OTLP_HEADERS: z
+    .string()
+    .default('')
+    .transform((text, context) => {
+      const headers = parseHeaders(text);
+      if (headers) return headers;
+      context.addIssue({
+        code: 'custom',
+        message: 'must be name=value, percent-encoded, commas between',
+      });
+      return z.NEVER;
+    })
+    .describe('sent to the collector: `name=value`, percent-encoded, commas between'),
+  OTEL_SERVICE_NAME: z
+    .string()
+    .optional()
+    .describe('of this process in traces; absent: sluice-intake, sluice-worker or sluice-api'),
+  OTEL_TRACES_SAMPLER: z
+    .enum(SAMPLERS)
+    .default('parentbased_always_on')
+    .describe(
+      'which calls are traced; with `parentbased_…` a sender’s own `traceparent` decides first, with the others it does not',
+    ),
+  OTEL_TRACES_SAMPLER_ARG: z.coerce
+    .number()
+    .min(0)
+    .max(1)
+    .default(1)
+    .describe('the part of the calls that `…traceidratio` traces'),
+});
+
+export type TracingSettings = z.infer<typeof tracingSettings>;
+
+/** The result of some work, and what its span says about it. */
+interface SpanEnding<Result> {
+  readonly result: Result;
+  readonly attributes: SpanAttributes;
+  readonly failure?: string | undefined;
+}
+
+/** Runs work as a span, which ends with it. An error is recorded by its name only: its text may hold parts of a row. */
+export async function inSpan<Result>(
+  tracer: Tracer,
+  start: SpanStart,
+  work: (span: Span) => Promise<SpanEnding<Result>>,
+): Promise<Result> {
+  const span = tracer.startSpan(start);
+  try {
+    const { result, attributes, failure } = await work(span);
+    span.end(attributes, failure);
+    return result;
+  } catch (error) {
+    span.end({}, error instanceof Error ? error.name : 'failed');
+    throw error;
+  }
+}
+
+/** Undefined where traces are off: nothing of OpenTelemetry is loaded then. */
+export async function openTracer(
+  settings: TracingSettings,
+  serviceName: string,
+  logger: Pick<Logger, 'warn'>,
+): Promise<Tracer | undefined> {
+  const endpoint = settings.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (endpoint === undefined) return undefined;
+  const { startTracer } = await import('./open-telemetry.ts');
+  return startTracer({
+    url: `${endpoint.replace(/\/+$/, '')}/v1/traces`,
+    headers: settings.OTEL_EXPORTER_OTLP_HEADERS,
+    serviceName: settings.OTEL_SERVICE_NAME ?? serviceName,
+    sampler: settings.OTEL_TRACES_SAMPLER,
+    ratio: settings.OTEL_TRACES_SAMPLER_ARG,
+    logger,
+  });
+}
+
+/** Undefined where it is not `name=value,…`; an extra comma does no harm. */
+function parseHeaders(text: string): Readonly<Record<string, string>> | undefined {
+  const pairs = text.split(',').filter((pair) => pair.trim() !== '');
+  try {
+    return Object.fromEntries(
+      pairs.map((pair) => {
+        const [, name = '', value = ''] = /^\s*([^\s=]+)\s*=(.*)$/s.exec(pair) ?? [];
+        if (name === '') throw new URIError(pair);
+        return [name, decodeURIComponent(value.trim())];
+      }),
+    );
+  } catch {
+    return undefined;
+  }
+}

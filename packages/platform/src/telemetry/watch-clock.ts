@@ -1,0 +1,55 @@
+/** Tells how far this process' clock is from the one that all share: in a metric, and in the log where it is far. */
+import {
+  describeDifference,
+  judgeClock,
+  type ClockDifference,
+} from '@sluice/domain/values/clock-difference';
+import type { Lifecycle } from '../process/lifecycle.ts';
+import type { Logger } from '../process/logger.ts';
+import type { Metrics } from './metrics.ts';
+import { repeat } from '../process/repeat.ts';
+
+export interface ClockWatchOptions {
+  /** Undefined where it cannot be measured yet. */
+  readonly measure: () => Promise<ClockDifference | undefined>;
+  /** For a process that may not go on with any clock. */
+  readonly onMeasured?: (difference: ClockDifference) => unknown;
+  readonly metrics: Pick<Metrics, 'gauge'>;
+  readonly logger: Logger;
+  readonly lifecycle: Pick<Lifecycle, 'defer'>;
+  /** A minute unless told. */
+  readonly intervalMs?: number;
+}
+
+const INTERVAL_MS = 60_000;
+
+/** Measures now and again and again. While it cannot be measured, the metric is left out. */
+export function watchClock(options: ClockWatchOptions): void {
+  const { measure, onMeasured, metrics, logger, lifecycle, intervalMs = INTERVAL_MS } = options;
+  let latest: ClockDifference | undefined;
+  metrics.gauge(
+    'sluice_clock_ahead_seconds',
+    'Of the clock of this process before that of Postgres; below 0: behind it',
+    () => {
+      if (latest === undefined) throw new Error('not measured');
+      return latest.aheadMs / 1_000;
+    },
+  );
+  const watch = repeat('measure the clock', intervalMs, logger, async () => {
+    const difference = await measure().catch((error: unknown) => {
+      latest = undefined;
+      throw error;
+    });
+    const verdict = difference && judgeClock(difference);
+    latest = verdict === 'unclear' ? undefined : difference;
+    if (latest === undefined) return;
+    if (verdict !== 'alike') {
+      logger.warn(
+        { aheadSeconds: latest.aheadMs / 1_000 },
+        `the clock of this machine is ${describeDifference(latest)} that of Postgres: what is due, and what has expired, is told wrong by as much; let both follow a time server`,
+      );
+    }
+    await onMeasured?.(latest);
+  });
+  lifecycle.defer('watch of the clock', () => watch.stop());
+}
