@@ -3,9 +3,9 @@
  * wrong is told in one line and ends with 2: 1 is for what a program has found (`verify`, `secrets lost`).
  */
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { requireDatabase } from '@sluice/database/database-away';
-import { checkSchema } from '@sluice/database/schema-version';
+import { createDatabase, type Database } from '@sluice/database/connection/connection';
+import { requireDatabase } from '@sluice/database/connection/database-away';
+import { checkSchema } from '@sluice/database/schema/schema-version';
 import { reasonOf } from '@sluice/domain/values/errors';
 import { parseSettings, platformSettings } from '@sluice/platform/settings/config';
 import type { z } from 'zod';

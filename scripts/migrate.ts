@@ -1,5 +1,5 @@
 /** `npm run migrate`: brings the database of `DATABASE_URL` to this version, queues included. */
-import { migrate, MIGRATIONS } from '@sluice/database/migrate';
+import { migrate, MIGRATIONS } from '@sluice/database/schema/migrate';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 

@@ -1,8 +1,8 @@
 /** `npm run database:open -- <folder>`: serves the databases that a failed test run kept, until Ctrl-C. */
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { dataLink } from '@sluice/database/postgres-cluster';
+import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
+import { dataLink } from '@sluice/database/embedded/postgres-cluster';
 
 const [, , directory] = process.argv;
 if (directory === undefined) {

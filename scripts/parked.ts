@@ -1,7 +1,7 @@
 /** `npm run parked -- list|retry`: operations that a fault of ours kept from being applied. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '@sluice/database/connection';
-import { listParkedOperations } from '@sluice/database/parked-operations';
+import type { Database } from '@sluice/database/connection/connection';
+import { listParkedOperations } from '@sluice/database/events/parked-operations';
 import { printableJson } from '@sluice/domain/values/printable';
 import { addingSettings, platformSettings } from '@sluice/platform/settings/config';
 import { createLogger } from '@sluice/platform/process/logger';

@@ -2,8 +2,8 @@
  * `sluice purchases list|release|fail`: purchases of `DATABASE_URL` that were set aside for a person. A program of
  * the operator's and not of the API: whoever decides has looked at the payment vendor's books, of all accounts.
  */
-import type { Database } from '@sluice/database/connection';
-import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/set-aside-runs';
+import type { Database } from '@sluice/database/connection/connection';
+import { listSetAsideRuns, releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { failSetAsideRun } from '@sluice/worker/fail-set-aside-run';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';

@@ -4,7 +4,7 @@
  * the API, which does not run then. Runbook: `infra/runbooks/sealing-key-lost.md`.
  */
 import { randomBytes } from 'node:crypto';
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { printable, printableJson } from '@sluice/domain/values/printable';
 import { sealingSettings } from '@sluice/platform/settings/config';
 import { createSealedText, type SealedText } from '@sluice/platform/secrets/sealed-text';

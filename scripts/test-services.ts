@@ -8,14 +8,14 @@ import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDatabase } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
+import { createDatabase } from '@sluice/database/connection/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
+import { migrate } from '@sluice/database/schema/migrate';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import type {} from '@sluice/database/testing';
+import type {} from '@sluice/database/testing/testing';
 import type {} from '@sluice/platform/testing/testing';
 
 type Close = () => Promise<void>;

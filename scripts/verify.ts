@@ -10,20 +10,20 @@
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { billingSettings } from '@sluice/billing-vendor/settings';
 import type { Vendor, VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
-import type { Database } from '@sluice/database/connection';
-import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify-credits';
-import { listAuditedAccounts, verifyAuditChain } from '@sluice/database/verify-audit-chains';
-import { listPeopleCounts } from '@sluice/database/verify-people';
+import type { Database } from '@sluice/database/connection/connection';
+import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify/verify-credits';
+import { listAuditedAccounts, verifyAuditChain } from '@sluice/database/verify/verify-audit-chains';
+import { listPeopleCounts } from '@sluice/database/verify/verify-people';
 import {
   hasVendorCustomers,
   listBookedPurchases,
   listBookedSubscribers,
-} from '@sluice/database/verify-purchases';
+} from '@sluice/database/verify/verify-purchases';
 import {
   countUsage,
   listUsageCreditDifferences,
   listUsageDayDifferences,
-} from '@sluice/database/verify-usage';
+} from '@sluice/database/verify/verify-usage';
 import {
   comparePurchases,
   compareSubscriptions,

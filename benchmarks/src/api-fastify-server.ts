@@ -1,7 +1,7 @@
 /** What many would write: Fastify, one statement through `pg`, its rows as JSON. Nothing else. */
-import { findAccount } from '@sluice/database/accounts';
-import { listAuditLogs } from '@sluice/database/audit-log-reads';
-import type { Database } from '@sluice/database/connection';
+import { findAccount } from '@sluice/database/accounts/accounts';
+import { listAuditLogs } from '@sluice/database/audit/audit-log-reads';
+import type { Database } from '@sluice/database/connection/connection';
 import Fastify from 'fastify';
 import pg from 'pg';
 

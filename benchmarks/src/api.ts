@@ -12,8 +12,8 @@
  */
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Database } from '@sluice/database/connection';
-import { DEMO } from '@sluice/database/seed-demo';
+import type { Database } from '@sluice/database/connection/connection';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { startChildServer, type ChildServer } from './child-server.ts';
 import { loadWithWrk, requireWrk, type Load, type LoadResult } from './load.ts';

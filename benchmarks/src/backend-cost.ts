@@ -4,7 +4,7 @@
  * Postgres' shared buffers and pages logged whole say why.
  */
 import { readFile } from 'node:fs/promises';
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 
 export const COST_KINDS = ['cpuUs', 'pages', 'pagesRead', 'walBytes', 'walPages'] as const;

@@ -1,6 +1,6 @@
 /** The accounts of the billing benchmark, each with a workspace, a token and credits. */
-import type { Database } from '@sluice/database/connection';
-import { grantCredits } from '@sluice/database/credits';
+import type { Database } from '@sluice/database/connection/connection';
+import { grantCredits } from '@sluice/database/credits/credits';
 import { sql } from 'kysely';
 import type { ChildServer } from './child-server.ts';
 

@@ -3,9 +3,9 @@
  * users, against the same of an account that has none. Days are closed as a worker closes them, so the
  * last two are added up run by run. One client at a time, warm, in turn; of the log its first page too.
  */
-import { closeUsageDays } from '@sluice/database/usage-watermarks';
-import type { Database } from '@sluice/database/connection';
-import { DEMO } from '@sluice/database/seed-demo';
+import { closeUsageDays } from '@sluice/database/credits/usage-watermarks';
+import type { Database } from '@sluice/database/connection/connection';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { addDays, utcDayOf } from '@sluice/domain/values/utc-day';
 import { sql } from 'kysely';
 import { describeLoad, type Findings } from './billing-findings.ts';

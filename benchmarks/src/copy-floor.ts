@@ -2,7 +2,7 @@
  * The floor for whatever ends as rows in Postgres: one `COPY` of the same event rows, which the server reads
  * from a file, into a table with the indexes of a month's partition.
  */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 
 export async function countOf(database: Database, table: string): Promise<number> {

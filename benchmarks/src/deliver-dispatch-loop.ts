@@ -5,8 +5,8 @@
  * Told by its parent over IPC: a port and how many may be in flight; tells how long it took.
  */
 import { createHmac } from 'node:crypto';
-import { createDatabase } from '@sluice/database/connection';
-import { DEMO } from '@sluice/database/seed-demo';
+import { createDatabase } from '@sluice/database/connection/connection';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { Agent } from 'undici';
 

@@ -13,7 +13,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { cpuSecondsOf, startChildServer } from './child-server.ts';
 import {

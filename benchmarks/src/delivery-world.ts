@@ -2,8 +2,8 @@
  * What the benchmarks of delivery share: a Postgres that keeps its promises, a Redis that does, a
  * workspace with many webhooks, and rows in their logs.
  */
-import type { Database } from '@sluice/database/connection';
-import { DEMO } from '@sluice/database/seed-demo';
+import type { Database } from '@sluice/database/connection/connection';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { sql } from 'kysely';

@@ -1,16 +1,16 @@
 /** A lane whose head fails, with many deliveries behind it, and every statement that reads or writes it. */
-import type { Database } from '@sluice/database/connection';
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { listDeliveriesAfter } from '@sluice/database/logged-deliveries';
-import { findLaneState } from '@sluice/database/lane-states';
-import { recordProgress } from '@sluice/database/lane-progress';
+import type { Database } from '@sluice/database/connection/connection';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { listDeliveriesAfter } from '@sluice/database/delivery/logged-deliveries';
+import { findLaneState } from '@sluice/database/delivery/lane-states';
+import { recordProgress } from '@sluice/database/delivery/lane-progress';
 import {
   claimLane,
   listLanesToWake,
   PROBE_WAIT_MS_MAX,
   type LaneKey,
-} from '@sluice/database/lanes';
-import { DEMO } from '@sluice/database/seed-demo';
+} from '@sluice/database/delivery/lanes';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { replaceWebhooks } from './delivery-world.ts';
 

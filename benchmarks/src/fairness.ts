@@ -9,7 +9,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { parseArgs } from 'node:util';
-import { appendDeliveries } from '@sluice/database/deliveries';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { sql } from 'kysely';
 import {
   endpointOf,

@@ -3,7 +3,7 @@
  * pipeline would do it. Its own library in its recommended bulk form: jobs added by `add_jobs`, fetched
  * 500 at a time (`localQueue`), their completion batched.
  */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 
 export const STORE_EVENT = 'store-event';

@@ -2,10 +2,10 @@
  * A database that has been in use: so many people, as many events over the last ten months, and a tenth
  * as many deliveries that one webhook holds back. Filled set-based into the real tables and partitions.
  */
-import type { Database } from '@sluice/database/connection';
-import { makeEventPartitions } from '@sluice/database/events';
-import type { LaneKey } from '@sluice/database/lanes';
-import { DEMO } from '@sluice/database/seed-demo';
+import type { Database } from '@sluice/database/connection/connection';
+import { makeEventPartitions } from '@sluice/database/events/events';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { makeFailingLane } from './failing-lane.ts';
 

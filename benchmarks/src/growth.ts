@@ -12,13 +12,13 @@
  * `--warm` reads the hot set in before, `--postgres NAME=VALUE` tries a setting.
  */
 import { parseArgs } from 'node:util';
-import { findAccount } from '@sluice/database/accounts';
-import { listActivities } from '@sluice/database/activity-reads';
-import type { Database } from '@sluice/database/connection';
-import { findPersonProfile } from '@sluice/database/customer-reads';
-import { findEventArrival, findEventAt } from '@sluice/database/event-traces';
-import { countProfiles } from '@sluice/database/meter-reads';
-import { DEMO } from '@sluice/database/seed-demo';
+import { findAccount } from '@sluice/database/accounts/accounts';
+import { listActivities } from '@sluice/database/people/activity-reads';
+import type { Database } from '@sluice/database/connection/connection';
+import { findPersonProfile } from '@sluice/database/people/customer-reads';
+import { findEventArrival, findEventAt } from '@sluice/database/events/event-traces';
+import { countProfiles } from '@sluice/database/credits/meter-reads';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { processEnvelope } from '@sluice/worker/process-envelope';
 import { sql } from 'kysely';
 import { COST_KINDS, type BackendCost, type CostKind } from './backend-cost.ts';

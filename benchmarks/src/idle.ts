@@ -10,7 +10,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 import { cpuSecondsOf, type ChildServer } from './child-server.ts';
 import { endpointOf, replaceWebhooks } from './delivery-world.ts';

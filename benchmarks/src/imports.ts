@@ -7,10 +7,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import type { Database } from '@sluice/database/connection';
-import { appendImportChunk } from '@sluice/database/import-chunks';
-import { finishUpload, insertImport } from '@sluice/database/import-changes';
-import { findImport, type ImportRow } from '@sluice/database/imports';
+import type { Database } from '@sluice/database/connection/connection';
+import { appendImportChunk } from '@sluice/database/imports/import-chunks';
+import { finishUpload, insertImport } from '@sluice/database/imports/import-changes';
+import { findImport, type ImportRow } from '@sluice/database/imports/imports';
 import { sql } from 'kysely';
 import type { Report } from './report.ts';
 import { withWorld } from './world.ts';

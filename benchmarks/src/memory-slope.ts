@@ -1,5 +1,5 @@
 /** Bytes of one more item: the slope between two sizes. And where those bytes are read. */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import type { Redis } from 'ioredis';
 import { sql } from 'kysely';
 

@@ -7,7 +7,7 @@
  * gross leaks.
  */
 import { parseArgs } from 'node:util';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { sql } from 'kysely';

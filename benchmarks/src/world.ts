@@ -6,10 +6,13 @@
 import { chmod, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createDatabase, type Database } from '@sluice/database/connection/connection';
+import {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+} from '@sluice/database/embedded/embedded-postgres';
+import { migrate } from '@sluice/database/schema/migrate';
+import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import { startRedisServer, type RedisServer } from '@sluice/platform/testing/redis-server';
 import { Redis } from 'ioredis';

@@ -17,8 +17,8 @@
  * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
  * looked up by its SHA-256 and remembered for a second: revoking takes effect within that.
  */
-import type { AccountToken } from '@sluice/database/account-tokens';
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import type { AccountToken } from '@sluice/database/accounts/account-tokens';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import { includesRole, ROLES, type Role, type Scope } from '@sluice/domain/accounts/account';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest } from 'fastify';

@@ -1,5 +1,5 @@
 /** What an account looks like on the wire (`account-conventions.md` §4.1). Pure. */
-import type { Account } from '@sluice/database/accounts';
+import type { Account } from '@sluice/database/accounts/accounts';
 import { z } from 'zod';
 
 /** RFC 3339, UTC, milliseconds. */

@@ -1,7 +1,7 @@
 /** The account of the token: read, its settings, its address, the two-factor requirement, its products. */
-import type { AccountSettings } from '@sluice/database/account-changes';
-import type { Account } from '@sluice/database/accounts';
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import type { AccountSettings } from '@sluice/database/accounts/account-changes';
+import type { Account } from '@sluice/database/accounts/accounts';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import { PRODUCTS } from '@sluice/domain/accounts/account';
 import type { Address } from '@sluice/domain/accounts/postal-address';
 import { z } from 'zod';

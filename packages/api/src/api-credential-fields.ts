@@ -1,6 +1,6 @@
 /** What a credential is on the wire, and what may be asked for a new one (`account-conventions.md` §4.3). Pure. */
 import { isIP } from 'node:net';
-import { CREDENTIAL_TYPES, type Credential } from '@sluice/database/api-credentials';
+import { CREDENTIAL_TYPES, type Credential } from '@sluice/database/accounts/api-credentials';
 import { ROLES, SCOPES } from '@sluice/domain/accounts/account';
 import { z } from 'zod';
 import { int32, name } from './account-fields.ts';

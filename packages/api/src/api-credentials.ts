@@ -2,8 +2,8 @@
  * Credentials of an account: what intake, the app API and this API are called with. Listed and revoked here;
  * made and rotated in `credential-secrets.ts`, whose answers alone have a secret.
  */
-import type { Credential } from '@sluice/database/api-credentials';
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import type { Credential } from '@sluice/database/accounts/api-credentials';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from './account-guard.ts';

@@ -6,9 +6,9 @@
  * made anew at each poll and good for ten minutes.
  */
 import { Readable } from 'node:stream';
-import type { AuditLogExport, AuditLogExportKey } from '@sluice/database/audit-log-exports';
-import type { AuditLogFilter } from '@sluice/database/audit-log-reads';
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import type { AuditLogExport, AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
+import type { AuditLogFilter } from '@sluice/database/audit/audit-log-reads';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import { EXPORT_FORMATS, type ExportFormat } from '@sluice/domain/accounts/audit-export';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';

@@ -5,7 +5,7 @@
  * A filter that cannot apply is refused, and so is an unknown one in the body of an export: if it were ignored, far
  * more would be exported than was asked for.
  */
-import type { AuditLogFilter } from '@sluice/database/audit-log-reads';
+import type { AuditLogFilter } from '@sluice/database/audit/audit-log-reads';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { parseRfc3339Ms } from '@sluice/domain/parsing/rfc3339';
 import { z } from 'zod';

@@ -2,7 +2,7 @@
  * The audit log of an account: list, one entry, what it can be filtered by (`account-billing.md`, Audit
  * logs). Exports are in `audit-log-exports.ts`.
  */
-import type { AuditLogFilter, AuditLogPosition } from '@sluice/database/audit-log-reads';
+import type { AuditLogFilter, AuditLogPosition } from '@sluice/database/audit/audit-log-reads';
 import {
   auditLogToWire,
   wholeAuditLogToWire,

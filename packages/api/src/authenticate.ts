@@ -4,8 +4,8 @@
  * Keys are compared by SHA-256 in an index of Postgres, so no secret is stored and no comparison
  * leaks by its time. A key is remembered for a second: revoking one takes effect within that.
  */
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { AppKey } from '@sluice/database/credentials';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { AppKey } from '@sluice/database/accounts/credentials';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { FastifyRequest, onRequestAsyncHookHandler } from 'fastify';
 import type { CallLimitOptions } from './call-limit.ts';

@@ -2,9 +2,9 @@
  * What an account pays for: billing info, and the customer profile. What the vendor knows is read from it
  * now.
  */
-import { findVendorCustomer } from '@sluice/database/vendor-customers';
-import { listPendingRuns } from '@sluice/database/runs';
-import type { BillingAccount } from '@sluice/database/account-plans';
+import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import { listPendingRuns } from '@sluice/database/billing/runs';
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { includesRole } from '@sluice/domain/accounts/account';
 import { findCoupon } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';

@@ -1,5 +1,5 @@
 /** `/v1/accounts/{account_id}/billing/runs`: every purchase with its timeline; ours, beyond the spec. */
-import { findRun, listRuns } from '@sluice/database/runs';
+import { findRun, listRuns } from '@sluice/database/billing/runs';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import { setPollHeader, type BillingDependencies } from './billing.ts';

@@ -2,7 +2,7 @@
 import type { PurchaseReversal, RunResult } from '@sluice/domain/billing/run-content';
 import type { Grant } from '@sluice/domain/billing/credit-ledger';
 import { viewBalance } from '@sluice/domain/billing/credit-ledger';
-import type { Run } from '@sluice/database/runs';
+import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
 import { idInPath } from './fields.ts';
 

@@ -1,6 +1,6 @@
 /** What every billing route stands on: the account, its rail and plan, and starting a purchase. */
-import type { BillingAccount } from '@sluice/database/account-plans';
-import { findBillingAccount } from '@sluice/database/account-plans';
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
+import { findBillingAccount } from '@sluice/database/billing/account-plans';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import type { BillingContact, RunContent } from '@sluice/domain/billing/run-content';
@@ -8,7 +8,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { accountCallerOf, originOf } from './account-guard.ts';
 import { notFound, type Problem, validationFailed } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';
-import type { Run } from '@sluice/database/runs';
+import type { Run } from '@sluice/database/billing/runs';
 import { pollAfterSeconds } from './billing-shapes.ts';
 import { startRun, type RunRequest, type StartRunDeps } from './start-run.ts';
 

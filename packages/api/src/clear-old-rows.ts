@@ -13,12 +13,12 @@
  * present state; an analytics event has its entry's key as `messageId`, which intake counts once for ever; and a
  * vendor's event only says where to look, and everything there is found done.
  */
-import { clearCallCounts } from '@sluice/database/call-counts';
-import type { Database } from '@sluice/database/connection';
-import { clearIdempotencyKeys } from '@sluice/database/idempotency-keys';
-import { clearOutbox } from '@sluice/database/outbox';
-import { clearSignups } from '@sluice/database/signups';
-import { clearVendorEvents } from '@sluice/database/vendor-events';
+import { clearCallCounts } from '@sluice/database/changes/call-counts';
+import type { Database } from '@sluice/database/connection/connection';
+import { clearIdempotencyKeys } from '@sluice/database/changes/idempotency-keys';
+import { clearOutbox } from '@sluice/database/changes/outbox';
+import { clearSignups } from '@sluice/database/accounts/signups';
+import { clearVendorEvents } from '@sluice/database/billing/vendor-events';
 import { IDEMPOTENCY_KEPT_MS } from './idempotency.ts';
 
 const DAY_MS = 86_400_000;

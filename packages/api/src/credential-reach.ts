@@ -6,7 +6,7 @@
  *
  * Before: `credential-secrets.ts`. The role is the route's to ask for.
  */
-import type { Credential } from '@sluice/database/api-credentials';
+import type { Credential } from '@sluice/database/accounts/api-credentials';
 import { isWithinAllowlist } from './ip-allowlist.ts';
 import type { Problem } from './problem.ts';
 

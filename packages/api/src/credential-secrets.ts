@@ -4,14 +4,14 @@
  *
  * Beside `api-credentials.ts`, which lists and revokes them.
  */
-import type { Account } from '@sluice/database/accounts';
+import type { Account } from '@sluice/database/accounts/accounts';
 import type {
   MadeCredential,
   NewCredential,
   ShownSecret,
-} from '@sluice/database/api-credential-changes';
-import type { Credential, CredentialKind } from '@sluice/database/api-credentials';
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
+} from '@sluice/database/accounts/api-credential-changes';
+import type { Credential, CredentialKind } from '@sluice/database/accounts/api-credentials';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import { CREDENTIAL_COUNT_MAX } from '@sluice/domain/accounts/account';
 import { newKey, newServiceAccountToken, type Secret } from '@sluice/platform/secrets/secrets';
 import { z } from 'zod';

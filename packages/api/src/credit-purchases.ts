@@ -3,10 +3,10 @@
  * included. They have the same lanes and ledger and differ only in how they name things (`account-billing.md` §4;
  * `account-conventions.md` §4.6–4.8).
  */
-import type { BillingAccount } from '@sluice/database/account-plans';
-import { listBalances } from '@sluice/database/credit-reads';
-import { findRun, findRunOfInvoice, type Run } from '@sluice/database/runs';
-import { listRunSteps } from '@sluice/database/run-steps';
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { findRun, findRunOfInvoice, type Run } from '@sluice/database/billing/runs';
+import { listRunSteps } from '@sluice/database/billing/run-steps';
 import {
   pricePack,
   priceCredits,

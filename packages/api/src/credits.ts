@@ -1,5 +1,5 @@
 /** `/v1/accounts/{account_id}/billing/credits`: balances, the ledger, and buying credits on either rail. */
-import { listBalances, listLedger } from '@sluice/database/credit-reads';
+import { listBalances, listLedger } from '@sluice/database/credits/credit-reads';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import {

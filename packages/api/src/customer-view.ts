@@ -1,10 +1,10 @@
 /** How a person and what hangs on it looks on the wire, and the schemas that say so. Pure. */
-import type { ActivityRow } from '@sluice/database/activity-reads';
+import type { ActivityRow } from '@sluice/database/people/activity-reads';
 import type {
   PersonDevice,
   PersonProfile,
   PersonRelationshipRow,
-} from '@sluice/database/customer-reads';
+} from '@sluice/database/people/customer-reads';
 import { isJsonObject, setKey, type Json, type JsonObject } from '@sluice/domain/values/json';
 import { PREFERENCES_ATTRIBUTE } from '@sluice/domain/state/subscription';
 import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';

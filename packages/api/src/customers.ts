@@ -4,13 +4,13 @@
  *
  * `svc` names are ours; each has its `cio` alias beside it, because real clients read that one.
  */
-import type { ActivityPage, ActivityRow } from '@sluice/database/activity-reads';
+import type { ActivityPage, ActivityRow } from '@sluice/database/people/activity-reads';
 import type {
   PersonDevice,
   PersonKey,
   PersonProfile,
   PersonRelationshipRow,
-} from '@sluice/database/customer-reads';
+} from '@sluice/database/people/customer-reads';
 import { EMAIL_SIZE_BYTES_MAX, ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { storedValue } from '@sluice/domain/operations/slice-keys';
 import { personIdOf } from '@sluice/domain/values/svc-id';

@@ -3,7 +3,7 @@
  * same runs in the same lanes as `credits.ts`, and say on every answer what has replaced them.
  */
 import type { CreditType } from '@sluice/domain/billing/catalogue';
-import type { Run } from '@sluice/database/runs';
+import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
 import {
   billingAccountOf,

@@ -1,7 +1,7 @@
 /** The way from an Essentials trial to the Builder plan; the only change of plan that is not bought. */
-import { endEssentialsTrial } from '@sluice/database/account-plans';
-import { recordChange } from '@sluice/database/audit-logs';
-import { transactOnce } from '@sluice/database/transact-once';
+import { endEssentialsTrial } from '@sluice/database/billing/account-plans';
+import { recordChange } from '@sluice/database/changes/audit-logs';
+import { transactOnce } from '@sluice/database/changes/transact-once';
 import { z } from 'zod';
 import { originOf } from './account-guard.ts';
 import { billingAccountOf, type BillingDependencies } from './billing.ts';

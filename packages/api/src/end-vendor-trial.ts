@@ -6,8 +6,8 @@
  * begin, by an account that has bought none. Before: `downgrade.ts`, `outbox-relay.ts`.
  */
 import type { Vendor } from '@sluice/billing-vendor/vendor';
-import type { CardChange } from '@sluice/database/card-changes';
-import type { OutboxEntry } from '@sluice/database/outbox';
+import type { CardChange } from '@sluice/database/billing/card-changes';
+import type { OutboxEntry } from '@sluice/database/changes/outbox';
 
 export interface EndTrialDependencies {
   readonly findVendorCustomer: (accountId: number) => Promise<string | undefined>;

@@ -1,6 +1,6 @@
 /** The settings of an account's workspaces, which the account API calls environments. */
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { Environment, EnvironmentSettings } from '@sluice/database/environments';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { Environment, EnvironmentSettings } from '@sluice/database/accounts/environments';
 import { z } from 'zod';
 import { updateEnvironmentInput } from './account-fields.ts';
 import { accountCallerOf, originOf } from './account-guard.ts';

@@ -3,8 +3,8 @@
  * call their failures. Whatever is not known is a 500 that says nothing and logs everything.
  */
 import type { Socket } from 'node:net';
-import { isDatabaseAway } from '@sluice/database/database-away';
-import { isCancelled, isSacrificed } from '@sluice/database/statement-failure';
+import { isDatabaseAway } from '@sluice/database/connection/database-away';
+import { isCancelled, isSacrificed } from '@sluice/database/connection/statement-failure';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Problem, PROBLEMS, renderProblem } from './problem.ts';
 import { RequestRefused } from './request-validation.ts';

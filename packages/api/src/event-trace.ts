@@ -5,14 +5,14 @@
  * It knows what is in Postgres. An event that still waits in a queue, or in the spill of an intake, is 404, like one
  * that was never sent or is another workspace's.
  */
-import { ATTEMPTS_SHOWN_MAX } from '@sluice/database/delivery-reads';
+import { ATTEMPTS_SHOWN_MAX } from '@sluice/database/delivery/delivery-reads';
 import type {
   TracedArrival,
   TracedAttempt,
   TracedDelivery,
   TracedEnvelope,
   TracedEvent,
-} from '@sluice/database/event-traces';
+} from '@sluice/database/events/event-traces';
 import { EVENT_ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { svcId } from '@sluice/domain/values/svc-id';
 import { storedEventId, ulidTimeMs } from '@sluice/domain/values/ulid';

@@ -6,7 +6,7 @@
  * and it cannot be made or prolonged without the secret. Pure; the clock is an argument.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
+import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
 
 const LINK = /^([1-9]\d{0,15})\.([\w-]{1,64})\.(\d{1,12})\.([\w-]{43})$/;
 

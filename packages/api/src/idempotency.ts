@@ -18,8 +18,8 @@
  * minute.
  */
 import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
-import type { IdempotencyKey, KeyClaim } from '@sluice/database/idempotency-keys';
-import type { HeldCall } from '@sluice/database/transact-once';
+import type { IdempotencyKey, KeyClaim } from '@sluice/database/changes/idempotency-keys';
+import type { HeldCall } from '@sluice/database/changes/transact-once';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { sendProblem } from './error-handling.ts';
 import { keyFailures } from './fields.ts';

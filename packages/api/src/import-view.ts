@@ -1,6 +1,6 @@
 /** Imports as their owners see them: the progress, and the rows that something was wrong with. */
-import type { ImportProblem, ProblemSeverity } from '@sluice/database/import-problems';
-import type { ImportKey, ImportRow } from '@sluice/database/imports';
+import type { ImportProblem, ProblemSeverity } from '@sluice/database/imports/import-problems';
+import type { ImportKey, ImportRow } from '@sluice/database/imports/imports';
 import { z } from 'zod';
 import { csvLine } from './csv-cell.ts';
 

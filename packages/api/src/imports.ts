@@ -6,8 +6,8 @@
  * meet in Postgres.
  */
 import { Readable } from 'node:stream';
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { ImportKey, ImportRow } from '@sluice/database/imports';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { ImportKey, ImportRow } from '@sluice/database/imports/imports';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { changeOriginOf, environmentOf } from './authenticate.ts';

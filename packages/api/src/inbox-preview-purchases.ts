@@ -1,5 +1,5 @@
 /** Buying packs of inbox previews, on either rail, and the state of such a purchase. */
-import type { Run } from '@sluice/database/runs';
+import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
 import {
   billingAccountOf,

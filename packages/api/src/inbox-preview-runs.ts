@@ -2,7 +2,7 @@
  * Recording runs of inbox previews and refunding them, for the service that makes the previews: its
  * token needs the scope `usage:write`. Ours: the spec says what usage looks like, not how it comes.
  */
-import { findUsageOwners, type PreviewRun } from '@sluice/database/inbox-preview-runs';
+import { findUsageOwners, type PreviewRun } from '@sluice/database/credits/inbox-preview-runs';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf, originOf } from './account-guard.ts';

@@ -7,7 +7,7 @@ import {
   type UsageEntry,
   type UsageNames,
   type UsagePosition,
-} from '@sluice/database/inbox-preview-usage-reads';
+} from '@sluice/database/credits/inbox-preview-usage-reads';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';

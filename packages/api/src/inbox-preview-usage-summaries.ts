@@ -2,8 +2,8 @@
  * Inbox previews used, summed by days, weeks or months and by workspace or user (`account-billing.md`, Inbox
  * previews). The sums are those of the log (`inbox-preview-usage-log.ts`).
  */
-import { listBalances } from '@sluice/database/credit-reads';
-import { sumUsage } from '@sluice/database/inbox-preview-usage-reads';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { sumUsage } from '@sluice/database/credits/inbox-preview-usage-reads';
 import {
   bucketsOf,
   countBuckets,

@@ -3,7 +3,10 @@
  * It answers "I got a 200, but where is my event?", since permissive mode answers 200 to everything
  * (ingestion-webhooks.md §7).
  */
-import type { IngestionIssuePage, IngestionIssueRow } from '@sluice/database/ingestion-issue-reads';
+import type {
+  IngestionIssuePage,
+  IngestionIssueRow,
+} from '@sluice/database/events/ingestion-issue-reads';
 import { ISSUE_CODES } from '@sluice/domain/operations/issue';
 import { parseUtcDay } from '@sluice/domain/values/utc-day';
 import { z } from 'zod';

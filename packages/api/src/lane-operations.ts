@@ -4,16 +4,16 @@
  * Each answers the state of that moment and waits for no delivery: the lane is woken, and its state and its
  * deliveries tell what came of it. What does not fit the present state is 409.
  */
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
 import type {
   AppendOutcome,
   HeadSkip,
   ProbeOutcome,
   SkipOutcome,
   TestDelivery,
-} from '@sluice/database/lane-actions';
-import type { LaneState } from '@sluice/database/lane-states';
-import type { LaneKey } from '@sluice/database/lanes';
+} from '@sluice/database/replays/lane-actions';
+import type { LaneState } from '@sluice/database/delivery/lane-states';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
 import {
   isSelectableEventType,
   SELECTABLE_EVENT_TYPES,

@@ -1,5 +1,5 @@
 /** What the deliveries of a webhook wait for, as `GET …/state` shows it. */
-import type { LaneState } from '@sluice/database/lane-states';
+import type { LaneState } from '@sluice/database/delivery/lane-states';
 import { FAILURE_CLASSES } from '@sluice/domain/delivery/delivery-failure';
 import { z } from 'zod';
 

@@ -7,7 +7,7 @@
  * a second after its key ends.
  */
 import type { OutgoingHttpHeaders } from 'node:http';
-import type { AppKey } from '@sluice/database/credentials';
+import type { AppKey } from '@sluice/database/accounts/credentials';
 import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';

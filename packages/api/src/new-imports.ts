@@ -6,12 +6,12 @@
  *
  * Before: `receive-upload.ts`. After: `worker/src/run-import.ts`.
  */
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { NewImport } from '@sluice/database/import-changes';
-import type { ImportPiece, PieceOutcome } from '@sluice/database/import-chunks';
-import type { ImportKey, ImportRow } from '@sluice/database/imports';
-import type { AppKey } from '@sluice/database/credentials';
-import type { HeldCall } from '@sluice/database/transact-once';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { NewImport } from '@sluice/database/imports/import-changes';
+import type { ImportPiece, PieceOutcome } from '@sluice/database/imports/import-chunks';
+import type { ImportKey, ImportRow } from '@sluice/database/imports/imports';
+import type { AppKey } from '@sluice/database/accounts/credentials';
+import type { HeldCall } from '@sluice/database/changes/transact-once';
 import {
   TOO_MANY_IMPORTS,
   UNFINISHED_IMPORT_COUNT_MAX,

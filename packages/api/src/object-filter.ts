@@ -4,7 +4,7 @@
  *
  * Bounded in depth and in number, because each condition becomes part of a statement. Pure.
  */
-import type { ObjectFilter } from '@sluice/database/object-reads';
+import type { ObjectFilter } from '@sluice/database/people/object-reads';
 import { isJsonObject, type JsonObject } from '@sluice/domain/values/json';
 import { isStorableText } from '@sluice/domain/values/storable-text';
 import { z } from 'zod';

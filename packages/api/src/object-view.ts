@@ -1,5 +1,5 @@
 /** How an object and the people related to it look on the wire, and the schemas that say so. Pure. */
-import type { ObjectProfile, ObjectRelationshipRow } from '@sluice/database/object-reads';
+import type { ObjectProfile, ObjectRelationshipRow } from '@sluice/database/people/object-reads';
 import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';
 import { z } from 'zod';
 import {

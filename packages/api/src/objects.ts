@@ -10,7 +10,7 @@ import type {
   ObjectName,
   ObjectProfile,
   ObjectRelationshipRow,
-} from '@sluice/database/object-reads';
+} from '@sluice/database/people/object-reads';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
 import { objectNumberOf } from '@sluice/domain/values/svc-id';

@@ -6,10 +6,10 @@
  * a Pipelines `track` call whose `messageId` is the entry's key: intake takes it once, however often
  * it is sent. What fails stays in the outbox and is tried again after a pause that grows.
  */
-import type { OutboxEntry } from '@sluice/database/outbox';
-import { STARTUP_TOPIC } from '@sluice/database/partners';
-import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/vendor-customers';
-import { SIGNUP_TOPIC, type StartedSignup } from '@sluice/database/signups';
+import type { OutboxEntry } from '@sluice/database/changes/outbox';
+import { STARTUP_TOPIC } from '@sluice/database/accounts/partners';
+import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/vendor-customers';
+import { SIGNUP_TOPIC, type StartedSignup } from '@sluice/database/accounts/signups';
 import type { Mailer } from './mailer.ts';
 import { CODE_LIFETIME_MS, hashCode, newCode } from './signup-code.ts';
 

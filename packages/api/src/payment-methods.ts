@@ -1,9 +1,16 @@
 /** The card that an account pays with: read from the vendor, and changed there, but not while a purchase runs. */
-import type { BillingAccount } from '@sluice/database/account-plans';
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import { beginCardChange, endCardChange, recordCardOnFile } from '@sluice/database/card-changes';
-import { transactOnce } from '@sluice/database/transact-once';
-import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import {
+  beginCardChange,
+  endCardChange,
+  recordCardOnFile,
+} from '@sluice/database/billing/card-changes';
+import { transactOnce } from '@sluice/database/changes/transact-once';
+import {
+  findVendorCustomer,
+  insertVendorCustomer,
+} from '@sluice/database/billing/vendor-customers';
 import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
 import { declineMessage } from '@sluice/domain/billing/decline-message';
 import type { Address } from '@sluice/domain/accounts/postal-address';

@@ -2,7 +2,7 @@
  * The checkout of a plan (`account-billing.md` §3, §4). It waits for its run. A run that outlives the wait goes on,
  * and the answer is 409 with when to ask again, and for what.
  */
-import type { Run } from '@sluice/database/runs';
+import type { Run } from '@sluice/database/billing/runs';
 import { findCoupon } from '@sluice/domain/billing/catalogue';
 import { isSameMoney, type Money } from '@sluice/domain/values/money';
 import { isCheckoutRefusal, type CheckoutRefusal } from '@sluice/domain/billing/decline-message';

@@ -1,5 +1,5 @@
 /** The plans of the catalogue, from where an account stands (`account-billing.md` §4). Bought in `plan-checkout.ts`. */
-import type { BillingAccount } from '@sluice/database/account-plans';
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import type { Plan } from '@sluice/domain/billing/catalogue';
 import { z } from 'zod';
 import { billingAccountOf, type BillingDependencies } from './billing.ts';

@@ -2,7 +2,7 @@
  * The two ways to ask for the state of a purchase of credits: by its run on the invoiced rail, by its invoice on the
  * card rail. The paths of packs and the deprecated ones differ only in what was bought.
  */
-import type { Run } from '@sluice/database/runs';
+import type { Run } from '@sluice/database/billing/runs';
 import { z } from 'zod';
 import { setPollHeader, type BillingDependencies } from './billing.ts';
 import { accountParams, runIdText } from './billing-shapes.ts';

@@ -10,8 +10,8 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
-import type { PieceOutcome } from '@sluice/database/import-chunks';
-import type { ImportRow } from '@sluice/database/imports';
+import type { PieceOutcome } from '@sluice/database/imports/import-chunks';
+import type { ImportRow } from '@sluice/database/imports/imports';
 import { noRoomForImport } from '@sluice/domain/imports/import-limits';
 import { isPassing } from './error-handling.ts';
 import type { Problem } from './problem.ts';

@@ -8,17 +8,17 @@
  *
  * Locks in this order: the account's watermark, its credits, its audit chain.
  */
-import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
-import type { Database } from '@sluice/database/connection';
-import { debitCredits, refundCredits } from '@sluice/database/credits';
+import { recordChange, type ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { Database } from '@sluice/database/connection/connection';
+import { debitCredits, refundCredits } from '@sluice/database/credits/credits';
 import {
   findPreviewRun,
   insertPreviewRun,
   refundPreviewRun,
   type PreviewRun,
-} from '@sluice/database/inbox-preview-runs';
-import { transactOnce } from '@sluice/database/transact-once';
-import { holdUsageDays } from '@sluice/database/usage-watermarks';
+} from '@sluice/database/credits/inbox-preview-runs';
+import { transactOnce } from '@sluice/database/changes/transact-once';
+import { holdUsageDays } from '@sluice/database/credits/usage-watermarks';
 import { allowanceOf } from '@sluice/domain/billing/allowance';
 import type { Plan } from '@sluice/domain/billing/catalogue';
 import { AppError } from '@sluice/domain/values/errors';

@@ -1,6 +1,6 @@
 /** A replay on the wire: how it is asked for, and how it is shown. */
-import type { ReplayCriteria } from '@sluice/database/replay-log';
-import type { Replay } from '@sluice/database/replays';
+import type { ReplayCriteria } from '@sluice/database/replays/replay-log';
+import type { Replay } from '@sluice/database/replays/replays';
 import {
   isSelectableEventType,
   SELECTABLE_EVENT_TYPES,

@@ -3,8 +3,8 @@
  *
  * Each call's body and answer: `webhook-fields.ts`.
  */
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
 import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import { z } from 'zod';

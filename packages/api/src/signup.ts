@@ -6,9 +6,9 @@
  * same work done: the mail is written later, by `outbox-relay.ts`. A wrong, expired, used or unknown
  * code is one answer too; only a right one may hear that the address has an account.
  */
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { CreatedAccount, NewAccount, SignupLimits } from '@sluice/database/signups';
-import type { HeldCall } from '@sluice/database/transact-once';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { CreatedAccount, NewAccount, SignupLimits } from '@sluice/database/accounts/signups';
+import type { HeldCall } from '@sluice/database/changes/transact-once';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { newKey, newServiceAccountToken } from '@sluice/platform/secrets/secrets';
 import { z } from 'zod';

@@ -5,12 +5,18 @@
  *
  * A wake-up that is lost is made good by the workers' sweep. After: `worker/src/advance-run.ts`.
  */
-import { recordChange, type ChangeOrigin } from '@sluice/database/audit-logs';
-import { holdAccountToBuy } from '@sluice/database/card-changes';
-import type { Database, Transaction } from '@sluice/database/connection';
-import { findPendingRun, findRun, insertRun, type Run, type RunKey } from '@sluice/database/runs';
-import { listRunSteps, type RunStep } from '@sluice/database/run-steps';
-import { transactOnce } from '@sluice/database/transact-once';
+import { recordChange, type ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import { holdAccountToBuy } from '@sluice/database/billing/card-changes';
+import type { Database, Transaction } from '@sluice/database/connection/connection';
+import {
+  findPendingRun,
+  findRun,
+  insertRun,
+  type Run,
+  type RunKey,
+} from '@sluice/database/billing/runs';
+import { listRunSteps, type RunStep } from '@sluice/database/billing/run-steps';
+import { transactOnce } from '@sluice/database/changes/transact-once';
 import {
   fingerprintOf,
   judgeStart,

@@ -3,9 +3,9 @@
  * partners, which the operator's staff decide on (`account-conventions.md` §4.2).
  */
 import { createHash } from 'node:crypto';
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { Partner } from '@sluice/database/partners';
-import type { HeldCall } from '@sluice/database/transact-once';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { Partner } from '@sluice/database/accounts/partners';
+import type { HeldCall } from '@sluice/database/changes/transact-once';
 import { callerNetwork } from '@sluice/domain/delivery/network-address';
 import { z } from 'zod';
 import { email, name } from './account-fields.ts';

@@ -7,99 +7,112 @@ import {
   requireTwoFactor,
   updateAccount,
   updateAddress,
-} from '@sluice/database/account-changes';
-import { isBuilderFromTrial } from '@sluice/database/account-plans';
+} from '@sluice/database/accounts/account-changes';
+import { isBuilderFromTrial } from '@sluice/database/billing/account-plans';
 import {
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,
-} from '@sluice/database/account-tokens';
-import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
+} from '@sluice/database/accounts/account-tokens';
+import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts/accounts';
 import {
   createCredential,
   revokeCredential,
   rotateCredential,
-} from '@sluice/database/api-credential-changes';
-import { findCredential, listCredentials } from '@sluice/database/api-credentials';
+} from '@sluice/database/accounts/api-credential-changes';
+import { findCredential, listCredentials } from '@sluice/database/accounts/api-credentials';
 import {
   findAuditLogExport,
   findExportPart,
   orderAuditLogExport,
-} from '@sluice/database/audit-log-exports';
-import { findAuditLog, listAuditLogs } from '@sluice/database/audit-log-reads';
-import { listActivities } from '@sluice/database/activity-reads';
-import { takeCalls } from '@sluice/database/call-counts';
-import { beginCardChange, endCardChange } from '@sluice/database/card-changes';
-import type { Database } from '@sluice/database/connection';
-import { findAppKey } from '@sluice/database/credentials';
-import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
+} from '@sluice/database/audit/audit-log-exports';
+import { findAuditLog, listAuditLogs } from '@sluice/database/audit/audit-log-reads';
+import { listActivities } from '@sluice/database/people/activity-reads';
+import { takeCalls } from '@sluice/database/changes/call-counts';
+import { beginCardChange, endCardChange } from '@sluice/database/billing/card-changes';
+import type { Database } from '@sluice/database/connection/connection';
+import { findAppKey } from '@sluice/database/accounts/credentials';
+import {
+  findPersonProfile,
+  listDevices,
+  listRelationships,
+} from '@sluice/database/people/customer-reads';
 import {
   listAttempts,
   listDeliveries,
   listDeliveriesOfState,
-} from '@sluice/database/delivery-reads';
+} from '@sluice/database/delivery/delivery-reads';
 import {
   findEventArrival,
   findEventAt,
   listAttemptsOf,
   listDeliveriesOfEvent,
-} from '@sluice/database/event-traces';
-import { findWorkspaceTotals, updateEnvironment } from '@sluice/database/environments';
-import { appendResend, appendTest, probeNow, skipHead } from '@sluice/database/lane-actions';
-import { findLaneState } from '@sluice/database/lane-states';
-import { appendImportChunk } from '@sluice/database/import-chunks';
-import { listImportProblems } from '@sluice/database/import-problems';
+} from '@sluice/database/events/event-traces';
+import { findWorkspaceTotals, updateEnvironment } from '@sluice/database/accounts/environments';
+import {
+  appendResend,
+  appendTest,
+  probeNow,
+  skipHead,
+} from '@sluice/database/replays/lane-actions';
+import { findLaneState } from '@sluice/database/delivery/lane-states';
+import { appendImportChunk } from '@sluice/database/imports/import-chunks';
+import { listImportProblems } from '@sluice/database/imports/import-problems';
 import {
   cancelImport,
   deleteImport,
   finishUpload,
   insertImport,
-} from '@sluice/database/import-changes';
-import { findImport, listImports } from '@sluice/database/imports';
+} from '@sluice/database/imports/import-changes';
+import { findImport, listImports } from '@sluice/database/imports/imports';
 import {
   claimIdempotencyKey,
   keepIdempotentAnswer,
   releaseIdempotencyKey,
-} from '@sluice/database/idempotency-keys';
-import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
+} from '@sluice/database/changes/idempotency-keys';
+import { listIngestionIssues } from '@sluice/database/events/ingestion-issue-reads';
 import {
   findObjectProfile,
   findObjects,
   listObjectRelationships,
   listObjectTypes,
-} from '@sluice/database/object-reads';
-import { planReplay, startReplay } from '@sluice/database/replay-start';
+} from '@sluice/database/people/object-reads';
+import { planReplay, startReplay } from '@sluice/database/replays/replay-start';
 import {
   cancelReplay,
   findReplay,
   listAttemptsOfReplay,
   listReplays,
-} from '@sluice/database/replays';
+} from '@sluice/database/replays/replays';
 import {
   cancelWebhookSecret,
   promoteWebhookSecret,
   rotateWebhookSecret,
-} from '@sluice/database/signing-key-changes';
-import { findSigningKeys } from '@sluice/database/signing-keys';
-import { changeWebhook, makeWebhook, removeWebhook } from '@sluice/database/webhook-changes';
-import { findWebhook, listWebhooks } from '@sluice/database/webhooks';
-import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/outbox';
+} from '@sluice/database/webhooks/signing-key-changes';
+import { findSigningKeys } from '@sluice/database/webhooks/signing-keys';
+import {
+  changeWebhook,
+  makeWebhook,
+  removeWebhook,
+} from '@sluice/database/webhooks/webhook-changes';
+import { findWebhook, listWebhooks } from '@sluice/database/webhooks/webhooks';
+import { claimOutbox, finishOutbox, postponeOutbox } from '@sluice/database/changes/outbox';
 import {
   decidePartner,
   insertPartner,
   listApprovedPartners,
   submitStartupApplication,
-} from '@sluice/database/partners';
-import { findReceipt } from '@sluice/database/receipts';
+} from '@sluice/database/accounts/partners';
+import { findReceipt } from '@sluice/database/billing/receipts';
 import {
   countSignupAttempt,
   createAccount,
   findSignup,
   keepSignupCode,
   startSignup,
-} from '@sluice/database/signups';
-import { listUsers } from '@sluice/database/users';
-import { findVendorCustomer } from '@sluice/database/vendor-customers';
+} from '@sluice/database/accounts/signups';
+import { listUsers } from '@sluice/database/accounts/users';
+import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 
 const STATEMENTS = {
   listAuditLogs,

@@ -6,8 +6,8 @@
  * account is read again, and told again if it has changed: whoever writes last has checked after writing.
  */
 import type { CustomerDetails, Vendor } from '@sluice/billing-vendor/vendor';
-import type { Account } from '@sluice/database/accounts';
-import type { OutboxEntry } from '@sluice/database/outbox';
+import type { Account } from '@sluice/database/accounts/accounts';
+import type { OutboxEntry } from '@sluice/database/changes/outbox';
 import { contactOf } from './billing.ts';
 
 export interface TellCustomerDependencies {

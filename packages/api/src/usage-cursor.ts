@@ -7,7 +7,7 @@
  * for; with others it is refused, for its place is not one in their log.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
-import type { UsagePosition } from '@sluice/database/inbox-preview-usage-reads';
+import type { UsagePosition } from '@sluice/database/credits/inbox-preview-usage-reads';
 import { z } from 'zod';
 
 const TAG_LENGTH = 22;

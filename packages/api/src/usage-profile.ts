@@ -2,10 +2,10 @@
  * `/v1/accounts/{account_id}/billing/usage_profile` and `…/overage_estimate`: what an account uses of what
  * its plan includes in the present period, and what is beyond that would cost.
  */
-import type { BillingAccount } from '@sluice/database/account-plans';
-import { listBalances } from '@sluice/database/credit-reads';
-import { countProfiles } from '@sluice/database/meter-reads';
-import { findVendorCustomer } from '@sluice/database/vendor-customers';
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { countProfiles } from '@sluice/database/credits/meter-reads';
+import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import type { Grant } from '@sluice/domain/billing/credit-ledger';
 import { METERS, readMeters, type MeterLine } from '@sluice/domain/billing/meters';
 import type { VendorSubscription } from '@sluice/billing-vendor/vendor';

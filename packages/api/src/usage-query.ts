@@ -1,6 +1,9 @@
 /** What the usage log and the usage summaries are asked with: days, a workspace, and whether it is the account's. */
-import { findUsageOwners } from '@sluice/database/inbox-preview-runs';
-import { findUsageNames, type UsageNames } from '@sluice/database/inbox-preview-usage-reads';
+import { findUsageOwners } from '@sluice/database/credits/inbox-preview-runs';
+import {
+  findUsageNames,
+  type UsageNames,
+} from '@sluice/database/credits/inbox-preview-usage-reads';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import { parseUtcDay, usageRange, utcDayOf, type DayRange } from '@sluice/domain/values/utc-day';
 import type { FastifyRequest } from 'fastify';

@@ -1,6 +1,6 @@
 /** `GET /v1/accounts/{account_id}/all_users`: the people of an account. */
 import { ROLES } from '@sluice/domain/accounts/account';
-import type { User } from '@sluice/database/users';
+import type { User } from '@sluice/database/accounts/users';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import { instant, instantOrNull } from './account-view.ts';

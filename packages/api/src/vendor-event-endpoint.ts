@@ -6,7 +6,7 @@
  */
 import { eventSubject } from '@sluice/billing-vendor/event-subject';
 import { readVendorEvent } from '@sluice/billing-vendor/read-vendor-event';
-import { insertVendorEvent } from '@sluice/database/vendor-events';
+import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import { z } from 'zod';
 import type { BillingDependencies } from './billing.ts';
 import { sendProblem } from './error-handling.ts';

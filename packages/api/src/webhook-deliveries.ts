@@ -4,10 +4,10 @@ import {
   ATTEMPTS_SHOWN_MAX,
   type DeliveriesOfState,
   type DeliveryReport,
-} from '@sluice/database/delivery-reads';
-import type { AttemptRecord } from '@sluice/database/lane-progress';
-import type { LaneKey } from '@sluice/database/lanes';
-import type { Webhook } from '@sluice/database/webhooks';
+} from '@sluice/database/delivery/delivery-reads';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { Webhook } from '@sluice/database/webhooks/webhooks';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
 import { sendProblem } from './error-handling.ts';

@@ -7,7 +7,7 @@
  *
  * How it wants to be sent to: `webhook-options.ts`.
  */
-import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks';
+import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
 import {
   isSelectableEventType,
   SELECTABLE_EVENT_TYPES,

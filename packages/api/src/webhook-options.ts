@@ -3,7 +3,7 @@
  *
  * Header values are sealed on their way in, because receivers' tokens are in them.
  */
-import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks';
+import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks/webhooks';
 import { FILTER_OPERATORS } from '@sluice/domain/delivery/attribute-filter';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/secrets/sealed-text';

@@ -5,13 +5,13 @@
  * deliveries of the replay keep their order, and a failure is waited out as always. It reaches what
  * was delivered or abandoned when it was asked for; what is still held back is sent anyway.
  */
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { AttemptRecord } from '@sluice/database/lane-progress';
-import type { LaneKey } from '@sluice/database/lanes';
-import type { ReplayCriteria, ReplayKey } from '@sluice/database/replay-log';
-import type { ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/database/replay-start';
-import type { Replay } from '@sluice/database/replays';
-import type { Webhook } from '@sluice/database/webhooks';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { ReplayCriteria, ReplayKey } from '@sluice/database/replays/replay-log';
+import type { ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/database/replays/replay-start';
+import type { Replay } from '@sluice/database/replays/replays';
+import type { Webhook } from '@sluice/database/webhooks/webhooks';
 import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';

@@ -5,9 +5,9 @@
  * one while another signs starts a rotation: both sign until the new one is promoted, by a call or by the end of the
  * overlap.
  */
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import type { LaneKey } from '@sluice/database/lanes';
-import type { KeyChange, KeyRotation, SigningKeys } from '@sluice/database/signing-keys';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { KeyChange, KeyRotation, SigningKeys } from '@sluice/database/webhooks/signing-keys';
 import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 import type { FastifyReply, FastifyRequest } from 'fastify';

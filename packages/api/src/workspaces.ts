@@ -1,5 +1,5 @@
 /** The workspace behind the key, and the addresses that its webhooks come from. */
-import type { WorkspaceTotals } from '@sluice/database/environments';
+import type { WorkspaceTotals } from '@sluice/database/accounts/environments';
 import { z } from 'zod';
 import { environmentOf } from './authenticate.ts';
 import { commonFailures } from './fields.ts';

@@ -7,10 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createDatabase, type Database } from '@sluice/database/connection/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
+import { migrate } from '@sluice/database/schema/migrate';
+import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import {

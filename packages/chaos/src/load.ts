@@ -6,7 +6,7 @@
  * what is in Postgres.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { pick, type Random } from '@sluice/domain/values/seeded-random';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 

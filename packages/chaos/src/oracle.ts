@@ -2,8 +2,8 @@
  * Compares what is in Postgres with what was acknowledged: every event is there exactly once, each person's events
  * were applied in the order in which their client sent them, and the last identify stands.
  */
-import type { Database } from '@sluice/database/connection';
-import { DEMO } from '@sluice/database/seed-demo';
+import type { Database } from '@sluice/database/connection/connection';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import type { SentPerson } from './load.ts';
 

@@ -1,4 +1,4 @@
-import { postgresSettings } from '@sluice/database/postgres-settings';
+import { postgresSettings } from '@sluice/database/embedded/postgres-settings';
 import { expect, test } from 'vitest';
 
 const GIB = 2 ** 30;

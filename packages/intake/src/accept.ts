@@ -14,7 +14,7 @@
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { TailTeller } from '@sluice/domain/operations/tail';
-import type { TestKey } from '@sluice/database/workspace-keys';
+import type { TestKey } from '@sluice/database/accounts/workspace-keys';
 import type { Workspace, Authentication, KeyRing } from './authenticate.ts';
 import type { Batcher } from './batcher.ts';
 import { bodyIssue, recordIssues, sizeBytesMaxOf, withinSize } from './call-issues.ts';

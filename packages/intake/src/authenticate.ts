@@ -10,7 +10,7 @@
  * Before: `server.ts`. After: `accept.ts`.
  */
 import { createHash } from 'node:crypto';
-import type { TestKey, WorkspaceKey } from '@sluice/database/workspace-keys';
+import type { TestKey, WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 
 export interface Workspace {
   readonly environmentId: number;

@@ -1,12 +1,16 @@
 /** The intake process: settings, resources in order, the use case, the sockets. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { measureClock } from '@sluice/database/clock-difference';
-import { createDatabase } from '@sluice/database/connection';
-import { waitForDatabase } from '@sluice/database/database-wait';
-import { joinInstallation } from '@sluice/database/installation';
-import { requireKeptSessions } from '@sluice/database/kept-sessions';
-import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
-import { listWorkspaceKeys, saveTestedKeys, type TestKey } from '@sluice/database/workspace-keys';
+import { measureClock } from '@sluice/database/connection/clock-difference';
+import { createDatabase } from '@sluice/database/connection/connection';
+import { waitForDatabase } from '@sluice/database/connection/database-wait';
+import { joinInstallation } from '@sluice/database/schema/installation';
+import { requireKeptSessions } from '@sluice/database/connection/kept-sessions';
+import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/events/message-deliveries';
+import {
+  listWorkspaceKeys,
+  saveTestedKeys,
+  type TestKey,
+} from '@sluice/database/accounts/workspace-keys';
 import { reasonOf } from '@sluice/domain/values/errors';
 import { beginProcess } from '@sluice/platform/process/begin-process';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';

@@ -9,7 +9,7 @@
  * Keys that pass their test are saved on the way. Where that fails (a full disk, a read-only server), revoked keys
  * are still noticed.
  */
-import type { TestKey, WorkspaceKey } from '@sluice/database/workspace-keys';
+import type { TestKey, WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat } from '@sluice/platform/process/repeat';
 import type { KeyRing } from './authenticate.ts';

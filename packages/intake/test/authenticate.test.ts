@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { WorkspaceKey } from '@sluice/database/workspace-keys';
+import type { WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 import { describe, expect, test } from 'vitest';
 import { KeyRing } from '../src/authenticate.ts';
 

@@ -1,4 +1,4 @@
-import type { TestKey, WorkspaceKey } from '@sluice/database/workspace-keys';
+import type { TestKey, WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 import { createLogger } from '@sluice/platform/process/logger';
 import { expect, test, vi } from 'vitest';
 import { startKeyRefresh } from '../src/refresh-keys.ts';

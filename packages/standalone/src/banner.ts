@@ -1,5 +1,5 @@
 /** What `npm start` prints when it is ready: addresses, demo credentials, three lines to paste. */
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 
 export interface BannerFacts {
   readonly intake: string;

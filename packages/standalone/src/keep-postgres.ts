@@ -3,7 +3,10 @@
  * same port, after a pause that grows. The services wait for it meanwhile: their pools connect
  * again, intake keeps calls on its own disk, and the worker tries its envelope again.
  */
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+} from '@sluice/database/embedded/embedded-postgres';
 
 const PAUSE_MS_MIN = 500;
 const PAUSE_MS_MAX = 30_000;

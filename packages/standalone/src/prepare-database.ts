@@ -1,8 +1,8 @@
 /** Brings a database to where the services can use it: schema, queues, and the demo workspace or its absence. */
-import { createDatabase } from '@sluice/database/connection';
-import { requireDatabase } from '@sluice/database/database-away';
-import { migrate } from '@sluice/database/migrate';
-import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/seed-demo';
+import { createDatabase } from '@sluice/database/connection/connection';
+import { requireDatabase } from '@sluice/database/connection/database-away';
+import { migrate } from '@sluice/database/schema/migrate';
+import { revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 
 /**

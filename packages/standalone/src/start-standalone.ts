@@ -5,7 +5,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { requireFreePort } from '@sluice/platform/process/port-taken';
 import { keepApiSecret, keepSealingKeys } from './keep-secret.ts';

@@ -10,8 +10,8 @@
  * `settle-invoice.ts`, `billing-vendor/src/vendor.ts`.
  */
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
-import { recordCardOnFile } from '@sluice/database/card-changes';
-import type { Database, Transaction } from '@sluice/database/connection';
+import { recordCardOnFile } from '@sluice/database/billing/card-changes';
+import type { Database, Transaction } from '@sluice/database/connection/connection';
 import {
   claimRun,
   listBoughtAddons,
@@ -22,14 +22,17 @@ import {
   updateRunInvoice,
   type Run,
   type RunKey,
-} from '@sluice/database/runs';
-import { findVendorCustomer, insertVendorCustomer } from '@sluice/database/vendor-customers';
+} from '@sluice/database/billing/runs';
+import {
+  findVendorCustomer,
+  insertVendorCustomer,
+} from '@sluice/database/billing/vendor-customers';
 import {
   insertStepIntent,
   listRunSteps,
   updateStep,
   type RunStep,
-} from '@sluice/database/run-steps';
+} from '@sluice/database/billing/run-steps';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import {
   idempotencyKey,

@@ -1,5 +1,5 @@
 /** What is kept of one attempt. Used by `lane-attempts.ts`. */
-import type { AttemptRecord } from '@sluice/database/lane-progress';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { HttpOutcome } from './http-outcome.ts';
 
 /** @param judged - what the lane's rules make of the answer, and why it is no success. */

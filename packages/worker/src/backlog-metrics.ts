@@ -5,7 +5,7 @@
  *
  * Every worker shows the same figures, those of the broker and of Postgres; dashboards take the maximum.
  */
-import type { LaneBacklog } from '@sluice/database/lane-backlog';
+import type { LaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import { READ_MS_MAX, type Metrics } from '@sluice/platform/telemetry/metrics';
 import { within } from '@sluice/platform/process/within';
 

@@ -2,8 +2,8 @@
  * Clears the log of deleted webhooks away, in steps small enough to disturb nobody. A deleted
  * webhook is gone for its owner at once; what it leaves behind may be millions of rows.
  */
-import type { Database } from '@sluice/database/connection';
-import { clearDeletedWebhook } from '@sluice/database/webhooks';
+import type { Database } from '@sluice/database/connection/connection';
+import { clearDeletedWebhook } from '@sluice/database/webhooks/webhooks';
 
 const ROWS_PER_STEP = 1_000;
 

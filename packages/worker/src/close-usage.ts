@@ -5,8 +5,8 @@
  * May be cut short, run again and run by several workers at once: each step is one transaction that
  * leaves accounts further than it found them, or as they were. Beside `usage-tasks.ts`, which has it done.
  */
-import type { Database } from '@sluice/database/connection';
-import { closeUsageDays } from '@sluice/database/usage-watermarks';
+import type { Database } from '@sluice/database/connection/connection';
+import { closeUsageDays } from '@sluice/database/credits/usage-watermarks';
 import { addDays, utcDayOf } from '@sluice/domain/values/utc-day';
 
 export interface CloseUsageDeps {

@@ -11,7 +11,7 @@
  * Step 11 of the walk. Before: `appendDeliveries` logged what to send, and the queue's wake-up. After:
  * `http-client.ts` (step 13) and `recordProgress` of `database/src/lane-progress.ts` (step 14).
  */
-import type { LaneKey } from '@sluice/database/lanes';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { LaneDrain, type DrainOutcome, type ReleasedLane } from './lane-drain.ts';
 import type { LaneDrainDeps, LeaseOptions } from './lane-drain-deps.ts';
 import type { LaneStore } from './lane-store.ts';

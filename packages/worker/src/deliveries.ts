@@ -5,8 +5,8 @@
  * The queue is `platform/src/queue-consumers.ts`, the draining `deliver-webhook.ts` (step 11 of the walk).
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '@sluice/database/connection';
-import type { LoggedLane } from '@sluice/database/deliveries';
+import type { Database } from '@sluice/database/connection/connection';
+import type { LoggedLane } from '@sluice/database/delivery/deliveries';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { TailTeller } from '@sluice/domain/operations/tail';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';

@@ -2,7 +2,7 @@
  * Looks at what banks still have to pay for, in case the vendor's event was lost: without it the plan's allowance and
  * the receipt would never come. Run it every hour, on any number of workers.
  */
-import { listRunsWithPaymentDue } from '@sluice/database/runs';
+import { listRunsWithPaymentDue } from '@sluice/database/billing/runs';
 import { eachAsked } from './each-alone.ts';
 import { lookAtInvoice, type SettleVendorEventsDeps } from './settle-vendor-events.ts';
 

@@ -3,7 +3,7 @@
  * sweep that ended at the first failure would meet it first again, and never reach the items behind it.
  */
 import type { VendorResult } from '@sluice/billing-vendor/vendor';
-import { isDatabaseAway } from '@sluice/database/database-away';
+import { isDatabaseAway } from '@sluice/database/connection/database-away';
 import type { Logger } from '@sluice/platform/process/logger';
 
 /**

@@ -8,15 +8,15 @@
  * it is opened and closed again.
  */
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
-import type { Database } from '@sluice/database/connection';
-import { listPendingRuns } from '@sluice/database/runs';
+import type { Database } from '@sluice/database/connection/connection';
+import { listPendingRuns } from '@sluice/database/billing/runs';
 import {
   isAccountClosed,
   listClosedCustomers,
   lockClosedOnPlan,
   noteSubscriptionsEnded,
   type ClosedCustomer,
-} from '@sluice/database/vendor-customers';
+} from '@sluice/database/billing/vendor-customers';
 import type { Logger } from '@sluice/platform/process/logger';
 import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { eachAsked } from './each-alone.ts';

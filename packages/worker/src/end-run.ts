@@ -1,10 +1,10 @@
 /** The endings of runs that are not an invoice's fate: refused, declined, failed, and bought subscriptions. */
-import type { Database, Transaction } from '@sluice/database/connection';
-import { updateAccountPlan } from '@sluice/database/account-plans';
-import { giveAllowance } from '@sluice/database/credits';
-import { lockRun, type Run } from '@sluice/database/runs';
-import type { RunStep } from '@sluice/database/run-steps';
-import { insertVendorEvent } from '@sluice/database/vendor-events';
+import type { Database, Transaction } from '@sluice/database/connection/connection';
+import { updateAccountPlan } from '@sluice/database/billing/account-plans';
+import { giveAllowance } from '@sluice/database/credits/credits';
+import { lockRun, type Run } from '@sluice/database/billing/runs';
+import type { RunStep } from '@sluice/database/billing/run-steps';
+import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import { explainRefusal } from '@sluice/domain/billing/addon-decision';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
 import type { Plan } from '@sluice/domain/billing/catalogue';

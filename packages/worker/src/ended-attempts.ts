@@ -6,7 +6,7 @@
  *
  * Used by `lane-lease.ts`.
  */
-import type { AttemptRecord } from '@sluice/database/lane-progress';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
 import type { SpareTime } from './spare-time.ts';
 
 /** As many as are under way of a busy lane anyway (`WEBHOOK_WINDOW_MAX`), which are sent again too. */

@@ -4,9 +4,9 @@
  *
  * The queue is `platform/src/queue-consumers.ts`, the applying `process-envelope.ts` (step 9 of the walk).
  */
-import type { Database } from '@sluice/database/connection';
-import type { LoggedLane } from '@sluice/database/deliveries';
-import type { NumberStock } from '@sluice/database/numbers';
+import type { Database } from '@sluice/database/connection/connection';
+import type { LoggedLane } from '@sluice/database/delivery/deliveries';
+import type { NumberStock } from '@sluice/database/people/numbers';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Processors } from '@sluice/platform/consumers/queue-processors';
 import { processEnvelope } from './process-envelope.ts';

@@ -17,9 +17,9 @@ import {
   listExportsToRun,
   releaseExport,
   type AuditLogExportKey,
-} from '@sluice/database/audit-log-exports';
-import { listWholeAuditLogs } from '@sluice/database/audit-log-reads';
-import type { Database } from '@sluice/database/connection';
+} from '@sluice/database/audit/audit-log-exports';
+import { listWholeAuditLogs } from '@sluice/database/audit/audit-log-reads';
+import type { Database } from '@sluice/database/connection/connection';
 import { exportHead, exportLine } from '@sluice/domain/accounts/audit-export';
 
 export interface ExportAuditLogsDeps {

@@ -1,5 +1,5 @@
 /** Has exports of the audit log made: those that the queue brings, and those that it has lost. */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/queue';

@@ -5,9 +5,9 @@
  *
  * Used by `sluice purchases` (`scripts/purchases.ts`).
  */
-import type { Database } from '@sluice/database/connection';
-import { lockRun } from '@sluice/database/runs';
-import { lockSetAsideRun, type SetAsideRun } from '@sluice/database/set-aside-runs';
+import type { Database } from '@sluice/database/connection/connection';
+import { lockRun } from '@sluice/database/billing/runs';
+import { lockSetAsideRun, type SetAsideRun } from '@sluice/database/billing/set-aside-runs';
 import { FAILURE_MESSAGES } from '@sluice/domain/billing/decline-message';
 import { recordEnding } from './record-ending.ts';
 

@@ -2,9 +2,9 @@
  * Forgets what nobody looks back at: old days of the issues log, old imports. A few thousand rows a
  * statement, so that none holds locks for long.
  */
-import type { Database } from '@sluice/database/connection';
-import { deleteOldImports } from '@sluice/database/imports';
-import { deleteOldIssues } from '@sluice/database/ingestion-issues';
+import type { Database } from '@sluice/database/connection/connection';
+import { deleteOldImports } from '@sluice/database/imports/imports';
+import { deleteOldIssues } from '@sluice/database/events/ingestion-issues';
 
 export interface Retention {
   readonly issuesKeptDays: number;

@@ -13,13 +13,13 @@
  * Before: `run-import.ts`, `domain/src/import-file.ts`. After: `load-slice.ts`, `write-changes.ts`, and
  * `tell-rows.ts` once it is committed.
  */
-import type { DatabaseOrTransaction } from '@sluice/database/connection';
-import { claimEnvelopes } from '@sluice/database/envelopes';
-import { insertImportProblems, type ImportProblem } from '@sluice/database/import-problems';
-import { advanceImport, lockImport, type ImportRow } from '@sluice/database/imports';
-import type { LaneKey } from '@sluice/database/lanes';
-import { lockIdentifiers } from '@sluice/database/person-identifiers';
-import { isConflict, isRefusedData } from '@sluice/database/statement-failure';
+import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import { claimEnvelopes } from '@sluice/database/events/envelopes';
+import { insertImportProblems, type ImportProblem } from '@sluice/database/imports/import-problems';
+import { advanceImport, lockImport, type ImportRow } from '@sluice/database/imports/imports';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import { lockIdentifiers } from '@sluice/database/people/person-identifiers';
+import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
 import { applyOperations } from '@sluice/domain/apply/apply-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import { readImportRow, type ImportColumns } from '@sluice/domain/imports/import-file';

@@ -1,6 +1,6 @@
 /** The steps of a purchase that is one invoice: made, priced, finalized, paid or void. */
 import { STILL_PROCESSING, type VendorInvoice } from '@sluice/billing-vendor/vendor';
-import type { StepEnd } from '@sluice/database/run-steps';
+import type { StepEnd } from '@sluice/database/billing/run-steps';
 import { describeCredits } from '@sluice/domain/billing/catalogue';
 import {
   customerOf,

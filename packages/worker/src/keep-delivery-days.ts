@@ -5,12 +5,12 @@
  * and ours: a worker whose clock is ahead must not drop what is kept for a month, nor the day that is being written to,
  * where a row that is logged beside the drop would go with it.
  */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import {
   dropOldDeliveries,
   findDatabaseTime,
   makeDeliveryPartitions,
-} from '@sluice/database/delivery-retention';
+} from '@sluice/database/maintenance/delivery-retention';
 import type { Logger } from '@sluice/platform/process/logger';
 
 /** Today and the next ones; of a day without a partition the deliveries go to the default one. */

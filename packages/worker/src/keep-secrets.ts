@@ -7,9 +7,9 @@
  * reads the webhooks and the workspaces once. Safe to run anywhere at the same time: a secret is replaced only where
  * it still stands as it was read.
  */
-import type { Database } from '@sluice/database/connection';
-import { listSecretsWithout, replaceSecrets } from '@sluice/database/sealed-secrets';
-import { promoteDueSigningKeys } from '@sluice/database/signing-keys';
+import type { Database } from '@sluice/database/connection/connection';
+import { listSecretsWithout, replaceSecrets } from '@sluice/database/webhooks/sealed-secrets';
+import { promoteDueSigningKeys } from '@sluice/database/webhooks/signing-keys';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import type { SealedText } from '@sluice/platform/secrets/sealed-text';
 

@@ -4,9 +4,9 @@
  *
  * Part of `lane-drain.ts`, which decides when one is made. After: `http-client.ts` (step 13), and the answer comes back.
  */
-import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
-import type { AttemptRecord } from '@sluice/database/lane-progress';
-import type { LaneKey } from '@sluice/database/lanes';
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { LaneRun } from '@sluice/domain/delivery/lane';
 import { recordOf } from './attempt-record.ts';
 import { outcomeOf, type HttpOutcome } from './http-outcome.ts';

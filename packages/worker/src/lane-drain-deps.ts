@@ -1,5 +1,5 @@
 /** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
-import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import type { TailTeller } from '@sluice/domain/operations/tail';
 import type { Logger } from '@sluice/platform/process/logger';

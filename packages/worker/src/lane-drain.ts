@@ -8,9 +8,9 @@
  * Each request needs a slot of `fair-slots.ts`; where there is none, the lane waits for its turn, until
  * its slice is over.
  */
-import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
-import type { LaneAfterProgress } from '@sluice/database/lane-progress';
-import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import type { LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
+import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
 import { LaneRun } from '@sluice/domain/delivery/lane';
 import type { FairSlots, Slot, SlotAsker } from './fair-slots.ts';
 import { LaneAttempts } from './lane-attempts.ts';

@@ -2,9 +2,9 @@
  * Where the requests of a lane go and how they are signed, as Postgres last said: the owner may change both during a
  * drain. Used by `lane-drain.ts`.
  */
-import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
-import type { LaneKey } from '@sluice/database/lanes';
-import type { LaneTarget } from '@sluice/database/lane-target';
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { LaneTarget } from '@sluice/database/delivery/lane-target';
 import type { HttpPost } from './http-outcome.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';
 import { DeliverySigner, isSignedOtherwise } from './sign-delivery.ts';

@@ -12,8 +12,8 @@ import type {
   AttemptRecord,
   LaneAfterProgress,
   LaneProgress,
-} from '@sluice/database/lane-progress';
-import type { LaneKey } from '@sluice/database/lanes';
+} from '@sluice/database/delivery/lane-progress';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { AppError } from '@sluice/domain/values/errors';
 import { EndedAttempts } from './ended-attempts.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';

@@ -4,8 +4,8 @@
  *
  * Between `lane-drain.ts` and `lane-store.ts`.
  */
-import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
-import type { ClaimedLane, LaneKey } from '@sluice/database/lanes';
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
 import { AppError } from '@sluice/domain/values/errors';
 import type { LaneStore } from './lane-store.ts';
 

@@ -1,5 +1,5 @@
 /** How much of a lane's log is loaded at a time, and with how many requests a drain begins. */
-import type { ClaimedLane } from '@sluice/database/lanes';
+import type { ClaimedLane } from '@sluice/database/delivery/lanes';
 
 /** As much as goes out in a few round trips, so that many lanes fit into memory: 1,000 hold some 48 MB of 1 KB bodies. */
 const PAGE_SIZE_MIN = 32;

@@ -5,17 +5,17 @@
  * Between `deliver-webhook.ts`, `lane-drain.ts` and the statements of `database/src/lanes.ts` and
  * `logged-deliveries.ts` (step 14).
  */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import {
   listDeliveriesAfter,
   type LoggedDelivery,
   type LogRequest,
-} from '@sluice/database/logged-deliveries';
+} from '@sluice/database/delivery/logged-deliveries';
 import {
   recordProgressOfLanes,
   type DrainReport,
   type LaneAfterProgress,
-} from '@sluice/database/lane-progress';
+} from '@sluice/database/delivery/lane-progress';
 import {
   claimLanes,
   findLanes,
@@ -23,9 +23,9 @@ import {
   type LaneClaim,
   type LaneKey,
   type LaneReport,
-} from '@sluice/database/lanes';
-import { isRefusedData } from '@sluice/database/statement-failure';
-import { changeWebhook } from '@sluice/database/webhook-changes';
+} from '@sluice/database/delivery/lanes';
+import { isRefusedData } from '@sluice/database/connection/statement-failure';
+import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
 import { GroupedCalls } from '@sluice/platform/process/grouped-calls';
 
 export interface LaneStore {

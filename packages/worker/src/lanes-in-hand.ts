@@ -9,8 +9,8 @@
  *
  * Between `process-envelope.ts`, which logs, `deliver-webhook.ts` and `lane-drain.ts`.
  */
-import type { LoggedLane } from '@sluice/database/deliveries';
-import { nameOf, type LaneKey } from '@sluice/database/lanes';
+import type { LoggedLane } from '@sluice/database/delivery/deliveries';
+import { nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
 
 /** A drain, as far as those who log need it. */
 export interface GrowingDrain {

@@ -10,20 +10,20 @@
  *
  * Part of step 9 of the walk: after the claim in `process-envelope.ts`, before the fold.
  */
-import type { DatabaseOrTransaction } from '@sluice/database/connection';
-import { listDevicesOf } from '@sluice/database/devices';
-import { claimEventIds, takeEventIds } from '@sluice/database/event-ids';
-import { listMessageDeliveries } from '@sluice/database/message-deliveries';
-import { lockObjects } from '@sluice/database/objects';
-import { lockPeople } from '@sluice/database/people';
+import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import { listDevicesOf } from '@sluice/database/people/devices';
+import { claimEventIds, takeEventIds } from '@sluice/database/events/event-ids';
+import { listMessageDeliveries } from '@sluice/database/events/message-deliveries';
+import { lockObjects } from '@sluice/database/people/objects';
+import { lockPeople } from '@sluice/database/people/people';
 import {
   holdNames,
   listIdentifiers,
   listIdentifiersOf,
   lockIdentifiers,
-} from '@sluice/database/person-identifiers';
-import { listRelationshipsOf } from '@sluice/database/relationships';
-import { listSegmentMembersOf } from '@sluice/database/segment-members';
+} from '@sluice/database/people/person-identifiers';
+import { listRelationshipsOf } from '@sluice/database/people/relationships';
+import { listSegmentMembersOf } from '@sluice/database/people/segment-members';
 import { identifiersToHold } from '@sluice/domain/state/held-identifiers';
 import type {
   IdentifierKey,

@@ -16,17 +16,17 @@
  *
  * Beside `keep-secrets.ts`, which seals anew what does open; `scripts/secrets.ts` is its door.
  */
-import type { Database } from '@sluice/database/connection';
-import { listSecrets, type NamedSecret } from '@sluice/database/sealed-secrets';
+import type { Database } from '@sluice/database/connection/connection';
+import { listSecrets, type NamedSecret } from '@sluice/database/webhooks/sealed-secrets';
 import {
   cancelWebhookSecret,
   promoteWebhookSecret,
   replaceWebhookSecret,
   replaceWorkspaceSecret,
   type KeyReplacement,
-} from '@sluice/database/signing-key-changes';
-import { findSigningKeys, promoteDueSigningKeys } from '@sluice/database/signing-keys';
-import { changeWebhook } from '@sluice/database/webhook-changes';
+} from '@sluice/database/webhooks/signing-key-changes';
+import { findSigningKeys, promoteDueSigningKeys } from '@sluice/database/webhooks/signing-keys';
+import { changeWebhook } from '@sluice/database/webhooks/webhook-changes';
 import { AppError } from '@sluice/domain/values/errors';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { sealingKeyId, type SealedText } from '@sluice/platform/secrets/sealed-text';

@@ -4,7 +4,7 @@
  *
  * Between `lane-drain.ts` and `domain/src/send-pace.ts`.
  */
-import type { ClaimedLane } from '@sluice/database/lanes';
+import type { ClaimedLane } from '@sluice/database/delivery/lanes';
 import { SendPace } from '@sluice/domain/delivery/send-pace';
 
 export interface PaceClock {

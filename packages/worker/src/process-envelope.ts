@@ -30,15 +30,15 @@
  * `npm run parked -- retry` queues it again once the fault is mended. An operation that this version
  * does not know is no fault: it waits for the newer version, which is about to come.
  */
-import type { Database, DatabaseOrTransaction } from '@sluice/database/connection';
-import type { LoggedLane } from '@sluice/database/deliveries';
-import { claimEnvelopes } from '@sluice/database/envelopes';
-import { nameOf } from '@sluice/database/lanes';
-import type { NumberStock } from '@sluice/database/numbers';
-import { insertParkedOperation } from '@sluice/database/parked-operations';
-import { waitToMerge } from '@sluice/database/merge-gate';
-import { inSavepoint } from '@sluice/database/savepoint';
-import { isConflict, isRefusedData } from '@sluice/database/statement-failure';
+import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import type { LoggedLane } from '@sluice/database/delivery/deliveries';
+import { claimEnvelopes } from '@sluice/database/events/envelopes';
+import { nameOf } from '@sluice/database/delivery/lanes';
+import type { NumberStock } from '@sluice/database/people/numbers';
+import { insertParkedOperation } from '@sluice/database/events/parked-operations';
+import { waitToMerge } from '@sluice/database/people/merge-gate';
+import { inSavepoint } from '@sluice/database/connection/savepoint';
+import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
 import { applyOperations } from '@sluice/domain/apply/apply-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import { mergeStanceOf } from '@sluice/domain/state/held-identifiers';

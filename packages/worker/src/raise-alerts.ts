@@ -5,10 +5,14 @@
  * Run it every few seconds on any number of workers. The alert is logged in the transaction that
  * marks it as told (`database/src/lane-alerts.ts`); what is logged is sent like anything else.
  */
-import type { Database } from '@sluice/database/connection';
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { listUntoldEnvironments, takeUntold, type UntoldLane } from '@sluice/database/lane-alerts';
-import type { LaneKey } from '@sluice/database/lanes';
+import type { Database } from '@sluice/database/connection/connection';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import {
+  listUntoldEnvironments,
+  takeUntold,
+  type UntoldLane,
+} from '@sluice/database/delivery/lane-alerts';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { alertEvent, type LaneAlert } from '@sluice/domain/delivery/lane-alert';
 import type { Logger } from '@sluice/platform/process/logger';
 import { eachAlone } from './each-alone.ts';

@@ -1,7 +1,7 @@
 /** `/readyz` of the worker: progress, not pulse. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '@sluice/database/connection';
-import { countParkedOperations } from '@sluice/database/parked-operations';
+import type { Database } from '@sluice/database/connection/connection';
+import { countParkedOperations } from '@sluice/database/events/parked-operations';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
 import type { Readiness } from './health-server.ts';

@@ -3,13 +3,13 @@
  * took (`domain/src/purchase-receipt.ts`), the event for the account's webhooks
  * (`domain/src/purchase-event.ts`) and the entry in its audit log.
  */
-import { findBillingAccount } from '@sluice/database/account-plans';
-import { recordChange } from '@sluice/database/audit-logs';
-import type { Transaction } from '@sluice/database/connection';
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { listEnvironmentIds } from '@sluice/database/environments';
-import { insertReceipt } from '@sluice/database/receipts';
-import { finishRun, type Run } from '@sluice/database/runs';
+import { findBillingAccount } from '@sluice/database/billing/account-plans';
+import { recordChange } from '@sluice/database/changes/audit-logs';
+import type { Transaction } from '@sluice/database/connection/connection';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { listEnvironmentIds } from '@sluice/database/accounts/environments';
+import { insertReceipt } from '@sluice/database/billing/receipts';
+import { finishRun, type Run } from '@sluice/database/billing/runs';
 import { purchaseEndedEvent } from '@sluice/domain/billing/purchase-event';
 import { purchaseReceipt, type Receipt } from '@sluice/domain/billing/purchase-receipt';
 import type { RunEnding } from '@sluice/domain/billing/run';

@@ -6,10 +6,10 @@
  * An allowance comes once however often and on however many workers this runs (`domain/src/allowance.ts`). It
  * is given earlier where it is needed earlier: by the first debit of the month, and with a plan that is bought.
  */
-import { listAccountsWithoutGrant, listEndedCredits } from '@sluice/database/account-plans';
-import type { Database } from '@sluice/database/connection';
-import { endHold, listOverdueHolds } from '@sluice/database/credit-holds';
-import { expireAccountCredits, giveAllowance } from '@sluice/database/credits';
+import { listAccountsWithoutGrant, listEndedCredits } from '@sluice/database/billing/account-plans';
+import type { Database } from '@sluice/database/connection/connection';
+import { endHold, listOverdueHolds } from '@sluice/database/credits/credit-holds';
+import { expireAccountCredits, giveAllowance } from '@sluice/database/credits/credits';
 import { allowanceOf, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import type { Logger } from '@sluice/platform/process/logger';

@@ -8,15 +8,15 @@
  * Not a job of the queue: replays are few, and a worker looks for one to claim again and again. They
  * have drains of their own, so that they take none of the lanes'.
  */
-import type { Database } from '@sluice/database/connection';
-import type { LoggedDelivery, LogRequest } from '@sluice/database/logged-deliveries';
-import type { DrainReport, LaneAfterProgress } from '@sluice/database/lane-progress';
-import { listReplayed } from '@sluice/database/replay-log';
+import type { Database } from '@sluice/database/connection/connection';
+import type { LoggedDelivery, LogRequest } from '@sluice/database/delivery/logged-deliveries';
+import type { DrainReport, LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
+import { listReplayed } from '@sluice/database/replays/replay-log';
 import {
   claimReplay,
   recordReplayProgress,
   type ClaimedReplay,
-} from '@sluice/database/replay-lanes';
+} from '@sluice/database/replays/replay-lanes';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { LaneDrain } from './lane-drain.ts';
 import type { LaneDrainDeps } from './lane-drain-deps.ts';

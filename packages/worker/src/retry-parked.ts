@@ -8,9 +8,12 @@
  *
  * Beside `process-envelope.ts`, which parks; `scripts/parked.ts` is its door.
  */
-import type { Database } from '@sluice/database/connection';
-import { agreeOnShardCount } from '@sluice/database/installation';
-import { deleteParkedOperation, listParkedOperations } from '@sluice/database/parked-operations';
+import type { Database } from '@sluice/database/connection/connection';
+import { agreeOnShardCount } from '@sluice/database/schema/installation';
+import {
+  deleteParkedOperation,
+  listParkedOperations,
+} from '@sluice/database/events/parked-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';

@@ -14,7 +14,7 @@ import {
   clearImportChunks,
   readImportChunk,
   waitForRoom,
-} from '@sluice/database/import-chunks';
+} from '@sluice/database/imports/import-chunks';
 import {
   advanceImport,
   claimImport,
@@ -23,8 +23,8 @@ import {
   type ImportRow,
   type ImportState,
   type ImportStep,
-} from '@sluice/database/imports';
-import type { LaneKey } from '@sluice/database/lanes';
+} from '@sluice/database/imports/imports';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { readColumns } from '@sluice/domain/imports/import-file';
 import {
   largerThanRoom,

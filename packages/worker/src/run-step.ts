@@ -9,7 +9,7 @@ import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
 import { AppError } from '@sluice/domain/values/errors';
 import type { Money } from '@sluice/domain/values/money';
 import type { BoughtSubscription, RunContent } from '@sluice/domain/billing/run-content';
-import type { Run } from '@sluice/database/runs';
+import type { Run } from '@sluice/database/billing/runs';
 import type { InvoiceStatus, Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 
 /** What a step leaves for the steps after it. */

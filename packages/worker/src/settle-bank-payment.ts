@@ -6,10 +6,10 @@
  * Before: `end-run.ts`, `settle-vendor-events.ts`.
  */
 import type { VendorInvoice } from '@sluice/billing-vendor/vendor';
-import { settleUnpaidPlan } from '@sluice/database/account-plans';
-import type { Transaction } from '@sluice/database/connection';
-import { insertReceipt } from '@sluice/database/receipts';
-import { updateRunResult, type Run } from '@sluice/database/runs';
+import { settleUnpaidPlan } from '@sluice/database/billing/account-plans';
+import type { Transaction } from '@sluice/database/connection/connection';
+import { insertReceipt } from '@sluice/database/billing/receipts';
+import { updateRunResult, type Run } from '@sluice/database/billing/runs';
 import { givePlanAllowances } from './end-run.ts';
 import { receiptOf } from './record-ending.ts';
 

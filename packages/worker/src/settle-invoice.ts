@@ -4,9 +4,9 @@
  * grants once (the grant's key is the invoice), an ending is for ever, and what contradicts an ending
  * is set aside for a person instead of being applied.
  */
-import type { Transaction } from '@sluice/database/connection';
-import { grantCredits } from '@sluice/database/credits';
-import { parkRun, type Run } from '@sluice/database/runs';
+import type { Transaction } from '@sluice/database/connection/connection';
+import { grantCredits } from '@sluice/database/credits/credits';
+import { parkRun, type Run } from '@sluice/database/billing/runs';
 import type { InvoiceStatus } from '@sluice/billing-vendor/vendor';
 import { FAILURE_MESSAGES } from '@sluice/domain/billing/decline-message';
 import { isSameMoney, type Money } from '@sluice/domain/values/money';

@@ -8,17 +8,17 @@
  *
  * Before: `settle-vendor-events.ts`.
  */
-import { recordChange } from '@sluice/database/audit-logs';
-import type { Database, Transaction } from '@sluice/database/connection';
-import { grantCredits, reverseGrant } from '@sluice/database/credits';
+import { recordChange } from '@sluice/database/changes/audit-logs';
+import type { Database, Transaction } from '@sluice/database/connection/connection';
+import { grantCredits, reverseGrant } from '@sluice/database/credits/credits';
 import {
   findLatestCheckout,
   lockRun,
   parkRun,
   updateRunResult,
   type Run,
-} from '@sluice/database/runs';
-import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
+} from '@sluice/database/billing/runs';
+import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
 import { allowanceOf, boughtAgainKey, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
 import type { PurchaseReversal, RunResult } from '@sluice/domain/billing/run-content';
 import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/vendor';

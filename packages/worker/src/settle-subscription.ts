@@ -5,10 +5,10 @@
  *
  * Which plan the account is on is the checkout's to say (`end-run.ts`), not the subscription's.
  */
-import { updateAccountStanding } from '@sluice/database/account-plans';
-import { recordChange } from '@sluice/database/audit-logs';
-import type { Database, Transaction } from '@sluice/database/connection';
-import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
+import { updateAccountStanding } from '@sluice/database/billing/account-plans';
+import { recordChange } from '@sluice/database/changes/audit-logs';
+import type { Database, Transaction } from '@sluice/database/connection/connection';
+import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
 import { standingOf, type SubscriptionStanding } from '@sluice/domain/billing/subscription-status';
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
 

@@ -8,14 +8,14 @@
  */
 import { eventSubject } from '@sluice/billing-vendor/event-subject';
 import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
-import type { Database } from '@sluice/database/connection';
-import { lockRun } from '@sluice/database/runs';
+import type { Database } from '@sluice/database/connection/connection';
+import { lockRun } from '@sluice/database/billing/runs';
 import {
   claimVendorEvents,
   settleVendorEvent,
   type VendorEvent,
-} from '@sluice/database/vendor-events';
-import { findAccountOfCustomer } from '@sluice/database/vendor-customers';
+} from '@sluice/database/billing/vendor-events';
+import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
 import type { Logger } from '@sluice/platform/process/logger';
 import { eachAlone } from './each-alone.ts';
 import { settleBankPayment } from './settle-bank-payment.ts';

@@ -6,7 +6,7 @@
  * the new one's, until the new one takes its place: a receiver changes its key at any time in
  * between, and one that knows neither header nor rotation sees one key or the other.
  */
-import type { LaneTarget } from '@sluice/database/lane-target';
+import type { LaneTarget } from '@sluice/database/delivery/lane-target';
 import {
   type AttemptSignatures,
   deliveryHeaders,

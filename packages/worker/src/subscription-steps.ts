@@ -5,7 +5,7 @@ import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
 import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/values/money';
 import type { RunContent } from '@sluice/domain/billing/run-content';
 import { debtOf } from '@sluice/domain/billing/subscription-status';
-import type { Run } from '@sluice/database/runs';
+import type { Run } from '@sluice/database/billing/runs';
 import type {
   SubscriptionChange,
   Vendor,

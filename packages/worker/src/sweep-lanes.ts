@@ -9,8 +9,8 @@
  * Run it every few seconds, on any number of workers: a lane that is woken twice runs once. Beside
  * `deliver-webhook.ts`, which it feeds.
  */
-import type { Database } from '@sluice/database/connection';
-import { listLanesToWake, nameOf, type LaneKey } from '@sluice/database/lanes';
+import type { Database } from '@sluice/database/connection/connection';
+import { listLanesToWake, nameOf, type LaneKey } from '@sluice/database/delivery/lanes';
 
 export interface SweepLanesDeps {
   readonly database: Database;

@@ -3,8 +3,8 @@
  * flushed, a worker died, the vendor has to be asked again. Run it every second, on any number of
  * workers. Beside `advance-run.ts`, which it feeds.
  */
-import type { Database } from '@sluice/database/connection';
-import { listDueRuns, type RunKey } from '@sluice/database/runs';
+import type { Database } from '@sluice/database/connection/connection';
+import { listDueRuns, type RunKey } from '@sluice/database/billing/runs';
 
 export interface SweepRunsDeps {
   readonly database: Database;

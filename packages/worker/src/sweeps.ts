@@ -9,7 +9,7 @@
  * Before: `main.ts`, which lists them. After: `sweep-lanes.ts`, `sweep-runs.ts`, `settle-vendor-events.ts`,
  * `run-import.ts`, `replay-deliveries.ts`, `export-audit-logs.ts`.
  */
-import type { DueKind } from '@sluice/database/due-work';
+import type { DueKind } from '@sluice/database/maintenance/due-work';
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat, type Repetition } from '@sluice/platform/process/repeat';
 

@@ -1,6 +1,6 @@
 /** Starts what a worker does by the clock for tables that grow: partitions made ahead, old records forgotten. */
-import type { Database } from '@sluice/database/connection';
-import { makeEventPartitions } from '@sluice/database/events';
+import type { Database } from '@sluice/database/connection/connection';
+import { makeEventPartitions } from '@sluice/database/events/events';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import { repeat } from '@sluice/platform/process/repeat';

@@ -1,7 +1,7 @@
 /** Tells whoever watches a workspace of each attempt to deliver (`GET /v1/stream` of the API). */
-import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
-import type { AttemptRecord } from '@sluice/database/lane-progress';
-import type { LaneKey } from '@sluice/database/lanes';
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
 import type { Json } from '@sluice/domain/values/json';
 import { lineOfAttempt, type TailTeller } from '@sluice/domain/operations/tail';
 

@@ -1,5 +1,5 @@
 /** Tells whoever watches a workspace of an import's rows (`GET /v1/stream` of the API). */
-import type { ImportKey } from '@sluice/database/imports';
+import type { ImportKey } from '@sluice/database/imports/imports';
 import { IMPORT_SOURCE } from '@sluice/domain/imports/import-file';
 import type { Issue } from '@sluice/domain/operations/issue';
 import type { TrackEvent } from '@sluice/domain/operations/operation';

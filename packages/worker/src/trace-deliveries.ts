@@ -13,11 +13,11 @@
  * What a replay sends goes on with the call that asked for the replay, which is kept with it. Tests of a
  * webhook are not traced.
  */
-import type { Database } from '@sluice/database/connection';
-import type { LoggedDelivery } from '@sluice/database/logged-deliveries';
-import { listTraceparents } from '@sluice/database/envelopes';
-import type { LaneKey } from '@sluice/database/lanes';
-import type { ClaimedReplay } from '@sluice/database/replay-lanes';
+import type { Database } from '@sluice/database/connection/connection';
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import { listTraceparents } from '@sluice/database/events/envelopes';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { ClaimedReplay } from '@sluice/database/replays/replay-lanes';
 import type { Envelope } from '@sluice/domain/operations/operation';
 import type { Logger } from '@sluice/platform/process/logger';
 import { clientRequest, envelopeStep } from '@sluice/platform/telemetry/span-conventions';

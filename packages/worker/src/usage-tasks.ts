@@ -3,7 +3,7 @@
  * workers were late, the next job is due at once and two may run together, which is safe. The interval is shorter
  * than a day, so that a day is closed soon after its time even if every worker was away at that moment.
  */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { BrokerOptions } from '@sluice/platform/queue/queue';

@@ -5,9 +5,9 @@
  * Each task may run on any number of workers at the same time. Replays have drains and requests of
  * their own, so that they take none of the lanes'.
  */
-import type { Database } from '@sluice/database/connection';
-import type { LaneKey } from '@sluice/database/lanes';
-import { clearReplays } from '@sluice/database/replays';
+import type { Database } from '@sluice/database/connection/connection';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import { clearReplays } from '@sluice/database/replays/replays';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { Lifecycle } from '@sluice/platform/process/lifecycle';
 import { repeat } from '@sluice/platform/process/repeat';

@@ -7,21 +7,26 @@
  *
  * Part of step 9 of the walk: after the fold in `process-envelope.ts`; the commit is next.
  */
-import type { DatabaseOrTransaction } from '@sluice/database/connection';
-import { appendDeliveries, type LoggedLane } from '@sluice/database/deliveries';
-import { writeDevices } from '@sluice/database/devices';
-import { attachAnonymousEvents, insertEvents } from '@sluice/database/events';
-import { recordIssues } from '@sluice/database/ingestion-issues';
-import { writeMessageDeliveries } from '@sluice/database/message-deliveries';
-import { writeObjects } from '@sluice/database/objects';
-import { deletePeople, insertPeople, movePeople, updatePeople } from '@sluice/database/people';
+import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import { appendDeliveries, type LoggedLane } from '@sluice/database/delivery/deliveries';
+import { writeDevices } from '@sluice/database/people/devices';
+import { attachAnonymousEvents, insertEvents } from '@sluice/database/events/events';
+import { recordIssues } from '@sluice/database/events/ingestion-issues';
+import { writeMessageDeliveries } from '@sluice/database/events/message-deliveries';
+import { writeObjects } from '@sluice/database/people/objects';
+import {
+  deletePeople,
+  insertPeople,
+  movePeople,
+  updatePeople,
+} from '@sluice/database/people/people';
 import {
   deleteIdentifiersOf,
   suppressIdentifiersOf,
   writeIdentifiers,
-} from '@sluice/database/person-identifiers';
-import { writeRelationships } from '@sluice/database/relationships';
-import { writeSegmentMembers } from '@sluice/database/segment-members';
+} from '@sluice/database/people/person-identifiers';
+import { writeRelationships } from '@sluice/database/people/relationships';
+import { writeSegmentMembers } from '@sluice/database/people/segment-members';
 import type { SliceChanges } from '@sluice/domain/state/slice';
 
 /** Writes all changes. @returns lanes to wake after commit. */

@@ -1,5 +1,5 @@
 /** Sweeps: run only where something is due, each by itself, never twice at the same time. */
-import type { DueKind } from '@sluice/database/due-work';
+import type { DueKind } from '@sluice/database/maintenance/due-work';
 import { createLogger } from '@sluice/platform/process/logger';
 import { afterEach, expect, test, vi } from 'vitest';
 import { startSweeps, type Sweep } from '../src/sweeps.ts';

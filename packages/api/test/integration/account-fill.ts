@@ -1,5 +1,5 @@
 /** Tables of the account surface with a row an account, so that a statement that reads all of them can be told. */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 
 export async function fillAccounts(database: Database, count: number): Promise<void> {

@@ -2,65 +2,65 @@
  * Which way Postgres takes for every statement of the account surface, in tables where each account is one
  * of five thousand: of each transaction all statements, as they are really sent.
  */
-import { isBuilderFromTrial } from '@sluice/database/account-plans';
+import { isBuilderFromTrial } from '@sluice/database/billing/account-plans';
 import {
   activateProduct,
   requireTwoFactor,
   updateAccount,
   updateAddress,
-} from '@sluice/database/account-changes';
+} from '@sluice/database/accounts/account-changes';
 import {
   findAccountToken,
   findAccountTokenById,
   recordCredentialUse,
-} from '@sluice/database/account-tokens';
-import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts';
+} from '@sluice/database/accounts/account-tokens';
+import { findAccount, findAccountByEnvironment } from '@sluice/database/accounts/accounts';
 import {
   createCredential,
   revokeCredential,
   rotateCredential,
-} from '@sluice/database/api-credential-changes';
-import { findCredential, listCredentials } from '@sluice/database/api-credentials';
+} from '@sluice/database/accounts/api-credential-changes';
+import { findCredential, listCredentials } from '@sluice/database/accounts/api-credentials';
 import {
   findAuditLogExport,
   findExportPart,
   listExportsToRun,
   orderAuditLogExport,
   clearExpiredExport,
-} from '@sluice/database/audit-log-exports';
-import { findAuditLog, listWholeAuditLogs } from '@sluice/database/audit-log-reads';
-import type { ChangeOrigin } from '@sluice/database/audit-logs';
-import { clearCallCounts, takeCalls } from '@sluice/database/call-counts';
-import type { Database } from '@sluice/database/connection';
-import { updateEnvironment } from '@sluice/database/environments';
+} from '@sluice/database/audit/audit-log-exports';
+import { findAuditLog, listWholeAuditLogs } from '@sluice/database/audit/audit-log-reads';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import { clearCallCounts, takeCalls } from '@sluice/database/changes/call-counts';
+import type { Database } from '@sluice/database/connection/connection';
+import { updateEnvironment } from '@sluice/database/accounts/environments';
 import {
   claimIdempotencyKey,
   clearIdempotencyKeys,
   keepIdempotentAnswer,
   releaseIdempotencyKey,
-} from '@sluice/database/idempotency-keys';
+} from '@sluice/database/changes/idempotency-keys';
 import {
   claimOutbox,
   clearOutbox,
   findOldestUntold,
   finishOutbox,
   postponeOutbox,
-} from '@sluice/database/outbox';
+} from '@sluice/database/changes/outbox';
 import {
   decidePartner,
   insertPartner,
   listApprovedPartners,
   submitStartupApplication,
-} from '@sluice/database/partners';
-import { findReceipt } from '@sluice/database/receipts';
+} from '@sluice/database/accounts/partners';
+import { findReceipt } from '@sluice/database/billing/receipts';
 import {
   findVendorCustomer,
   insertVendorCustomer,
   isAccountClosed,
   listClosedCustomers,
   noteSubscriptionsEnded,
-} from '@sluice/database/vendor-customers';
-import { clearVendorEvents, findOldestWaitingEvent } from '@sluice/database/vendor-events';
+} from '@sluice/database/billing/vendor-customers';
+import { clearVendorEvents, findOldestWaitingEvent } from '@sluice/database/billing/vendor-events';
 import {
   findPendingRun,
   findRun,
@@ -70,7 +70,7 @@ import {
   listPendingRuns,
   listRuns,
   listRunsWithPaymentDue,
-} from '@sluice/database/runs';
+} from '@sluice/database/billing/runs';
 import {
   clearSignups,
   countSignupAttempt,
@@ -78,15 +78,15 @@ import {
   findSignup,
   keepSignupCode,
   startSignup,
-} from '@sluice/database/signups';
-import { createTestDatabase } from '@sluice/database/testing';
-import type { HeldCall } from '@sluice/database/transact-once';
-import { listUsers } from '@sluice/database/users';
+} from '@sluice/database/accounts/signups';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { HeldCall } from '@sluice/database/changes/transact-once';
+import { listUsers } from '@sluice/database/accounts/users';
 import { CompiledQuery } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { fillAccounts } from './account-fill.ts';
 import type { Plan } from './explain.ts';
-import { type SentStatement, statementsSentBy } from '@sluice/database/statements-sent';
+import { type SentStatement, statementsSentBy } from '@sluice/database/connection/statements-sent';
 
 const ACCOUNT = 2_500;
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');

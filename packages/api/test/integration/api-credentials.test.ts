@@ -1,5 +1,5 @@
 /** Credentials: a secret is shown once, never kept, and out of force within a second of being revoked. */
-import { listCredentials } from '@sluice/database/api-credentials';
+import { listCredentials } from '@sluice/database/accounts/api-credentials';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

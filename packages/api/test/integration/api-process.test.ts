@@ -6,8 +6,8 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { SIMULATOR_WEBHOOK_SECRET } from '@sluice/billing-vendor/settings';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import {
   runProgramUnderTest,
   TEST_SEALING_KEYS,

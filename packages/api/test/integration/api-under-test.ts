@@ -1,12 +1,12 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
-import type { RunKey } from '@sluice/database/runs';
-import { createTestDatabase } from '@sluice/database/testing';
-import type { AuditLogExportKey } from '@sluice/database/audit-log-exports';
-import type { Database } from '@sluice/database/connection';
-import type { LaneKey } from '@sluice/database/lanes';
-import { insertReceipt } from '@sluice/database/receipts';
+import type { RunKey } from '@sluice/database/billing/runs';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';
+import type { Database } from '@sluice/database/connection/connection';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import { insertReceipt } from '@sluice/database/billing/receipts';
 import type { Role } from '@sluice/domain/accounts/account';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';

@@ -1,5 +1,5 @@
 /** Exports of the audit log over the API: ordering, polling, fetching. */
-import { findAuditLogExport } from '@sluice/database/audit-log-exports';
+import { findAuditLogExport } from '@sluice/database/audit/audit-log-exports';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -1,7 +1,11 @@
 /** Which way Postgres takes to a page of the audit log, of an account that has many entries. */
-import { findAuditLog, listAuditLogs, type AuditLogFilter } from '@sluice/database/audit-log-reads';
-import type { Database } from '@sluice/database/connection';
-import { createTestDatabase } from '@sluice/database/testing';
+import {
+  findAuditLog,
+  listAuditLogs,
+  type AuditLogFilter,
+} from '@sluice/database/audit/audit-log-reads';
+import type { Database } from '@sluice/database/connection/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { explain, rowsRead } from './explain.ts';

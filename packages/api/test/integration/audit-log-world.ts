@@ -1,6 +1,14 @@
 /** Entries and exports of an audit log, as the services make them. */
-import { claimExport, appendExportPart, completeExport } from '@sluice/database/audit-log-exports';
-import { recordChange, type ChangeOrigin, type RecordedChange } from '@sluice/database/audit-logs';
+import {
+  claimExport,
+  appendExportPart,
+  completeExport,
+} from '@sluice/database/audit/audit-log-exports';
+import {
+  recordChange,
+  type ChangeOrigin,
+  type RecordedChange,
+} from '@sluice/database/changes/audit-logs';
 import { expect } from 'vitest';
 import type { ApiUnderTest, Tenant } from './api-under-test.ts';
 

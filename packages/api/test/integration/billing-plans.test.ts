@@ -1,5 +1,5 @@
-import { finishRun, lockRun } from '@sluice/database/runs';
-import { untilLockWaiters } from '@sluice/database/testing';
+import { finishRun, lockRun } from '@sluice/database/billing/runs';
+import { untilLockWaiters } from '@sluice/database/testing/testing';
 import type { RunResult } from '@sluice/domain/billing/run-content';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';

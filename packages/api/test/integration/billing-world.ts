@@ -1,5 +1,5 @@
 /** An account of the invoiced rail that may buy, and short ways to do so. */
-import { finishRun, lockRun } from '@sluice/database/runs';
+import { finishRun, lockRun } from '@sluice/database/billing/runs';
 import { sql } from 'kysely';
 import { startApi, type ApiUnderTest } from './api-under-test.ts';
 

@@ -1,6 +1,6 @@
 /** Limits of calls hold for two real API processes together. */
-import { clearCallCounts, takeCalls } from '@sluice/database/call-counts';
-import { createTestDatabase, type TestDatabase } from '@sluice/database/testing';
+import { clearCallCounts, takeCalls } from '@sluice/database/changes/call-counts';
+import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { insertToken } from './api-under-test.ts';

@@ -2,7 +2,11 @@
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
-import { beginCardChange, endCardChange, holdAccountToBuy } from '@sluice/database/card-changes';
+import {
+  beginCardChange,
+  endCardChange,
+  holdAccountToBuy,
+} from '@sluice/database/billing/card-changes';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

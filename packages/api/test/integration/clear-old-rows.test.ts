@@ -1,12 +1,12 @@
 /** What has grown old is cleared away; what somebody still waits for is not, however old. */
-import { appendToOutbox, clearOutbox, finishOutbox } from '@sluice/database/outbox';
-import type { Database } from '@sluice/database/connection';
-import { createTestDatabase } from '@sluice/database/testing';
+import { appendToOutbox, clearOutbox, finishOutbox } from '@sluice/database/changes/outbox';
+import type { Database } from '@sluice/database/connection/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import {
   clearVendorEvents,
   insertVendorEvent,
   settleVendorEvent,
-} from '@sluice/database/vendor-events';
+} from '@sluice/database/billing/vendor-events';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { clearOldRows } from '../../src/clear-old-rows.ts';

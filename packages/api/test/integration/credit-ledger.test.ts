@@ -1,4 +1,4 @@
-import { grantCredits } from '@sluice/database/credits';
+import { grantCredits } from '@sluice/database/credits/credits';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
 import { startBilling, type Billing } from './billing-world.ts';

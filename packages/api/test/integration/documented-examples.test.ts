@@ -1,5 +1,5 @@
 /** Every example of a request in the API's own document is taken by the API as it stands. */
-import { keepSignupCode } from '@sluice/database/signups';
+import { keepSignupCode } from '@sluice/database/accounts/signups';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { hashCode } from '../../src/signup-code.ts';

@@ -1,6 +1,6 @@
 /** What a worker has written down of a lane, without a worker. */
-import { recordProgress, type AttemptRecord } from '@sluice/database/lane-progress';
-import { claimLane, type LaneKey } from '@sluice/database/lanes';
+import { recordProgress, type AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import { claimLane, type LaneKey } from '@sluice/database/delivery/lanes';
 import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
 import type { ApiUnderTest } from './api-under-test.ts';
 

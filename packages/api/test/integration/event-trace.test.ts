@@ -1,5 +1,5 @@
 /** What a trace tells of events and of reporting events, and what it leaves open. */
-import { appendDeliveries } from '@sluice/database/deliveries';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

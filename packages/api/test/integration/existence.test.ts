@@ -17,7 +17,7 @@ import {
   WORDS_IN_PATHS,
 } from './every-operation.ts';
 import { completion, otherThan, startSignups, type SignupWorld } from './signup-world.ts';
-import { statementsSentBy } from '@sluice/database/statements-sent';
+import { statementsSentBy } from '@sluice/database/connection/statements-sent';
 import { insertOwned, ownedBody } from './tenant-world.ts';
 
 let api: ApiUnderTest;

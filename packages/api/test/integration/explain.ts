@@ -1,5 +1,5 @@
 /** The plan that Postgres takes for the very statement that is sent. */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { CompiledQuery } from 'kysely';
 import { expect } from 'vitest';
 

@@ -1,5 +1,5 @@
 /** Tables as full as those of a busy workspace, so that a plan that reads too much of one is seen. */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 
 /** The workspace that everything belongs to. */

@@ -3,8 +3,8 @@
  * `Idempotency-Key`, changes nothing more and is answered as the first one would have been.
  */
 import { hashCode } from '../../src/signup-code.ts';
-import { keepIdempotentAnswer } from '@sluice/database/idempotency-keys';
-import { createTestDatabase } from '@sluice/database/testing';
+import { keepIdempotentAnswer } from '@sluice/database/changes/idempotency-keys';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { once } from 'node:events';
 import { sql } from 'kysely';

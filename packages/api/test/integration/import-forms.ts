@@ -1,5 +1,5 @@
 /** What the tests of imports send, and what of it is kept. */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 
 export const FIELDS = { name: 'Orders', type: 'event', identifier: 'email' };

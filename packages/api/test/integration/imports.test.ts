@@ -1,9 +1,9 @@
 /** Imports over HTTP once they are made: watched, cancelled, listed. */
-import { appendImportChunk } from '@sluice/database/import-chunks';
-import { cancelImport, insertImport } from '@sluice/database/import-changes';
-import { advanceImport, claimImport, type ImportRow } from '@sluice/database/imports';
-import { insertImportProblems } from '@sluice/database/import-problems';
-import { BY_TEST, untilLockWaiters } from '@sluice/database/testing';
+import { appendImportChunk } from '@sluice/database/imports/import-chunks';
+import { cancelImport, insertImport } from '@sluice/database/imports/import-changes';
+import { advanceImport, claimImport, type ImportRow } from '@sluice/database/imports/imports';
+import { insertImportProblems } from '@sluice/database/imports/import-problems';
+import { BY_TEST, untilLockWaiters } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -1,8 +1,8 @@
 /** The month's allowance of inbox previews: there from its first moment, brought by whoever records a run. */
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { giveAllowance } from '@sluice/database/credits';
-import { untilLockWaiters } from '@sluice/database/testing';
-import { listCreditDifferences } from '@sluice/database/verify-credits';
+import { giveAllowance } from '@sluice/database/credits/credits';
+import { untilLockWaiters } from '@sluice/database/testing/testing';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { allowanceOf } from '@sluice/domain/billing/allowance';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';

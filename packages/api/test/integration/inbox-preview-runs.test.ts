@@ -1,6 +1,6 @@
 /** Recording runs of inbox previews: a job is charged once and refunded once, and no pool falls below nothing. */
-import { listCreditDifferences } from '@sluice/database/verify-credits';
-import { verifyAuditChain } from '@sluice/database/verify-audit-chains';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
+import { verifyAuditChain } from '@sluice/database/verify/verify-audit-chains';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

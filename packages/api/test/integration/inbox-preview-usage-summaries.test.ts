@@ -1,5 +1,5 @@
 /** The usage summaries of inbox previews, as `account-billing.md` (Inbox previews) has them. */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -1,5 +1,5 @@
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { claimLane } from '@sluice/database/lanes';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { claimLane } from '@sluice/database/delivery/lanes';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -1,5 +1,5 @@
 import { svcId, svcObjectId } from '@sluice/domain/values/svc-id';
-import { findObjects } from '@sluice/database/object-reads';
+import { findObjects } from '@sluice/database/people/object-reads';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

@@ -1,5 +1,5 @@
 /** Runs of inbox previews that an account records and takes back over HTTP, and what its credits are then. */
-import { listBalances } from '@sluice/database/credit-reads';
+import { listBalances } from '@sluice/database/credits/credit-reads';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach } from 'vitest';
 import { insertTenant, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';

@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import type { TestDatabase } from '@sluice/database/testing';
+import type { TestDatabase } from '@sluice/database/testing/testing';
 import { TEST_SEALING_KEYS } from '@sluice/platform/testing/service-under-test';
 import { afterEach } from 'vitest';
 

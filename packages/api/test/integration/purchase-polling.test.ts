@@ -2,7 +2,7 @@
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator } from '@sluice/billing-vendor/simulator';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
-import { insertVendorCustomer } from '@sluice/database/vendor-customers';
+import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
 import { startBilling } from './billing-world.ts';

@@ -1,28 +1,32 @@
 /** Which way Postgres takes for the very statements that the routes send, on tables large enough to matter. */
-import { listActivities } from '@sluice/database/activity-reads';
-import type { Database } from '@sluice/database/connection';
-import { findAppKey } from '@sluice/database/credentials';
-import { findPersonProfile, listDevices, listRelationships } from '@sluice/database/customer-reads';
-import { listDeliveries, listDeliveriesOfState } from '@sluice/database/delivery-reads';
+import { listActivities } from '@sluice/database/people/activity-reads';
+import type { Database } from '@sluice/database/connection/connection';
+import { findAppKey } from '@sluice/database/accounts/credentials';
+import {
+  findPersonProfile,
+  listDevices,
+  listRelationships,
+} from '@sluice/database/people/customer-reads';
+import { listDeliveries, listDeliveriesOfState } from '@sluice/database/delivery/delivery-reads';
 import {
   findEventArrival,
   findEventAt,
   listAttemptsOf,
   listDeliveriesOfEvent,
-} from '@sluice/database/event-traces';
-import { listImportProblems } from '@sluice/database/import-problems';
-import { claimImport, findImport, listImports } from '@sluice/database/imports';
-import { findLaneState } from '@sluice/database/lane-states';
-import { listIngestionIssues } from '@sluice/database/ingestion-issue-reads';
+} from '@sluice/database/events/event-traces';
+import { listImportProblems } from '@sluice/database/imports/import-problems';
+import { claimImport, findImport, listImports } from '@sluice/database/imports/imports';
+import { findLaneState } from '@sluice/database/delivery/lane-states';
+import { listIngestionIssues } from '@sluice/database/events/ingestion-issue-reads';
 import {
   findObjectProfile,
   findObjects,
   listObjectRelationships,
   listObjectTypes,
-} from '@sluice/database/object-reads';
-import { countMatching } from '@sluice/database/replay-log';
-import { findReplay, listAttemptsOfReplay, listReplays } from '@sluice/database/replays';
-import { createTestDatabase } from '@sluice/database/testing';
+} from '@sluice/database/people/object-reads';
+import { countMatching } from '@sluice/database/replays/replay-log';
+import { findReplay, listAttemptsOfReplay, listReplays } from '@sluice/database/replays/replays';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, expect, test } from 'vitest';
 import { explain, rowsRead } from './explain.ts';
 import { fillTables, TENANT } from './full-tables.ts';

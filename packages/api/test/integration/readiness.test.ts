@@ -1,6 +1,6 @@
-import { createDatabase } from '@sluice/database/connection';
-import { isDatabaseAnswering } from '@sluice/database/database-away';
-import { createTestDatabase } from '@sluice/database/testing';
+import { createDatabase } from '@sluice/database/connection/connection';
+import { isDatabaseAnswering } from '@sluice/database/connection/database-away';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
 import { expect, onTestFinished, test } from 'vitest';
 

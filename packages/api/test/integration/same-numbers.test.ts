@@ -2,7 +2,7 @@
  * Security: two workspaces hold rows of the same numbers and names, as people and objects have that are counted by
  * workspace. Whoever reads its own gets nothing of the other's, though the row that was looked up first was its own.
  */
-import { appendDeliveries } from '@sluice/database/deliveries';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { insertEvent, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
 import { fillPath, keyOf, listOperations, type Operation } from './every-operation.ts';

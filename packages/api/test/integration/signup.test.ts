@@ -1,6 +1,6 @@
 /** Signup, from the address to a token that works, with a real SMTP server on the way. */
-import { claimOutbox } from '@sluice/database/outbox';
-import { clearSignups, createAccount, SIGNUP_TOPIC } from '@sluice/database/signups';
+import { claimOutbox } from '@sluice/database/changes/outbox';
+import { clearSignups, createAccount, SIGNUP_TOPIC } from '@sluice/database/accounts/signups';
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';

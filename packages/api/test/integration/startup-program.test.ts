@@ -1,4 +1,4 @@
-import { clearOutbox } from '@sluice/database/outbox';
+import { clearOutbox } from '@sluice/database/changes/outbox';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';

@@ -2,7 +2,7 @@
 import type { Simulator } from '@sluice/billing-vendor/simulator';
 import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
-import { insertVendorCustomer } from '@sluice/database/vendor-customers';
+import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import type { Stripe } from 'stripe';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';

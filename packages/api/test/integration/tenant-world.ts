@@ -1,9 +1,9 @@
 /** A tenant that has one of everything that a path of the API can name. */
-import { BY_TEST } from '@sluice/database/testing';
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { insertImportProblems } from '@sluice/database/import-problems';
-import { insertImport } from '@sluice/database/import-changes';
-import type { ImportRow } from '@sluice/database/imports';
+import { BY_TEST } from '@sluice/database/testing/testing';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { insertImportProblems } from '@sluice/database/imports/import-problems';
+import { insertImport } from '@sluice/database/imports/import-changes';
+import type { ImportRow } from '@sluice/database/imports/imports';
 import { sql } from 'kysely';
 import {
   insertEvent,

@@ -1,7 +1,7 @@
 /** Closing days while runs are recorded, refunded and read: nothing is lost, and nothing is counted twice. */
-import { createDatabase } from '@sluice/database/connection';
-import { insertPreviewRun } from '@sluice/database/inbox-preview-runs';
-import { closeUsageDays, holdUsageDays } from '@sluice/database/usage-watermarks';
+import { createDatabase } from '@sluice/database/connection/connection';
+import { insertPreviewRun } from '@sluice/database/credits/inbox-preview-runs';
+import { closeUsageDays, holdUsageDays } from '@sluice/database/credits/usage-watermarks';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { insertTenant, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';

@@ -1,15 +1,15 @@
 /** Which way Postgres takes for the statements of usage, of one account among several that used much. */
-import type { Database } from '@sluice/database/connection';
-import { findPreviewRun, findUsageOwners } from '@sluice/database/inbox-preview-runs';
+import type { Database } from '@sluice/database/connection/connection';
+import { findPreviewRun, findUsageOwners } from '@sluice/database/credits/inbox-preview-runs';
 import {
   findUsageNames,
   listUsage,
   sumUsage,
   type UsageFilter,
   type UsageLogPage,
-} from '@sluice/database/inbox-preview-usage-reads';
-import { closeUsageDays } from '@sluice/database/usage-watermarks';
-import { createTestDatabase } from '@sluice/database/testing';
+} from '@sluice/database/credits/inbox-preview-usage-reads';
+import { closeUsageDays } from '@sluice/database/credits/usage-watermarks';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { explain, rowsRead } from './explain.ts';

@@ -1,6 +1,6 @@
 /** Credits to spend on inbox previews, and runs that were recorded. */
-import { closeUsageDays } from '@sluice/database/usage-watermarks';
-import { grantCredits, type NewGrant } from '@sluice/database/credits';
+import { closeUsageDays } from '@sluice/database/credits/usage-watermarks';
+import { grantCredits, type NewGrant } from '@sluice/database/credits/credits';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, expect } from 'vitest';
 import { recordPreviewRun } from '../../src/record-preview-run.ts';

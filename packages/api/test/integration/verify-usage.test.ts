@@ -1,6 +1,9 @@
 /** `npm run verify` of usage: days that agree with their runs are let pass, and whatever is changed is named. */
 import { fileURLToPath } from 'node:url';
-import { listUsageCreditDifferences, listUsageDayDifferences } from '@sluice/database/verify-usage';
+import {
+  listUsageCreditDifferences,
+  listUsageDayDifferences,
+} from '@sluice/database/verify/verify-usage';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';

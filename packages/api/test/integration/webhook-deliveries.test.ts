@@ -1,5 +1,5 @@
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { listDeliveriesOfState } from '@sluice/database/delivery-reads';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { listDeliveriesOfState } from '@sluice/database/delivery/delivery-reads';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';

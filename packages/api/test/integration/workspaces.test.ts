@@ -1,5 +1,5 @@
-import { findWorkspaceTotals } from '@sluice/database/environments';
-import { statementsSentBy } from '@sluice/database/statements-sent';
+import { findWorkspaceTotals } from '@sluice/database/accounts/environments';
+import { statementsSentBy } from '@sluice/database/connection/statements-sent';
 import { CompiledQuery, sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { insertPerson, startApi, type ApiUnderTest } from './api-under-test.ts';

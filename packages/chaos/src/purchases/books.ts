@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { collectEverything, listCharges } from '@sluice/billing-vendor/simulator-controls';
-import { listCreditDifferences } from '@sluice/database/verify-credits';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { sql } from 'kysely';
 import type { PurchaseFleet } from './fleet.ts';

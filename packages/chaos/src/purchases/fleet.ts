@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
+import { createDatabase, type Database } from '@sluice/database/connection/connection';
+import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
+import { migrate } from '@sluice/database/schema/migrate';
 import type { Random } from '@sluice/domain/values/seeded-random';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import {

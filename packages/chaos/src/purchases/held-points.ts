@@ -6,7 +6,7 @@
  * A statement that waits is ended with its process, as when the machine is gone: otherwise Postgres,
  * which learns of a dead client late, would carry it out after all.
  */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sql } from 'kysely';
 

@@ -5,8 +5,8 @@
  */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '@sluice/database/connection';
-import { DEMO } from '@sluice/database/seed-demo';
+import type { Database } from '@sluice/database/connection/connection';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 
 const CRLF = '\r\n';

@@ -4,7 +4,7 @@ import { chown, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { chooseServerAccount, runAs } from '@sluice/database/postgres-account';
+import { chooseServerAccount, runAs } from '@sluice/database/embedded/postgres-account';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 
 const run = promisify(execFile);

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { tryApiThroughProxy } from './api-through-proxy.ts';
 import { tryHostileFraming } from './hostile-framing.ts';

@@ -3,8 +3,8 @@ import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '@sluice/database/connection';
-import { DEMO } from '@sluice/database/seed-demo';
+import type { Database } from '@sluice/database/connection/connection';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 
 const CLIENTS = 3;

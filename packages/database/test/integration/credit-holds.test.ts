@@ -1,9 +1,9 @@
-import type { Database } from '@sluice/database/connection';
-import { endHold, holdCredits, listOverdueHolds } from '@sluice/database/credit-holds';
-import { listBalances } from '@sluice/database/credit-reads';
-import { debitCredits, grantCredits } from '@sluice/database/credits';
-import { createTestDatabase } from '@sluice/database/testing';
-import { listCreditDifferences } from '@sluice/database/verify-credits';
+import type { Database } from '@sluice/database/connection/connection';
+import { endHold, holdCredits, listOverdueHolds } from '@sluice/database/credits/credit-holds';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { debitCredits, grantCredits } from '@sluice/database/credits/credits';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { viewBalance } from '@sluice/domain/billing/credit-ledger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';

@@ -1,14 +1,14 @@
-import type { Database } from '@sluice/database/connection';
-import { listBalances, listLedger } from '@sluice/database/credit-reads';
+import type { Database } from '@sluice/database/connection/connection';
+import { listBalances, listLedger } from '@sluice/database/credits/credit-reads';
 import {
   debitCredits,
   expireAccountCredits,
   grantCredits,
   refundCredits,
   type NewGrant,
-} from '@sluice/database/credits';
-import { createTestDatabase } from '@sluice/database/testing';
-import { listCreditDifferences } from '@sluice/database/verify-credits';
+} from '@sluice/database/credits/credits';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 

@@ -5,8 +5,8 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
-import type { Database } from '../../src/connection.ts';
-import { createTestDatabase } from '../../src/testing.ts';
+import type { Database } from '../../src/connection/connection.ts';
+import { createTestDatabase } from '../../src/testing/testing.ts';
 
 type Place =
   | { readonly kind: 'distributed'; readonly column: string }

@@ -14,8 +14,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { commandOfProcess } from '@sluice/database/process-command';
+import {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+} from '@sluice/database/embedded/embedded-postgres';
+import { commandOfProcess } from '@sluice/database/embedded/process-command';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 

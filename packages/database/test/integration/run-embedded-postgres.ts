@@ -1,5 +1,5 @@
 /** A supervisor to be killed by the tests: `node run-embedded-postgres.ts <folder>`. */
-import { startEmbeddedPostgres } from '@sluice/database/embedded-postgres';
+import { startEmbeddedPostgres } from '@sluice/database/embedded/embedded-postgres';
 import pg from 'pg';
 
 const server = await startEmbeddedPostgres({

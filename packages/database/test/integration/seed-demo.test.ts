@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { findAccountToken } from '@sluice/database/account-tokens';
-import { findAppKey } from '@sluice/database/credentials';
-import { DEMO, revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
-import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
+import { findAccountToken } from '@sluice/database/accounts/account-tokens';
+import { findAppKey } from '@sluice/database/accounts/credentials';
+import { DEMO, revokeDemoCredentials, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { listWorkspaceKeys } from '@sluice/database/accounts/workspace-keys';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 

@@ -4,10 +4,10 @@ import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { sql, type RawBuilder } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { recordChange } from '../../src/audit-logs.ts';
-import type { Database } from '../../src/connection.ts';
-import { createTestDatabase } from '../../src/testing.ts';
-import { checkAuditChain, verifyAuditChain } from '../../src/verify-audit-chains.ts';
+import { recordChange } from '../../src/changes/audit-logs.ts';
+import type { Database } from '../../src/connection/connection.ts';
+import { createTestDatabase } from '../../src/testing/testing.ts';
+import { checkAuditChain, verifyAuditChain } from '../../src/verify/verify-audit-chains.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 const COUNT = 12;

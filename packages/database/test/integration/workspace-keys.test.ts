@@ -1,6 +1,6 @@
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
-import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
+import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { listWorkspaceKeys } from '@sluice/database/accounts/workspace-keys';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 

@@ -4,9 +4,9 @@
  */
 import { connect } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import type { Database } from '@sluice/database/connection';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { ISSUE_CODES } from '@sluice/domain/operations/issue';
 import {
   startServiceUnderTest,

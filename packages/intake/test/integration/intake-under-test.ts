@@ -1,10 +1,10 @@
 /** A whole intake on real sockets, a real Redis and a real Postgres, and what it committed. */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Database } from '@sluice/database/connection';
-import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/message-deliveries';
-import { createTestDatabase } from '@sluice/database/testing';
-import { listWorkspaceKeys } from '@sluice/database/workspace-keys';
+import type { Database } from '@sluice/database/connection/connection';
+import { hasDelivery, listWorkspacesOfDelivery } from '@sluice/database/events/message-deliveries';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { listWorkspaceKeys } from '@sluice/database/accounts/workspace-keys';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { unpackOperation } from '@sluice/domain/operations/packed-event';
 import { createLogger } from '@sluice/platform/process/logger';

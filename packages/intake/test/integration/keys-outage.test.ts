@@ -1,9 +1,9 @@
 /** A path to Postgres that drops packets without a word, while a real intake process takes calls by the keys that it knows. */
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import type { Database } from '@sluice/database/connection';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';

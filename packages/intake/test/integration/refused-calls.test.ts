@@ -1,5 +1,5 @@
 /** What an operator is told of calls that are not taken. */
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startOutageWorld, type OutageWorld } from './outage-world.ts';
 

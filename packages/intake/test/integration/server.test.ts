@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';

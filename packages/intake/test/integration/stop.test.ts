@@ -1,7 +1,7 @@
 /** The end of the process, as SIGTERM brings it about. */
 import { fileURLToPath } from 'node:url';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import {
   startServiceUnderTest,
   type ServiceUnderTest,

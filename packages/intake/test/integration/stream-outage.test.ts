@@ -1,5 +1,5 @@
 /** Streams on a real intake process whose broker hangs, dies and comes back, and that is told to stop. */
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { startOutageWorld, type OutageWorld } from './outage-world.ts';
 import { openStream, type StreamClient } from './stream-client.ts';

@@ -1,8 +1,8 @@
 /** The rule of `ingestion-webhooks.md` §5: a Pipelines key is saved by one successful test identify. */
 import { createHash } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';

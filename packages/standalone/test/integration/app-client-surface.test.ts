@@ -6,7 +6,7 @@
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import {
   APIClient,
   IdentifierType,

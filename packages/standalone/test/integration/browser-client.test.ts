@@ -9,7 +9,7 @@ import { createServer, type Server } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { basename, dirname, join } from 'node:path';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { JSDOM, VirtualConsole } from 'jsdom';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';

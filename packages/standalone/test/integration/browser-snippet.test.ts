@@ -1,5 +1,5 @@
 /** Our own snippet and client, in a page of another origin, with the browser's rules about origins on. */
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { JSDOM, VirtualConsole } from 'jsdom';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';

@@ -2,7 +2,7 @@
  * Real clients on a fleet of their own: what each call sends, the status that comes back, the effect
  * read back. A row of a table is one method of a client.
  */
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { PipelinesClient, TrackClient } from 'customerio-node';
 import { expect, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';

@@ -5,7 +5,7 @@ import { closeSync, openSync } from 'node:fs';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';

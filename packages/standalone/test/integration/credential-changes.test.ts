@@ -1,5 +1,5 @@
 /** Real processes: a key made, rotated or revoked over the API is so in intake within a second, without a restart. */
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { startFleet, type Fleet } from './fleet-under-test.ts';
 

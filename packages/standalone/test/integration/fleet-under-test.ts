@@ -1,8 +1,8 @@
 /** Intake, API and worker as the processes that operators run, on one fresh database. */
 import { fileURLToPath } from 'node:url';
-import type { Database } from '@sluice/database/connection';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import {
   startServiceUnderTest,
   type ServiceUnderTest,

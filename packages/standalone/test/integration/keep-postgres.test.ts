@@ -2,7 +2,7 @@
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDatabase } from '@sluice/database/connection';
+import { createDatabase } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { keepPostgres } from '../../src/keep-postgres.ts';

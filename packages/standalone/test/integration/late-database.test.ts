@@ -5,11 +5,14 @@
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createDatabase } from '@sluice/database/connection';
-import { startEmbeddedPostgres, type EmbeddedPostgres } from '@sluice/database/embedded-postgres';
-import { migrate } from '@sluice/database/migrate';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { createDatabase } from '@sluice/database/connection/connection';
+import {
+  startEmbeddedPostgres,
+  type EmbeddedPostgres,
+} from '@sluice/database/embedded/embedded-postgres';
+import { migrate } from '@sluice/database/schema/migrate';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import {
   beginServiceUnderTest,

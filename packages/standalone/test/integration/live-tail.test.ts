@@ -1,7 +1,7 @@
 /** The live tail across processes, on either broker: intake and worker tell, the API shows. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
 

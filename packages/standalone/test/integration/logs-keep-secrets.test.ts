@@ -2,8 +2,8 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { inspect } from 'node:util';
-import { DEMO } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { DEMO } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { errorForLog } from '@sluice/platform/process/error-for-log';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';

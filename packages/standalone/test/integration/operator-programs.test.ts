@@ -1,9 +1,12 @@
 /** How the operator's programs that need no service end: by themselves, and by a signal to the first of them. */
 import { createHmac, randomUUID } from 'node:crypto';
-import type { Database } from '@sluice/database/connection';
-import { insertParkedOperation, countParkedOperations } from '@sluice/database/parked-operations';
-import { seedDemoWorkspace, DEMO } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import {
+  insertParkedOperation,
+  countParkedOperations,
+} from '@sluice/database/events/parked-operations';
+import { seedDemoWorkspace, DEMO } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { track } from '@sluice/domain/operations/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';

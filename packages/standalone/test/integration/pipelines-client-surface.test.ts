@@ -3,7 +3,7 @@
  * that comes back, and the effect read back. A method that a client gains and this table lacks fails
  * a test.
  */
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { Analytics as CustomerioAnalytics } from '@customerio/cdp-analytics-node';
 import { Analytics as SegmentAnalytics } from '@segment/analytics-node';
 import { PipelinesClient } from 'customerio-node';

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator } from '@sluice/billing-vendor/simulator';
 import { listCharges } from '@sluice/billing-vendor/simulator-controls';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import {
   startServiceUnderTest,
   type ServiceUnderTest,

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { verifyDelivery } from '@sluice/verify';

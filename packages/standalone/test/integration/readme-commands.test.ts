@@ -1,8 +1,8 @@
 /** The processes as the README's commands start them, by hand: they begin to listen, and say nothing but their log. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, test } from 'vitest';

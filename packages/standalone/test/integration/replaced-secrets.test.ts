@@ -2,11 +2,11 @@
  * `sluice secrets lost --replace`, killed at any moment: no key is in force that it has not shown, and which of the
  * shown ones are is told by `sluice secrets lost` alone.
  */
-import type { Database } from '@sluice/database/connection';
-import { listSecrets } from '@sluice/database/sealed-secrets';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { insertTestWebhook } from '@sluice/database/test-tenants';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { listSecrets } from '@sluice/database/webhooks/sealed-secrets';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { sql } from 'kysely';

@@ -4,8 +4,8 @@
  * without an answer is what HTTP lets a client repeat, with the same ids. Nothing else may happen.
  */
 import { fileURLToPath } from 'node:url';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { findFreePort } from '@sluice/platform/testing/free-port';
 import {
   startServiceUnderTest,

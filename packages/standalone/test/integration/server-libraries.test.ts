@@ -1,7 +1,7 @@
 /** The libraries of servers that send in batches, unmodified, against the running services. */
 import { Analytics as CustomerioAnalytics } from '@customerio/cdp-analytics-node';
 import { Analytics as SegmentAnalytics } from '@segment/analytics-node';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { startFleet, WAIT, type Fleet } from './fleet-under-test.ts';
 

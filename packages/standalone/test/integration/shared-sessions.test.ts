@@ -1,6 +1,6 @@
 /** Each service as the process that operators run, behind a pooler that keeps sessions, and one that does not. */
-import { startSessionPooler } from '@sluice/database/session-pooler';
-import { createTestDatabase } from '@sluice/database/testing';
+import { startSessionPooler } from '@sluice/database/testing/session-pooler';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beginServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { uniquePrefix } from '@sluice/platform/testing/testing';
 import { expect, onTestFinished, test, vi } from 'vitest';

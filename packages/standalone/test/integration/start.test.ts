@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { commandOfProcess } from '@sluice/database/process-command';
+import { commandOfProcess } from '@sluice/database/embedded/process-command';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
 import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
-import { DEMO } from '@sluice/database/seed-demo';
+import { DEMO } from '@sluice/database/demo/seed-demo';
 import {
   startCollectorUnderTest,
   type CollectedSpan,

@@ -1,5 +1,5 @@
 /** Where no traces are wanted nothing of them is loaded, written or sent. */
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl } from '@sluice/platform/testing/testing';
 import { Redis } from 'ioredis';

@@ -3,9 +3,9 @@
  * version only added is none of their business; what it took away keeps them from starting.
  */
 import { fileURLToPath } from 'node:url';
-import { migrate, MIGRATIONS } from '@sluice/database/migrate';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { migrate, MIGRATIONS } from '@sluice/database/schema/migrate';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql, type Kysely } from 'kysely';

@@ -1,5 +1,5 @@
 /** Each service as the process that operators run, on a machine whose clock is not Postgres'. */
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { track } from '@sluice/domain/operations/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';

@@ -1,7 +1,7 @@
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
-import { findRun, listDueRuns, lockRun, parkRun, type Run } from '@sluice/database/runs';
-import { releaseSetAsideRun } from '@sluice/database/set-aside-runs';
+import { findRun, listDueRuns, lockRun, parkRun, type Run } from '@sluice/database/billing/runs';
+import { releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { failSetAsideRun } from '../../src/fail-set-aside-run.ts';

@@ -1,8 +1,8 @@
 /** Plans: subscribed to or changed, charged as was shown, and what becomes of the account. */
-import { listBalances } from '@sluice/database/credit-reads';
-import { debitCredits, grantCredits } from '@sluice/database/credits';
-import { findBillingAccount } from '@sluice/database/account-plans';
-import { untilLockWaiters } from '@sluice/database/testing';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { debitCredits, grantCredits } from '@sluice/database/credits/credits';
+import { findBillingAccount } from '@sluice/database/billing/account-plans';
+import { untilLockWaiters } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
 import { beforeEach, describe, expect, test } from 'vitest';

@@ -1,5 +1,5 @@
 /** An account with as many entries as wanted, made in one statement; their hashes are of nothing. */
-import type { Database } from '@sluice/database/connection';
+import type { Database } from '@sluice/database/connection/connection';
 import { sql } from 'kysely';
 
 export async function insertAuditedAccount(

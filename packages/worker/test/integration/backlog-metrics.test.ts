@@ -1,12 +1,12 @@
 /** What operators are woken by: the age of the oldest envelope, delivery, event of the payment vendor and entry of the outbox. */
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { findLaneBacklog } from '@sluice/database/lane-backlog';
+import { createDatabase, type Database } from '@sluice/database/connection/connection';
+import { findLaneBacklog } from '@sluice/database/delivery/lane-backlog';
 import {
   claimVendorEvents,
   findOldestWaitingEvent,
   insertVendorEvent,
   settleVendorEvent,
-} from '@sluice/database/vendor-events';
+} from '@sluice/database/billing/vendor-events';
 import {
   appendToOutbox,
   claimOutbox,
@@ -14,8 +14,8 @@ import {
   finishOutbox,
   postponeOutbox,
   type OutboxEntry,
-} from '@sluice/database/outbox';
-import { createTestDatabase } from '@sluice/database/testing';
+} from '@sluice/database/changes/outbox';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';

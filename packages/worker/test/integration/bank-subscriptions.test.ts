@@ -1,10 +1,10 @@
 /** Plans and add-ons that a bank pays for: on the subscription at once, paid or not days later. */
 import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator-late-payments';
 import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
-import { findReceipt } from '@sluice/database/receipts';
-import { findRun, listRunsWithPaymentDue, type Run } from '@sluice/database/runs';
-import { statementsSentBy } from '@sluice/database/statements-sent';
-import { insertVendorEvent } from '@sluice/database/vendor-events';
+import { findReceipt } from '@sluice/database/billing/receipts';
+import { findRun, listRunsWithPaymentDue, type Run } from '@sluice/database/billing/runs';
+import { statementsSentBy } from '@sluice/database/connection/statements-sent';
+import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';

@@ -1,8 +1,8 @@
 /** What becomes of a lane when its webhook is changed while it is being drained. */
-import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/delivery-reads';
-import { createTestDatabase } from '@sluice/database/testing';
-import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks';
+import type { Database } from '@sluice/database/connection/connection';
+import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { deleteWebhook, updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { clearDeletedWebhooks } from '../../src/clear-deleted-webhooks.ts';

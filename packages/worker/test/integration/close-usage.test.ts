@@ -1,6 +1,6 @@
 /** Days of usage are closed when their time has come: all accounts, in order, by whichever worker the schedule wakes. */
-import { createTestDatabase } from '@sluice/database/testing';
-import type { Database } from '@sluice/database/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { Database } from '@sluice/database/connection/connection';
 import { createLogger } from '@sluice/platform/process/logger';
 import { migrateQueues } from '@sluice/platform/queue/queue';
 import {

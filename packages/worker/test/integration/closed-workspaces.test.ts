@@ -1,8 +1,8 @@
 /** Of a workspace that is deleted, or whose account is closed, nothing is sent; what waits is kept for when it is opened again. */
-import type { Database } from '@sluice/database/connection';
-import { startReplay } from '@sluice/database/replay-start';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { findWebhook } from '@sluice/database/webhooks';
+import type { Database } from '@sluice/database/connection/connection';
+import { startReplay } from '@sluice/database/replays/replay-start';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
+import { findWebhook } from '@sluice/database/webhooks/webhooks';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createLaneWorld, eventIds, type LaneWorld } from './lane-world.ts';

@@ -1,6 +1,6 @@
 /** A process of several workers for `many-workers.test.ts`: consumers with the real processing of envelopes. */
-import { createDatabase } from '@sluice/database/connection';
-import { NumberStock } from '@sluice/database/numbers';
+import { createDatabase } from '@sluice/database/connection/connection';
+import { NumberStock } from '@sluice/database/people/numbers';
 import { createLogger } from '@sluice/platform/process/logger';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';

@@ -8,8 +8,8 @@
  */
 import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
 import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
-import { listCreditDifferences } from '@sluice/database/verify-credits';
-import type { Run } from '@sluice/database/runs';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
+import type { Run } from '@sluice/database/billing/runs';
 import type { StepName } from '@sluice/domain/billing/run-workflow';
 import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';
 import { sql } from 'kysely';

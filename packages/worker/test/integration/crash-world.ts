@@ -9,11 +9,11 @@ import { connect, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { Database } from '@sluice/database/connection';
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { findLane, type LaneKey } from '@sluice/database/lanes';
-import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { findLane, type LaneKey } from '@sluice/database/delivery/lanes';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import {
   startServiceUnderTest,

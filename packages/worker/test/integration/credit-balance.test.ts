@@ -1,5 +1,5 @@
 /** What the vendor owes a customer pays for the next invoice as it is finalized, before any card does. */
-import { findRun } from '@sluice/database/runs';
+import { findRun } from '@sluice/database/billing/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startPurchases, type Purchases } from './purchase-world.ts';

@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/delivery-reads';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createHttpClient } from '../../src/http-client.ts';
 import type { HttpOutcome } from '../../src/http-outcome.ts';

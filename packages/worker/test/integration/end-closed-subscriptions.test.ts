@@ -1,7 +1,7 @@
 /** An account that is closed by a statement is not charged any more. */
 import type { Vendor } from '@sluice/billing-vendor/vendor';
-import { listClosedCustomers } from '@sluice/database/vendor-customers';
-import { listBookedSubscribers } from '@sluice/database/verify-purchases';
+import { listClosedCustomers } from '@sluice/database/billing/vendor-customers';
+import { listBookedSubscribers } from '@sluice/database/verify/verify-purchases';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import {

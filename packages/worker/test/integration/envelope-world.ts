@@ -1,8 +1,8 @@
 /** A database of envelopes: workspaces of their own for tests that share it, and what was made of them. */
 import { sql } from 'kysely';
-import type { Database } from '@sluice/database/connection';
-import { NumberStock } from '@sluice/database/numbers';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { NumberStock } from '@sluice/database/people/numbers';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { NOW_MS } from '@sluice/domain/operations/testing';
 import { createIdGenerator } from '@sluice/platform/process/new-id';

@@ -2,9 +2,9 @@
  * Whatever a group commit happens to put into one envelope must not matter: operations together
  * leave the same rows as each in an envelope of its own.
  */
-import type { Database } from '@sluice/database/connection';
-import { NumberStock } from '@sluice/database/numbers';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { NumberStock } from '@sluice/database/people/numbers';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
   addDevice,

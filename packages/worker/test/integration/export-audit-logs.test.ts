@@ -8,10 +8,10 @@ import {
   findExportPart,
   orderAuditLogExport,
   type AuditLogExportKey,
-} from '@sluice/database/audit-log-exports';
-import type { AuditLogFilter } from '@sluice/database/audit-log-reads';
-import type { Database } from '@sluice/database/connection';
-import { createTestDatabase } from '@sluice/database/testing';
+} from '@sluice/database/audit/audit-log-exports';
+import type { AuditLogFilter } from '@sluice/database/audit/audit-log-reads';
+import type { Database } from '@sluice/database/connection/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { ExportFormat } from '@sluice/domain/accounts/audit-export';
 import { createLogger } from '@sluice/platform/process/logger';
 import {

@@ -4,8 +4,8 @@
  * and `standalone/test/integration/late-database.test.ts` for a Postgres that lets nobody in.
  */
 import { fileURLToPath } from 'node:url';
-import { DEMO, seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { ErrorCode } from '@sluice/domain/values/errors';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';

@@ -1,10 +1,10 @@
 /** Webhooks without full resolution are told of the first open and of the first click of each link, once. */
-import type { Database } from '@sluice/database/connection';
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { NumberStock } from '@sluice/database/numbers';
-import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
-import { createTestDatabase } from '@sluice/database/testing';
-import type { Webhook } from '@sluice/database/webhooks';
+import type { Database } from '@sluice/database/connection/connection';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { NumberStock } from '@sluice/database/people/numbers';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import type { Webhook } from '@sluice/database/webhooks/webhooks';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
 import { parseMetric } from '@sluice/domain/track/track-v1-messages';

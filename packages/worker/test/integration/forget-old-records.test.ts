@@ -1,7 +1,7 @@
-import { insertImport } from '@sluice/database/import-changes';
-import type { ImportRow, ImportState } from '@sluice/database/imports';
-import { insertTestWorkspace } from '@sluice/database/test-tenants';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+import { insertImport } from '@sluice/database/imports/import-changes';
+import type { ImportRow, ImportState } from '@sluice/database/imports/imports';
+import { insertTestWorkspace } from '@sluice/database/testing/test-tenants';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { forgetOldRecords } from '../../src/forget-old-records.ts';

@@ -5,8 +5,8 @@
  * All at the same time, for most of them take the whole 4 s.
  */
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import type { Database } from '@sluice/database/connection';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   AUTHORITY_CERTIFICATE,

@@ -1,7 +1,7 @@
 /** A worker process that hangs in the middle of an envelope ends, and the next one goes on. */
 import { fileURLToPath } from 'node:url';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';

@@ -1,13 +1,13 @@
 /** A large import, read by real worker processes of which one is killed in the middle. */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { Database } from '@sluice/database/connection';
-import { appendImportChunk } from '@sluice/database/import-chunks';
-import { finishUpload, insertImport } from '@sluice/database/import-changes';
-import { findImport, type ImportRow } from '@sluice/database/imports';
-import { NumberStock } from '@sluice/database/numbers';
-import { insertTestWorkspace } from '@sluice/database/test-tenants';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { appendImportChunk } from '@sluice/database/imports/import-chunks';
+import { finishUpload, insertImport } from '@sluice/database/imports/import-changes';
+import { findImport, type ImportRow } from '@sluice/database/imports/imports';
+import { NumberStock } from '@sluice/database/people/numbers';
+import { insertTestWorkspace } from '@sluice/database/testing/test-tenants';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { identify } from '@sluice/domain/operations/testing';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { migrateQueues } from '@sluice/platform/queue/queue';

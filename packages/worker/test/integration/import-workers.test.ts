@@ -1,7 +1,7 @@
 /** A worker at an import dies, is slow, is told to stop or finds it cancelled: every row once, none after. */
-import { cancelImport } from '@sluice/database/import-changes';
-import { BY_TEST } from '@sluice/database/testing';
-import { claimImport } from '@sluice/database/imports';
+import { cancelImport } from '@sluice/database/imports/import-changes';
+import { BY_TEST } from '@sluice/database/testing/testing';
+import { claimImport } from '@sluice/database/imports/imports';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { ImportsWorld } from './imports-world.ts';

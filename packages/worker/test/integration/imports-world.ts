@@ -1,13 +1,17 @@
 /** A Postgres with two workspaces and a clock of its own, for imports that are run in the test's own process. */
 import { Readable } from 'node:stream';
-import type { Database } from '@sluice/database/connection';
-import { appendImportChunk, type PieceOutcome } from '@sluice/database/import-chunks';
-import { listImportProblems } from '@sluice/database/import-problems';
-import { finishUpload, insertImport, type NewImport } from '@sluice/database/import-changes';
-import { findImport, type ImportKey, type ImportRow } from '@sluice/database/imports';
-import { NumberStock } from '@sluice/database/numbers';
-import { insertTestWorkspace } from '@sluice/database/test-tenants';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { appendImportChunk, type PieceOutcome } from '@sluice/database/imports/import-chunks';
+import { listImportProblems } from '@sluice/database/imports/import-problems';
+import {
+  finishUpload,
+  insertImport,
+  type NewImport,
+} from '@sluice/database/imports/import-changes';
+import { findImport, type ImportKey, type ImportRow } from '@sluice/database/imports/imports';
+import { NumberStock } from '@sluice/database/people/numbers';
+import { insertTestWorkspace } from '@sluice/database/testing/test-tenants';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { identify } from '@sluice/domain/operations/testing';
 import { createLogger } from '@sluice/platform/process/logger';

@@ -1,7 +1,7 @@
 /** Days of deliveries as a worker keeps them, whatever its clock says: the database's is the real one. */
-import type { Database } from '@sluice/database/connection';
-import { findDatabaseTime } from '@sluice/database/delivery-retention';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { findDatabaseTime } from '@sluice/database/maintenance/delivery-retention';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';

@@ -1,7 +1,7 @@
 /** Security: no secret of a webhook stands in the database as it is once a worker has started. */
-import type { Database } from '@sluice/database/connection';
-import { startRotation } from '@sluice/database/signing-keys';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { startRotation } from '@sluice/database/webhooks/signing-keys';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { sql } from 'kysely';

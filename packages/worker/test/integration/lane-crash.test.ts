@@ -6,7 +6,7 @@
  * `SLUICE_SEED` repeats a run.
  */
 import { randomInt } from 'node:crypto';
-import { findLane } from '@sluice/database/lanes';
+import { findLane } from '@sluice/database/delivery/lanes';
 import { pick, seededRandom } from '@sluice/domain/values/seeded-random';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, test } from 'vitest';

@@ -1,6 +1,6 @@
 /** Workers that are lost, that meet, and that lose their database. */
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { createTestDatabase, type TestDatabase } from '@sluice/database/testing';
+import { createDatabase, type Database } from '@sluice/database/connection/connection';
+import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { leasesOf } from '../../src/deliver-webhook.ts';

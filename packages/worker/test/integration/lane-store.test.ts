@@ -1,7 +1,7 @@
 /** What a worker keeps for many lanes at a time, where some of them have to wait for Postgres. */
-import type { Database } from '@sluice/database/connection';
-import type { LaneAfterProgress } from '@sluice/database/lane-progress';
-import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import type { LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
+import { createTestDatabase, untilLockWaiters } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
 import { createLaneWorld, HOUR_MS, storeOf, type LaneWorld } from './lane-world.ts';

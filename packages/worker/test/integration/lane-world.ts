@@ -2,15 +2,15 @@
  * A webhook with a real lane in a real Postgres, and what a test needs to move it: events to log, a
  * clock of its own, and a receiver that answers as the test says.
  */
-import type { Database } from '@sluice/database/connection';
-import { appendDeliveries, type LoggedLane } from '@sluice/database/deliveries';
-import { listAttempts, listDeliveries } from '@sluice/database/delivery-reads';
-import { skipHead } from '@sluice/database/lane-actions';
-import type { AttemptRecord } from '@sluice/database/lane-progress';
-import { findLane, type LaneKey, type LaneReport } from '@sluice/database/lanes';
-import { BY_TEST } from '@sluice/database/testing';
-import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/test-tenants';
-import { updateWebhook, type WebhookSettings } from '@sluice/database/webhooks';
+import type { Database } from '@sluice/database/connection/connection';
+import { appendDeliveries, type LoggedLane } from '@sluice/database/delivery/deliveries';
+import { listAttempts, listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { skipHead } from '@sluice/database/replays/lane-actions';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import { findLane, type LaneKey, type LaneReport } from '@sluice/database/delivery/lanes';
+import { BY_TEST } from '@sluice/database/testing/testing';
+import { insertTestWebhook, insertTestWorkspace } from '@sluice/database/testing/test-tenants';
+import { updateWebhook, type WebhookSettings } from '@sluice/database/webhooks/webhooks';
 import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';

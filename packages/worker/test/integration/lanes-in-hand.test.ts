@@ -1,6 +1,6 @@
 /** What a process knows of the lanes that it drains itself: what it logs for them, and what wakes them. */
-import type { Database } from '@sluice/database/connection';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { LaneStore } from '../../src/lane-store.ts';
 import { LanesInHand } from '../../src/lanes-in-hand.ts';

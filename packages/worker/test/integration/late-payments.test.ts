@@ -4,7 +4,7 @@ import {
   settleLatePayments,
   SETTLING_SECONDS,
 } from '@sluice/billing-vendor/simulator-late-payments';
-import { findRun, type Run } from '@sluice/database/runs';
+import { findRun, type Run } from '@sluice/database/billing/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startPurchases, type Purchases } from './purchase-world.ts';

@@ -1,17 +1,17 @@
 /** Transactions that lock the same rows do so in one order (`database/README.md`), so none of them is ended by Postgres. */
-import { endEssentialsTrial, updateAccountStanding } from '@sluice/database/account-plans';
-import { recordChange } from '@sluice/database/audit-logs';
-import { holdAccountToBuy } from '@sluice/database/card-changes';
-import type { Transaction } from '@sluice/database/connection';
-import { probeNow } from '@sluice/database/lane-actions';
-import { cancelReplay } from '@sluice/database/replays';
-import { findPendingRun, findRun, insertRun } from '@sluice/database/runs';
+import { endEssentialsTrial, updateAccountStanding } from '@sluice/database/billing/account-plans';
+import { recordChange } from '@sluice/database/changes/audit-logs';
+import { holdAccountToBuy } from '@sluice/database/billing/card-changes';
+import type { Transaction } from '@sluice/database/connection/connection';
+import { probeNow } from '@sluice/database/replays/lane-actions';
+import { cancelReplay } from '@sluice/database/replays/replays';
+import { findPendingRun, findRun, insertRun } from '@sluice/database/billing/runs';
 import {
   BY_TEST,
   createTestDatabase,
   lockWaiterCount,
   untilLockWaiters,
-} from '@sluice/database/testing';
+} from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { status } from './lane-world.ts';

@@ -1,11 +1,11 @@
 /** A sealing key that is lost for good costs the secrets that it sealed, one by one and told, and nothing else. */
-import { findAccountOf } from '@sluice/database/environments';
-import { deleteWebhook } from '@sluice/database/webhooks';
-import { findSigningKeys, startRotation } from '@sluice/database/signing-keys';
-import type { Database } from '@sluice/database/connection';
-import { listSecrets } from '@sluice/database/sealed-secrets';
-import { insertTestWebhook } from '@sluice/database/test-tenants';
-import { createTestDatabase } from '@sluice/database/testing';
+import { findAccountOf } from '@sluice/database/accounts/environments';
+import { deleteWebhook } from '@sluice/database/webhooks/webhooks';
+import { findSigningKeys, startRotation } from '@sluice/database/webhooks/signing-keys';
+import type { Database } from '@sluice/database/connection/connection';
+import { listSecrets } from '@sluice/database/webhooks/sealed-secrets';
+import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { sql } from 'kysely';

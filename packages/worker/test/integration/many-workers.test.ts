@@ -3,7 +3,7 @@
  * started: each person's calls are applied once and in the order in which they were sent.
  */
 import { fileURLToPath } from 'node:url';
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, track } from '@sluice/domain/operations/testing';
 import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';

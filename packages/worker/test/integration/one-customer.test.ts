@@ -1,5 +1,5 @@
 /** An account is one customer of the vendor, whatever its first purchases do at the same moment. */
-import { findVendorCustomer } from '@sluice/database/vendor-customers';
+import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { startSubscriptions } from './subscription-world.ts';

@@ -1,6 +1,6 @@
 /** Envelopes whose transactions are kept open while others come. */
-import { recordIssues } from '@sluice/database/ingestion-issues';
-import { lockWaiterCount, untilLockWaiters } from '@sluice/database/testing';
+import { recordIssues } from '@sluice/database/events/ingestion-issues';
+import { lockWaiterCount, untilLockWaiters } from '@sluice/database/testing/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { NOW_MS } from '@sluice/domain/operations/testing';
 import { beforeEach } from 'vitest';

@@ -1,9 +1,9 @@
 /** What an operator does to a lane while workers drain it: nothing is lost, nothing overtakes, nobody writes over the other. */
-import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/delivery-reads';
-import { probeNow } from '@sluice/database/lane-actions';
-import { findLaneState } from '@sluice/database/lane-states';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { probeNow } from '@sluice/database/replays/lane-actions';
+import { findLaneState } from '@sluice/database/delivery/lane-states';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
   createFailingLane,

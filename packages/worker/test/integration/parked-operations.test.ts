@@ -1,6 +1,9 @@
 /** A fault of our own code on one operation: its neighbours and its shard go on, and nothing of it is lost. */
-import { agreeOnShardCount } from '@sluice/database/installation';
-import { listParkedOperations, countParkedOperations } from '@sluice/database/parked-operations';
+import { agreeOnShardCount } from '@sluice/database/schema/installation';
+import {
+  listParkedOperations,
+  countParkedOperations,
+} from '@sluice/database/events/parked-operations';
 import { AppError } from '@sluice/domain/values/errors';
 import type { JsonObject } from '@sluice/domain/values/json';
 import type { Envelope, Operation } from '@sluice/domain/operations/operation';

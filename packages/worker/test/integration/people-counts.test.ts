@@ -1,9 +1,9 @@
 /** The number of people that the bill goes by: exact after whatever was done to them, and in nobody's way. */
 import { fileURLToPath } from 'node:url';
-import { createDatabase } from '@sluice/database/connection';
+import { createDatabase } from '@sluice/database/connection/connection';
 import { peopleCounts } from '@sluice/database/migrations/0027_people_counts';
-import { createTestDatabase } from '@sluice/database/testing';
-import { listPeopleCounts, type PeopleCount } from '@sluice/database/verify-people';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { listPeopleCounts, type PeopleCount } from '@sluice/database/verify/verify-people';
 import type { Operation } from '@sluice/domain/operations/operation';
 import {
   identify,

@@ -2,7 +2,7 @@
 import type { Money } from '@sluice/domain/values/money';
 import { sql } from 'kysely';
 import { itemsOf } from '@sluice/billing-vendor/simulator-items';
-import { findRun } from '@sluice/database/runs';
+import { findRun } from '@sluice/database/billing/runs';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { CATALOGUE } from './purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';

@@ -1,6 +1,6 @@
 /** One envelope against a real Postgres: exactly once, in few statements, and what it leaves for delivery. */
-import { isDatabaseAway } from '@sluice/database/database-away';
-import { makeEventPartitions } from '@sluice/database/events';
+import { isDatabaseAway } from '@sluice/database/connection/database-away';
+import { makeEventPartitions } from '@sluice/database/events/events';
 import type { Envelope, Operation } from '@sluice/domain/operations/operation';
 import { identify, relate, track } from '@sluice/domain/operations/testing';
 import { sql, type KyselyPlugin } from 'kysely';

@@ -1,6 +1,6 @@
 /** What a purchase leaves as its receipt, on both rails, however often its fate is told. */
-import { findReceipt } from '@sluice/database/receipts';
-import { lockRun, type Run } from '@sluice/database/runs';
+import { findReceipt } from '@sluice/database/billing/receipts';
+import { lockRun, type Run } from '@sluice/database/billing/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { settleInvoice } from '../../src/settle-invoice.ts';

@@ -2,7 +2,7 @@
  * The queue's guarantees, as tests for any broker. Here because they need both `database` (for a
  * Postgres) and `platform`, which must not know each other.
  */
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { track } from '@sluice/domain/operations/testing';
 import { EnvelopeBuffers, EnvelopeWriter } from '@sluice/platform/queue/envelope-writer';

@@ -1,6 +1,6 @@
 /** Connections of the queues in Postgres. */
-import { startSessionPooler } from '@sluice/database/session-pooler';
-import { createTestDatabase } from '@sluice/database/testing';
+import { startSessionPooler } from '@sluice/database/testing/session-pooler';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openQueuePool } from '@sluice/platform/queue/queue-pool';
 import { expect, onTestFinished, test } from 'vitest';

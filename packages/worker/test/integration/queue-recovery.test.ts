@@ -2,7 +2,7 @@
  * What the taking side does when its broker fails under it, on both brokers: nothing is lost, order
  * holds, and every shard moves again long before the locks of the broker have run out.
  */
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { createLogger } from '@sluice/platform/process/logger';
 import {

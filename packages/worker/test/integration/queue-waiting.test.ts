@@ -1,5 +1,5 @@
 /** What waits in a shard, past BullMQ: read in the order in which it is taken, and only what still waits is taken out. */
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import {
   openProducer,

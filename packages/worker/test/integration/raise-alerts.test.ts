@@ -1,10 +1,10 @@
 /** What a workspace is told of a webhook that fails: once an episode, by its other webhooks, and in no loop. */
-import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/delivery-reads';
-import { appendTest, skipHead } from '@sluice/database/lane-actions';
-import { listUntoldEnvironments } from '@sluice/database/lane-alerts';
-import { insertTestWebhook } from '@sluice/database/test-tenants';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { appendTest, skipHead } from '@sluice/database/replays/lane-actions';
+import { listUntoldEnvironments } from '@sluice/database/delivery/lane-alerts';
+import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { ALERT_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';

@@ -1,5 +1,5 @@
 /** What is said of a purchase's end, and to whom. */
-import { insertTestWebhook } from '@sluice/database/test-tenants';
+import { insertTestWebhook } from '@sluice/database/testing/test-tenants';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
 import { startPurchases, type Purchases } from './purchase-world.ts';

@@ -1,6 +1,6 @@
-import { listBalances } from '@sluice/database/credit-reads';
-import { grantCredits } from '@sluice/database/credits';
-import { untilLockWaiters } from '@sluice/database/testing';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { grantCredits } from '@sluice/database/credits/credits';
+import { untilLockWaiters } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';

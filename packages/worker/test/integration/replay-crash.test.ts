@@ -3,10 +3,10 @@
  * Whatever happens: all that was to be replayed arrives again, in order, comes a second time only when a
  * worker died in between, and the replay ends, with its counts right.
  */
-import { BY_TEST } from '@sluice/database/testing';
-import { startReplay } from '@sluice/database/replay-start';
-import { findReplay } from '@sluice/database/replays';
-import type { ReplayKey } from '@sluice/database/replay-log';
+import { BY_TEST } from '@sluice/database/testing/testing';
+import { startReplay } from '@sluice/database/replays/replay-start';
+import { findReplay } from '@sluice/database/replays/replays';
+import type { ReplayKey } from '@sluice/database/replays/replay-log';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createCrashWorld, expectAllInOrder, type CrashWorld } from './crash-world.ts';

@@ -1,14 +1,14 @@
 /** A replay over a real log: it is sent again, in order, beside the webhook's own lane. */
-import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/delivery-reads';
+import type { Database } from '@sluice/database/connection/connection';
+import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
 import {
   cancelReplay,
   clearReplays,
   findReplay,
   listAttemptsOfReplay,
-} from '@sluice/database/replays';
-import { startReplay } from '@sluice/database/replay-start';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+} from '@sluice/database/replays/replays';
+import { startReplay } from '@sluice/database/replays/replay-start';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeEach, expect, test } from 'vitest';
 import { createGate, eventIds, HOUR_MS, OK, status, until } from './lane-world.ts';
 import { ALL, createDelivered, replayAll, start } from './replay-world.ts';

@@ -1,10 +1,10 @@
 /** Which deliveries of a real log a replay takes: what is counted is what is sent. */
-import type { Database } from '@sluice/database/connection';
-import { skipHead } from '@sluice/database/lane-actions';
-import type { ReplayCriteria } from '@sluice/database/replay-log';
-import { planReplay } from '@sluice/database/replay-start';
-import { listAttemptsOfReplay } from '@sluice/database/replays';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { skipHead } from '@sluice/database/replays/lane-actions';
+import type { ReplayCriteria } from '@sluice/database/replays/replay-log';
+import { planReplay } from '@sluice/database/replays/replay-start';
+import { listAttemptsOfReplay } from '@sluice/database/replays/replays';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createLaneWorld, HOUR_MS, OK, status, type LaneWorld } from './lane-world.ts';

@@ -1,8 +1,8 @@
 /** When the endpoint of a replay that is held back is tried again before its time: it was changed, or somebody asks. */
-import type { Database } from '@sluice/database/connection';
-import { probeNow } from '@sluice/database/lane-actions';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
-import { updateWebhook } from '@sluice/database/webhooks';
+import type { Database } from '@sluice/database/connection/connection';
+import { probeNow } from '@sluice/database/replays/lane-actions';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
+import { updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { HOUR_MS, OK, status, type LaneWorld } from './lane-world.ts';

@@ -1,9 +1,9 @@
 /** Replays of a log in a test: what was delivered, and is asked for again. */
-import type { Database } from '@sluice/database/connection';
-import type { ReplayCriteria } from '@sluice/database/replay-log';
-import { startReplay } from '@sluice/database/replay-start';
-import { findReplay } from '@sluice/database/replays';
-import { BY_TEST } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import type { ReplayCriteria } from '@sluice/database/replays/replay-log';
+import { startReplay } from '@sluice/database/replays/replay-start';
+import { findReplay } from '@sluice/database/replays/replays';
+import { BY_TEST } from '@sluice/database/testing/testing';
 import { expect } from 'vitest';
 import { createLaneWorld, type LaneWorld } from './lane-world.ts';
 

@@ -1,8 +1,8 @@
 /** One delivery sent once more, at the end of its webhook's log. */
-import type { Database } from '@sluice/database/connection';
-import { listDeliveries } from '@sluice/database/delivery-reads';
-import { appendResend, appendTest, probeNow } from '@sluice/database/lane-actions';
-import { BY_TEST, createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { appendResend, appendTest, probeNow } from '@sluice/database/replays/lane-actions';
+import { BY_TEST, createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, expect, test } from 'vitest';
 import {
   createFailingLane,

@@ -1,9 +1,9 @@
 /** Money that goes back to the customer for a plan, and the allowance that it had brought. */
 import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
 import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator-late-payments';
-import { findRun, type Run } from '@sluice/database/runs';
-import { findVendorCustomer } from '@sluice/database/vendor-customers';
-import { listCreditDifferences } from '@sluice/database/verify-credits';
+import { findRun, type Run } from '@sluice/database/billing/runs';
+import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { lookAtDuePayments } from '../../src/due-payments.ts';

@@ -6,11 +6,11 @@ import {
   refundCharge,
 } from '@sluice/billing-vendor/simulator-reversals';
 import type { Vendor } from '@sluice/billing-vendor/vendor';
-import { listLedger } from '@sluice/database/credit-reads';
-import { endHold, holdCredits } from '@sluice/database/credit-holds';
-import { findRun, type Run } from '@sluice/database/runs';
-import { listCreditDifferences } from '@sluice/database/verify-credits';
-import { insertVendorEvent, type VendorEvent } from '@sluice/database/vendor-events';
+import { listLedger } from '@sluice/database/credits/credit-reads';
+import { endHold, holdCredits } from '@sluice/database/credits/credit-holds';
+import { findRun, type Run } from '@sluice/database/billing/runs';
+import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
+import { insertVendorEvent, type VendorEvent } from '@sluice/database/billing/vendor-events';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';

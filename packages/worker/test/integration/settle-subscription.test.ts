@@ -1,6 +1,6 @@
 /** What becomes of an account when its subscription renews, is past due, or ends at the vendor. */
-import { findAccount } from '@sluice/database/accounts';
-import { insertVendorEvent } from '@sluice/database/vendor-events';
+import { findAccount } from '@sluice/database/accounts/accounts';
+import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';

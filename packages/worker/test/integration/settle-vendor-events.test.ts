@@ -4,10 +4,10 @@ import {
   clearVendorEvents,
   insertVendorEvent,
   type VendorEvent,
-} from '@sluice/database/vendor-events';
+} from '@sluice/database/billing/vendor-events';
 import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
-import { findRun } from '@sluice/database/runs';
-import { releaseSetAsideRun } from '@sluice/database/set-aside-runs';
+import { findRun } from '@sluice/database/billing/runs';
+import { releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';

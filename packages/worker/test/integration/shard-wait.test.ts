@@ -1,5 +1,5 @@
 /** Workers that wait on Postgres: what they cost the broker, how soon they take over, and what becomes of a lost sign. */
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer, type BrokerOptions, type Producer } from '@sluice/platform/queue/queue';

@@ -1,6 +1,6 @@
 /** Lanes that want more requests at a time than there are slots, with real logs in Postgres. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { expect, test } from 'vitest';
 import { FairSlots } from '../../src/fair-slots.ts';
 import { createGate, createLaneWorld, OK, until } from './lane-world.ts';

@@ -1,9 +1,9 @@
 /** What is really sent, over a real socket, against the verifiers that receivers have: ours, a known client's, Standard Webhooks'. */
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Database } from '@sluice/database/connection';
-import { promoteSigningKey, startRotation } from '@sluice/database/signing-keys';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { promoteSigningKey, startRotation } from '@sluice/database/webhooks/signing-keys';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { verifyDelivery } from '@sluice/verify';

@@ -1,7 +1,7 @@
 /** A path to Postgres that drops packets without a word, and statements of any length on it. */
-import { createDatabase, type Database } from '@sluice/database/connection';
-import { isDatabaseAway } from '@sluice/database/database-away';
-import { createTestDatabase } from '@sluice/database/testing';
+import { createDatabase, type Database } from '@sluice/database/connection/connection';
+import { isDatabaseAway } from '@sluice/database/connection/database-away';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startTcpProxy } from '@sluice/platform/testing/tcp-proxy';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';

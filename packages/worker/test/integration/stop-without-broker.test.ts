@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import { startServiceUnderTest } from '@sluice/platform/testing/service-under-test';
 import { expect, onTestFinished, test } from 'vitest';

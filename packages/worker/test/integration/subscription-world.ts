@@ -1,7 +1,7 @@
 /** Purchases that begin and change a subscription, and the time that it renews in. */
 import { settleLatePayments } from '@sluice/billing-vendor/simulator-late-payments';
 import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
-import { debitCredits } from '@sluice/database/credits';
+import { debitCredits } from '@sluice/database/credits/credits';
 import type { RunContent } from '@sluice/domain/billing/run-content';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
 

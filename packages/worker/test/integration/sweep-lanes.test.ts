@@ -1,7 +1,7 @@
-import type { Database } from '@sluice/database/connection';
-import { nameOf } from '@sluice/database/lanes';
-import { createTestDatabase } from '@sluice/database/testing';
-import { updateWebhook } from '@sluice/database/webhooks';
+import type { Database } from '@sluice/database/connection/connection';
+import { nameOf } from '@sluice/database/delivery/lanes';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createLaneSweep } from '../../src/sweep-lanes.ts';

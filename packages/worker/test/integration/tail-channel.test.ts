@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import { openTailChannel, type TailChannel } from '@sluice/platform/tail/tail-channel';
 import { startTcpProxyTo } from '@sluice/platform/testing/tcp-proxy';

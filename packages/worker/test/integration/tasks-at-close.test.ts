@@ -1,5 +1,5 @@
 /** A task that reaches its worker while that closes: what it would need is being closed too. */
-import { createTestDatabase } from '@sluice/database/testing';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openTaskQueue, startTaskWorker } from '@sluice/platform/consumers/queue-tasks';
 import { sql } from 'kysely';

@@ -1,6 +1,6 @@
 /** Wake-ups of many lanes at once on Postgres, where each by itself would be a transaction. */
-import type { Database, DatabaseOrTransaction } from '@sluice/database/connection';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database, DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import {
   openProducer,

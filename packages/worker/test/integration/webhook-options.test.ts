@@ -1,9 +1,9 @@
 /** What one webhook asks of its lane, and the lane's obeying: rate, window, headers, filters. */
-import type { Database } from '@sluice/database/connection';
-import { appendDeliveries } from '@sluice/database/deliveries';
-import { listDeliveries } from '@sluice/database/delivery-reads';
-import { createTestDatabase } from '@sluice/database/testing';
-import { updateWebhook } from '@sluice/database/webhooks';
+import type { Database } from '@sluice/database/connection/connection';
+import { appendDeliveries } from '@sluice/database/delivery/deliveries';
+import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
+import { createTestDatabase } from '@sluice/database/testing/testing';
+import { updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { beforeAll, expect, test } from 'vitest';
 import { createLaneWorld, eventIds, OK, status } from './lane-world.ts';
 

@@ -3,8 +3,8 @@
  * because the figure is what an operator wants to know of `QUEUE_STALLED_AFTER_MS`.
  */
 import { fileURLToPath } from 'node:url';
-import { seedDemoWorkspace } from '@sluice/database/seed-demo';
-import { createTestDatabase } from '@sluice/database/testing';
+import { seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';

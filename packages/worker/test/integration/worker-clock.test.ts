@@ -1,6 +1,6 @@
 /** A worker whose clock jumps while it runs. What it would give up by it must stay. */
-import type { Database } from '@sluice/database/connection';
-import { createTestDatabase } from '@sluice/database/testing';
+import type { Database } from '@sluice/database/connection/connection';
+import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { createLaneWorld, DAY_MS, HOUR_MS, OK, status, type LaneWorld } from './lane-world.ts';
 import { createDelivered, start } from './replay-world.ts';

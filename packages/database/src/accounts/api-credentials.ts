@@ -1,0 +1,83 @@
+/**
+ * The credentials of an account as their owners see them, of every kind. Made, rotated and revoked by
+ * `api-credential-changes.ts`.
+ *
+ * Statements find by the primary key (account_id, credential_id).
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+export type CredentialKind = 'track' | 'pipelines' | 'app' | 'service_account';
+
+export interface Credential {
+  readonly credentialId: number;
+  readonly kind: CredentialKind;
+  readonly name: string;
+  /** Null for service accounts. */
+  readonly environmentId: number | null;
+  readonly serviceAccountId: number | null;
+  /** Track only. */
+  readonly siteId: string | null;
+  readonly secretHint: string;
+  readonly scopes: readonly string[];
+  readonly ipAllowlist: readonly string[];
+  readonly isReadOnly: boolean;
+  /** A Pipelines key that no identify call was taken with yet: it opens nothing else (`ingestion-webhooks.md` §5). */
+  readonly isTest: boolean;
+  readonly createdByUserId: number | null;
+  readonly lastUsedAt: Date | null;
+  readonly lastUsedIp: string | null;
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+  readonly createdAt: Date;
+}
+
+/** The words of the wire for what we call kinds. */
+export const CREDENTIAL_TYPES = {
+  track: 'tracking',
+  pipelines: 'pipelines',
+  app: 'app',
+  service_account: 'service_account',
+} as const;
+
+/** Neither revoked nor expired. */
+export const isInForce = (nowMs: number) =>
+  sql`(revoked_at is null and (expires_at is null or expires_at > ${new Date(nowMs)}))`;
+
+/** A row as it is read. */
+export const CREDENTIAL_COLUMNS = sql`
+  credential_id::int as "credentialId", kind, name, environment_id as "environmentId",
+  service_account_id as "serviceAccountId", site_id as "siteId", secret_hint as "secretHint", scopes,
+  ip_allowlist as "ipAllowlist", is_read_only as "isReadOnly", is_test as "isTest", created_by_user_id as "createdByUserId",
+  last_used_at as "lastUsedAt", last_used_ip as "lastUsedIp", expires_at as "expiresAt",
+  revoked_at as "revokedAt", created_at as "createdAt"`;
+
+/**
+ * Of the account, or of one workspace of it, by id, also revoked and expired ones: at most `limit`, those in force
+ * first and then those made last.
+ */
+export async function listCredentials(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  environmentId: number | undefined,
+  nowMs: number,
+  limit: number,
+): Promise<Credential[]> {
+  const { rows } = await sql<Credential>`
+    select ${CREDENTIAL_COLUMNS} from api_credentials
+     where account_id = ${accountId}
+       and (${environmentId ?? null}::int is null or environment_id = ${environmentId ?? null}::int)
+     order by ${isInForce(nowMs)} desc, credential_id desc limit ${limit}`.execute(database);
+  return rows.toSorted((one, other) => one.credentialId - other.credentialId);
+}
+
+export async function findCredential(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  credentialId: number,
+): Promise<Credential | undefined> {
+  const { rows } = await sql<Credential>`
+    select ${CREDENTIAL_COLUMNS} from api_credentials
+     where account_id = ${accountId} and credential_id = ${credentialId}`.execute(database);
+  return rows[0];
+}

@@ -1,0 +1,29 @@
+/** Statements on credentials that the API asks for one at a time. Intake's whole list is in `workspace-keys.ts`. */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+/** A key of the app API, in force. */
+export interface AppKey {
+  readonly environmentId: number;
+  readonly credentialId: number;
+  readonly name: string;
+}
+
+/**
+ * The key in force with this SHA-256. A statement without a tenant, since whose key it is is the question. No key of
+ * a deleted workspace or a closed account. Indexes: `api_credentials_by_secret`, one row, then two primary keys.
+ */
+export async function findAppKey(
+  database: DatabaseOrTransaction,
+  secretHash: Buffer,
+): Promise<AppKey | undefined> {
+  const { rows } = await sql<AppKey>`
+    select c.environment_id as "environmentId", c.credential_id::int as "credentialId", c.name
+    from api_credentials c
+    join environments e on e.account_id = c.account_id and e.environment_id = c.environment_id
+    join accounts a on a.account_id = c.account_id
+    where c.kind = 'app' and c.secret_hash = ${secretHash} and coalesce(c.site_id, '') = '' and c.revoked_at is null
+      and (c.expires_at is null or c.expires_at > now())
+      and e.deleted_at is null and a.status <> 'closed'`.execute(database);
+  return rows[0];
+}

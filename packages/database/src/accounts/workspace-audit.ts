@@ -1,0 +1,24 @@
+/** The audit log of what belongs to a workspace, for callers that know the workspace and not its account. */
+import type { AuditObjectType } from '@sluice/domain/accounts/audit-registry';
+import { AppError } from '@sluice/domain/values/errors';
+import { recordChange, type ChangeOrigin, type RecordedChange } from '../changes/audit-logs.ts';
+import type { Transaction } from '../connection/connection.ts';
+import { findAccountOf } from './environments.ts';
+
+/**
+ * `recordChange` of what belongs to a workspace, in the log of the account that has it.
+ *
+ * @throws AppError BUG where there is no such workspace.
+ */
+export async function recordWorkspaceChange<Type extends AuditObjectType>(
+  transaction: Transaction,
+  environmentId: number,
+  origin: ChangeOrigin,
+  change: Omit<RecordedChange<Type>, 'environmentId'>,
+  nowMs: number,
+): Promise<void> {
+  const accountId = await findAccountOf(transaction, environmentId);
+  if (accountId === undefined)
+    throw new AppError('BUG', `no account has workspace ${environmentId}`);
+  await recordChange(transaction, accountId, origin, { ...change, environmentId }, nowMs);
+}

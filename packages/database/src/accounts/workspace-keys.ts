@@ -1,0 +1,59 @@
+/** What intake needs to know of credentials: every key in force and the workspace that it opens. */
+import { sql } from 'kysely';
+import { bigintColumn, integerColumn } from '../connection/columns.ts';
+import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+
+export interface WorkspaceKey {
+  readonly kind: 'track' | 'pipelines';
+  /** Track only. */
+  readonly siteId: string | null;
+  readonly secretHash: Buffer;
+  readonly environmentId: number;
+  readonly accountId: string;
+  /** The workspace setting: Track v2 may name a person by phone. */
+  readonly phoneIdentifies: boolean;
+  /** Of a Pipelines key that is not saved yet: its credential. */
+  readonly testCredentialId?: string | null;
+}
+
+/**
+ * All keys in force of all tenants, none of a workspace that is deleted or an account that is closed. A sequential
+ * read by design: intake keeps them in memory (10,000 keys are about 3 MB) so that no call waits for Postgres.
+ */
+export async function listWorkspaceKeys(database: DatabaseOrTransaction): Promise<WorkspaceKey[]> {
+  const { rows } = await sql<WorkspaceKey>`${PREPARED}
+    select c.kind, c.site_id as "siteId", c.secret_hash as "secretHash",
+           c.environment_id as "environmentId", e.account_id as "accountId",
+           e.phone_identifies as "phoneIdentifies",
+           case when c.is_test then c.credential_id end as "testCredentialId"
+    from api_credentials c
+    join environments e on e.environment_id = c.environment_id
+    join accounts a on a.account_id = e.account_id
+    where c.kind in ('track', 'pipelines') and c.revoked_at is null
+      and (c.expires_at is null or c.expires_at > now())
+      and e.deleted_at is null and a.status <> 'closed'`.execute(database);
+  return rows;
+}
+
+/** A Pipelines key that was made to be tested. */
+export interface TestKey {
+  readonly environmentId: number;
+  readonly credentialId: string;
+}
+
+/** Saves keys that an identify call was taken with. By the tenant's credentials, which are few. */
+export async function saveTestedKeys(
+  database: DatabaseOrTransaction,
+  keys: readonly TestKey[],
+): Promise<void> {
+  if (keys.length === 0) return;
+  await sql`
+    update api_credentials c set is_test = false
+    from unnest(
+      ${integerColumn(keys, (key) => key.environmentId)}::int[],
+      ${bigintColumn(keys, (key) => Number(key.credentialId))}::bigint[]
+    ) as t (environment_id, credential_id)
+    where c.environment_id = t.environment_id and c.credential_id = t.credential_id and c.is_test`.execute(
+    database,
+  );
+}

@@ -1,0 +1,226 @@
+/** Which plan an account is on, and which accounts wait for this month's allowance. */
+import type { CreditKind, Plan } from '@sluice/domain/billing/catalogue';
+import type { Address } from '@sluice/domain/accounts/postal-address';
+import type { Rail } from '@sluice/domain/billing/run';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import type { CreditAccount } from '../credits/credit-transactions.ts';
+import { findPendingRun } from './runs.ts';
+import { IS_BUILDER_FROM_TRIAL, tellVendorTrialEnded } from './vendor-customers.ts';
+
+/** What every check of billing asks about an account. */
+export interface BillingAccount {
+  readonly accountId: number;
+  readonly name: string;
+  readonly rail: Rail;
+  readonly currency: string;
+  readonly billingEmail: string | null;
+  readonly address: Address | null;
+  readonly planId: string;
+  readonly planName: string;
+  readonly planTier: string;
+  readonly planStatus: string;
+  /** A bank still has to pay for the plan, so it brings no allowance yet. */
+  readonly isPlanUnpaid: boolean;
+}
+
+const BILLING_ACCOUNT = sql`
+  account_id::int as "accountId", name, billing_rail as rail, currency,
+  billing_email as "billingEmail", address, plan_id as "planId",
+  plan_name as "planName", plan_tier as "planTier",
+  plan_status as "planStatus", plan_unpaid_run_id is not null as "isPlanUnpaid"`;
+
+/** Index: the primary key. */
+export async function findBillingAccount(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<BillingAccount | undefined> {
+  const { rows } = await sql<BillingAccount>`
+    select ${BILLING_ACCOUNT} from accounts where account_id = ${accountId}`.execute(database);
+  return rows[0];
+}
+
+/**
+ * Puts the account on a plan that it has bought. A closed account stays closed.
+ *
+ * @param unpaidRunId - the checkout, where a bank still has to pay for it.
+ * @param standing - of the subscription that it has for it; undefined leaves what the account has.
+ * @returns the plan that it was on.
+ */
+export async function updateAccountPlan(
+  transaction: Transaction,
+  accountId: number,
+  {
+    plan,
+    unpaidRunId,
+  }: {
+    readonly plan: Pick<Plan, 'id' | 'name' | 'tier'>;
+    readonly unpaidRunId: string | null;
+  },
+  standing: AccountStanding | undefined,
+  nowMs: number,
+): Promise<string | undefined> {
+  const { accountStatus = null, planStatus = null } = standing ?? {};
+  const { rows } = await sql<{ planId: string }>`
+    with before as (
+      select account_id, plan_id from accounts where account_id = ${accountId} for no key update
+    )
+    update accounts a
+       set plan_id = ${plan.id}, plan_name = ${plan.name}, plan_tier = ${plan.tier},
+           plan_status = coalesce(${planStatus}, plan_status),
+           plan_unpaid_run_id = ${unpaidRunId},
+           status = case when status = 'closed' then status
+                         else coalesce(${accountStatus}, status) end,
+           trial_ends_at = null, updated_at = ${new Date(nowMs)}
+      from before
+     where a.account_id = before.account_id
+    returning before.plan_id as "planId"`.execute(transaction);
+  return rows[0]?.planId;
+}
+
+/**
+ * The checkout that the account's plan is from is paid, or need not be.
+ *
+ * @returns whether it was that one, and its plan is in force.
+ */
+export async function settleUnpaidPlan(
+  transaction: Transaction,
+  accountId: number,
+  runId: string,
+): Promise<boolean> {
+  const { rows } = await sql<{ planStatus: string }>`
+    update accounts set plan_unpaid_run_id = null
+     where account_id = ${accountId} and plan_unpaid_run_id = ${runId}
+    returning plan_status as "planStatus"`.execute(transaction);
+  return rows[0]?.planStatus === 'active';
+}
+
+export interface AccountStanding {
+  readonly accountStatus: string;
+  readonly planStatus: string;
+}
+
+/** Index: the primary key. */
+export async function isBuilderFromTrial(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from accounts where account_id = ${accountId} and ${IS_BUILDER_FROM_TRIAL}`.execute(
+    database,
+  );
+  return rows.length > 0;
+}
+
+/**
+ * Writes down what its subscription has become. A closed account stays closed, and its plan ends with its subscription:
+ * it has none when it is opened again. One that went from its trial to the Builder plan stays on that, whatever becomes
+ * of the trial's subscription.
+ *
+ * @returns what it was and what it is; undefined where nothing changed.
+ */
+export async function updateAccountStanding(
+  transaction: Transaction,
+  accountId: number,
+  standing: AccountStanding,
+  nowMs: number,
+): Promise<{ readonly before: AccountStanding; readonly after: AccountStanding } | undefined> {
+  const { rows } = await sql<{ status: string; planStatus: string; statusAfter: string }>`
+    with before as (
+      select account_id, status, plan_status,
+             case when status = 'closed' then status else ${standing.accountStatus} end as status_after
+        from accounts where account_id = ${accountId} for no key update
+    )
+    update accounts a
+       set status = before.status_after, plan_status = ${standing.planStatus},
+           updated_at = ${new Date(nowMs)}
+      from before
+     where a.account_id = before.account_id
+       and not ${IS_BUILDER_FROM_TRIAL}
+       and (before.status, before.plan_status) <> (before.status_after, ${standing.planStatus})
+    returning before.status, before.plan_status as "planStatus", before.status_after as "statusAfter"`.execute(
+    transaction,
+  );
+  const [row] = rows;
+  return (
+    row && {
+      before: { accountStatus: row.status, planStatus: row.planStatus },
+      after: { accountStatus: row.statusAfter, planStatus: standing.planStatus },
+    }
+  );
+}
+
+/**
+ * Of all accounts: those on this plan, open, in force and paid, to which this fact has not granted anything yet.
+ * Reads every account of the plan; once a minute.
+ */
+export async function listAccountsWithoutGrant(
+  database: DatabaseOrTransaction,
+  kind: CreditKind,
+  planId: string,
+  transactionKey: string,
+  limit: number,
+): Promise<{ readonly accountId: number }[]> {
+  const { rows } = await sql<{ accountId: number }>`
+    select account_id::int as "accountId" from accounts a
+     where plan_id = ${planId} and plan_status = 'active' and plan_unpaid_run_id is null
+       and status <> 'closed'
+       and not exists (
+         select from credit_transactions t
+          where t.account_id = a.account_id and t.kind = ${kind}
+            and t.transaction_key = ${transactionKey})
+     order by account_id limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** Of all accounts: kinds with grants that have ended with something left. Index: `credit_grants_ending`. */
+export async function listEndedCredits(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+  limit: number,
+): Promise<CreditAccount[]> {
+  const { rows } = await sql<CreditAccount>`
+    select distinct account_id::int as "accountId", kind from credit_grants
+     where available > 0 and expires_at <= ${new Date(nowMs)} limit ${limit}`.execute(database);
+  return rows;
+}
+
+/**
+ * Moves an account from an Essentials trial to the Builder plan. A checkout that runs excludes it, and
+ * the account's row is what both wait for, so they cannot both win.
+ *
+ * The time at which the trial ended is kept and tells that there was one; a plan that is bought later clears it.
+ *
+ * @returns `unchanged` where it is on the Builder plan from that trial already.
+ */
+export async function endEssentialsTrial(
+  transaction: Transaction,
+  accountId: number,
+  builder: Pick<Plan, 'id' | 'name' | 'tier'> | undefined,
+  nowMs: number,
+): Promise<'downgraded' | 'unchanged' | 'not-allowed'> {
+  const { rows } = await sql<{ tier: string; status: string; isFromTrial: boolean }>`
+    select plan_tier as tier, plan_status as status, trial_ends_at is not null as "isFromTrial"
+      from accounts where account_id = ${accountId} for update`.execute(transaction);
+  const [account] = rows;
+  // A statement of its own: it must see the checkout whose start the lock has waited for.
+  if (!account || !builder || (await findPendingRun(transaction, accountId, 'checkout')))
+    return 'not-allowed';
+  if (account.tier === 'builder') return account.isFromTrial ? 'unchanged' : 'not-allowed';
+  if (account.tier !== 'essentials' || account.status !== 'trialing') return 'not-allowed';
+  const standing = { accountStatus: 'active', planStatus: 'active' };
+  await updateAccountPlan(
+    transaction,
+    accountId,
+    { plan: builder, unpaidRunId: null },
+    standing,
+    nowMs,
+  );
+  await sql`
+    update accounts set trial_ends_at = ${new Date(nowMs)} where account_id = ${accountId}`.execute(
+    transaction,
+  );
+  // The subscription would go on at the vendor, and be charged when the trial is over.
+  await tellVendorTrialEnded(transaction, accountId, nowMs);
+  return 'downgraded';
+}

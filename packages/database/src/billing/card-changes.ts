@@ -1,0 +1,89 @@
+/**
+ * The card on file: a change of it is recorded, and kept apart from purchases. Neither begins while the other is
+ * under way, so no purchase changes its card on the way (`account-conventions.md` §4.9).
+ *
+ * A change under way is a time in the account's row, not a lock, because the vendor is asked meanwhile. The process
+ * that began it ends it; if that dies, the change ends by itself. Where a change and a purchase begin at the same
+ * moment, the lock of the account's row lets one through first. Times are the database's own. Index: the primary key.
+ */
+import { sql } from 'kysely';
+import { recordChange, type ChangeOrigin } from '../changes/audit-logs.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import { listPendingRuns, type Run } from './runs.ts';
+
+export type CardChange =
+  | { readonly outcome: 'begun'; readonly until: Date }
+  | { readonly outcome: 'purchase-in-flight'; readonly run: Run }
+  /** Another change is under way. */
+  | { readonly outcome: 'changing' };
+
+/** Purchases of the card rail are not in the way: there the payer names the card. */
+export function beginCardChange(
+  database: Database,
+  accountId: number,
+  durationMs: number,
+): Promise<CardChange> {
+  return database.transaction().execute(async (transaction) => {
+    await sql`select from accounts where account_id = ${accountId} for update`.execute(transaction);
+    // A statement of its own: it must see the purchase whose start the lock has waited for.
+    const [run] = await listPendingRuns(transaction, accountId);
+    if (run) return { outcome: 'purchase-in-flight', run };
+    const { rows } = await sql<{ until: Date }>`
+      update accounts
+         set card_changing_until =
+               date_trunc('milliseconds', clock_timestamp() + ${durationMs} * interval '1 millisecond')
+       where account_id = ${accountId}
+         and (card_changing_until is null or card_changing_until <= clock_timestamp())
+      returning card_changing_until as until`.execute(transaction);
+    return rows[0] ? { outcome: 'begun', ...rows[0] } : { outcome: 'changing' };
+  });
+}
+
+/** @param until - of the change to end; a later change goes on. */
+export async function endCardChange(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  until: Date,
+): Promise<void> {
+  await sql`
+    update accounts set card_changing_until = null
+     where account_id = ${accountId} and card_changing_until = ${until}`.execute(database);
+}
+
+/**
+ * Records that the account pays with this card from now on. Call it last: the audit log is locked.
+ *
+ * @returns the entry's id.
+ */
+export function recordCardOnFile(
+  transaction: Transaction,
+  accountId: number,
+  origin: ChangeOrigin,
+  paymentMethodId: string,
+  nowMs: number,
+): Promise<number | undefined> {
+  const change = {
+    objectType: 'payment_method',
+    objectId: accountId,
+    before: {},
+    after: { default: paymentMethodId },
+  } as const;
+  return recordChange(transaction, accountId, origin, change, nowMs);
+}
+
+/**
+ * For the start of a purchase. Where it is `free`, no change of the card begins and the account is not closed until the
+ * transaction ends: whoever sees the account closed sees this purchase too. `for share`, since closing it is an update
+ * that touches no key.
+ */
+export async function holdAccountToBuy(
+  transaction: Transaction,
+  accountId: number,
+): Promise<'free' | 'card-changing' | 'closed'> {
+  const { rows } = await sql<{ state: 'free' | 'card-changing' | 'closed' }>`
+    select case when status = 'closed' then 'closed'
+                when card_changing_until > clock_timestamp() then 'card-changing'
+                else 'free' end as state
+      from accounts where account_id = ${accountId} for share`.execute(transaction);
+  return rows[0]?.state ?? 'closed';
+}

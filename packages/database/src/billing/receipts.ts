@@ -1,0 +1,33 @@
+/** Receipts of what an account has paid. Found by the primary key (account_id, receipt_id). */
+import type { Receipt } from '@sluice/domain/billing/purchase-receipt';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+export async function findReceipt(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  receiptId: string,
+): Promise<Receipt | undefined> {
+  const { rows } = await sql<Omit<Receipt, 'total'> & { total: string }>`
+    select receipt_id as "receiptId", number, issued_at as "issuedAt", billed_to as "billedTo", lines, total,
+           currency, payment_method as "paymentMethod"
+      from receipts where account_id = ${accountId} and receipt_id = ${receiptId}`.execute(
+    database,
+  );
+  const [row] = rows;
+  return row && { ...row, total: Number(row.total) };
+}
+
+/** Writes it once: a second time is nothing. Call it in the transaction that settles the payment. */
+export async function insertReceipt(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  receipt: Receipt,
+): Promise<void> {
+  await sql`
+    insert into receipts
+      (account_id, receipt_id, number, issued_at, billed_to, lines, total, currency, payment_method)
+    values (${accountId}, ${receipt.receiptId}, ${receipt.number}, ${receipt.issuedAt}, ${receipt.billedTo},
+            ${JSON.stringify(receipt.lines)}::jsonb, ${receipt.total}, ${receipt.currency}, ${receipt.paymentMethod})
+    on conflict (account_id, receipt_id) do nothing`.execute(database);
+}

@@ -1,0 +1,110 @@
+/**
+ * The steps of runs: what the vendor is asked, noted beforehand, and what came of it. By the primary key.
+ *
+ * Before: `runs.ts`, whose lease and fence they are written under.
+ */
+import type { StepName, StepState } from '@sluice/domain/billing/run-workflow';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import type { RunKey } from './runs.ts';
+
+export interface RunStep {
+  readonly step: StepName;
+  readonly attempt: number;
+  readonly state: StepState;
+  readonly input: unknown;
+  readonly output: unknown;
+  readonly startedAt: Date;
+  readonly endedAt: Date | null;
+  /** See `forgiveAttempts`. */
+  readonly isForgiven: boolean;
+}
+
+export interface StepEnd {
+  readonly state: Exclude<StepState, 'intent'>;
+  readonly output: object;
+}
+
+const STEP = sql`
+  step, attempt, state, input, output, started_at as "startedAt", ended_at as "endedAt",
+  coalesce(output ? 'forgiven', false) as "isForgiven"`;
+
+/** In the order in which they were begun. */
+export async function listRunSteps(
+  database: DatabaseOrTransaction,
+  { accountId, runId }: RunKey,
+): Promise<RunStep[]> {
+  const { rows } = await sql<RunStep>`
+    select ${STEP} from run_steps where account_id = ${accountId} and run_id = ${runId}
+     order by started_at, attempt, step`.execute(database);
+  return rows;
+}
+
+/**
+ * Notes what the vendor is about to be asked, and keeps the lease for the time it may take.
+ *
+ * @returns the step as it is on record (an earlier worker's intent, where there is one), or undefined
+ *   where the worker was overtaken or the run has ended.
+ */
+export async function insertStepIntent(
+  database: DatabaseOrTransaction,
+  run: RunKey & { readonly fence: number },
+  step: {
+    readonly step: StepName;
+    readonly attempt: number;
+    readonly idempotencyKey: string;
+    readonly input: object;
+  },
+  leaseMs: number,
+  nowMs: number,
+): Promise<RunStep | undefined> {
+  const { rows } = await sql<RunStep>`
+    with held as (
+      update runs set lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
+       where account_id = ${run.accountId} and run_id = ${run.runId} and fence = ${run.fence}
+         and status = 'pending'
+      returning account_id, run_id
+    )
+    insert into run_steps (account_id, run_id, step, attempt, state, idempotency_key, input, started_at)
+    select account_id, run_id, ${step.step}, ${step.attempt}, 'intent', ${step.idempotencyKey},
+           ${JSON.stringify(step.input)}, ${new Date(nowMs)}
+      from held
+    on conflict (account_id, run_id, step, attempt) do update set state = run_steps.state
+    returning ${STEP}`.execute(database);
+  return rows[0];
+}
+
+/**
+ * Moves a step on from one state, and does nothing to one that is in another.
+ *
+ * Call with the run locked and its fence compared.
+ *
+ * @param from - `done` for a step that the vendor had done and that has failed after all, as a bank's payment may
+ * days later.
+ */
+export async function updateStep(
+  transaction: Transaction,
+  { accountId, runId }: RunKey,
+  step: { readonly step: StepName; readonly attempt: number },
+  from: 'intent' | 'done',
+  end: StepEnd,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update run_steps set state = ${end.state}, output = ${JSON.stringify(end.output)},
+           ended_at = ${new Date(nowMs)}
+     where account_id = ${accountId} and run_id = ${runId} and step = ${step.step}
+       and attempt = ${step.attempt} and state = ${from}`.execute(transaction);
+}
+
+/** Attempts that came to nothing do not count any more: a person lets the run's steps be tried as often again. */
+export async function forgiveAttempts(
+  transaction: Transaction,
+  { accountId, runId }: RunKey,
+): Promise<void> {
+  await sql`
+    update run_steps set output = coalesce(output, '{}') || '{"forgiven": true}'
+     where account_id = ${accountId} and run_id = ${runId} and state not in ('intent', 'done')`.execute(
+    transaction,
+  );
+}

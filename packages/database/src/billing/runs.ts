@@ -1,0 +1,303 @@
+/**
+ * Runs (purchases) in Postgres: started once a lane, claimed by one worker at a time, ended once.
+ *
+ * A claim takes the run's next fencing number; whatever a worker writes afterwards names it, so one
+ * that was overtaken writes nothing. Times of leases are the database's own.
+ *
+ * Indexes: the primary key; `runs_in_flight` holds one pending run an account and lane;
+ * `runs_by_time` for lists; `runs_due` for the sweep.
+ */
+import type { BoughtAddon } from '@sluice/domain/billing/addon-decision';
+import type { Rail, RunEnding, RunKind, RunLane, RunStatus } from '@sluice/domain/billing/run';
+import type { RunContent, RunResult } from '@sluice/domain/billing/run-content';
+import { sql } from 'kysely';
+import type { ChangeOrigin } from '../changes/audit-logs.ts';
+import type { DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+
+export interface RunKey {
+  readonly accountId: number;
+  readonly runId: string;
+}
+
+export interface Run extends RunKey {
+  readonly lane: RunLane;
+  readonly kind: RunKind;
+  readonly rail: Rail;
+  readonly fingerprint: string;
+  readonly status: RunStatus;
+  readonly message: string | null;
+  /** What is bought (`domain/src/run-content.ts`). */
+  readonly content: RunContent;
+  readonly result: RunResult | null;
+  readonly invoiceId: string | null;
+  readonly origin: ChangeOrigin;
+  readonly fence: number;
+  readonly waitCount: number;
+  readonly expiresAt: Date | null;
+  readonly reviewReason: string | null;
+  readonly createdAt: Date;
+  readonly finishedAt: Date | null;
+}
+
+export type NewRun = Pick<Run, 'accountId' | 'runId' | 'lane' | 'kind' | 'rail' | 'fingerprint'> & {
+  readonly content: RunContent;
+  readonly origin: ChangeOrigin;
+  readonly expiresAtMs: number | null;
+};
+
+const RUN = sql`
+  account_id::int as "accountId", run_id as "runId", lane, kind, rail, fingerprint, status, message,
+  content, result, invoice_id as "invoiceId", origin, fence::int, wait_count as "waitCount",
+  expires_at as "expiresAt", review_reason as "reviewReason", created_at as "createdAt",
+  finished_at as "finishedAt"`;
+
+/** @returns undefined where the lane is taken by a pending run. */
+export async function insertRun(
+  database: DatabaseOrTransaction,
+  run: NewRun,
+  nowMs: number,
+): Promise<Run | undefined> {
+  const { rows } = await sql<Run>`
+    insert into runs (account_id, run_id, lane, kind, rail, fingerprint, content, origin, expires_at,
+                      next_at, created_at)
+    values (${run.accountId}, ${run.runId}, ${run.lane}, ${run.kind}, ${run.rail},
+            ${run.fingerprint}, ${JSON.stringify(run.content)}, ${JSON.stringify(run.origin)},
+            ${run.expiresAtMs === null ? null : new Date(run.expiresAtMs)}, ${new Date(nowMs)},
+            ${new Date(nowMs)})
+    on conflict (account_id, lane) where status = 'pending' and lane <> 'card' do nothing
+    returning ${RUN}`.execute(database);
+  return rows[0];
+}
+
+export async function findPendingRun(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  lane: RunLane,
+): Promise<Run | undefined> {
+  const { rows } = await sql<Run>`
+    select ${RUN} from runs
+     where account_id = ${accountId} and lane = ${lane} and status = 'pending' and lane <> 'card'`.execute(
+    database,
+  );
+  return rows[0];
+}
+
+export async function findRun(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  runId: string,
+): Promise<Run | undefined> {
+  const { rows } = await sql<Run>`
+    select ${RUN} from runs where account_id = ${accountId} and run_id = ${runId}`.execute(
+    database,
+  );
+  return rows[0];
+}
+
+export async function findRunOfInvoice(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  invoiceId: string,
+): Promise<Run | undefined> {
+  const { rows } = await sql<Run>`
+    select ${RUN} from runs where account_id = ${accountId} and invoice_id = ${invoiceId}
+     order by run_id limit 1`.execute(database);
+  return rows[0];
+}
+
+/** Newest first. @param before - of the last run of the page before. */
+export async function listRuns(
+  database: DatabaseOrTransaction,
+  accountId: number,
+  before: { readonly createdAtMs: number; readonly runId: string } | undefined,
+  limit: number,
+): Promise<Run[]> {
+  const { rows } = await sql<Run>`
+    select ${RUN} from runs
+     where account_id = ${accountId}
+       and (${before === undefined} or (created_at, run_id) <
+            (${new Date(before?.createdAtMs ?? 0)}::timestamptz, ${before?.runId ?? ''}))
+     order by created_at desc, run_id desc limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** The vendor's prices of the plans that the account has bought, as they were then. Index: `runs_by_time`. */
+export async function listBoughtPlanPrices(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<string[]> {
+  const { rows } = await sql<{ priceId: string }>`
+    select distinct content -> 'plan' ->> 'priceId' as "priceId" from runs
+     where account_id = ${accountId} and kind = 'checkout' and status = 'success'`.execute(
+    database,
+  );
+  return rows.map(({ priceId }) => priceId);
+}
+
+/**
+ * The add-on prices that the account has bought, each with its add-on as it was kept with the purchase. Index:
+ * `runs_by_time`.
+ */
+export async function listBoughtAddons(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<BoughtAddon[]> {
+  const { rows } = await sql<BoughtAddon>`
+    select item ->> 'sku' as sku, max(price ->> 'addon') as addon
+      from runs
+     cross join lateral jsonb_array_elements(result -> 'items') as item
+      left join lateral jsonb_array_elements(content -> 'prices') as price
+        on price ->> 'sku' = item ->> 'sku'
+     where account_id = ${accountId} and kind = 'addons' and status = 'success'
+       and item ->> 'result' = 'added'
+     group by item ->> 'sku'`.execute(database);
+  return rows;
+}
+
+/** The pending runs of lanes that exclude others. Index: `runs_in_flight`. */
+export async function listPendingRuns(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<Run[]> {
+  const { rows } = await sql<Run>`
+    select ${RUN} from runs
+     where account_id = ${accountId} and status = 'pending' and lane <> 'card'
+     order by created_at`.execute(database);
+  return rows;
+}
+
+/** @returns undefined where it is not pending, or another worker has it. */
+export async function claimRun(
+  database: DatabaseOrTransaction,
+  { accountId, runId }: RunKey,
+  leaseMs: number,
+): Promise<Run | undefined> {
+  const { rows } = await sql<Run>`
+    update runs set fence = fence + 1,
+           lease_until = clock_timestamp() + ${leaseMs} * interval '1 millisecond'
+     where account_id = ${accountId} and run_id = ${runId} and status = 'pending'
+       and review_reason is null
+       and (lease_until is null or lease_until < clock_timestamp())
+    returning ${RUN}`.execute(database);
+  return rows[0];
+}
+
+/** Locks the run, for a transaction that decides about it. */
+export async function lockRun(
+  transaction: Transaction,
+  { accountId, runId }: RunKey,
+): Promise<Run | undefined> {
+  const { rows } = await sql<Run>`
+    select ${RUN} from runs where account_id = ${accountId} and run_id = ${runId} for update`.execute(
+    transaction,
+  );
+  return rows[0];
+}
+
+export async function updateRunInvoice(
+  transaction: Transaction,
+  { accountId, runId }: RunKey,
+  invoiceId: string,
+): Promise<void> {
+  await sql`
+    update runs set invoice_id = ${invoiceId}
+     where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
+}
+
+/** Call with the run locked. @returns false where it has ended before: an ending is for ever. */
+export async function finishRun(
+  transaction: Transaction,
+  { accountId, runId }: RunKey,
+  end: { readonly status: RunEnding; readonly message: string | null; readonly result: RunResult },
+  nowMs: number,
+): Promise<boolean> {
+  const { rows } = await sql`
+    update runs set status = ${end.status}, message = ${end.message},
+           result = ${JSON.stringify(end.result)}, finished_at = ${new Date(nowMs)},
+           lease_until = null, review_reason = null
+     where account_id = ${accountId} and run_id = ${runId} and status = 'pending'
+    returning 1`.execute(transaction);
+  return rows.length > 0;
+}
+
+/** What became known of a purchase after its ending, which stays. Call with the run locked. */
+export async function updateRunResult(
+  transaction: Transaction,
+  { accountId, runId }: RunKey,
+  result: RunResult,
+): Promise<void> {
+  await sql`
+    update runs set result = ${JSON.stringify(result)}
+     where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
+}
+
+/** A bank pays within two weeks; the vendor tries what it refused for at most two more. */
+const PAYMENT_DUE_DAYS = 30;
+
+/**
+ * Of all accounts: purchases that a bank still has to pay for; none so old that nothing is to be expected any more. In
+ * no order, so that one about which the vendor cannot answer does not always stand before the others. Index:
+ * `runs_due_payment`.
+ */
+export async function listRunsWithPaymentDue(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+  limit: number,
+): Promise<(RunKey & { readonly invoiceId: string })[]> {
+  const { rows } = await sql<RunKey & { invoiceId: string }>`
+    select account_id::int as "accountId", run_id as "runId", result ->> 'invoiceId' as "invoiceId"
+      from runs where status = 'success' and result ? 'due'
+       and created_at > ${new Date(nowMs - PAYMENT_DUE_DAYS * 86_400_000)}
+     order by random() limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** The checkout that the account's plan is from. Index: `runs_by_time`. */
+export async function findLatestCheckout(
+  database: DatabaseOrTransaction,
+  accountId: number,
+): Promise<string | undefined> {
+  const { rows } = await sql<{ runId: string }>`
+    select run_id as "runId" from runs
+     where account_id = ${accountId} and kind = 'checkout' and status = 'success'
+     order by created_at desc, run_id desc limit 1`.execute(database);
+  return rows[0]?.runId;
+}
+
+/** Gives the lease back; the run is looked at again at `nextAtMs`. */
+export async function releaseRun(
+  database: DatabaseOrTransaction,
+  run: RunKey & { readonly fence: number },
+  nextAtMs: number,
+  waitCount: number,
+): Promise<void> {
+  await sql`
+    update runs set lease_until = null, next_at = ${new Date(nextAtMs)}, wait_count = ${waitCount}
+     where account_id = ${run.accountId} and run_id = ${run.runId} and fence = ${run.fence}
+       and status = 'pending'`.execute(database);
+}
+
+/** Sets a run aside for a person, whatever its state; it tells why. */
+export async function parkRun(
+  database: DatabaseOrTransaction,
+  { accountId, runId }: RunKey,
+  reason: string,
+): Promise<void> {
+  await sql`
+    update runs set review_reason = ${reason}, lease_until = null
+     where account_id = ${accountId} and run_id = ${runId}`.execute(database);
+}
+
+/** Of all accounts: pending runs whose time has come and that no worker has, longest due first. */
+export async function listDueRuns(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+  limit: number,
+): Promise<RunKey[]> {
+  const { rows } = await sql<RunKey>`
+    select account_id::int as "accountId", run_id as "runId" from runs
+     where status = 'pending' and review_reason is null and next_at <= ${new Date(nowMs)}
+       and (lease_until is null or lease_until < clock_timestamp())
+     order by next_at limit ${limit}`.execute(database);
+  return rows;
+}

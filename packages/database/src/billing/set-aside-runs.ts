@@ -1,0 +1,89 @@
+/**
+ * Runs that were set aside for a person (`parkRun` of `runs.ts`): listed, and let go on once somebody has
+ * looked at the vendor's side. For operators, so of all accounts, by the partial index `runs_set_aside`.
+ *
+ * Used by `sluice purchases` (`scripts/purchases.ts`); counted for the metrics of workers.
+ */
+import { sql } from 'kysely';
+import { recordChange, type ChangeOrigin } from '../changes/audit-logs.ts';
+import type { Database, DatabaseOrTransaction, Transaction } from '../connection/connection.ts';
+import { forgiveAttempts } from './run-steps.ts';
+import type { Run } from './runs.ts';
+
+export interface SetAsideRun extends Pick<
+  Run,
+  'accountId' | 'runId' | 'kind' | 'lane' | 'status' | 'invoiceId' | 'createdAt'
+> {
+  readonly reviewReason: string;
+}
+
+const SET_ASIDE = sql`
+  account_id::int as "accountId", run_id as "runId", kind, lane, status, invoice_id as "invoiceId",
+  created_at as "createdAt", review_reason as "reviewReason"`;
+
+/** Oldest first. */
+export async function listSetAsideRuns(
+  database: DatabaseOrTransaction,
+  limit: number,
+): Promise<SetAsideRun[]> {
+  const { rows } = await sql<SetAsideRun>`
+    select ${SET_ASIDE} from runs
+     where review_reason is not null order by created_at limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** Stops counting at `countMax`. */
+export async function countSetAsideRuns(
+  database: DatabaseOrTransaction,
+  countMax: number,
+): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count
+      from (select from runs where review_reason is not null limit ${countMax}) as counted`.execute(
+    database,
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** Locks a run that is set aside; undefined where there is no such run. */
+export async function lockSetAsideRun(
+  transaction: Transaction,
+  runId: string,
+): Promise<SetAsideRun | undefined> {
+  const { rows } = await sql<SetAsideRun>`
+    select ${SET_ASIDE} from runs
+     where run_id = ${runId} and review_reason is not null for update`.execute(transaction);
+  return rows[0];
+}
+
+/**
+ * Lets a run go on. A worker takes up a pending one within a second, from the step at which it stands, and tries that
+ * as often as the first time; for one that has ended, the contradiction counts as looked at. The account's audit log
+ * records it.
+ *
+ * @returns the run as it was set aside; undefined where there is no such run.
+ */
+export async function releaseSetAsideRun(
+  database: Database,
+  runId: string,
+  origin: ChangeOrigin,
+  nowMs: number,
+): Promise<SetAsideRun | undefined> {
+  return database.transaction().execute(async (transaction) => {
+    const run = await lockSetAsideRun(transaction, runId);
+    if (!run) return undefined;
+    const { accountId, reviewReason } = run;
+    await forgiveAttempts(transaction, run);
+    await sql`
+      update runs set review_reason = null, lease_until = null, next_at = ${new Date(nowMs)}, wait_count = 0
+       where account_id = ${accountId} and run_id = ${runId}`.execute(transaction);
+    const change = {
+      objectType: 'purchase',
+      objectId: runId,
+      before: { review_reason: reviewReason },
+      after: { review_reason: null },
+    } as const;
+    await recordChange(transaction, accountId, { ...origin, runId }, change, nowMs);
+    return run;
+  });
+}

@@ -1,0 +1,70 @@
+/**
+ * A change that is made once, however often its call comes (`account-conventions.md` §3.5).
+ *
+ * The transaction that makes the change also keeps what came of it, in the row of the call's key. So a
+ * process may die at any moment: before the commit nothing has happened; after it, the same call finds its outcome
+ * and goes on to the answer that was never sent. Two callers of the same call at the same time wait for each other on
+ * that row.
+ *
+ * The outcome is kept whole, as a value, because an answer may show something random that was made for it, such as a
+ * secret. It is sealed under the caller's key, which is not kept. Before: `idempotency-keys.ts`, which claims the
+ * row. Finding: its primary key.
+ */
+import { deserialize, serialize } from 'node:v8';
+import { AppError } from '@sluice/domain/values/errors';
+import { sql } from 'kysely';
+import type { Database, Transaction } from '../connection/connection.ts';
+import type { IdempotencyKey } from './idempotency-keys.ts';
+
+/** A call that holds the row of its key. */
+export interface HeldCall extends IdempotencyKey {
+  readonly seal: (content: Buffer) => Buffer;
+  /** @throws Error where it was not sealed with this key. */
+  readonly open: (sealed: Buffer) => Buffer;
+}
+
+/**
+ * Makes the change, or gives the outcome of the same call before.
+ *
+ * @param call - absent: made without a key, so made each time.
+ * @param isChange - false of an outcome that refuses: nothing is kept, and the call may come again.
+ * @returns plain values: dates and buffers, but nothing with methods of its own.
+ * @throws AppError CALL_OVERTAKEN where the row is gone: the call took longer than its lock.
+ */
+export async function transactOnce<Outcome>(
+  database: Database,
+  call: HeldCall | undefined,
+  isChange: (outcome: Outcome) => boolean,
+  change: (transaction: Transaction) => Promise<Outcome>,
+): Promise<Outcome> {
+  return database.transaction().execute(async (transaction) => {
+    if (!call) return change(transaction);
+    const kept = await lockOutcome(transaction, call);
+    if (kept !== null) return deserialize(call.open(kept)) as Outcome;
+    const outcome = await change(transaction);
+    if (isChange(outcome)) await keepOutcome(transaction, call, call.seal(serialize(outcome)));
+    return outcome;
+  });
+}
+
+async function lockOutcome(
+  transaction: Transaction,
+  { principal, keyHash }: IdempotencyKey,
+): Promise<Buffer | null> {
+  const { rows } = await sql<{ outcome: Buffer | null }>`
+    select outcome from idempotency_keys
+     where principal = ${principal} and key_hash = ${keyHash} for update`.execute(transaction);
+  const [row] = rows;
+  if (!row) throw new AppError('CALL_OVERTAKEN', 'the row of an Idempotency-Key is gone');
+  return row.outcome;
+}
+
+async function keepOutcome(
+  transaction: Transaction,
+  { principal, keyHash }: IdempotencyKey,
+  outcome: Buffer,
+): Promise<void> {
+  await sql`
+    update idempotency_keys set outcome = ${outcome}
+     where principal = ${principal} and key_hash = ${keyHash}`.execute(transaction);
+}

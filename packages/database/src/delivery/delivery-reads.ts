@@ -1,0 +1,159 @@
+/** Deliveries as their webhook's owner sees them: all of them with their attempts, or those of one state. */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import type { AttemptRecord } from './lane-progress.ts';
+import type { LaneKey } from './lanes.ts';
+
+/** What made a delivery: something that happened, or an operator. */
+export type DeliveryOrigin = 'event' | 'resend' | 'test';
+
+/** A delivery as its webhook's owner sees it (`ingestion-webhooks.md` §3). */
+export interface DeliveryReport {
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly occurredAt: Date;
+  readonly appendedAt: Date;
+  readonly origin: DeliveryOrigin;
+  /** The delivery that this one repeats, where it is a resend. */
+  readonly resendOf: number | null;
+  readonly state: 'pending' | 'retrying' | 'delivered' | 'abandoned';
+  readonly attempts: number;
+}
+
+/** The deliveries of a webhook, newest first, before a sequence; by the primary key, backwards. */
+export async function listDeliveries(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  limit: number,
+  beforeSequence: number = Number.MAX_SAFE_INTEGER,
+): Promise<DeliveryReport[]> {
+  const { rows } = await sql<Omit<DeliveryReport, 'sequence'> & { sequence: string }>`
+    select log.sequence, event_id as "eventId", event_type as "eventType", occurred_at as "occurredAt",
+           appended_at as "appendedAt", origin, resend_of::float8 as "resendOf", coalesce(latest.outcome, 'pending') as state,
+           coalesce(latest.attempt, 0) as attempts
+      from delivery_log log
+      left join lateral (
+        select outcome, attempt from delivery_attempts a
+         where a.environment_id = log.environment_id and a.webhook_id = log.webhook_id and a.sequence = log.sequence
+         order by attempt desc limit 1) latest on true
+     where log.environment_id = ${lane.environmentId} and log.webhook_id = ${lane.webhookId}
+       and log.sequence < ${beforeSequence}
+     order by log.sequence desc limit ${limit}`.execute(database);
+  return rows.map((row) => ({ ...row, sequence: Number(row.sequence) }));
+}
+
+/** A week of the default schedule has at most 350, but an operator may have one made at each call. */
+export const ATTEMPTS_SHOWN_MAX = 400;
+/** Of a delivery. Each has up to 32 KB of what was answered, and a page up to a hundred deliveries. */
+export const ANSWERS_SHOWN_MAX = 10;
+
+/**
+ * The latest attempts of some deliveries of a webhook, in order; what was answered, head and body, of the last of
+ * them alone. By the primary key, backwards.
+ */
+export async function listAttempts(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  sequences: readonly number[],
+): Promise<AttemptRecord[]> {
+  const { rows } = await sql<
+    Omit<AttemptRecord, 'sequence' | 'startedAtMs'> & { sequence: string; startedAt: Date }
+  >`
+    select sequence, attempt, started_at as "startedAt", duration_ms as "durationMs", status, outcome, failure,
+           failure_message as "failureMessage",
+           case when place <= ${ANSWERS_SHOWN_MAX} then response_head end as "responseHead",
+           case when place <= ${ANSWERS_SHOWN_MAX} then response_body end as "responseBody"
+      from unnest(${sequences}::bigint[]) as asked (of_sequence)
+     cross join lateral (
+        select *, row_number() over (order by attempt desc) as place from delivery_attempts
+         where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence = of_sequence
+         order by attempt desc limit ${ATTEMPTS_SHOWN_MAX}) latest
+     order by sequence, attempt`.execute(database);
+  return rows.map(({ startedAt, ...row }) => ({
+    ...row,
+    sequence: Number(row.sequence),
+    startedAtMs: startedAt.getTime(),
+  }));
+}
+
+export interface DeliveriesOfState {
+  /** Newest first. */
+  readonly deliveries: readonly DeliveryReport[];
+  /** Go on before this sequence; undefined where nothing older can match. */
+  readonly nextBefore: number | undefined;
+}
+
+interface Row extends Omit<DeliveryReport, 'sequence'> {
+  /** Null in the one row of a page without a match. */
+  readonly sequence: string | null;
+  readonly examinedThrough: string | null;
+}
+
+/**
+ * At most `limit` deliveries of a state before a sequence, newest first, out of at most `scanLimit`
+ * examined: a page can be short, or empty, while there is more.
+ *
+ * A state is not stored but follows from the attempts, so rows are examined one by one; the lane's
+ * cursor says where a state can be at all, and the scan limit bounds what one that is rare can cost.
+ * By the primary keys of log (backwards), lanes and attempts.
+ */
+export async function listDeliveriesOfState(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  state: DeliveryReport['state'],
+  {
+    beforeSequence,
+    limit,
+    scanLimit,
+  }: { beforeSequence: number; limit: number; scanLimit: number },
+): Promise<DeliveriesOfState> {
+  // Up to the cursor everything has ended; beyond attempted_sequence nothing was tried. As scalars,
+  // for only those bound the range of the index; a join would read the whole backlog and drop it.
+  const cursor = sql`(select cursor_sequence from lane)`;
+  const attempted = sql`(select attempted_sequence from lane)`;
+  const where = {
+    pending: sql`sequence > ${cursor}`,
+    retrying: sql`sequence > ${cursor} and sequence <= ${attempted}`,
+    delivered: sql`sequence <= ${attempted}`,
+    abandoned: sql`sequence <= ${attempted}`,
+  }[state];
+  const { rows } = await sql<Row>`
+    with lane as materialized (
+      select cursor_sequence, attempted_sequence from lanes
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+    ), examined as materialized (
+      select sequence, event_id, event_type, occurred_at, appended_at, origin, resend_of
+        from delivery_log
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+         and sequence < ${beforeSequence} and ${where}
+       order by sequence desc limit ${scanLimit}
+    ), matching as (
+      select examined.*, coalesce(latest.outcome, 'pending') as state, coalesce(latest.attempt, 0) as attempts
+        from examined
+        left join lateral (
+          select outcome, attempt from delivery_attempts a
+           where a.environment_id = ${lane.environmentId} and a.webhook_id = ${lane.webhookId}
+             and a.sequence = examined.sequence
+           order by attempt desc limit 1) latest on true
+       where coalesce(latest.outcome, 'pending') = ${state}
+       order by examined.sequence desc limit ${limit}
+    ), through as (
+      select case when count(*) = ${scanLimit} then min(sequence) end as sequence from examined
+    )
+    select through.sequence as "examinedThrough", m.sequence, m.event_id as "eventId", m.event_type as "eventType",
+           m.occurred_at as "occurredAt", m.appended_at as "appendedAt", m.origin, m.resend_of::float8 as "resendOf", m.state, m.attempts
+      from through left join matching m on true
+     order by m.sequence desc`.execute(database);
+
+  const deliveries = rows.flatMap(({ examinedThrough: _, ...row }) =>
+    row.sequence === null ? [] : [{ ...row, sequence: Number(row.sequence) }],
+  );
+  const last = deliveries.at(-1);
+  if (last && deliveries.length === limit) return { deliveries, nextBefore: last.sequence };
+  const examinedThrough = rows[0]?.examinedThrough ?? undefined;
+  return {
+    deliveries,
+    nextBefore: examinedThrough === undefined ? undefined : Number(examinedThrough),
+  };
+}

@@ -1,0 +1,47 @@
+/**
+ * Which opens and clicks are the first of their message, and of their link: what webhooks without
+ * `full_resolution` are told of (`ingestion-webhooks.md` §2).
+ *
+ * The first is the one whose row is inserted. Where two transactions report one message at once, the second waits at
+ * the primary key until the first has ended: so exactly one is first, and if the first is rolled back it is the
+ * second. Rows are inserted in order of their key, so that two envelopes never deadlock. Which webhooks exist does
+ * not matter: one made later is not told of a repeated open as if it were new.
+ *
+ * Part of step 10 of the walk, called by `deliveries.ts`.
+ */
+import type { ReportingEvent } from '@sluice/domain/delivery/reporting-event';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+/** Places in `events` of those opens and clicks that are not the first; one statement, by the primary key. */
+export async function takeFirstEngagements(
+  transaction: DatabaseOrTransaction,
+  events: readonly ReportingEvent[],
+): Promise<ReadonlySet<number>> {
+  const engagements = events.flatMap(({ environmentId, metric, engagement }, place) =>
+    engagement ? [{ environmentId, metric, place, ...engagement }] : [],
+  );
+  if (engagements.length === 0) return new Set();
+  const { rows } = await sql<{ place: number }>`
+    with reported as (
+      select environment_id, delivery_id collate "C" as delivery_id, metric collate "C" as metric,
+             sha256(convert_to(link, 'UTF8')) as link_digest, place
+        from unnest(
+          ${engagements.map((each) => each.environmentId)}::int[],
+          ${engagements.map((each) => each.deliveryId)}::text[],
+          ${engagements.map((each) => each.metric)}::text[],
+          ${engagements.map((each) => each.link)}::text[],
+          ${engagements.map((each) => each.place)}::int[]) as r (environment_id, delivery_id, metric, link, place)
+    ), first as (
+      insert into first_engagements (environment_id, delivery_id, metric, link_digest)
+      select distinct environment_id, delivery_id, metric, link_digest from reported
+       order by environment_id, delivery_id, metric, link_digest
+      on conflict do nothing
+      returning environment_id, delivery_id, metric, link_digest
+    )
+    select min(place) as place
+      from reported join first using (environment_id, delivery_id, metric, link_digest)
+     group by environment_id, delivery_id, metric, link_digest`.execute(transaction);
+  const firsts = new Set(rows.map((row) => row.place));
+  return new Set(engagements.map(({ place }) => place).filter((place) => !firsts.has(place)));
+}

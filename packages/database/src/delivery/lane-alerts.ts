@@ -1,0 +1,124 @@
+/**
+ * Alerts: what a workspace is told about a webhook of its own that cannot be sent to, by its other
+ * webhooks.
+ *
+ *   first failure ──▶ `failing_since` ──an hour──▶ told once ──first success──▶ nothing remembered
+ *                        └── a delivery given up ──▶ told once ──first success──▶
+ *
+ * What is remembered is written by `recordProgress` (`lane-progress.ts`); here it is looked for and marked
+ * as told, in the transaction that logs the alert. So an episode is told exactly once, whatever ends
+ * in between. All lanes of the workspace are locked first, in order of their key as everywhere: the
+ * alert is logged to some of them.
+ */
+import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+/** Workspaces in which something is to be told; by `lanes_untold`. */
+export async function listUntoldEnvironments(
+  database: DatabaseOrTransaction,
+  failingSinceBeforeMs: number,
+  limit: number,
+): Promise<number[]> {
+  const { rows } = await sql<{ environmentId: number }>`
+    select distinct environment_id as "environmentId" from lanes
+     where (failing_since is not null and not is_failure_told or abandoned_sequence is not null and not is_abandonment_told)
+       and (${isDue(failingSinceBeforeMs)})
+     limit ${limit}`.execute(database);
+  return rows.map((row) => row.environmentId);
+}
+
+/** A webhook that something is to be told of. */
+export interface UntoldLane {
+  readonly webhookId: number;
+  readonly name: string;
+  readonly isFailureDue: boolean;
+  readonly isAbandonmentDue: boolean;
+  readonly failingSince: Date | null;
+  /** Neither delivered nor abandoned, as `lane-states.ts` counts. */
+  readonly unfinishedCount: number;
+  readonly nextProbeAt: Date | null;
+  /** Given up, the first of the episode; null where none was, or it is not in the log any more. */
+  readonly abandoned: AbandonedDelivery | null;
+}
+
+export interface AbandonedDelivery {
+  readonly sequence: number;
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly attempts: number;
+  readonly status: number | null;
+  readonly failure: FailureClass | null;
+  readonly failureMessage: string | null;
+}
+
+/** Locks the lanes of a workspace, marks what is due as told, and says what that is. */
+export async function takeUntold(
+  transaction: DatabaseOrTransaction,
+  environmentId: number,
+  failingSinceBeforeMs: number,
+): Promise<UntoldLane[]> {
+  await sql`
+    select from lanes where environment_id = ${environmentId} order by webhook_id for no key update`.execute(
+    transaction,
+  );
+  const { rows } = await sql<
+    Omit<UntoldLane, 'abandoned' | 'unfinishedCount'> & {
+      unfinishedCount: string;
+      sequence: string | null;
+    } & Omit<AbandonedDelivery, 'sequence'>
+  >`
+    with due as (
+      select webhook_id, failing_since, abandoned_sequence, next_probe_at,
+             last_sequence - cursor_sequence - (
+               select count(*) from delivery_attempts a
+                where a.environment_id = lanes.environment_id and a.webhook_id = lanes.webhook_id
+                  and a.sequence > lanes.cursor_sequence and a.sequence <= lanes.attempted_sequence
+                  and a.outcome <> 'retrying') as unfinished,
+             ${isFailureDue(failingSinceBeforeMs)} as is_failure_due, ${isAbandonmentDue} as is_abandonment_due
+        from lanes where environment_id = ${environmentId} and (${isDue(failingSinceBeforeMs)})
+    ), told as (
+      update lanes
+         set is_failure_told = is_failure_told or due.is_failure_due,
+             is_abandonment_told = is_abandonment_told or due.is_abandonment_due
+        from due where lanes.environment_id = ${environmentId} and lanes.webhook_id = due.webhook_id
+    )
+    select due.webhook_id as "webhookId", webhooks.name, is_failure_due as "isFailureDue",
+           is_abandonment_due as "isAbandonmentDue", failing_since as "failingSince", unfinished as "unfinishedCount",
+           next_probe_at as "nextProbeAt", log.sequence, log.event_id as "eventId", log.event_type as "eventType",
+           coalesce(latest.attempt, 0) as attempts, latest.status, latest.failure, latest.failure_message as "failureMessage"
+      from due
+      join webhooks on webhooks.environment_id = ${environmentId} and webhooks.webhook_id = due.webhook_id
+      left join delivery_log log on log.environment_id = ${environmentId} and log.webhook_id = due.webhook_id
+                                and log.sequence = due.abandoned_sequence
+      left join lateral (
+        select attempt, status, failure, failure_message from delivery_attempts a
+         where a.environment_id = log.environment_id and a.webhook_id = log.webhook_id and a.sequence = log.sequence
+         order by attempt desc limit 1) latest on true
+     order by due.webhook_id`.execute(transaction);
+  return rows.map(
+    ({ sequence, eventId, eventType, attempts, status, failure, failureMessage, ...row }) => ({
+      ...row,
+      unfinishedCount: Number(row.unfinishedCount),
+      abandoned:
+        sequence === null
+          ? null
+          : {
+              sequence: Number(sequence),
+              eventId,
+              eventType,
+              attempts,
+              status,
+              failure,
+              failureMessage,
+            },
+    }),
+  );
+}
+
+// An episode may outlast its head: when the head was skipped or given up with nothing behind it, the lane is not
+// failing any more.
+const isFailureDue = (sinceBeforeMs: number) =>
+  sql`(not is_failure_told and not is_paused and state = 'failing' and failing_since is not null and failing_since <= ${new Date(sinceBeforeMs)})`;
+const isAbandonmentDue = sql`(not is_abandonment_told and abandoned_sequence is not null)`;
+const isDue = (sinceBeforeMs: number) => sql`${isFailureDue(sinceBeforeMs)} or ${isAbandonmentDue}`;

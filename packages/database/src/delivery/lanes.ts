@@ -1,0 +1,213 @@
+/**
+ * Lanes: how far each webhook's log is sent, and who is sending it.
+ *
+ * A lane is drained by the holder of its lease. Claiming makes the fencing number one higher, and
+ * every write of a drain names the number it was given, so a worker that lost its lease writes
+ * nothing. Lease times are by the database's clock, which all workers share; probe times are by
+ * the workers' clock, which is handed in.
+ *
+ * Claims and progress are taken for many lanes in one statement, because a worker drains many at a
+ * time and a statement costs the same whatever the number. Lanes are locked in order of their key, as
+ * `appendDeliveries` does, so that there are no deadlocks.
+ *
+ * Every statement finds its lanes by the primary key (environment_id, webhook_id), except
+ * `listLanesToWake`, which reads the partial index `lanes_to_wake`.
+ *
+ * Used by `worker/src/deliver-webhook.ts` (step 11) and `worker/src/sweep-lanes.ts`. What a drain has come
+ * to is kept by `lane-progress.ts`.
+ */
+import type { LaneSnapshot } from '@sluice/domain/delivery/lane';
+import { sql } from 'kysely';
+import { integerColumn } from '../connection/columns.ts';
+import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+import { SNAPSHOT, snapshotOf, type LaneRow } from './lane-snapshot.ts';
+import { TARGET, targetOf, type LaneTarget } from './lane-target.ts';
+
+export interface LaneKey {
+  readonly environmentId: number;
+  readonly webhookId: number;
+}
+
+export interface ClaimedLane extends LaneSnapshot, LaneTarget {
+  /** Whose it is: workers are shared between accounts. */
+  readonly accountId: number;
+  /** The day of the delivery after the cursor, or an earlier one; null where it is not known. */
+  readonly readFromDay: string | null;
+  readonly fencing: number;
+  readonly lastSequence: number;
+  /** No request before it; null where there is no rate limit, or nothing to remember. */
+  readonly nextStartAtMs: number | null;
+}
+
+/** A condition on a joined workspace and its account: both are open. Otherwise nothing is sent. */
+export const IS_OPEN = sql`(environments.deleted_at is null and accounts.status <> 'closed')`;
+
+/**
+ * Of a joined lane that this statement changes, and its webhook: false where the statement waited for whoever sent the
+ * webhook elsewhere, or enabled it. Then the lane is as it is now, and the webhook still as it was.
+ */
+export const IS_WEBHOOK_CURRENT = sql`(lanes.endpoint_version = webhooks.endpoint_version)`;
+
+/** A lane to be claimed. */
+export interface LaneClaim {
+  readonly lane: LaneKey;
+  readonly leaseMs: number;
+}
+
+/**
+ * A rate is at least one a second, so the next start is at most a second away. A time further away was written by a
+ * clock that was ahead, and is not waited for. Smaller differences between clocks are accepted.
+ */
+export const NEXT_START_AHEAD_MS_MAX = 60_000;
+
+/** As long as a probe may be put off, by the widest settings. */
+export const PROBE_WAIT_MS_MAX = 7 * 86_400_000;
+/** Smaller differences between clocks are accepted: they must not cut short the hour after a listed failure. */
+const CLOCK_AHEAD_MS_MAX = 600_000;
+
+/**
+ * A probe later than this was put off by a clock far ahead, and is due now.
+ *
+ * @param probeWaitMsMax - the longest that the policy puts off a probe.
+ */
+export const unbelievedProbeAt = (nowMs: number, probeWaitMsMax: number): Date =>
+  new Date(nowMs + probeWaitMsMax + CLOCK_AHEAD_MS_MAX);
+
+/**
+ * Takes the leases of those lanes that have something to send now: not paused, not held by another, not
+ * waiting for a later probe, and of a workspace that is open. In the place of the others undefined; `findLane` says why:
+ * nothing where its webhook was sent elsewhere at this moment, and it may be claimed again at once. A lane that is
+ * asked for twice is given once.
+ */
+export async function claimLanes(
+  database: DatabaseOrTransaction,
+  claims: readonly LaneClaim[],
+  nowMs: number,
+  probeWaitMsMax: number,
+): Promise<(ClaimedLane | undefined)[]> {
+  const { rows } = await sql<
+    LaneRow & LaneTarget & LaneKey & Pick<ClaimedLane, 'accountId' | 'readFromDay'>
+  >`${PREPARED}
+    with asked as (
+      select * from unnest(
+        ${integerColumn(claims, ({ lane }) => lane.environmentId)}::int[],
+        ${integerColumn(claims, ({ lane }) => lane.webhookId)}::int[],
+        ${integerColumn(claims, ({ leaseMs }) => leaseMs)}::int[]) as a (environment_id, webhook_id, lease_ms)
+    ), free as (
+      select environment_id, webhook_id, lease_ms
+        from lanes join asked using (environment_id, webhook_id)
+       where not is_paused and last_sequence > cursor_sequence
+         and (lease_until is null or lease_until <= clock_timestamp())
+         and (next_probe_at is null or next_probe_at <= ${new Date(nowMs)}
+              or next_probe_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)})
+         and (next_start_at is null or next_start_at <= ${new Date(nowMs)}
+              or next_start_at > ${new Date(nowMs + NEXT_START_AHEAD_MS_MAX)})
+       order by environment_id, webhook_id
+         for no key update of lanes
+    )
+    update lanes
+       set fencing = fencing + 1, lease_until = clock_timestamp() + free.lease_ms * interval '1 millisecond',
+           next_probe_at = case when next_probe_at > ${new Date(nowMs)} then ${new Date(nowMs)} else next_probe_at end
+      from free join webhooks using (environment_id, webhook_id) join environments using (environment_id)
+      join accounts using (account_id)
+     where lanes.environment_id = free.environment_id and lanes.webhook_id = free.webhook_id and ${IS_OPEN}
+       and ${IS_WEBHOOK_CURRENT}
+    returning lanes.environment_id as "environmentId", lanes.webhook_id as "webhookId",
+              environments.account_id::float8 as "accountId",
+              lanes.read_from_day::text as "readFromDay", ${SNAPSHOT}, ${TARGET}`.execute(database);
+  const claimed = new Map(rows.map((row) => [nameOf(row), row]));
+  return claims.map(({ lane }) => {
+    const name = nameOf(lane);
+    const row = claimed.get(name);
+    claimed.delete(name);
+    if (!row) return undefined;
+    const { accountId, readFromDay } = row;
+    return { ...snapshotOf(row), ...targetOf(row), accountId, readFromDay };
+  });
+}
+
+/** `claimLanes` of one, under the widest settings. */
+export async function claimLane(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  leaseMs: number,
+  nowMs: number,
+): Promise<ClaimedLane | undefined> {
+  const [claimed] = await claimLanes(database, [{ lane, leaseMs }], nowMs, PROBE_WAIT_MS_MAX);
+  return claimed;
+}
+
+export interface LaneReport extends LaneSnapshot {
+  readonly lastSequence: number;
+  readonly nextStartAtMs: number | null;
+  readonly isPaused: boolean;
+  readonly isHeld: boolean;
+  /** Its workspace is deleted, or the account of that is closed. */
+  readonly isOver: boolean;
+}
+
+/** Lanes as they stand, for those who only look; in the place of one that is not there undefined. */
+export async function findLanes(
+  database: DatabaseOrTransaction,
+  lanes: readonly LaneKey[],
+): Promise<(LaneReport | undefined)[]> {
+  const { rows } = await sql<
+    LaneRow & { place: number; isPaused: boolean; isHeld: boolean; isOver: boolean }
+  >`${PREPARED}
+    select asked.place::int, ${SNAPSHOT}, is_paused as "isPaused",
+           coalesce(lease_until > clock_timestamp(), false) as "isHeld", not ${IS_OPEN} as "isOver"
+      from unnest(
+        ${integerColumn(lanes, ({ environmentId }) => environmentId)}::int[],
+        ${integerColumn(lanes, ({ webhookId }) => webhookId)}::int[]
+      ) with ordinality as asked (environment_id, webhook_id, place)
+      join lanes using (environment_id, webhook_id)
+      join environments using (environment_id) join accounts using (account_id)`.execute(database);
+  const reports = new Map(
+    rows.map((row) => [
+      row.place,
+      { ...snapshotOf(row), isPaused: row.isPaused, isHeld: row.isHeld, isOver: row.isOver },
+    ]),
+  );
+  return lanes.map((_, index) => reports.get(index + 1));
+}
+
+/** `findLanes` of one. */
+export async function findLane(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+): Promise<LaneReport | undefined> {
+  const [report] = await findLanes(database, [lane]);
+  return report;
+}
+
+/** A lane that nobody holds and that has something to do. */
+export interface UnclaimedLane extends LaneKey {
+  /** Of its last claim; unchanged later where nobody has claimed it since. */
+  readonly fencing: number;
+}
+
+/**
+ * Lanes that should be running and that nobody may have been told of: work without a lease, a lease
+ * that has run out, a probe that is due, or one so far away that the clock that put it off was wrong. Longest due
+ * first, at most `limit` of each.
+ */
+export async function listLanesToWake(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+  limit: number,
+  probeWaitMsMax: number,
+): Promise<UnclaimedLane[]> {
+  const columns = sql`environment_id as "environmentId", webhook_id as "webhookId", fencing::float8 as fencing`;
+  const { rows } = await sql<UnclaimedLane>`${PREPARED}
+    (select ${columns} from lanes
+      where wake_at <= ${new Date(nowMs)}
+      order by wake_at limit ${limit})
+    union all
+    (select ${columns} from lanes
+      where wake_at > ${unbelievedProbeAt(nowMs, probeWaitMsMax)}
+        and (lease_until is null or lease_until <= clock_timestamp())
+      order by wake_at limit ${limit})`.execute(database);
+  return rows;
+}
+
+export const nameOf = (lane: LaneKey): string => `${lane.environmentId}/${lane.webhookId}`;

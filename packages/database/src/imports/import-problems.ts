@@ -1,0 +1,60 @@
+/** What was wrong with the rows of imports, row by row, for the two files that their owner downloads. */
+import { sql } from 'kysely';
+import { integerColumn, jsonColumn, textColumn, bigintColumn } from '../connection/columns.ts';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import type { ImportKey } from './imports.ts';
+
+/** `error`: the row was not imported. */
+export type ProblemSeverity = 'error' | 'warning';
+
+export interface ImportProblem {
+  readonly severity: ProblemSeverity;
+  readonly rowNumber: number;
+  /** Several of one row are told apart by it. */
+  readonly position: number;
+  /** '' where no one column is meant. */
+  readonly column: string;
+  readonly code: string;
+  readonly message: string;
+  /** The row as it came. */
+  readonly record: readonly string[];
+}
+
+/** A row is written once: the batch that brings it is committed once. */
+export async function insertImportProblems(
+  transaction: DatabaseOrTransaction,
+  { environmentId, importId }: ImportKey,
+  problems: readonly ImportProblem[],
+): Promise<void> {
+  if (problems.length === 0) return;
+  await sql`
+    insert into import_problems
+      (environment_id, import_id, severity, row_number, position, column_name, code, message, record)
+    select ${environmentId}::int, ${importId}::int, * from unnest(
+      ${textColumn(problems, (problem) => problem.severity)}::text[],
+      ${bigintColumn(problems, (problem) => problem.rowNumber)}::bigint[],
+      ${integerColumn(problems, (problem) => problem.position)}::int[],
+      ${textColumn(problems, (problem) => problem.column)}::text[],
+      ${textColumn(problems, (problem) => problem.code)}::text[],
+      ${textColumn(problems, (problem) => problem.message)}::text[],
+      ${jsonColumn(problems, (problem) => problem.record)}::jsonb[]
+    )`.execute(transaction);
+}
+
+/** In order of rows, after one; by the primary key. */
+export async function listImportProblems(
+  database: DatabaseOrTransaction,
+  { environmentId, importId }: ImportKey,
+  severity: ProblemSeverity,
+  after: Pick<ImportProblem, 'rowNumber' | 'position'>,
+  limit: number,
+): Promise<ImportProblem[]> {
+  const { rows } = await sql<Omit<ImportProblem, 'rowNumber'> & { rowNumber: string }>`
+    select severity, row_number as "rowNumber", position, column_name as "column", code, message, record
+    from import_problems
+    where environment_id = ${environmentId} and import_id = ${importId} and severity = ${severity}
+      and (row_number, position) > (${after.rowNumber}::bigint, ${after.position}::int)
+    order by row_number, position
+    limit ${limit}`.execute(database);
+  return rows.map((row) => ({ ...row, rowNumber: Number(row.rowNumber) }));
+}

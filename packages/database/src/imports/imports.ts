@@ -1,0 +1,317 @@
+/**
+ * Imports: what the API shows, and how a worker gets on with one. What somebody asks for: `import-changes.ts`.
+ *
+ * ```
+ *   preprocessing ─▶ preprocessed ─▶ validating ─▶ validated ─▶ importing ─▶ imported
+ *   (file comes)      (file is here)                                │
+ *        └──────────────── any of them ─────────────────────────────┴─▶ failed, canceled
+ * ```
+ *
+ * One worker at a time works on an import: it holds a lease, and every statement of its names the
+ * number (fencing) that it got with it. A worker whose lease has gone to another, or whose import was
+ * cancelled, finds that its statements touch no row.
+ *
+ * By the primary key (environment_id, import_id), unless a statement says otherwise.
+ */
+import type { ImportIdentifier } from '@sluice/domain/imports/import-file';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { IS_OPEN } from '../delivery/lanes.ts';
+
+export type ImportState =
+  | 'preprocessing'
+  | 'preprocessed'
+  | 'validating'
+  | 'validated'
+  | 'importing'
+  | 'imported'
+  | 'failed'
+  | 'canceled';
+
+export interface ImportKey {
+  readonly environmentId: number;
+  readonly importId: number;
+}
+
+/** int8 columns come as text; these are far below 2^53. */
+export interface ImportRow extends ImportKey {
+  readonly name: string;
+  readonly description: string | null;
+  readonly identifier: ImportIdentifier;
+  readonly dataToProcess: 'all' | 'only_existing';
+  readonly dataFileUrl: string | null;
+  readonly state: ImportState;
+  readonly error: string | null;
+  readonly columns: readonly string[] | null;
+  readonly sizeBytes: number;
+  readonly nextByte: number;
+  readonly rowsRead: number;
+  readonly rowsImported: number;
+  readonly rowsFailed: number;
+  readonly rowsWarned: number;
+  readonly fencing: number;
+  readonly traceparent: string | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+/** A row as `pg` gives it. */
+export type StoredImport = {
+  [Key in keyof ImportRow]: Key extends NumberColumn ? string : ImportRow[Key];
+};
+type NumberColumn = (typeof NUMBER_COLUMNS)[number];
+
+const NUMBER_COLUMNS = [
+  'sizeBytes',
+  'nextByte',
+  'rowsRead',
+  'rowsImported',
+  'rowsFailed',
+  'rowsWarned',
+  'fencing',
+] as const;
+
+export const IMPORT_COLUMNS = sql`
+  environment_id as "environmentId", import_id as "importId", name, description, identifier,
+  data_to_process as "dataToProcess", data_file_url as "dataFileUrl", state, error, columns,
+  size_bytes as "sizeBytes", next_byte as "nextByte", rows_read as "rowsRead",
+  rows_imported as "rowsImported", rows_failed as "rowsFailed", rows_warned as "rowsWarned", fencing,
+  traceparent, created_at as "createdAt", updated_at as "updatedAt"`;
+
+/** Nothing is brought into a workspace that is deleted, or whose account is closed; its imports end by their age. */
+export const IS_OF_OPEN_WORKSPACE = sql`exists (
+  select from environments join accounts using (account_id)
+  where environments.environment_id = imports.environment_id and ${IS_OPEN})`;
+
+/** The condition of `imports_unfinished`. */
+export const IS_IMPORT_UNFINISHED = sql`state not in ('imported', 'failed', 'canceled')`;
+
+/** By Postgres' clock: workers that are of two minds about the time must not be about who has the import. */
+export const leaseEnd = (leaseMs: number) =>
+  sql`clock_timestamp() + make_interval(secs => ${leaseMs / 1_000}::float8)`;
+
+export const IS_LEASE_OVER = sql`(lease_until is null or lease_until < clock_timestamp())`;
+
+/** Of the same workspace, and not ended. */
+const DO_OTHERS_HOLD_FILES = sql`exists (
+  select from imports other
+  where other.environment_id = imports.environment_id and other.import_id <> imports.import_id
+    and other.size_bytes > 0 and other.${IS_IMPORT_UNFINISHED})`;
+
+function fromStored(row: StoredImport): ImportRow {
+  const numbers = Object.fromEntries(NUMBER_COLUMNS.map((name) => [name, Number(row[name])]));
+  return { ...row, ...(numbers as Record<NumberColumn, number>) };
+}
+
+export const firstImport = (rows: readonly StoredImport[]): ImportRow | undefined =>
+  rows[0] && fromStored(rows[0]);
+
+export async function findImport(
+  database: DatabaseOrTransaction,
+  { environmentId, importId }: ImportKey,
+): Promise<ImportRow | undefined> {
+  const { rows } = await sql<StoredImport>`
+    select ${IMPORT_COLUMNS} from imports
+    where environment_id = ${environmentId} and import_id = ${importId}::int`.execute(database);
+  return firstImport(rows);
+}
+
+/** Newest first; `beforeId` is the last of the page before. By the primary key, backwards. */
+export async function listImports(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  beforeId: number | undefined,
+  limit: number,
+): Promise<ImportRow[]> {
+  const { rows } = await sql<StoredImport>`
+    select ${IMPORT_COLUMNS} from imports
+    where environment_id = ${environmentId} ${beforeId === undefined ? sql`` : sql`and import_id < ${beforeId}::int`}
+    order by import_id desc
+    limit ${limit}`.execute(database);
+  return rows.map(fromStored);
+}
+
+/**
+ * Takes the lease of the oldest import that has work for a worker and that nobody works on. Imports whose file is
+ * being sent to us have none: the API works on them. One at a time for each workspace, so that many files of one do
+ * not take the turns of the others; two workers that look at the same moment may take two, which does no harm. One that
+ * waits, for room or with a lease that nobody holds (`ImportStep.isWaiting`), lets those pass whose files take room. By
+ * `imports_unfinished`.
+ */
+export async function claimImport(
+  database: DatabaseOrTransaction,
+  leaseMs: number,
+): Promise<ImportRow | undefined> {
+  const { rows } = await sql<StoredImport>`
+    with waiting as (
+      select environment_id, import_id from imports
+      where ${IS_IMPORT_UNFINISHED} and ${IS_LEASE_OVER}
+        and (state <> 'preprocessing' or data_file_url is not null) and ${IS_OF_OPEN_WORKSPACE}
+        and not exists (
+          select from imports held
+          where held.environment_id = imports.environment_id and held.${IS_IMPORT_UNFINISHED}
+            and held.lease_until >= clock_timestamp() and not held.waits_for_room)
+        and (not waits_for_room or not ${DO_OTHERS_HOLD_FILES})
+      order by created_at, environment_id, import_id
+      limit 1
+      for update skip locked
+    )
+    update imports i set fencing = i.fencing + 1, waits_for_room = false, lease_until = ${leaseEnd(leaseMs)}
+    from waiting w where i.environment_id = w.environment_id and i.import_id = w.import_id
+    returning ${COLUMNS_OF_I}`.execute(database);
+  return firstImport(rows);
+}
+
+const COLUMNS_OF_I = sql`
+  i.environment_id as "environmentId", i.import_id as "importId", i.name, i.description, i.identifier,
+  i.data_to_process as "dataToProcess", i.data_file_url as "dataFileUrl", i.state, i.error, i.columns,
+  i.size_bytes as "sizeBytes", i.next_byte as "nextByte", i.rows_read as "rowsRead",
+  i.rows_imported as "rowsImported", i.rows_failed as "rowsFailed", i.rows_warned as "rowsWarned", i.fencing,
+  i.traceparent, i.created_at as "createdAt", i.updated_at as "updatedAt"`;
+
+/** What a worker says of an import that it holds. */
+export interface ImportStep {
+  readonly state: ImportState;
+  readonly error?: string;
+  readonly columns?: readonly string[];
+  /** Of the batch that is written in this transaction. */
+  readonly batch?: {
+    readonly nextByte: number;
+    readonly rowsRead: number;
+    readonly rowsImported: number;
+    readonly rowsFailed: number;
+    readonly rowsWarned: number;
+  };
+  /** 0: the lease is given back. */
+  readonly leaseMs: number;
+  /** Nobody works on it until the lease ends, so it keeps no other of its workspace from being claimed. */
+  readonly isWaiting?: true;
+  readonly nowMs: number;
+}
+
+/**
+ * Keeps an import for this transaction, however long that takes: nobody claims it meanwhile, though its lease ends. False
+ * where it is lost, or has ended. By the primary key.
+ */
+export async function lockImport(
+  transaction: DatabaseOrTransaction,
+  { environmentId, importId, fencing }: Pick<ImportRow, keyof ImportKey | 'fencing'>,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from imports
+    where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
+      and ${IS_IMPORT_UNFINISHED}
+    for no key update`.execute(transaction);
+  return rows.length > 0;
+}
+
+/**
+ * Writes progress and keeps the lease; false where it is lost, or the import or its workspace has ended meanwhile. A
+ * final state deletes the bytes.
+ */
+export async function advanceImport(
+  transaction: DatabaseOrTransaction,
+  { environmentId, importId, fencing }: Pick<ImportRow, keyof ImportKey | 'fencing'>,
+  step: ImportStep,
+): Promise<boolean> {
+  const { batch, columns, nowMs } = step;
+  const { numAffectedRows = 0n } = await sql`
+    update imports set
+      state = ${step.state},
+      error = ${step.error ?? null},
+      ${columns === undefined ? sql`` : sql`columns = ${JSON.stringify(columns)}::jsonb,`}
+      ${
+        batch === undefined
+          ? sql``
+          : sql`
+      next_byte = ${batch.nextByte}::bigint,
+      rows_read = rows_read + ${batch.rowsRead}::int,
+      rows_imported = rows_imported + ${batch.rowsImported}::int,
+      rows_failed = rows_failed + ${batch.rowsFailed}::int,
+      rows_warned = rows_warned + ${batch.rowsWarned}::int,`
+      }
+      ${step.isWaiting ? sql`waits_for_room = true,` : sql``}
+      lease_until = ${leaseEnd(step.leaseMs)},
+      updated_at = ${new Date(nowMs)}
+    where environment_id = ${environmentId} and import_id = ${importId} and fencing = ${fencing}::bigint
+      and ${IS_IMPORT_UNFINISHED} and ${IS_OF_OPEN_WORKSPACE}`.execute(transaction);
+  if (numAffectedRows === 0n) return false;
+  if (step.state === 'imported' || step.state === 'failed') {
+    await sql`delete from import_chunks where environment_id = ${environmentId} and import_id = ${importId}`.execute(
+      transaction,
+    );
+  }
+  return true;
+}
+
+/**
+ * Ends uploads of which nothing came for so long: the sender or the process that took it died. By
+ * `imports_unfinished`.
+ */
+export async function failAbandonedUploads(
+  database: DatabaseOrTransaction,
+  sinceMs: number,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    with ended as (
+      update imports set state = 'failed', error = 'the file was not sent to its end', updated_at = ${new Date(nowMs)}
+      where state = 'preprocessing' and data_file_url is null and updated_at < ${new Date(sinceMs)}
+      returning environment_id, import_id
+    )
+    delete from import_chunks c using ended e
+    where c.environment_id = e.environment_id and c.import_id = e.import_id`.execute(database);
+}
+
+/**
+ * Ends imports that were made so long ago and that nobody works on: they will never end by themselves, and hold their
+ * bytes. By `imports_unfinished`.
+ *
+ * One whose batch is under way though its lease is over is left for the next look: every worker comes by here before it
+ * takes an import of any workspace. An import that is taken up meanwhile has a lease and stays, so no piece can come
+ * after the bytes are deleted.
+ */
+export async function failStuckImports(
+  database: DatabaseOrTransaction,
+  agedDays: number,
+  nowMs: number,
+): Promise<void> {
+  const now = new Date(nowMs);
+  await sql`
+    with aged as materialized (
+      select environment_id, import_id from imports
+      where ${IS_IMPORT_UNFINISHED} and ${IS_LEASE_OVER}
+        and (state <> 'preprocessing' or data_file_url is not null)
+        and created_at < ${now}::timestamptz - make_interval(days => ${agedDays}::int)
+      for update skip locked
+    ), ended as (
+      update imports i set state = 'failed', error = ${`not brought to its end in ${agedDays} days; send it again`},
+             updated_at = ${now}
+      from aged a where i.environment_id = a.environment_id and i.import_id = a.import_id
+      returning i.environment_id, i.import_id
+    )
+    delete from import_chunks c using ended e
+    where c.environment_id = e.environment_id and c.import_id = e.import_id`.execute(database);
+}
+
+/**
+ * Forgets imports that ended so long ago, and what was wrong with their rows. Their events stay. Reads
+ * the whole table, a row a file: run it every few hours.
+ *
+ * @returns how many went; `limit` means that there may be more.
+ */
+export async function deleteOldImports(
+  database: DatabaseOrTransaction,
+  keptDays: number,
+  nowMs: number,
+  limit: number,
+): Promise<number> {
+  const { numAffectedRows = 0n } = await sql`
+    delete from imports where (environment_id, import_id) in (
+      select environment_id, import_id from imports
+      where state in ('imported', 'failed', 'canceled')
+        and updated_at < ${new Date(nowMs)}::timestamptz - make_interval(days => ${keptDays}::int)
+      limit ${limit}
+    )`.execute(database);
+  return Number(numAffectedRows);
+}

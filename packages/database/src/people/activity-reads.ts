@@ -1,0 +1,68 @@
+/**
+ * A person's history, newest first: events, pages, screens and the other activities are rows of one
+ * table, so a page of history is one index range (of each month's partition).
+ */
+import type { JsonObject } from '@sluice/domain/values/json';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+export interface ActivityRow {
+  readonly eventId: string;
+  /** `event`, `page`, `screen`, `attribute_change`, … */
+  readonly kind: string;
+  readonly name: string | null;
+  readonly data: JsonObject;
+  /** Unix microseconds, in decimal digits: what Postgres keeps, without loss. */
+  readonly occurredAtMicros: string;
+}
+
+/** Where a page ended. */
+export interface ActivityPosition {
+  readonly occurredAtMicros: string;
+  readonly eventId: string;
+}
+
+export interface ActivityPage {
+  readonly environmentId: number;
+  readonly personId: string;
+  /** What occurred or came before is not shown. */
+  readonly notBeforeMs: number;
+  readonly kind: string | undefined;
+  readonly name: string | undefined;
+  readonly after: ActivityPosition | undefined;
+  readonly limit: number;
+}
+
+/**
+ * Index: `events_by_person (environment_id, person_id, occurred_at desc, event_id)`, read in its own
+ * order up to the limit; the time of arrival leaves out the partitions before it. `kind` and `name` are filters on what is read: an index for each would cost
+ * every event that is written, and a person's thirty days bound what a rare one can scan.
+ */
+export async function listActivities(
+  database: DatabaseOrTransaction,
+  page: ActivityPage,
+): Promise<ActivityRow[]> {
+  const { environmentId, personId, notBeforeMs, kind, name, after, limit } = page;
+  const afterPosition = after && timeOf(after.occurredAtMicros);
+  const { rows } = await sql<ActivityRow>`
+    select event_id as "eventId", kind, name, data,
+           (extract(epoch from occurred_at) * 1000000)::bigint::text as "occurredAtMicros"
+    from events
+    where environment_id = ${environmentId} and person_id = ${personId}::bigint
+      and occurred_at >= ${new Date(notBeforeMs)} and received_at >= ${new Date(notBeforeMs)}
+      ${kind === undefined ? sql`` : sql`and kind = ${kind}`}
+      ${name === undefined ? sql`` : sql`and name = ${name}`}
+      ${
+        afterPosition
+          ? sql`and occurred_at <= ${afterPosition} and (occurred_at < ${afterPosition} or event_id > ${after.eventId})`
+          : sql``
+      }
+    order by occurred_at desc, event_id
+    limit ${limit}`.execute(database);
+  return rows;
+}
+
+/** Whole seconds and the rest apart, because an interval is multiplied in floating point. */
+const timeOf = (micros: string) => sql`(
+  timestamptz 'epoch' + (${micros}::bigint / 1000000) * interval '1 second'
+                      + (${micros}::bigint % 1000000) * interval '1 microsecond')`;

@@ -1,0 +1,104 @@
+/**
+ * What the app API reads of one person: the profile, its devices, its relationships. Identifiers are
+ * found through `person_identifiers`, as the worker finds them; a suppressed one finds nobody.
+ */
+import type { JsonObject } from '@sluice/domain/values/json';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+/** `value` as stored: emails in lower case; of `person_id`, its decimal digits. */
+export interface PersonKey {
+  readonly environmentId: number;
+  readonly kind: 'id' | 'email' | 'person_id';
+  readonly value: string;
+}
+
+export interface PersonProfile {
+  /** int8, in decimal digits. */
+  readonly personId: string;
+  readonly id: string | null;
+  readonly email: string | null;
+  readonly phone: string | null;
+  /** Null: never said. */
+  readonly unsubscribed: boolean | null;
+  readonly createdAt: Date;
+  readonly attributes: JsonObject;
+}
+
+const PROFILE_COLUMNS = sql`
+  p.person_id as "personId", p.id, p.email, p.phone, p.unsubscribed, p.created_at as "createdAt", p.attributes`;
+
+/** Index: the primary key of `person_identifiers`, then that of `people`; one row each. */
+export async function findPersonProfile(
+  database: DatabaseOrTransaction,
+  { environmentId, kind, value }: PersonKey,
+): Promise<PersonProfile | undefined> {
+  const { rows } =
+    kind === 'person_id'
+      ? await sql<PersonProfile>`
+          select ${PROFILE_COLUMNS}
+          from people p
+          where p.environment_id = ${environmentId} and p.person_id = ${value}::bigint`.execute(
+          database,
+        )
+      : await sql<PersonProfile>`
+          select ${PROFILE_COLUMNS}
+          from person_identifiers i
+          join people p on p.environment_id = i.environment_id and p.person_id = i.person_id
+          where i.environment_id = ${environmentId} and i.kind = ${kind} and i.value = ${value}
+            and not i.suppressed`.execute(database);
+  return rows[0];
+}
+
+export interface PersonDevice {
+  readonly token: string;
+  readonly platform: string;
+  readonly lastUsedAt: Date | null;
+  readonly attributes: JsonObject;
+}
+
+/** Index: the primary key, whose order is the list's. People have a handful. */
+export async function listDevices(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  personId: string,
+): Promise<PersonDevice[]> {
+  const { rows } = await sql<PersonDevice>`
+    select token, platform, last_used_at as "lastUsedAt", attributes
+    from devices
+    where environment_id = ${environmentId} and person_id = ${personId}::bigint
+    order by token`.execute(database);
+  return rows;
+}
+
+export interface PersonRelationshipRow {
+  /** int8, in decimal digits; also the position in the list. */
+  readonly objectNumber: string;
+  readonly objectTypeId: number;
+  readonly objectId: string;
+  readonly attributes: JsonObject;
+  readonly createdAt: Date;
+}
+
+/** Index: the primary key of `relationships` as a range, that of `objects` for each row. */
+export async function listRelationships(
+  database: DatabaseOrTransaction,
+  page: {
+    readonly environmentId: number;
+    readonly personId: string;
+    /** Rows after this object number. */
+    readonly after: string | undefined;
+    readonly limit: number;
+  },
+): Promise<PersonRelationshipRow[]> {
+  const { rows } = await sql<PersonRelationshipRow>`
+    select r.object_number as "objectNumber", o.object_type_id as "objectTypeId", o.object_id as "objectId",
+           r.attributes, r.created_at as "createdAt"
+    from relationships r
+    join objects o on o.environment_id = r.environment_id and o.object_number = r.object_number
+    where r.environment_id = ${page.environmentId} and r.person_id = ${page.personId}::bigint
+      and r.object_number > ${page.after ?? '0'}::bigint
+    order by r.object_number
+    limit ${page.limit}`.execute(database);
+  return rows;
+}

@@ -1,0 +1,47 @@
+/**
+ * Numbers for new people and objects, taken from one sequence in blocks of 1,000, so that the fold
+ * can number what it makes without a round trip. A number is never given twice; those of a
+ * transaction that did not end well, or of a process that stopped, are skipped.
+ */
+import { AppError } from '@sluice/domain/values/errors';
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+/** Of `number_blocks`: one of its values is so many numbers. */
+const BLOCK_SIZE = 1_000;
+
+/** One process's stock. Shared by what the process does at the same time. */
+export class NumberStock {
+  readonly #blocks: { next: number; readonly end: number }[] = [];
+
+  get available(): number {
+    return this.#blocks.reduce((sum, block) => sum + block.end - block.next, 0);
+  }
+
+  /**
+   * Waits until there are `count` numbers. The caller must take them before it next waits for
+   * anything, or somebody else may.
+   */
+  async reserve(database: DatabaseOrTransaction, count: number): Promise<void> {
+    while (this.available < count) {
+      const blockCount = Math.ceil((count - this.available) / BLOCK_SIZE);
+      const { rows } = await sql<{ block: string }>`
+        select nextval('number_blocks') as block from generate_series(1, ${blockCount}::int)`.execute(
+        database,
+      );
+      for (const row of rows) {
+        const end = Number(row.block) * BLOCK_SIZE + 1;
+        this.#blocks.push({ next: end - BLOCK_SIZE, end });
+      }
+    }
+  }
+
+  /** The next number. @throws AppError BUG when none was reserved. */
+  take(): number {
+    const [block] = this.#blocks;
+    if (!block) throw new AppError('BUG', 'more numbers were taken than were reserved');
+    const number = block.next++;
+    if (block.next === block.end) this.#blocks.shift();
+    return number;
+  }
+}

@@ -1,0 +1,109 @@
+/** Objects: locked after people, in order of their number; deleted with their relationships. */
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { ObjectKey, ObjectRow, RowChanges } from '@sluice/domain/state/slice';
+import type { ObjectName } from '@sluice/domain/state/slice-needs';
+import { sql } from 'kysely';
+import {
+  bigintColumn,
+  integerColumn,
+  jsonColumn,
+  textColumn,
+  timestampColumn,
+} from '../connection/columns.ts';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+interface StoredObject {
+  readonly environmentId: number;
+  /** int8, in decimal digits. */
+  readonly objectNumber: string;
+  readonly objectTypeId: number;
+  readonly objectId: string;
+  readonly attributes: JsonObject;
+  readonly attributesAt: Date | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+/** Locks the objects that exist of those named, by type and id or by number. By the unique and the primary key. */
+export async function lockObjects(
+  transaction: DatabaseOrTransaction,
+  names: readonly ObjectName[],
+  keys: readonly ObjectKey[],
+): Promise<ObjectRow[]> {
+  if (names.length === 0 && keys.length === 0) return [];
+  const { rows } = await sql<StoredObject>`
+    with wanted as (
+      select o.environment_id, o.object_number
+      from unnest(
+        ${integerColumn(names, (name) => name.environmentId)}::int[],
+        ${integerColumn(names, (name) => name.objectTypeId)}::int[],
+        ${textColumn(names, (name) => name.objectId)}::text[]
+      ) as n (environment_id, object_type_id, object_id)
+      join objects o using (environment_id, object_type_id, object_id)
+      union
+      select * from ${keyRows(keys)}
+    )
+    select o.environment_id as "environmentId", o.object_number as "objectNumber", o.object_type_id as "objectTypeId",
+           o.object_id as "objectId", o.attributes, o.attributes_at as "attributesAt",
+           o.created_at as "createdAt", o.updated_at as "updatedAt"
+    from wanted join objects o using (environment_id, object_number)
+    order by o.environment_id, o.object_number
+    for update of o`.execute(transaction);
+  return rows.map(({ objectNumber, attributesAt, createdAt, updatedAt, ...row }) => ({
+    ...row,
+    objectNumber: Number(objectNumber),
+    attributesAtMs: attributesAt?.getTime() ?? null,
+    createdAtMs: createdAt.getTime(),
+    updatedAtMs: updatedAt.getTime(),
+  }));
+}
+
+/** Writes what became of locked and new objects. By the primary key and `relationships_by_object`. */
+export async function writeObjects(
+  transaction: DatabaseOrTransaction,
+  { inserted, updated, deleted }: RowChanges<ObjectRow, ObjectKey>,
+): Promise<void> {
+  if (deleted.length > 0) {
+    await sql`
+      with gone as materialized (select * from ${keyRows(deleted)}),
+      deleted_relationships as (
+        delete from relationships r using gone k where r.environment_id = k.environment_id and r.object_number = k.object_number)
+      delete from objects o using gone k
+      where o.environment_id = k.environment_id and o.object_number = k.object_number`.execute(
+      transaction,
+    );
+  }
+  if (inserted.length > 0) {
+    await sql`
+      insert into objects (environment_id, object_number, object_type_id, object_id, attributes, attributes_at, created_at, updated_at)
+      select * from ${fullRows(inserted)} order by environment_id, object_type_id, object_id collate "C"`.execute(
+      transaction,
+    );
+  }
+  if (updated.length > 0) {
+    await sql`
+      update objects o set attributes = f.attributes, attributes_at = f.attributes_at, updated_at = f.updated_at
+      from ${fullRows(updated)}
+      where o.environment_id = f.environment_id and o.object_number = f.object_number`.execute(
+      transaction,
+    );
+  }
+}
+
+const keyRows = (keys: readonly ObjectKey[]) => sql`
+  unnest(
+    ${integerColumn(keys, (key) => key.environmentId)}::int[],
+    ${bigintColumn(keys, (key) => key.objectNumber)}::bigint[]
+  ) as k (environment_id, object_number)`;
+
+const fullRows = (objects: readonly ObjectRow[]) => sql`
+  unnest(
+    ${integerColumn(objects, (object) => object.environmentId)}::int[],
+    ${bigintColumn(objects, (object) => object.objectNumber)}::bigint[],
+    ${integerColumn(objects, (object) => object.objectTypeId)}::int[],
+    ${textColumn(objects, (object) => object.objectId)}::text[],
+    ${jsonColumn(objects, (object) => object.attributes)}::jsonb[],
+    ${timestampColumn(objects, (object) => object.attributesAtMs)}::timestamptz[],
+    ${timestampColumn(objects, (object) => object.createdAtMs)}::timestamptz[],
+    ${timestampColumn(objects, (object) => object.updatedAtMs)}::timestamptz[]
+  ) as f (environment_id, object_number, object_type_id, object_id, attributes, attributes_at, created_at, updated_at)`;

@@ -1,0 +1,160 @@
+/** People: locked by number, written as whole rows, removed with all that hangs on them. */
+import type { JsonObject } from '@sluice/domain/values/json';
+import type { PersonKey, PersonMove, PersonRow } from '@sluice/domain/state/slice';
+import { sql } from 'kysely';
+import {
+  bigintColumn,
+  booleanColumn,
+  integerColumn,
+  jsonColumn,
+  textColumn,
+  timestampColumn,
+} from '../connection/columns.ts';
+import { PREPARED, type DatabaseOrTransaction } from '../connection/connection.ts';
+
+interface StoredPerson {
+  readonly environmentId: number;
+  /** int8, in decimal digits. */
+  readonly personId: string;
+  readonly id: string | null;
+  readonly email: string | null;
+  readonly phone: string | null;
+  readonly attributes: JsonObject;
+  readonly unsubscribed: boolean | null;
+  readonly attributesAt: Date | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+/**
+ * Locks those who exist of the people named, in order of the primary key. Gives each row as it is
+ * once the lock is held, so that nothing another shard just wrote is lost.
+ *
+ * @param keys - each once.
+ */
+export async function lockPeople(
+  transaction: DatabaseOrTransaction,
+  keys: readonly PersonKey[],
+): Promise<PersonRow[]> {
+  if (keys.length === 0) return [];
+  const { rows } = await sql<StoredPerson>`${PREPARED}
+    select p.environment_id as "environmentId", p.person_id as "personId", p.id, p.email, p.phone, p.attributes,
+           p.unsubscribed, p.attributes_at as "attributesAt", p.created_at as "createdAt", p.updated_at as "updatedAt"
+    from ${keyRows(keys)}
+    join people p using (environment_id, person_id)
+    order by p.environment_id, p.person_id
+    for update of p`.execute(transaction);
+  return rows.map(({ personId, attributesAt, createdAt, updatedAt, ...row }) => ({
+    ...row,
+    personId: Number(personId),
+    attributesAtMs: attributesAt?.getTime() ?? null,
+    createdAtMs: createdAt.getTime(),
+    updatedAtMs: updatedAt.getTime(),
+  }));
+}
+
+/** Inserts people whose numbers are new. */
+export async function insertPeople(
+  transaction: DatabaseOrTransaction,
+  people: readonly PersonRow[],
+): Promise<void> {
+  if (people.length === 0) return;
+  await sql`
+    insert into people (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, created_at, updated_at)
+    select * from ${fullRows(people)}`.execute(transaction);
+}
+
+/** Writes locked people anew. By the primary key. */
+export async function updatePeople(
+  transaction: DatabaseOrTransaction,
+  people: readonly PersonRow[],
+): Promise<void> {
+  if (people.length === 0) return;
+  await sql`
+    update people p
+    set id = f.id, email = f.email, phone = f.phone, attributes = f.attributes, unsubscribed = f.unsubscribed,
+        attributes_at = f.attributes_at, updated_at = f.updated_at
+    from ${fullRows(people)}
+    where p.environment_id = f.environment_id and p.person_id = f.person_id`.execute(transaction);
+}
+
+/**
+ * Deletes locked people with their devices, relationships and segments; messages become nobody's.
+ * Their history and their identifiers are not touched. By the primary keys and, for the last two,
+ * `segment_members_by_person` and `message_deliveries_by_person`.
+ */
+export async function deletePeople(
+  transaction: DatabaseOrTransaction,
+  keys: readonly PersonKey[],
+): Promise<void> {
+  if (keys.length === 0) return;
+  await sql`
+    with gone as materialized (select * from ${keyRows(keys)}),
+    deleted_devices as (
+      delete from devices d using gone k where d.environment_id = k.environment_id and d.person_id = k.person_id),
+    deleted_relationships as (
+      delete from relationships r using gone k where r.environment_id = k.environment_id and r.person_id = k.person_id),
+    deleted_members as (
+      delete from segment_members m using gone k where m.environment_id = k.environment_id and m.person_id = k.person_id),
+    freed_messages as (
+      update message_deliveries m set person_id = null from gone k
+      where m.environment_id = k.environment_id and m.person_id = k.person_id)
+    delete from people p using gone k where p.environment_id = k.environment_id and p.person_id = k.person_id`.execute(
+    transaction,
+  );
+}
+
+/**
+ * Gives the identifiers, messages and recent events of merged people to the people they were merged into. By
+ * `person_identifiers_by_person`, `message_deliveries_by_person` and `events_by_person`; the oldest time that any
+ * move asks for leaves out the partitions before it.
+ *
+ * @param moves - `toPersonId` is final: nobody who is moved to is moved.
+ */
+export async function movePeople(
+  transaction: DatabaseOrTransaction,
+  moves: readonly PersonMove[],
+): Promise<void> {
+  if (moves.length === 0) return;
+  const oldest = new Date(Math.min(...moves.map((move) => move.sinceMs)));
+  await sql`
+    with moves as materialized (
+      select * from unnest(
+        ${integerColumn(moves, (move) => move.environmentId)}::int[],
+        ${bigintColumn(moves, (move) => move.fromPersonId)}::bigint[],
+        ${bigintColumn(moves, (move) => move.toPersonId)}::bigint[],
+        ${timestampColumn(moves, (move) => move.sinceMs)}::timestamptz[]
+      ) as m (environment_id, from_person_id, to_person_id, since)
+    ), moved_identifiers as (
+      update person_identifiers i set person_id = m.to_person_id from moves m
+      where i.environment_id = m.environment_id and i.person_id = m.from_person_id
+    ), moved_messages as (
+      update message_deliveries d set person_id = m.to_person_id from moves m
+      where d.environment_id = m.environment_id and d.person_id = m.from_person_id
+    )
+    update events e set person_id = m.to_person_id from moves m
+    where e.environment_id = m.environment_id and e.person_id = m.from_person_id
+      and e.occurred_at >= m.since and e.received_at >= m.since and e.received_at >= ${oldest}`.execute(
+    transaction,
+  );
+}
+
+const keyRows = (keys: readonly PersonKey[]) => sql`
+  unnest(
+    ${integerColumn(keys, (key) => key.environmentId)}::int[],
+    ${bigintColumn(keys, (key) => key.personId)}::bigint[]
+  ) as k (environment_id, person_id)`;
+
+const fullRows = (people: readonly PersonRow[]) => sql`
+  unnest(
+    ${integerColumn(people, (person) => person.environmentId)}::int[],
+    ${bigintColumn(people, (person) => person.personId)}::bigint[],
+    ${textColumn(people, (person) => person.id)}::text[],
+    ${textColumn(people, (person) => person.email)}::text[],
+    ${textColumn(people, (person) => person.phone)}::text[],
+    ${jsonColumn(people, (person) => person.attributes)}::jsonb[],
+    ${booleanColumn(people, (person) => person.unsubscribed)}::boolean[],
+    ${timestampColumn(people, (person) => person.attributesAtMs)}::timestamptz[],
+    ${timestampColumn(people, (person) => person.createdAtMs)}::timestamptz[],
+    ${timestampColumn(people, (person) => person.updatedAtMs)}::timestamptz[]
+  ) as f (environment_id, person_id, id, email, phone, attributes, unsubscribed, attributes_at, created_at, updated_at)`;

@@ -1,0 +1,92 @@
+/** Relationships between people and objects. Whoever changes one holds the person's identifier and the object. */
+import type { JsonObject } from '@sluice/domain/values/json';
+import type {
+  ObjectKey,
+  PersonKey,
+  RelationshipKey,
+  RelationshipRow,
+  RowChanges,
+} from '@sluice/domain/state/slice';
+import { sql } from 'kysely';
+import { bigintColumn, integerColumn, jsonColumn, timestampColumn } from '../connection/columns.ts';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+interface StoredRelationship {
+  readonly environmentId: number;
+  /** int8, in decimal digits, like the object's. */
+  readonly personId: string;
+  readonly objectNumber: string;
+  readonly attributes: JsonObject;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
+}
+
+/** The relationships that these people have with these objects; with any where `objects` is 'all'. By the primary key. */
+export async function listRelationshipsOf(
+  database: DatabaseOrTransaction,
+  people: readonly PersonKey[],
+  objects: readonly ObjectKey[] | 'all',
+): Promise<RelationshipRow[]> {
+  if (people.length === 0 || objects.length === 0) return [];
+  const isWanted =
+    objects === 'all'
+      ? sql`true`
+      : // Numbers are never given twice, so one that a workspace holds is no other's. "+ 0" makes it a
+        // hashed filter: in the index it would be a search for each object of each person.
+        sql`r.object_number + 0 = any(${bigintColumn(objects, (object) => object.objectNumber)}::bigint[])`;
+  const { rows } = await sql<StoredRelationship>`
+    select r.environment_id as "environmentId", r.person_id as "personId", r.object_number as "objectNumber",
+           r.attributes, r.created_at as "createdAt", r.updated_at as "updatedAt"
+    from unnest(
+      ${integerColumn(people, (person) => person.environmentId)}::int[],
+      ${bigintColumn(people, (person) => person.personId)}::bigint[]
+    ) as p (environment_id, person_id)
+    join relationships r using (environment_id, person_id)
+    where ${isWanted}`.execute(database);
+  return rows.map(({ personId, objectNumber, createdAt, updatedAt, ...row }) => ({
+    ...row,
+    personId: Number(personId),
+    objectNumber: Number(objectNumber),
+    createdAtMs: createdAt.getTime(),
+    updatedAtMs: updatedAt.getTime(),
+  }));
+}
+
+/** Writes what became of relationships. By the primary key. */
+export async function writeRelationships(
+  transaction: DatabaseOrTransaction,
+  { inserted, updated, deleted }: RowChanges<RelationshipRow, RelationshipKey>,
+): Promise<void> {
+  if (deleted.length > 0) {
+    await sql`
+      delete from relationships r using unnest(
+        ${integerColumn(deleted, (row) => row.environmentId)}::int[],
+        ${bigintColumn(deleted, (row) => row.personId)}::bigint[],
+        ${bigintColumn(deleted, (row) => row.objectNumber)}::bigint[]
+      ) as k (environment_id, person_id, object_number)
+      where r.environment_id = k.environment_id and r.person_id = k.person_id
+        and r.object_number = k.object_number`.execute(transaction);
+  }
+  if (inserted.length > 0) {
+    await sql`
+      insert into relationships (environment_id, person_id, object_number, attributes, created_at, updated_at)
+      select * from ${fullRows(inserted)}`.execute(transaction);
+  }
+  if (updated.length > 0) {
+    await sql`
+      update relationships r set attributes = f.attributes, updated_at = f.updated_at
+      from ${fullRows(updated)}
+      where r.environment_id = f.environment_id and r.person_id = f.person_id
+        and r.object_number = f.object_number`.execute(transaction);
+  }
+}
+
+const fullRows = (rows: readonly RelationshipRow[]) => sql`
+  unnest(
+    ${integerColumn(rows, (row) => row.environmentId)}::int[],
+    ${bigintColumn(rows, (row) => row.personId)}::bigint[],
+    ${bigintColumn(rows, (row) => row.objectNumber)}::bigint[],
+    ${jsonColumn(rows, (row) => row.attributes)}::jsonb[],
+    ${timestampColumn(rows, (row) => row.createdAtMs)}::timestamptz[],
+    ${timestampColumn(rows, (row) => row.updatedAtMs)}::timestamptz[]
+  ) as f (environment_id, person_id, object_number, attributes, created_at, updated_at)`;

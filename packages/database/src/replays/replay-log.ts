@@ -1,0 +1,230 @@
+/**
+ * Which rows of a webhook's log a replay wants: counting them, and reading on from a place.
+ *
+ * A replay may be asked for by many criteria, so no index fits it: the log is read in the order of its primary key, a
+ * bounded number of rows a statement. Where a time is given it is first searched for, because along a lane's sequence
+ * times hardly ever decrease (a delivery is logged under the lock of its lane, at the time its transaction began).
+ */
+import type { FailureClass } from '@sluice/domain/delivery/delivery-failure';
+import { addFailure, NEVER_ATTEMPTED } from '@sluice/domain/delivery/delivery-schedule';
+import { sql, type RawBuilder } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import type { LoggedDelivery } from '../delivery/logged-deliveries.ts';
+import type { AttemptRecord } from '../delivery/lane-progress.ts';
+import type { LaneKey } from '../delivery/lanes.ts';
+
+/** What is to be sent again; every given criterion must hold. Resends and tests are left out. */
+export interface ReplayCriteria {
+  /** Logged at this time or later, before that one. Unix seconds. */
+  readonly since?: number | undefined;
+  readonly until?: number | undefined;
+  readonly eventTypes?: readonly string[] | undefined;
+  readonly states?: readonly ('delivered' | 'abandoned')[] | undefined;
+  /** Whom the event is about, by the identifiers in its body. */
+  readonly person?:
+    | { readonly kind: 'id' | 'email' | 'svc_id'; readonly value: string }
+    | undefined;
+}
+
+/** What a replay looks for, and what its lane has still to send anyway. */
+export interface ReplaySearch extends ReplayCriteria {
+  /** Sequences that were neither delivered nor abandoned when it was asked for. */
+  readonly heldBack?: readonly number[];
+}
+
+/** No transaction that logs deliveries takes so long. */
+const OUT_OF_ORDER_SECONDS = 600;
+
+/**
+ * The sequence before the first one that can have been logged at `since`. Halves what is left of the log until one
+ * place is, in one statement: about 40 looks by the primary key.
+ */
+export async function findSequenceBefore(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  since: number | undefined,
+  throughSequence: number,
+): Promise<number> {
+  if (since === undefined) return 0;
+  const wanted = new Date((since - OUT_OF_ORDER_SECONDS) * 1000);
+  const { rows } = await sql<{ before: string }>`
+    with recursive search (low, high) as (
+      select 1::bigint, ${throughSequence}::bigint + 1
+      union all
+      select case when found.appended_at < ${wanted} then found.sequence + 1 else low end,
+             case when found.appended_at < ${wanted} then high else middle end
+        from search
+       cross join lateral (select (low + high) / 2 as middle) half
+        left join lateral (
+          select sequence, appended_at from delivery_log
+           where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and sequence >= middle
+           order by sequence limit 1) found on true
+       where low < high
+    )
+    select max(low) - 1 as before from search`.execute(database);
+  return Number(rows[0]?.before);
+}
+
+export interface LogRange {
+  readonly afterSequence: number;
+  readonly throughSequence: number;
+}
+
+/** How many match, of the first `scanLimit` rows; `isComplete` where that was all. */
+export async function countMatching(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  criteria: ReplaySearch,
+  range: LogRange,
+  scanLimit: number,
+): Promise<{ readonly count: number; readonly isComplete: boolean }> {
+  const { rows } = await sql<{ count: string; examined: string }>`
+    select count(*) filter (where ${matching(lane, criteria)}) as count, count(*) as examined
+      from (${examinedRows(lane, range, scanLimit)}) log`.execute(database);
+  const [row] = rows;
+  return { count: Number(row?.count), isComplete: Number(row?.examined) < scanLimit };
+}
+
+export interface ReplayKey extends LaneKey {
+  readonly replayId: number;
+}
+
+/** A delivery that matches, with its place in the log. */
+export interface ReplayedDelivery extends Omit<LoggedDelivery, 'sequence'> {
+  readonly logSequence: number;
+}
+
+export interface ReplayPage {
+  readonly deliveries: readonly ReplayedDelivery[];
+  /** Everything up to here was looked at. */
+  readonly scannedThrough: number;
+}
+
+/** The next that match, with what earlier attempts of this replay came to; at most `limit`, of `scanLimit` rows. */
+export async function listReplayed(
+  database: DatabaseOrTransaction,
+  replay: ReplayKey,
+  criteria: ReplaySearch,
+  range: LogRange,
+  limit: number,
+  scanLimit: number,
+): Promise<ReplayPage> {
+  const { rows } = await sql<{
+    sequence: string;
+    eventId: string;
+    readFromDay: string;
+    eventType: string;
+    body: string;
+  }>`
+    select sequence, (day - 1)::text as "readFromDay", event_id as "eventId", event_type as "eventType", body
+      from (${examinedRows(replay, range, scanLimit)}) log
+     where ${matching(replay, criteria)}
+     order by sequence limit ${limit}`.execute(database);
+  const found = rows.map((row) => ({ ...row, sequence: Number(row.sequence) }));
+  const last = found.at(-1);
+  const scannedThrough =
+    last && found.length === limit
+      ? last.sequence
+      : await findScannedThrough(database, replay, range, scanLimit);
+  const attempts = await listReplayAttempts(
+    database,
+    replay,
+    found.map((row) => row.sequence),
+  );
+  const attemptsBySequence = Map.groupBy(attempts, (attempt) => attempt.sequence);
+  return {
+    scannedThrough,
+    deliveries: found.map(({ sequence, ...row }) => {
+      const earlier = attemptsBySequence.get(sequence) ?? [];
+      return {
+        logSequence: sequence,
+        ...row,
+        isTriedOnce: false,
+        isFinished: earlier.some(({ outcome }) => outcome !== 'retrying'),
+        retry: earlier.reduce(
+          (retry, { startedAtMs, status, failure }) =>
+            failure === null ? retry : addFailure(retry, { startedAtMs, status, failure }),
+          NEVER_ATTEMPTED,
+        ),
+      };
+    }),
+  };
+}
+
+type ReplayAttempt = Pick<
+  AttemptRecord,
+  'sequence' | 'startedAtMs' | 'status' | 'outcome' | 'failure'
+>;
+
+/** By the primary key. */
+async function listReplayAttempts(
+  database: DatabaseOrTransaction,
+  { environmentId, webhookId, replayId }: ReplayKey,
+  sequences: readonly number[],
+): Promise<ReplayAttempt[]> {
+  if (sequences.length === 0) return [];
+  const { rows } = await sql<{
+    sequence: string;
+    startedAt: Date;
+    status: number | null;
+    outcome: AttemptRecord['outcome'];
+    failure: FailureClass | null;
+  }>`
+    select sequence, started_at as "startedAt", status, outcome, failure from replay_attempts
+     where environment_id = ${environmentId} and webhook_id = ${webhookId} and replay_id = ${replayId}
+       and sequence = any (${sequences}::bigint[])
+     order by sequence, attempt`.execute(database);
+  return rows.map(({ startedAt, sequence, ...row }) => ({
+    ...row,
+    sequence: Number(sequence),
+    startedAtMs: startedAt.getTime(),
+  }));
+}
+
+async function findScannedThrough(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  range: LogRange,
+  scanLimit: number,
+): Promise<number> {
+  const { rows } = await sql<{ last: string | null; examined: string }>`
+    select max(sequence) as last, count(*) as examined from (
+      select sequence from delivery_log
+       where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+         and sequence > ${range.afterSequence} and sequence <= ${range.throughSequence}
+       order by sequence limit ${scanLimit}) log`.execute(database);
+  const [row] = rows;
+  return Number(row?.examined) < scanLimit ? range.throughSequence : Number(row?.last);
+}
+
+const examinedRows = (lane: LaneKey, range: LogRange, scanLimit: number) => sql`
+  select sequence, day, event_id, event_type, appended_at, origin, body from delivery_log
+   where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId}
+     and sequence > ${range.afterSequence} and sequence <= ${range.throughSequence}
+   order by sequence limit ${scanLimit}`;
+
+/** Of a row named `log`. */
+function matching(lane: LaneKey, criteria: ReplaySearch): RawBuilder<unknown> {
+  const { since, until, eventTypes, states, person, heldBack = [] } = criteria;
+  const conditions = [sql`log.origin = 'event'`];
+  if (heldBack.length > 0) conditions.push(sql`log.sequence <> all (${heldBack}::bigint[])`);
+  if (since !== undefined) conditions.push(sql`log.appended_at >= to_timestamp(${since})`);
+  if (until !== undefined) conditions.push(sql`log.appended_at < to_timestamp(${until})`);
+  if (eventTypes) conditions.push(sql`log.event_type = any (${eventTypes}::text[])`);
+  if (person) {
+    // The text is looked for first: a body that does not hold it need not be parsed.
+    const quoted = JSON.stringify(person.value).toLowerCase();
+    conditions.push(sql`
+      case when strpos(lower(log.body), ${quoted}) > 0
+           then lower(log.body::jsonb #>> array['data', 'identifiers', ${person.kind}]) = ${person.value.toLowerCase()}
+                and (${person.kind === 'email'} or log.body::jsonb #>> array['data', 'identifiers', ${person.kind}] = ${person.value})
+           else false end`);
+  }
+  if (states) {
+    conditions.push(sql`exists (
+      select from delivery_attempts a
+       where a.environment_id = ${lane.environmentId} and a.webhook_id = ${lane.webhookId}
+         and a.sequence = log.sequence and a.outcome = any (${states}::text[]))`);
+  }
+  return sql.join(conditions, sql` and `);
+}

@@ -1,0 +1,50 @@
+/** Decisions that hold for the whole installation and can never change: the first process makes them. */
+import { AppError } from '@sluice/domain/values/errors';
+import { sql } from 'kysely';
+import type { Database, DatabaseOrTransaction } from '../connection/connection.ts';
+import {
+  databaseUnavailable,
+  isDatabaseAway,
+  requireDatabase,
+} from '../connection/database-away.ts';
+import { checkSchema } from './schema-version.ts';
+
+/**
+ * For the start of a process: may it run on this database?
+ *
+ * @throws AppError MIGRATION_MISMATCH where the schema is not one that it can use.
+ * @throws AppError CONFIG_INVALID where the number of shards is not the installation's.
+ * @throws AppError DATABASE_UNAVAILABLE where Postgres cannot be asked: it is away, or lets nobody in.
+ */
+export async function joinInstallation(database: Database, shardCount: number): Promise<void> {
+  await requireDatabase(database);
+  try {
+    await checkSchema(database);
+    await agreeOnShardCount(database, shardCount);
+  } catch (error) {
+    throw isDatabaseAway(error) ? databaseUnavailable(error) : error;
+  }
+}
+
+/**
+ * Keeps a process with another number of shards from starting: it would put events where no worker looks, or leave
+ * queues unread. By the primary key.
+ *
+ * @throws AppError CONFIG_INVALID
+ */
+export async function agreeOnShardCount(
+  database: DatabaseOrTransaction,
+  shardCount: number,
+): Promise<void> {
+  const { rows } = await sql<{ shardCount: number }>`
+    insert into installation (shard_count) values (${shardCount})
+    on conflict (is_only) do update set shard_count = installation.shard_count
+    returning shard_count as "shardCount"`.execute(database);
+  const agreed = rows[0]?.shardCount;
+  if (agreed !== shardCount) {
+    throw new AppError(
+      'CONFIG_INVALID',
+      `SHARD_COUNT is ${shardCount}, but this database was made with ${agreed}; it can never change`,
+    );
+  }
+}

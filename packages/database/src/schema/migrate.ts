@@ -1,0 +1,154 @@
+/** Brings the schema forward. Migrations have no way back: the next one corrects a mistake. */
+import pg from 'pg';
+import { Migrator, type MigrationResult } from 'kysely/migration';
+import { AppError } from '@sluice/domain/values/errors';
+import type { Database } from '../connection/connection.ts';
+import { accounts } from '../migrations/0001_accounts.ts';
+import { peopleAndEvents } from '../migrations/0002_people_and_events.ts';
+import { webhooks } from '../migrations/0003_webhooks.ts';
+import { lookupIndexes } from '../migrations/0004_lookup_indexes.ts';
+import { webhookOperations } from '../migrations/0005_webhook_operations.ts';
+import { installation } from '../migrations/0006_installation.ts';
+import { parkedOperations } from '../migrations/0007_parked_operations.ts';
+import { imports } from '../migrations/0008_imports.ts';
+import { testKeys } from '../migrations/0008_test_keys.ts';
+import { eventTraces } from '../migrations/0009_event_traces.ts';
+import { webhookSecrets } from '../migrations/0010_webhook_secrets.ts';
+import { webhookSendOptions } from '../migrations/0010_webhook_send_options.ts';
+import { webhooksReplayed } from '../migrations/0010_webhooks_replayed.ts';
+import { webhooksWatched } from '../migrations/0010_webhooks_watched.ts';
+import { deliveryPartitions } from '../migrations/0011_delivery_partitions.ts';
+import { accountSurface } from '../migrations/0012_account_surface.ts';
+import { signupAndReceipts } from '../migrations/0013_signup_and_receipts.ts';
+import { auditLogs } from '../migrations/0014_audit_logs.ts';
+import { auditLogExports } from '../migrations/0015_audit_log_exports.ts';
+import { billingRuns } from '../migrations/0016_billing_runs.ts';
+import { credits } from '../migrations/0017_credits.ts';
+import { vendorCustomers } from '../migrations/0019_vendor_customers.ts';
+import { creditHolds } from '../migrations/0020_credit_holds.ts';
+import { keptOutcomes } from '../migrations/0021_kept_outcomes.ts';
+import { callCounts } from '../migrations/0022_call_counts.ts';
+import { inboxPreviewUsage } from '../migrations/0023_inbox_preview_usage.ts';
+import { schemaRequirements } from '../migrations/0024_schema_requirements.ts';
+import { envelopeTraces } from '../migrations/0025_envelope_traces.ts';
+import { importAndReplayTraces } from '../migrations/0026_import_and_replay_traces.ts';
+import { peopleCounts } from '../migrations/0027_people_counts.ts';
+import { creditRefunds } from '../migrations/0028_credit_refunds.ts';
+import { finishedRecords } from '../migrations/0029_finished_records.ts';
+import { credentialsInForce } from '../migrations/0030_credentials_in_force.ts';
+import { cardChanges } from '../migrations/0031_card_changes.ts';
+import { mergeGate } from '../migrations/0032_merge_gate.ts';
+import { setAsideRuns } from '../migrations/0033_set_aside_runs.ts';
+import { endpointVersions } from '../migrations/0034_endpoint_versions.ts';
+import { replayEndpointVersions } from '../migrations/0035_replay_endpoint_versions.ts';
+import { bankPayments } from '../migrations/0037_bank_payments.ts';
+import { closedAccounts } from '../migrations/0038_closed_accounts.ts';
+import { importsWaitForRoom } from '../migrations/0039_imports_wait_for_room.ts';
+import { closedOnPlan } from '../migrations/0040_closed_on_plan.ts';
+import type { MigrationName } from './schema-names.ts';
+import {
+  assertUsable,
+  judgeSchema,
+  readSchemaState,
+  recordingDemand,
+  type SchemaStep,
+} from './schema-version.ts';
+
+type SchemaSteps = Readonly<Record<string, SchemaStep>>;
+
+/** A landed one is never edited, renamed or removed. */
+export const MIGRATIONS: Readonly<Record<MigrationName, SchemaStep>> = {
+  '0001_accounts': accounts,
+  '0002_people_and_events': peopleAndEvents,
+  '0003_webhooks': webhooks,
+  '0004_lookup_indexes': lookupIndexes,
+  '0005_webhook_operations': webhookOperations,
+  '0006_installation': installation,
+  '0007_parked_operations': parkedOperations,
+  '0008_imports': imports,
+  '0008_test_keys': testKeys,
+  '0009_event_traces': eventTraces,
+  '0010_webhook_secrets': webhookSecrets,
+  '0010_webhook_send_options': webhookSendOptions,
+  '0010_webhooks_replayed': webhooksReplayed,
+  '0010_webhooks_watched': webhooksWatched,
+  '0011_delivery_partitions': deliveryPartitions,
+  '0012_account_surface': accountSurface,
+  '0013_signup_and_receipts': signupAndReceipts,
+  '0014_audit_logs': auditLogs,
+  '0015_audit_log_exports': auditLogExports,
+  '0016_billing_runs': billingRuns,
+  '0017_credits': credits,
+  '0019_vendor_customers': vendorCustomers,
+  '0020_credit_holds': creditHolds,
+  '0021_kept_outcomes': keptOutcomes,
+  '0022_call_counts': callCounts,
+  '0023_inbox_preview_usage': inboxPreviewUsage,
+  '0024_schema_requirements': schemaRequirements,
+  '0025_envelope_traces': envelopeTraces,
+  '0026_import_and_replay_traces': importAndReplayTraces,
+  '0027_people_counts': peopleCounts,
+  '0028_credit_refunds': creditRefunds,
+  '0029_finished_records': finishedRecords,
+  '0030_credentials_in_force': credentialsInForce,
+  '0031_card_changes': cardChanges,
+  '0032_merge_gate': mergeGate,
+  '0033_set_aside_runs': setAsideRuns,
+  '0034_endpoint_versions': endpointVersions,
+  '0035_replay_endpoint_versions': replayEndpointVersions,
+  '0037_bank_payments': bankPayments,
+  '0038_closed_accounts': closedAccounts,
+  '0039_imports_wait_for_room': importsWaitForRoom,
+  '0040_closed_on_plan': closedOnPlan,
+};
+
+/**
+ * Runs what is missing, all in one transaction; concurrent callers wait for one another. A schema that is ahead and
+ * can be used (an older version was started again) is left as it is.
+ *
+ * @param onBegin - told of each that is run, before it is: one on a large table takes its time.
+ * @returns the names that were run.
+ * @throws AppError MIGRATION_MISMATCH when one failed, or the schema needs newer code.
+ */
+export async function migrate(
+  database: Database,
+  steps: SchemaSteps = MIGRATIONS,
+  onBegin: (name: string) => void = () => {},
+): Promise<string[]> {
+  const known = Object.keys(steps);
+  const state = await readSchemaState(database);
+  const verdict = judgeSchema(known, state);
+  if (verdict.outcome === 'ahead') assertUsable(verdict);
+  const isAhead = state.applied.some((name) => !known.includes(name));
+  if (isAhead && verdict.outcome === 'usable') return [];
+  const migrations = Object.fromEntries(
+    Object.entries(steps).map(([name, step]) => {
+      const up: SchemaStep['up'] = (transaction) => {
+        onBegin(name);
+        return step.up(transaction);
+      };
+      return [name, recordingDemand(name, { ...step, up })];
+    }),
+  );
+  const migrator = new Migrator({
+    db: database,
+    provider: { getMigrations: () => Promise.resolve(migrations) },
+  });
+  const { error, results } = await migrator.migrateToLatest();
+  if (error !== undefined) {
+    const failed = results?.find((result) => result.status === 'Error');
+    const reason = (error as Error).message;
+    throw new AppError(
+      'MIGRATION_MISMATCH',
+      failed
+        ? `migration ${failed.migrationName} failed: ${reason}`
+        : `the database is not one this version can use: ${reason}${isPermission(error) ? '; the user of DATABASE_URL must own the database (alter database … owner to …)' : ''}`,
+      { cause: error },
+    );
+  }
+  return (results ?? []).map((result: MigrationResult) => result.migrationName);
+}
+
+/** SQLSTATE `insufficient_privilege`: the owner of a database may make its tables and schemas, others may not (Postgres 15). */
+const isPermission = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.code === '42501';

@@ -1,0 +1,40 @@
+/**
+ * The workspaces and webhooks that tests of lanes, deliveries and imports begin with, made without the
+ * API. A workspace's number is the test's to choose, so that several tests can share a database.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import { insertWebhook, type NewWebhook, type Webhook } from '../webhooks/webhooks.ts';
+
+/** A workspace of account 1, which is made with the first one. Its webhooks sign with `key of ` and its number. */
+export async function insertTestWorkspace(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  signingKey = `key of ${environmentId}`,
+): Promise<void> {
+  await sql`insert into accounts (account_id, name) values (1, 'Test') on conflict do nothing`.execute(
+    database,
+  );
+  await sql`
+    insert into environments (account_id, environment_id, name, webhook_signing_key)
+    values (1, ${environmentId}, 'Test', ${signingKey})`.execute(database);
+}
+
+/** A webhook of the workspace, with an empty lane: it wants `customer_subscribed` and nothing else, unless `settings` say. */
+export async function insertTestWebhook(
+  database: DatabaseOrTransaction,
+  environmentId: number,
+  settings: Partial<NewWebhook> = {},
+): Promise<Webhook> {
+  const webhook = await insertWebhook(database, environmentId, {
+    name: 'Hook',
+    endpoint: 'http://receiver.test/',
+    events: ['customer_subscribed'],
+    disabled: false,
+    fullResolution: false,
+    withContent: false,
+    ...settings,
+  });
+  if (!webhook) throw new Error(`no workspace ${environmentId}`);
+  return webhook;
+}

@@ -1,0 +1,153 @@
+/**
+ * Databases for tests: each a clone of one template, which the run's set-up has migrated
+ * (`scripts/test-services.ts`). A file's clones are dropped when the file passes, and kept and
+ * named when it fails. A client that a test forgot to close fails the file.
+ *
+ * Import it at the top of a test file: the cleaning up is registered on import, first, and so runs
+ * last, after the file's own.
+ */
+import { randomBytes } from 'node:crypto';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { afterAll, expect, inject, vi } from 'vitest';
+import type { ChangeOrigin } from '../changes/audit-logs.ts';
+import { createDatabase, type Database } from '../connection/connection.ts';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A database of the test server from which others can be created and dropped. */
+    readonly testServerUrl: string;
+    /** The migrated database to clone. */
+    readonly testTemplateName: string;
+  }
+}
+
+/** The actor of changes that a test makes without the API. */
+export const BY_TEST: ChangeOrigin = { actor: { type: 'system' } };
+
+export interface TestDatabase {
+  readonly database: Database;
+  readonly url: string;
+  readonly name: string;
+  /** Closes `database` and drops it now. Needed only to drop it before the file ends. */
+  drop(): Promise<void>;
+}
+
+/** Connections end a moment after their clients said so. */
+const LEAK_DEADLINE_MS = 2_000;
+const POLL_INTERVAL_MS = 20;
+/** Of the 200 calls that a test makes at once the last has to wait for all the others, on a busy machine for long. */
+const CONNECT_MS_MAX = 60_000;
+/** A file of a database for each test drops fifty of them, on a busy machine at a second each. */
+const DROP_TIMEOUT_MS = 180_000;
+
+const created = new Set<TestDatabase>();
+
+/**
+ * A migrated, empty database of this file's own; about 50 ms.
+ *
+ * @param timeZone - of its sessions; the server's where it is left out.
+ */
+export async function createTestDatabase(timeZone?: string): Promise<TestDatabase> {
+  const name = `test_${randomBytes(8).toString('hex')}`;
+  await onServer(async (client) => {
+    await client.query(`create database ${name} template ${inject('testTemplateName')}`);
+    if (timeZone !== undefined)
+      await client.query(`alter database ${name} set timezone = '${timeZone}'`);
+  });
+  const url = new URL(inject('testServerUrl'));
+  url.pathname = `/${name}`;
+  const unexpected: Error[] = [];
+  const database = createDatabase({
+    url: url.href,
+    poolMax: 10,
+    applicationName: 'test',
+    connectMsMax: CONNECT_MS_MAX,
+    onError: (error) => void unexpected.push(error),
+  });
+  const testDatabase: TestDatabase = {
+    database,
+    url: url.href,
+    name,
+    async drop() {
+      created.delete(testDatabase);
+      await database.destroy();
+      const leaked = await waitForClients(name);
+      await onServer((client) => client.query(`drop database if exists ${name} with (force)`));
+      if (leaked.length > 0) throw new Error(`clients that were not closed: ${leaked.join(', ')}`);
+      if (unexpected.length > 0)
+        throw new AggregateError(unexpected, 'connections of the test broke');
+    },
+  };
+  created.add(testDatabase);
+  return testDatabase;
+}
+
+// oxlint-disable-next-line no-empty-pattern -- vitest reads the parameter and insists on a pattern
+afterAll(async ({}, file) => {
+  const isFailed = hasFailed(file);
+  for (const testDatabase of created) {
+    if (!isFailed) {
+      await testDatabase.drop();
+      continue;
+    }
+    await testDatabase.database.destroy();
+    // oxlint-disable-next-line no-console -- for the person who looks into the failure
+    console.error(`kept for you to look into: database ${testDatabase.name}`);
+  }
+  created.clear();
+}, DROP_TIMEOUT_MS);
+
+interface Task {
+  readonly result?: { readonly state: string } | undefined;
+  readonly tasks?: readonly Task[];
+}
+
+function hasFailed(task: Task): boolean {
+  return task.result?.state === 'fail' || (task.tasks ?? []).some((child) => hasFailed(child));
+}
+
+/** Waits for the last client to leave; those that stay are named. */
+async function waitForClients(name: string): Promise<string[]> {
+  const deadlineMs = performance.now() + LEAK_DEADLINE_MS;
+  for (;;) {
+    const { rows } = await onServer((client) =>
+      client.query<{ name: string }>(
+        `select coalesce(nullif(application_name, ''), left(query, 60)) as name
+         from pg_stat_activity where datname = $1 and backend_type = 'client backend'`,
+        [name],
+      ),
+    );
+    if (rows.length === 0 || performance.now() > deadlineMs) return rows.map((row) => row.name);
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
+  }
+}
+
+async function onServer<Result>(use: (client: pg.Client) => Promise<Result>): Promise<Result> {
+  const client = new pg.Client({ connectionString: inject('testServerUrl') });
+  await client.connect();
+  try {
+    return await use(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * How many sessions of the database wait for a lock. Not to be asked within a transaction, which sees other sessions
+ * as they were at its first look.
+ */
+export async function lockWaiterCount(database: Database): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`.execute(database);
+  return rows[0]?.count ?? 0;
+}
+
+/** Waits until exactly so many sessions of the database wait for a lock; fails after 20 s. */
+export function untilLockWaiters(database: Database, count: number): Promise<void> {
+  return vi.waitFor(async () => expect(await lockWaiterCount(database)).toBe(count), {
+    timeout: 20_000,
+    interval: 5,
+  });
+}

@@ -1,0 +1,105 @@
+/**
+ * All secrets of webhooks in the installation, as they are stored: sealed. Nothing here can read one.
+ *
+ * A sealed column that is missing here would be lost with the key that sealed it. Secrets of deleted webhooks are
+ * left out on purpose: nobody sends with them.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+
+/** A secret where it stands, so that it can be replaced there. */
+export interface StoredSecret {
+  /** The key of a workspace; the key of a webhook, its next one, and its headers. */
+  readonly place: 'environment' | 'webhook' | 'next' | 'headers';
+  readonly environmentId: number;
+  /** 0 where it is the environment's. */
+  readonly webhookId: number;
+  readonly stored: string;
+}
+
+/** With what people call its webhook, or its workspace. */
+export interface NamedSecret extends StoredSecret {
+  readonly name: string;
+}
+
+const SECRETS = sql`(
+  select 'environment' as place, environment_id, 0 as webhook_id, webhook_signing_key as stored, name
+    from environments
+  union all
+  select secret.place, environment_id, webhook_id, secret.stored, name
+    from webhooks
+   cross join lateral (values
+     ('webhook', signing_key), ('next', next_signing_key), ('headers', custom_headers)) as secret (place, stored)
+   where deleted_at is null and secret.stored is not null
+) as secrets`;
+
+/**
+ * All of them, of each webhook its headers first and the next key before the key. Reads all webhooks and
+ * workspaces into memory: for operators.
+ */
+export async function listSecrets(database: DatabaseOrTransaction): Promise<NamedSecret[]> {
+  const { rows } = await sql<NamedSecret>`
+    select place, environment_id as "environmentId", webhook_id as "webhookId", stored, name
+      from ${SECRETS} order by environment_id, webhook_id, place`.execute(database);
+  return rows;
+}
+
+/**
+ * At most `limit` secrets that do not begin with `prefix`: those that another key sealed, and those
+ * that none did. Reads all webhooks and workspaces: for the start of a process, and now and then.
+ */
+export async function listSecretsWithout(
+  database: DatabaseOrTransaction,
+  prefix: string,
+  limit: number,
+): Promise<StoredSecret[]> {
+  const { rows } = await sql<StoredSecret>`
+    select place, environment_id as "environmentId", webhook_id as "webhookId", stored
+      from ${SECRETS} where not starts_with(stored, ${prefix})
+     limit ${limit}`.execute(database);
+  return rows;
+}
+
+/**
+ * One secret for each key that sealed any, by the key id between the first two colons: a process that opens all of
+ * these has every key of the installation. Reads all webhooks and workspaces: for the start of a process.
+ */
+export async function listSealedSamples(
+  database: DatabaseOrTransaction,
+): Promise<Pick<StoredSecret, 'environmentId' | 'stored'>[]> {
+  const { rows } = await sql<Pick<StoredSecret, 'environmentId' | 'stored'>>`
+    select distinct on (split_part(stored, ':', 2)) environment_id as "environmentId", stored
+      from ${SECRETS}`.execute(database);
+  return rows;
+}
+
+/** Replaces each secret, unless it was changed meanwhile. In one statement a place. */
+export async function replaceSecrets(
+  database: DatabaseOrTransaction,
+  changes: readonly (StoredSecret & { readonly sealed: string })[],
+): Promise<void> {
+  const of = (place: StoredSecret['place']) => {
+    const some = changes.filter((change) => change.place === place);
+    return sql`unnest(
+      ${some.map((change) => change.environmentId)}::int[], ${some.map((change) => change.webhookId)}::int[],
+      ${some.map((change) => change.stored)}::text[], ${some.map((change) => change.sealed)}::text[]
+    ) as c (environment_id, webhook_id, stored, sealed)`;
+  };
+  await sql`
+    update environments set webhook_signing_key = c.sealed from ${of('environment')}
+     where environments.environment_id = c.environment_id and webhook_signing_key = c.stored`.execute(
+    database,
+  );
+  await sql`
+    update webhooks set signing_key = c.sealed from ${of('webhook')}
+     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
+       and signing_key = c.stored`.execute(database);
+  await sql`
+    update webhooks set next_signing_key = c.sealed from ${of('next')}
+     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
+       and next_signing_key = c.stored`.execute(database);
+  await sql`
+    update webhooks set custom_headers = c.sealed from ${of('headers')}
+     where webhooks.environment_id = c.environment_id and webhooks.webhook_id = c.webhook_id
+       and custom_headers = c.stored`.execute(database);
+}

@@ -1,0 +1,183 @@
+/**
+ * The keys that webhooks sign with, as they are stored: sealed. Nothing here can read one.
+ *
+ *   one key ──rotate──▶ key + next, which signs beside it ──promote, or `next_signs_from`──▶ one key
+ *                          └──cancel──▶ one key, the old one
+ *
+ * The time of a promotion is data, so that every process promotes at the same moment; `promoteDue…`
+ * only clears the key away that is used no more. Statements about one webhook find it by the
+ * primary key (environment_id, webhook_id); that of the installation says how it finds its own.
+ *
+ * All of them, wherever they stand, when the installation's own key is replaced: `sealed-secrets.ts`.
+ */
+import { sql } from 'kysely';
+import type { DatabaseOrTransaction } from '../connection/connection.ts';
+import type { LaneKey } from '../delivery/lanes.ts';
+
+export interface SigningKeys {
+  readonly signingKey: string;
+  readonly madeAt: Date;
+  readonly next:
+    | { readonly signingKey: string; readonly madeAt: Date; readonly signsFrom: Date }
+    | undefined;
+}
+
+interface Row {
+  readonly signingKey: string;
+  readonly madeAt: Date;
+  readonly nextSigningKey: string | null;
+  readonly nextMadeAt: Date | null;
+  readonly nextSignsFrom: Date | null;
+}
+
+const COLUMNS = sql`
+  signing_key as "signingKey", signing_key_made_at as "madeAt", next_signing_key as "nextSigningKey",
+  next_signing_key_made_at as "nextMadeAt", next_signs_from as "nextSignsFrom"`;
+
+/** The keys of a webhook as they count at `nowMs`; undefined where there is no such webhook. */
+export async function findSigningKeys(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  nowMs: number,
+): Promise<SigningKeys | undefined> {
+  const { rows } = await sql<Row>`
+    select ${COLUMNS} from webhooks
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null`.execute(
+    database,
+  );
+  const [row] = rows;
+  return row && keysOf(row, nowMs);
+}
+
+export type KeyChange =
+  | { readonly outcome: 'changed'; readonly keys: SigningKeys }
+  /** A rotation is under way, or, for what ends one, none is. */
+  | { readonly outcome: 'not_now' }
+  | { readonly outcome: 'not_found' };
+
+export interface KeyRotation {
+  /** The next key. */
+  readonly signingKey: string;
+  /** From this time on, which may be now, it is the only key; a time that is to come is told by each worker's clock. */
+  readonly signsFromMs: number;
+}
+
+/** Adds the next key; one that signs from now on takes the place of the old one, which no clock brings back. */
+export async function startRotation(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  rotation: KeyRotation,
+  nowMs: number,
+): Promise<KeyChange> {
+  const now = new Date(nowMs);
+  const keys =
+    rotation.signsFromMs <= nowMs
+      ? sql`
+           signing_key = ${rotation.signingKey}, signing_key_made_at = ${now},
+           next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null`
+      : // The next key of a rotation that is over is promoted in the same statement.
+        sql`
+           signing_key = coalesce(next_signing_key, signing_key),
+           signing_key_made_at = coalesce(next_signing_key_made_at, signing_key_made_at),
+           next_signing_key = ${rotation.signingKey}, next_signing_key_made_at = ${now},
+           next_signs_from = ${new Date(rotation.signsFromMs)}`;
+  const { rows } = await sql<Row>`
+    update webhooks
+       set ${keys}
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+       and (next_signs_from is null or next_signs_from <= ${now})
+    returning ${COLUMNS}`.execute(database);
+  return changeOf(database, lane, rows, nowMs);
+}
+
+/**
+ * Ends a rotation now: the next key is the key, and the old one signs no more.
+ *
+ * @param stored - of the old one: where another is stored it is `not_now`.
+ */
+export async function promoteSigningKey(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  nowMs: number,
+  stored?: string,
+): Promise<KeyChange> {
+  const { rows } = await sql<Row>`
+    update webhooks
+       set signing_key = next_signing_key, signing_key_made_at = next_signing_key_made_at,
+           next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+       and next_signs_from > ${new Date(nowMs)}
+       and ${stored ?? sql`signing_key`} = signing_key
+    returning ${COLUMNS}`.execute(database);
+  return changeOf(database, lane, rows, nowMs);
+}
+
+/**
+ * Ends a rotation without it: the next key is forgotten.
+ *
+ * @param stored - of the next key: where another is stored it is `not_now`.
+ */
+export async function cancelRotation(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  nowMs: number,
+  stored?: string,
+): Promise<KeyChange> {
+  const { rows } = await sql<Row>`
+    update webhooks set next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+       and next_signs_from > ${new Date(nowMs)}
+       and ${stored ?? sql`next_signing_key`} = next_signing_key
+    returning ${COLUMNS}`.execute(database);
+  return changeOf(database, lane, rows, nowMs);
+}
+
+/** Puts a key in the place of the one that is stored, at once; `not_now` where it was changed meanwhile, or a rotation is under way. */
+export async function replaceSigningKey(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  { stored, sealed }: { readonly stored: string; readonly sealed: string },
+  nowMs: number,
+): Promise<KeyChange> {
+  const { rows } = await sql<Row>`
+    update webhooks set signing_key = ${sealed}, signing_key_made_at = ${new Date(nowMs)}
+     where environment_id = ${lane.environmentId} and webhook_id = ${lane.webhookId} and deleted_at is null
+       and signing_key = ${stored} and next_signing_key is null
+    returning ${COLUMNS}`.execute(database);
+  return changeOf(database, lane, rows, nowMs);
+}
+
+/** Forgets the old key wherever a rotation is over; by `webhooks_rotating`. */
+export async function promoteDueSigningKeys(
+  database: DatabaseOrTransaction,
+  nowMs: number,
+): Promise<void> {
+  await sql`
+    update webhooks
+       set signing_key = next_signing_key, signing_key_made_at = next_signing_key_made_at,
+           next_signing_key = null, next_signing_key_made_at = null, next_signs_from = null
+     where next_signs_from <= ${new Date(nowMs)}`.execute(database);
+}
+
+async function changeOf(
+  database: DatabaseOrTransaction,
+  lane: LaneKey,
+  rows: readonly Row[],
+  nowMs: number,
+): Promise<KeyChange> {
+  const [row] = rows;
+  if (row) return { outcome: 'changed', keys: keysOf(row, nowMs) };
+  const found = await findSigningKeys(database, lane, nowMs);
+  return { outcome: found ? 'not_now' : 'not_found' };
+}
+
+function keysOf(row: Row, nowMs: number): SigningKeys {
+  const { nextSigningKey, nextMadeAt, nextSignsFrom } = row;
+  if (nextSigningKey === null || nextMadeAt === null || nextSignsFrom === null) {
+    return { signingKey: row.signingKey, madeAt: row.madeAt, next: undefined };
+  }
+  const next = { signingKey: nextSigningKey, madeAt: nextMadeAt, signsFrom: nextSignsFrom };
+  return nextSignsFrom.getTime() <= nowMs
+    ? { signingKey: next.signingKey, madeAt: next.madeAt, next: undefined }
+    : { signingKey: row.signingKey, madeAt: row.madeAt, next };
+}
