@@ -9,7 +9,7 @@
  */
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
 import { billingSettings } from '@sluice/billing-vendor/settings';
-import type { Vendor, VendorPage, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorPage, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import type { Database } from '@sluice/database/connection/connection';
 import { countCreditGrants, listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { listAuditedAccounts, verifyAuditChain } from '@sluice/database/verify/verify-audit-chains';

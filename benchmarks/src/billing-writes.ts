@@ -9,7 +9,7 @@
  */
 import { recordPreviewRun } from '@sluice/api/record-preview-run';
 import { startRun } from '@sluice/api/start-run';
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { pricePack } from '@sluice/domain/billing/catalogue';
 import { createIdGenerator } from '@sluice/platform/process/new-id';

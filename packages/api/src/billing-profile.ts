@@ -8,7 +8,7 @@ import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { includesRole } from '@sluice/domain/accounts/account';
 import { findCoupon } from '@sluice/domain/billing/catalogue';
 import type { Money } from '@sluice/domain/values/money';
-import type { VendorSubscription } from '@sluice/billing-vendor/vendor';
+import type { VendorSubscription } from '@sluice/billing-vendor/port/vendor';
 import { z } from 'zod';
 import { accountCallerOf } from './account-guard.ts';
 import { addressShape } from './account-view.ts';

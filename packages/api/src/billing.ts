@@ -1,7 +1,7 @@
 /** What every billing route stands on: the account, its rail and plan, and starting a purchase. */
 import type { BillingAccount } from '@sluice/database/billing/account-plans';
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
-import type { Vendor } from '@sluice/billing-vendor/vendor';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import type { BillingContact, RunContent } from '@sluice/domain/billing/run-content';
 import type { FastifyReply, FastifyRequest } from 'fastify';

@@ -5,7 +5,7 @@
  * A plan that is bought meanwhile takes the trial's subscription over, so it is ended only while no purchase can
  * begin, by an account that has bought none. Before: `downgrade.ts`, `outbox-relay.ts`.
  */
-import type { Vendor } from '@sluice/billing-vendor/vendor';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import type { CardChange } from '@sluice/database/billing/card-changes';
 import type { OutboxEntry } from '@sluice/database/changes/outbox';
 

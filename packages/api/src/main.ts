@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto';
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { measureClock } from '@sluice/database/connection/clock-difference';
 import { createDatabase } from '@sluice/database/connection/connection';
 import { isDatabaseAnswering } from '@sluice/database/connection/database-away';

@@ -11,7 +11,7 @@ import {
   findVendorCustomer,
   insertVendorCustomer,
 } from '@sluice/database/billing/vendor-customers';
-import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import { declineMessage } from '@sluice/domain/billing/decline-message';
 import type { Address } from '@sluice/domain/accounts/postal-address';
 import { idempotencyKey } from '@sluice/domain/billing/run-workflow';

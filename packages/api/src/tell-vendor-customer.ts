@@ -5,7 +5,7 @@
  * Two processes may tell two entries at once, and the older values may reach the vendor last. So after telling, the
  * account is read again, and told again if it has changed: whoever writes last has checked after writing.
  */
-import type { CustomerDetails, Vendor } from '@sluice/billing-vendor/vendor';
+import type { CustomerDetails, Vendor } from '@sluice/billing-vendor/port/vendor';
 import type { Account } from '@sluice/database/accounts/accounts';
 import type { OutboxEntry } from '@sluice/database/changes/outbox';
 import { contactOf } from './billing.ts';

@@ -8,7 +8,7 @@ import { countProfiles } from '@sluice/database/credits/meter-reads';
 import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import type { Grant } from '@sluice/domain/billing/credit-ledger';
 import { METERS, readMeters, type MeterLine } from '@sluice/domain/billing/meters';
-import type { VendorSubscription } from '@sluice/billing-vendor/vendor';
+import type { VendorSubscription } from '@sluice/billing-vendor/port/vendor';
 import type { FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { billingAccountOf, requireRail, type BillingDependencies } from './billing.ts';

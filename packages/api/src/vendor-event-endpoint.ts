@@ -4,8 +4,8 @@
  * (`worker/src/settle-vendor-events.ts`). Events that we have no use for are answered 200 too, or the vendor would
  * stop calling.
  */
-import { eventSubject } from '@sluice/billing-vendor/event-subject';
-import { readVendorEvent } from '@sluice/billing-vendor/read-vendor-event';
+import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
+import { readVendorEvent } from '@sluice/billing-vendor/port/read-vendor-event';
 import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
 import { z } from 'zod';
 import type { BillingDependencies } from './billing.ts';

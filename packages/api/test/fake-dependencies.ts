@@ -1,6 +1,6 @@
 /** Dependencies without a database, for what the HTTP edge does by itself: one key, an empty workspace. */
 import { createHash } from 'node:crypto';
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { fastify } from 'fastify';
 import { afterEach } from 'vitest';

@@ -2,7 +2,7 @@
  * Counts the calls of the payment vendor by outcome, for `/metrics`. It wraps the port, so that no caller has to
  * count.
  */
-import type { Vendor, VendorResult } from './vendor.ts';
+import type { Vendor, VendorResult } from './port/vendor.ts';
 
 type Call = (...input: unknown[]) => Promise<VendorResult<unknown>>;
 

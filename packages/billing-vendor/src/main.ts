@@ -1,8 +1,8 @@
 /** The simulated payment vendor as a process: settings, the catalogue, the server. */
 import { beginProcess } from '@sluice/platform/process/begin-process';
-import { readCatalogue } from './read-catalogue.ts';
+import { readCatalogue } from './catalogue/read-catalogue.ts';
 import { simulatorSettings } from './settings.ts';
-import { startSimulator } from './simulator.ts';
+import { startSimulator } from './simulator/simulator.ts';
 
 const { settings, logger, lifecycle } = beginProcess(
   process,

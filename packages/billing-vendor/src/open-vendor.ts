@@ -7,7 +7,7 @@
 import type { Tracer } from '@sluice/platform/telemetry/tracing';
 import type { z } from 'zod';
 import type { billingSettings } from './settings.ts';
-import type { Vendor } from './vendor.ts';
+import type { Vendor } from './port/vendor.ts';
 
 type BillingSettings = z.infer<typeof billingSettings>;
 
@@ -31,7 +31,7 @@ async function openStripeVendor(
   { STRIPE_SECRET_KEY: secretKey, SIMULATOR_URL, VENDOR_TIMEOUT_MS: timeoutMs }: BillingSettings,
   tracing: VendorTracing | undefined,
 ): Promise<Vendor> {
-  const { createStripeVendor, openStripeClient } = await import('./stripe-vendor.ts');
+  const { createStripeVendor, openStripeClient } = await import('./stripe/stripe-vendor.ts');
   const httpClient = tracing && (await openTracedHttpClient(tracing));
   return createStripeVendor(
     secretKey === undefined

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { listCharges } from '../src/simulator-controls.ts';
-import { periodEnd } from '../src/simulator-periods.ts';
-import { renewSubscriptions } from '../src/simulator-renewals.ts';
+import { listCharges } from '../src/simulator/simulator-controls.ts';
+import { periodEnd } from '../src/simulator/objects/simulator-periods.ts';
+import { renewSubscriptions } from '../src/simulator/objects/simulator-renewals.ts';
 import { newCustomer, ok, startVendor } from './vendor-under-test.ts';
 
 const seconds = (day: string) => Date.parse(`${day}T10:20:30Z`) / 1_000;

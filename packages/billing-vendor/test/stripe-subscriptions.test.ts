@@ -1,6 +1,6 @@
 /** Subscriptions by way of the vendor's own SDK, against the simulator. */
 import { describe, expect, test } from 'vitest';
-import { collectEverything, listCharges } from '../src/simulator-controls.ts';
+import { collectEverything, listCharges } from '../src/simulator/simulator-controls.ts';
 import { newCustomer, ok, startVendor } from './vendor-under-test.ts';
 
 describe('a subscription', () => {

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Stripe } from 'stripe';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { TEST_CARDS } from '../src/simulator-cards.ts';
-import { collectEverything, listCharges } from '../src/simulator-controls.ts';
-import type { FaultKind } from '../src/simulator-faults.ts';
+import { TEST_CARDS } from '../src/simulator/engine/simulator-cards.ts';
+import { collectEverything, listCharges } from '../src/simulator/simulator-controls.ts';
+import type { FaultKind } from '../src/simulator/engine/simulator-faults.ts';
 import {
   newCustomer,
   ok,

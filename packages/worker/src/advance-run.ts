@@ -9,7 +9,7 @@
  * Before: `api/src/start-run.ts` (through `platform/src/queue.ts`), `sweep-runs.ts`. After:
  * `settle-invoice.ts`, `billing-vendor/src/vendor.ts`.
  */
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import { recordCardOnFile } from '@sluice/database/billing/card-changes';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import {

@@ -7,7 +7,7 @@
  * workers: one that has ended stays so. An account of which nothing is left is soon not asked about any more, unless
  * it is opened and closed again.
  */
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import type { Database } from '@sluice/database/connection/connection';
 import { listPendingRuns } from '@sluice/database/billing/runs';
 import {

@@ -1,5 +1,5 @@
 /** The steps of a purchase that is one invoice: made, priced, finalized, paid or void. */
-import { STILL_PROCESSING, type VendorInvoice } from '@sluice/billing-vendor/vendor';
+import { STILL_PROCESSING, type VendorInvoice } from '@sluice/billing-vendor/port/vendor';
 import type { StepEnd } from '@sluice/database/billing/run-steps';
 import { describeCredits } from '@sluice/domain/billing/catalogue';
 import {

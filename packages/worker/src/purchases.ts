@@ -4,7 +4,7 @@
  */
 import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
 import { openVendor } from '@sluice/billing-vendor/open-vendor';
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import type { Database } from '@sluice/database/connection/connection';
 import type { Logger } from '@sluice/platform/process/logger';
 import type { Producer } from '@sluice/platform/queue/queue';

@@ -10,7 +10,7 @@ import { AppError } from '@sluice/domain/values/errors';
 import type { Money } from '@sluice/domain/values/money';
 import type { BoughtSubscription, RunContent } from '@sluice/domain/billing/run-content';
 import type { Run } from '@sluice/database/billing/runs';
-import type { InvoiceStatus, Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { InvoiceStatus, Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 
 /** What a step leaves for the steps after it. */
 export interface StepOutput {

@@ -5,7 +5,7 @@
  *
  * Before: `end-run.ts`, `settle-vendor-events.ts`.
  */
-import type { VendorInvoice } from '@sluice/billing-vendor/vendor';
+import type { VendorInvoice } from '@sluice/billing-vendor/port/vendor';
 import { settleUnpaidPlan } from '@sluice/database/billing/account-plans';
 import type { Transaction } from '@sluice/database/connection/connection';
 import { insertReceipt } from '@sluice/database/billing/receipts';

@@ -7,7 +7,7 @@
 import type { Transaction } from '@sluice/database/connection/connection';
 import { grantCredits } from '@sluice/database/credits/credits';
 import { parkRun, type Run } from '@sluice/database/billing/runs';
-import type { InvoiceStatus } from '@sluice/billing-vendor/vendor';
+import type { InvoiceStatus } from '@sluice/billing-vendor/port/vendor';
 import { FAILURE_MESSAGES } from '@sluice/domain/billing/decline-message';
 import { isSameMoney, type Money } from '@sluice/domain/values/money';
 import { purchaseOf } from './run-step.ts';

@@ -21,7 +21,7 @@ import {
 import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
 import { allowanceOf, boughtAgainKey, CREDIT_KINDS } from '@sluice/domain/billing/allowance';
 import type { PurchaseReversal, RunResult } from '@sluice/domain/billing/run-content';
-import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorInvoice, VendorPayment } from '@sluice/billing-vendor/port/vendor';
 import type { Logger } from '@sluice/platform/process/logger';
 import { settleBankPayment } from './settle-bank-payment.ts';
 import { settleInvoice } from './settle-invoice.ts';

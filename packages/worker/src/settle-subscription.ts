@@ -10,7 +10,7 @@ import { recordChange } from '@sluice/database/changes/audit-logs';
 import type { Database, Transaction } from '@sluice/database/connection/connection';
 import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
 import { standingOf, type SubscriptionStanding } from '@sluice/domain/billing/subscription-status';
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 
 export interface SettleSubscriptionDeps {
   readonly database: Database;

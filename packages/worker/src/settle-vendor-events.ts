@@ -6,8 +6,8 @@
  *
  * Before: `api/src/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
  */
-import { eventSubject } from '@sluice/billing-vendor/event-subject';
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import type { Database } from '@sluice/database/connection/connection';
 import { lockRun } from '@sluice/database/billing/runs';
 import {

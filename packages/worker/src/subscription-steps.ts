@@ -11,7 +11,7 @@ import type {
   Vendor,
   VendorResult,
   VendorSubscription,
-} from '@sluice/billing-vendor/vendor';
+} from '@sluice/billing-vendor/port/vendor';
 import {
   addonsOf,
   checkoutOf,

@@ -1,6 +1,6 @@
 /** The API over a real, empty database with two workspaces of two accounts, and a clock of the test's own. */
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
 import type { RunKey } from '@sluice/database/billing/runs';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { AuditLogExportKey } from '@sluice/database/audit/audit-log-exports';

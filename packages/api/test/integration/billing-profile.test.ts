@@ -1,8 +1,8 @@
 /** What an account pays for and what it uses, read from the vendor and from our own tables. */
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
-import type { Vendor, VendorResult } from '@sluice/billing-vendor/vendor';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator/simulator';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
 import { debitCredits, grantCredits } from '@sluice/database/credits/credits';
 import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { sql } from 'kysely';

@@ -1,7 +1,7 @@
 /** The card on file is never changed while a purchase runs, nor does one start while it is changed. */
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator/simulator';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
 import {
   beginCardChange,
   endCardChange,

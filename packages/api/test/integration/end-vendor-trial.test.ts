@@ -1,8 +1,8 @@
 /** Who goes from a trial to the Builder plan is charged for nothing afterwards, by nobody. */
-import type { Simulator } from '@sluice/billing-vendor/simulator';
-import { listCharges } from '@sluice/billing-vendor/simulator-controls';
-import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
-import type { Vendor } from '@sluice/billing-vendor/vendor';
+import type { Simulator } from '@sluice/billing-vendor/simulator/simulator';
+import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
+import { renewSubscriptions } from '@sluice/billing-vendor/simulator/objects/simulator-renewals';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import { findBillingAccount, updateAccountStanding } from '@sluice/database/billing/account-plans';
 import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { standingOf } from '@sluice/domain/billing/subscription-status';

@@ -1,5 +1,5 @@
 /** The month's allowance of inbox previews: there from its first moment, brought by whoever records a run. */
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { giveAllowance } from '@sluice/database/credits/credits';
 import { untilLockWaiters } from '@sluice/database/testing/testing';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';

@@ -1,7 +1,7 @@
 /** What is asked a thousand times while a purchase runs. */
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator } from '@sluice/billing-vendor/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
 import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';

@@ -1,7 +1,7 @@
 /** What stands on an account's invoices reaches the payment vendor, by the outbox, in the end as it is. */
-import type { Simulator } from '@sluice/billing-vendor/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
-import type { Vendor } from '@sluice/billing-vendor/vendor';
+import type { Simulator } from '@sluice/billing-vendor/simulator/simulator';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import type { Stripe } from 'stripe';
 import { sql } from 'kysely';

@@ -1,7 +1,7 @@
 /** A simulated payment vendor by the clock of an API under test, and our way to it. */
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator } from '@sluice/billing-vendor/simulator';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
 import type { ApiUnderTest } from './api-under-test.ts';
 
 /** Close `simulator` when done. */

@@ -1,7 +1,10 @@
 /** Compares what the vendor took with what we gave, after everything, and lists what is wrong. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { collectEverything, listCharges } from '@sluice/billing-vendor/simulator-controls';
+import {
+  collectEverything,
+  listCharges,
+} from '@sluice/billing-vendor/simulator/simulator-controls';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { sql } from 'kysely';

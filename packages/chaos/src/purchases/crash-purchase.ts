@@ -3,7 +3,7 @@
  * and started again; then the purchase must end as if nothing had happened.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
+import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
 import { sql } from 'kysely';
 import { holdPoint, releasePoint, waitForPoint } from './held-points.ts';
 import {

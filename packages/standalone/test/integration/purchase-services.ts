@@ -2,9 +2,9 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator } from '@sluice/billing-vendor/simulator';
-import { listCharges } from '@sluice/billing-vendor/simulator-controls';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
+import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
 import { DEMO, seedDemoWorkspace } from '@sluice/database/demo/seed-demo';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import {

@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
+import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { testRedisUrl } from '@sluice/platform/testing/testing';

@@ -1,8 +1,8 @@
 /** One event's way as one trace: through the processes that operators run, to a collector that really listens. */
 import { once } from 'node:events';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { startSimulator, type Simulator } from '@sluice/billing-vendor/simulator/simulator';
 import { DEMO } from '@sluice/database/demo/seed-demo';
 import {
   startCollectorUnderTest,

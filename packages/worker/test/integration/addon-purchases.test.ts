@@ -1,5 +1,5 @@
 /** Add-ons to the subscription of a plan: bought as one purchase, charged once. */
-import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
+import { cancelSubscription } from '@sluice/billing-vendor/simulator/objects/simulator-subscriptions';
 import { findRun } from '@sluice/database/billing/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';

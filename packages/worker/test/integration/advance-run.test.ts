@@ -1,5 +1,5 @@
-import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
-import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
+import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-controls';
+import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
 import { findRun, listDueRuns, lockRun, parkRun, type Run } from '@sluice/database/billing/runs';
 import { releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
 import { sql } from 'kysely';

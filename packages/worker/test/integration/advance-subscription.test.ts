@@ -4,7 +4,7 @@ import { debitCredits, grantCredits } from '@sluice/database/credits/credits';
 import { findBillingAccount } from '@sluice/database/billing/account-plans';
 import { untilLockWaiters } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
-import { cancelSubscription } from '@sluice/billing-vendor/simulator-subscriptions';
+import { cancelSubscription } from '@sluice/billing-vendor/simulator/objects/simulator-subscriptions';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 

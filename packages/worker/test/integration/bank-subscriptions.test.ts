@@ -1,11 +1,11 @@
 /** Plans and add-ons that a bank pays for: on the subscription at once, paid or not days later. */
-import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator-late-payments';
-import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
+import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
+import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { findReceipt } from '@sluice/database/billing/receipts';
 import { findRun, listRunsWithPaymentDue, type Run } from '@sluice/database/billing/runs';
 import { statementsSentBy } from '@sluice/database/connection/statements-sent';
 import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
-import type { Vendor } from '@sluice/billing-vendor/vendor';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';

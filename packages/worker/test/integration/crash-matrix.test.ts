@@ -6,8 +6,8 @@
  * The worker is one function here, and dies by an exception, which is quick.
  * `npm run chaos:billing -- --seed N` kills real processes.
  */
-import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
-import { FAULT_KINDS } from '@sluice/billing-vendor/simulator-faults';
+import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-controls';
+import { FAULT_KINDS } from '@sluice/billing-vendor/simulator/engine/simulator-faults';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import type { Run } from '@sluice/database/billing/runs';
 import type { StepName } from '@sluice/domain/billing/run-workflow';

@@ -1,5 +1,5 @@
 /** An account that is closed by a statement is not charged any more. */
-import type { Vendor } from '@sluice/billing-vendor/vendor';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import { listClosedCustomers } from '@sluice/database/billing/vendor-customers';
 import { listBookedSubscribers } from '@sluice/database/verify/verify-purchases';
 import { sql } from 'kysely';

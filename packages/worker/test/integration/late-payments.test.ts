@@ -1,9 +1,9 @@
 /** A bank account on file: the vendor takes the payment on at once, and says days later what became of it. */
-import { collectEverything } from '@sluice/billing-vendor/simulator-controls';
+import { collectEverything } from '@sluice/billing-vendor/simulator/simulator-controls';
 import {
   settleLatePayments,
   SETTLING_SECONDS,
-} from '@sluice/billing-vendor/simulator-late-payments';
+} from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { findRun, type Run } from '@sluice/database/billing/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';

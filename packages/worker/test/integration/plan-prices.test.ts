@@ -1,7 +1,7 @@
 /** Plans at their prices: the amount that was shown, a price that was exchanged, and what is left over. */
 import type { Money } from '@sluice/domain/values/money';
 import { sql } from 'kysely';
-import { itemsOf } from '@sluice/billing-vendor/simulator-items';
+import { itemsOf } from '@sluice/billing-vendor/simulator/objects/simulator-items';
 import { findRun } from '@sluice/database/billing/runs';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { CATALOGUE } from './purchase-world.ts';

@@ -1,10 +1,10 @@
 /** Purchases over a real database and the simulated vendor, with a clock of the test's own. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventSubject } from '@sluice/billing-vendor/event-subject';
-import { readCatalogue } from '@sluice/billing-vendor/read-catalogue';
-import { startSimulator } from '@sluice/billing-vendor/simulator';
-import { listCharges } from '@sluice/billing-vendor/simulator-controls';
-import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe-vendor';
+import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import { startSimulator } from '@sluice/billing-vendor/simulator/simulator';
+import { listCharges } from '@sluice/billing-vendor/simulator/simulator-controls';
+import { createStripeVendor, openStripeClient } from '@sluice/billing-vendor/stripe/stripe-vendor';
 import { listBalances } from '@sluice/database/credits/credit-reads';
 import { findRun, insertRun, type Run } from '@sluice/database/billing/runs';
 import { listRunSteps } from '@sluice/database/billing/run-steps';

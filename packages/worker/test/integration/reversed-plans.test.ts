@@ -1,6 +1,6 @@
 /** Money that goes back to the customer for a plan, and the allowance that it had brought. */
-import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
-import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator-late-payments';
+import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
+import { SETTLING_SECONDS } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
 import { findRun, type Run } from '@sluice/database/billing/runs';
 import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';

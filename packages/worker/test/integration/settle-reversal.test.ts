@@ -4,8 +4,8 @@ import {
   disputeCharge,
   failRefund,
   refundCharge,
-} from '@sluice/billing-vendor/simulator-reversals';
-import type { Vendor } from '@sluice/billing-vendor/vendor';
+} from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import { listLedger } from '@sluice/database/credits/credit-reads';
 import { endHold, holdCredits } from '@sluice/database/credits/credit-holds';
 import { findRun, type Run } from '@sluice/database/billing/runs';

@@ -5,7 +5,7 @@ import {
   insertVendorEvent,
   type VendorEvent,
 } from '@sluice/database/billing/vendor-events';
-import { refundCharge } from '@sluice/billing-vendor/simulator-reversals';
+import { refundCharge } from '@sluice/billing-vendor/simulator/objects/simulator-reversals';
 import { findRun } from '@sluice/database/billing/runs';
 import { releaseSetAsideRun } from '@sluice/database/billing/set-aside-runs';
 import fc from 'fast-check';

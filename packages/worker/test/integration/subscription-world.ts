@@ -1,6 +1,6 @@
 /** Purchases that begin and change a subscription, and the time that it renews in. */
-import { settleLatePayments } from '@sluice/billing-vendor/simulator-late-payments';
-import { renewSubscriptions } from '@sluice/billing-vendor/simulator-renewals';
+import { settleLatePayments } from '@sluice/billing-vendor/simulator/objects/simulator-late-payments';
+import { renewSubscriptions } from '@sluice/billing-vendor/simulator/objects/simulator-renewals';
 import { debitCredits } from '@sluice/database/credits/credits';
 import type { RunContent } from '@sluice/domain/billing/run-content';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';

@@ -1,5 +1,5 @@
 /** Nothing is bought onto a subscription whose present period is not paid: its rest would be taken off the price. */
-import { itemsOf } from '@sluice/billing-vendor/simulator-items';
+import { itemsOf } from '@sluice/billing-vendor/simulator/objects/simulator-items';
 import { beforeEach, expect, test } from 'vitest';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 

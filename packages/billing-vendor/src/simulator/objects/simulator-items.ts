@@ -10,8 +10,8 @@ import {
   noSuch,
   textOf,
   type Form,
-} from './simulator-request.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+} from '../engine/simulator-request.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 
 export interface Item {
   readonly id: string;

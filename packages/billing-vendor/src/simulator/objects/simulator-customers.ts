@@ -1,8 +1,8 @@
 /** Customers of the simulated vendor, as calls make and change them. */
-import { emit } from './simulator-events.ts';
-import { formOf, integerOf, metadataOf, noSuch, textOf } from './simulator-request.ts';
-import type { Form, FormValue } from './simulator-request.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import { emit } from '../engine/simulator-events.ts';
+import { formOf, integerOf, metadataOf, noSuch, textOf } from '../engine/simulator-request.ts';
+import type { Form, FormValue } from '../engine/simulator-request.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 
 /** @param existing - absent: a new one. @throws VendorRefusal 404 for another customer's card. */
 export function saveCustomer(

@@ -8,7 +8,7 @@ import { createStripeCustomers } from './stripe-customers.ts';
 import { createStripeInvoices } from './stripe-invoices.ts';
 import { createStripePayments } from './stripe-payments.ts';
 import { createStripeSubscriptions } from './stripe-subscriptions.ts';
-import type { Vendor } from './vendor.ts';
+import type { Vendor } from '../port/vendor.ts';
 
 export interface StripeOptions {
   readonly secretKey: string;

@@ -3,7 +3,7 @@ import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
 import { idOf } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { Vendor } from './vendor.ts';
+import type { Vendor } from '../port/vendor.ts';
 
 type Payments = Pick<Vendor, 'readPayment' | 'listReversedCharges'>;
 

@@ -5,9 +5,9 @@
  *     charge succeeded ──refunded──▶ charge with more `amount_refunded`
  *     dispute needs_response ──▶ lost, won
  */
-import { emit } from './simulator-events.ts';
-import { invalid, noSuch } from './simulator-request.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import { emit } from '../engine/simulator-events.ts';
+import { invalid, noSuch } from '../engine/simulator-request.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 
 /** @param amount - in minor units; absent: all that is left. @throws VendorRefusal 400 */
 export function refundCharge(

@@ -3,7 +3,7 @@ import { Stripe } from 'stripe';
 import { LOOKUP_COUNT_MAX } from './stripe-lists.ts';
 import { toCard, toCustomer } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { CustomerDetails, Vendor, VendorCustomer } from './vendor.ts';
+import type { CustomerDetails, Vendor, VendorCustomer } from '../port/vendor.ts';
 
 type Customers = Pick<
   Vendor,

@@ -1,6 +1,6 @@
 /** The endings of a call of the vendor: what happened, what did not, and what is not known. */
 import { Stripe } from 'stripe';
-import type { VendorResult } from './vendor.ts';
+import type { VendorResult } from '../port/vendor.ts';
 
 /**
  * Runs one exchange with the vendor. A failure that says nothing of the effect (no answer, 5xx, a lock,

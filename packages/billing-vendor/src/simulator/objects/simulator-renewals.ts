@@ -10,12 +10,12 @@
  *                                               └─tries over──▶ canceled, its invoice uncollectible
  */
 import { runningCoupon } from './simulator-coupons.ts';
-import { emit } from './simulator-events.ts';
+import { emit } from '../engine/simulator-events.ts';
 import { addLine, createInvoice, finalizeInvoice, payInvoice } from './simulator-invoices.ts';
 import { currencyOf, intervalOf, itemsOf } from './simulator-items.ts';
 import { periodEnd } from './simulator-periods.ts';
-import { VendorRefusal } from './simulator-request.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import { VendorRefusal } from '../engine/simulator-request.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 import { cancelSubscription } from './simulator-subscriptions.ts';
 
 const DAY_SECONDS = 86_400;

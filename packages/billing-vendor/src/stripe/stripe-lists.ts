@@ -1,6 +1,6 @@
 /** Lists of the vendor, and what is not in them. */
 import { Stripe } from 'stripe';
-import type { VendorPage } from './vendor.ts';
+import type { VendorPage } from '../port/vendor.ts';
 
 /** The most that the vendor gives at once. */
 export const LOOKUP_COUNT_MAX = 100;

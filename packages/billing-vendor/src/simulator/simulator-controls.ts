@@ -1,14 +1,14 @@
 /** `/simulator/…`: what tests and people may ask of the simulator beyond the vendor's API. */
 import { z } from 'zod';
-import type { Answer } from './simulator-answers.ts';
-import type { EventTreatment } from './simulator-events.ts';
-import { FAULT_KINDS, type FaultPlan } from './simulator-faults.ts';
-import { payInvoice } from './simulator-invoices.ts';
-import { settleLatePayments } from './simulator-late-payments.ts';
-import { renewSubscriptions } from './simulator-renewals.ts';
-import { VendorRefusal } from './simulator-request.ts';
-import { decideDispute, disputeCharge } from './simulator-reversals.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import type { Answer } from './engine/simulator-answers.ts';
+import type { EventTreatment } from './engine/simulator-events.ts';
+import { FAULT_KINDS, type FaultPlan } from './engine/simulator-faults.ts';
+import { payInvoice } from './objects/simulator-invoices.ts';
+import { settleLatePayments } from './objects/simulator-late-payments.ts';
+import { renewSubscriptions } from './objects/simulator-renewals.ts';
+import { VendorRefusal } from './engine/simulator-request.ts';
+import { decideDispute, disputeCharge } from './objects/simulator-reversals.ts';
+import type { SimulatorState, VendorObject } from './engine/simulator-state.ts';
 
 export interface SimulatorControls {
   readonly state: SimulatorState;

@@ -4,11 +4,11 @@
  * bank's payment is `processing` it stays open, and can neither be paid again nor be void. What its customer
  * has in credit pays for it as it is finalized, wholly or in part.
  */
-import { emit } from './simulator-events.ts';
+import { emit } from '../engine/simulator-events.ts';
 import { reduced } from './simulator-items.ts';
 import { charge, createPaymentIntent, defaultPaymentMethodOf } from './simulator-payments.ts';
-import { invalid, VendorRefusal } from './simulator-request.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import { invalid, VendorRefusal } from '../engine/simulator-request.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 
 export interface InvoiceLine {
   readonly id: string;

@@ -3,7 +3,7 @@ import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
 import { toInvoice, toSubscription, withInvoiceOf } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import type { SubscriptionChange, Vendor } from './vendor.ts';
+import type { SubscriptionChange, Vendor } from '../port/vendor.ts';
 
 type Subscriptions = Pick<
   Vendor,

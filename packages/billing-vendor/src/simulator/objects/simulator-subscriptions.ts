@@ -3,7 +3,7 @@
  * (`error_if_incomplete`): the card is charged before anything is kept.
  */
 import { couponOf, redeemCoupon, runningCoupon } from './simulator-coupons.ts';
-import { emit } from './simulator-events.ts';
+import { emit } from '../engine/simulator-events.ts';
 import {
   addLine,
   createInvoice,
@@ -32,8 +32,8 @@ import {
   textOf,
   VendorRefusal,
   type Form,
-} from './simulator-request.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+} from '../engine/simulator-request.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 
 const DAY_SECONDS = 86_400;
 

@@ -3,7 +3,7 @@ import type { Stripe } from 'stripe';
 import { isMissing, LOOKUP_COUNT_MAX, pageOf, part } from './stripe-lists.ts';
 import { toInvoice } from './stripe-objects.ts';
 import { callStripe } from './stripe-outcome.ts';
-import { STILL_PROCESSING, type Vendor, type VendorInvoice } from './vendor.ts';
+import { STILL_PROCESSING, type Vendor, type VendorInvoice } from '../port/vendor.ts';
 
 type Invoices = Pick<
   Vendor,

@@ -1,5 +1,5 @@
 /** Invoices of the simulated vendor as its answers show them. */
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 
 /** What the wire shows: client secret and payments only where they are asked for, as with the vendor. */
 export function renderInvoice(

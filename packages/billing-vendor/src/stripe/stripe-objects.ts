@@ -8,7 +8,7 @@ import type {
   VendorCustomer,
   VendorInvoice,
   VendorSubscription,
-} from './vendor.ts';
+} from '../port/vendor.ts';
 
 export const toInvoice = (invoice: Stripe.Invoice): VendorInvoice => ({
   invoiceId: invoice.id ?? '',

@@ -6,10 +6,10 @@
  *                        ▶ charge failed, intent with its error, invoice still open,
  *                          its subscription past due
  */
-import { emit } from './simulator-events.ts';
+import { emit } from '../engine/simulator-events.ts';
 import { markPaid } from './simulator-invoices.ts';
 import { cardOf } from './simulator-payments.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 
 const DAY_SECONDS = 86_400;
 /** Of an ACH debit, by the vendor's documentation. */

@@ -1,14 +1,14 @@
 /** The part of the vendor's API that the simulator has: method and path → what is done. */
-import { saveCustomer } from './simulator-customers.ts';
-import { renderInvoice } from './simulator-invoice-wire.ts';
+import { saveCustomer } from './objects/simulator-customers.ts';
+import { renderInvoice } from './objects/simulator-invoice-wire.ts';
 import {
   addLine,
   createInvoice,
   finalizeInvoice,
   payInvoice,
   voidInvoice,
-} from './simulator-invoices.ts';
-import { attachPaymentMethod } from './simulator-payments.ts';
+} from './objects/simulator-invoices.ts';
+import { attachPaymentMethod } from './objects/simulator-payments.ts';
 import {
   flagOf,
   formOf,
@@ -20,15 +20,15 @@ import {
   required,
   textOf,
   type Form,
-} from './simulator-request.ts';
-import { listInvoicePayments, refundCharge } from './simulator-reversals.ts';
-import type { Collection, SimulatorState, VendorObject } from './simulator-state.ts';
+} from './engine/simulator-request.ts';
+import { listInvoicePayments, refundCharge } from './objects/simulator-reversals.ts';
+import type { Collection, SimulatorState, VendorObject } from './engine/simulator-state.ts';
 import {
   cancelSubscription,
   createSubscription,
   previewInvoice,
   updateSubscription,
-} from './simulator-subscriptions.ts';
+} from './objects/simulator-subscriptions.ts';
 
 export interface VendorCall {
   readonly state: SimulatorState;

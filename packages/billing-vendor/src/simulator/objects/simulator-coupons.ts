@@ -3,8 +3,8 @@
  * while they last. The vendor counts how often each was used.
  */
 import { addMonths } from './simulator-periods.ts';
-import { formsOf, invalid, noSuch, textOf, type FormValue } from './simulator-request.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import { formsOf, invalid, noSuch, textOf, type FormValue } from '../engine/simulator-request.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 
 /** @throws VendorRefusal 404 where there is none, 400 where it is used up. */
 export function couponOf(

@@ -11,15 +11,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Catalogue } from '@sluice/domain/billing/catalogue';
 import { portTaken } from '@sluice/platform/process/port-taken';
 import { Stripe } from 'stripe';
-import { AnswerStore, type Answer } from './simulator-answers.ts';
+import { AnswerStore, type Answer } from './engine/simulator-answers.ts';
 import { answerControl, type SimulatorControls } from './simulator-controls.ts';
-import { startEventPump, type EventTreatment } from './simulator-events.ts';
-import { FaultPlan } from './simulator-faults.ts';
-import { settleLatePayments } from './simulator-late-payments.ts';
-import { renewSubscriptions } from './simulator-renewals.ts';
-import { formOf, parseForm, VendorRefusal } from './simulator-request.ts';
+import { startEventPump, type EventTreatment } from './engine/simulator-events.ts';
+import { FaultPlan } from './engine/simulator-faults.ts';
+import { settleLatePayments } from './objects/simulator-late-payments.ts';
+import { renewSubscriptions } from './objects/simulator-renewals.ts';
+import { formOf, parseForm, VendorRefusal } from './engine/simulator-request.ts';
 import { findRoute } from './simulator-routes.ts';
-import { SimulatorState } from './simulator-state.ts';
+import { SimulatorState } from './engine/simulator-state.ts';
 
 export interface SimulatorOptions {
   readonly host: string;

@@ -2,10 +2,10 @@
  * Customers, payment methods, payment intents and charges of the simulated vendor. Every attempt to
  * take money, whoever makes it, goes through `charge` and leaves a row: the oracle that tests ask.
  */
-import { TEST_CARDS, type TestCard } from './simulator-cards.ts';
-import { emit } from './simulator-events.ts';
-import { invalid, noSuch, VendorRefusal } from './simulator-request.ts';
-import type { SimulatorState, VendorObject } from './simulator-state.ts';
+import { TEST_CARDS, type TestCard } from '../engine/simulator-cards.ts';
+import { emit } from '../engine/simulator-events.ts';
+import { invalid, noSuch, VendorRefusal } from '../engine/simulator-request.ts';
+import type { SimulatorState, VendorObject } from '../engine/simulator-state.ts';
 
 /** A saved card of the customer's own, made from one of the vendor's test cards. */
 export function attachPaymentMethod(
