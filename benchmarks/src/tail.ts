@@ -6,11 +6,11 @@
  * body's bytes to the answer, with a group commit that ends at once.
  */
 import { createHash } from 'node:crypto';
-import { acceptCall, type AcceptDependencies } from '@sluice/intake/accept';
-import { KeyRing } from '@sluice/intake/authenticate';
-import { Batcher } from '@sluice/intake/batcher';
-import { routes, type Call } from '@sluice/intake/calls';
-import { readBody } from '@sluice/intake/read-body';
+import { acceptCall, type AcceptDependencies } from '@sluice/intake/calls/accept';
+import { KeyRing } from '@sluice/intake/auth/authenticate';
+import { Batcher } from '@sluice/intake/commit/batcher';
+import { routes, type Call } from '@sluice/intake/calls/calls';
+import { readBody } from '@sluice/intake/calls/read-body';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import type { TailChannel } from '@sluice/platform/tail/tail-channel';
 import { ANNOUNCEMENT_TOPIC } from '@sluice/platform/tail/tail-messages';

@@ -12,10 +12,10 @@ import { AppError } from '@sluice/domain/values/errors';
 import type { Producer } from '@sluice/platform/queue/queue';
 import type { Durability } from '@sluice/platform/redis/redis-durability';
 import { within } from '@sluice/platform/process/within';
-import type { Batcher } from './batcher.ts';
-import type { EnvelopeCommitter } from './commit-envelopes.ts';
+import type { Batcher } from './commit/batcher.ts';
+import type { EnvelopeCommitter } from './commit/commit-envelopes.ts';
 import type { Page } from './server.ts';
-import type { Spill } from './spill.ts';
+import type { Spill } from './commit/spill.ts';
 
 export interface HealthDependencies {
   readonly producer: Producer;

@@ -1,8 +1,8 @@
 /** What one intake process has taken and has in hand, for `/metrics`. */
 import type { Metrics } from '@sluice/platform/telemetry/metrics';
 import type { Producer } from '@sluice/platform/queue/queue';
-import type { Batcher } from './batcher.ts';
-import type { Spill } from './spill.ts';
+import type { Batcher } from './commit/batcher.ts';
+import type { Spill } from './commit/spill.ts';
 
 export interface ProcessMetricsDependencies {
   readonly metrics: Metrics;

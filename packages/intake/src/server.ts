@@ -14,8 +14,8 @@ import {
   type us_listen_socket,
 } from 'uWebSockets.js';
 import { portTaken, requireFreePort } from '@sluice/platform/process/port-taken';
-import { problem } from './answer.ts';
-import { methodOf, routes, STREAM_PATTERN, type Call, type Route } from './calls.ts';
+import { problem } from './http/answer.ts';
+import { methodOf, routes, STREAM_PATTERN, type Call, type Route } from './calls/calls.ts';
 import {
   BASIC_CHALLENGE,
   DISCARDED_SIZE_BYTES_MAX,
@@ -23,10 +23,10 @@ import {
   writeHead,
   type Accept,
   type ServerState,
-} from './exchange.ts';
-import { CORS_HEADERS, framingProblem, head, readHeader } from './request-head.ts';
-import type { SkimCall } from './skim-call.ts';
-import { StreamExchange, type StreamOptions } from './stream-exchange.ts';
+} from './http/exchange.ts';
+import { CORS_HEADERS, framingProblem, head, readHeader } from './http/request-head.ts';
+import type { SkimCall } from './calls/skim-call.ts';
+import { StreamExchange, type StreamOptions } from './stream/stream-exchange.ts';
 
 export interface ServerOptions {
   readonly host: string;

@@ -1,11 +1,11 @@
 import type { Operation } from '@sluice/domain/operations/operation';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import type { Outcome, Submission } from '../src/accept.ts';
-import { createAccept, type DeliveryLookup } from '../src/accept-unsubscribe.ts';
-import { KeyRing } from '../src/authenticate.ts';
-import { Batcher } from '../src/batcher.ts';
-import { routes } from '../src/calls.ts';
-import { readBody } from '../src/read-body.ts';
+import type { Outcome, Submission } from '../src/calls/accept.ts';
+import { createAccept, type DeliveryLookup } from '../src/calls/accept-unsubscribe.ts';
+import { KeyRing } from '../src/auth/authenticate.ts';
+import { Batcher } from '../src/commit/batcher.ts';
+import { routes } from '../src/calls/calls.ts';
+import { readBody } from '../src/calls/read-body.ts';
 import { operationsIn } from './operations-in.ts';
 
 afterEach(() => void vi.useRealTimers());

@@ -2,12 +2,12 @@ import { createHash } from 'node:crypto';
 import type { Operation, RecordIssue } from '@sluice/domain/operations/operation';
 import type { TailLine, TailTeller } from '@sluice/domain/operations/tail';
 import { describe, expect, test } from 'vitest';
-import { acceptCall, type Outcome, type Submission } from '../src/accept.ts';
-import { KeyRing } from '../src/authenticate.ts';
-import { Batcher } from '../src/batcher.ts';
-import { routes, type Call } from '../src/calls.ts';
-import { readBody, type Body } from '../src/read-body.ts';
-import { UnauthorizedRecorder } from '../src/unauthorized-recorder.ts';
+import { acceptCall, type Outcome, type Submission } from '../src/calls/accept.ts';
+import { KeyRing } from '../src/auth/authenticate.ts';
+import { Batcher } from '../src/commit/batcher.ts';
+import { routes, type Call } from '../src/calls/calls.ts';
+import { readBody, type Body } from '../src/calls/read-body.ts';
+import { UnauthorizedRecorder } from '../src/auth/unauthorized-recorder.ts';
 import { operationsIn } from './operations-in.ts';
 
 const PIPELINES = `Basic ${Buffer.from('key:').toString('base64')}`;

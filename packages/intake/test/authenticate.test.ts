@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 import { describe, expect, test } from 'vitest';
-import { KeyRing } from '../src/authenticate.ts';
+import { KeyRing } from '../src/auth/authenticate.ts';
 
 const hashed = (secret: string) => createHash('sha256').update(secret).digest();
 const pipelinesKey = (secret: string, environmentId: number): WorkspaceKey => ({

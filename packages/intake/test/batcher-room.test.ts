@@ -2,7 +2,7 @@
 import type { WrittenEnvelope } from '@sluice/platform/queue/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { expect, test } from 'vitest';
-import type { CommittedTo } from '../src/commit-envelopes.ts';
+import type { CommittedTo } from '../src/commit/commit-envelopes.ts';
 import { createBatcher, createBroker, event, eventIds } from './batcher-under-test.ts';
 import { operationsIn } from './operations-in.ts';
 

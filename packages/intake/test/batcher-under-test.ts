@@ -1,8 +1,8 @@
 /** A batcher with a broker whose confirmations the test gives out, and events for it. */
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';
-import { Batcher, type BatcherOptions } from '../src/batcher.ts';
-import type { CommittedTo } from '../src/commit-envelopes.ts';
+import { Batcher, type BatcherOptions } from '../src/commit/batcher.ts';
+import type { CommittedTo } from '../src/commit/commit-envelopes.ts';
 import { operationsIn } from './operations-in.ts';
 
 export function event(person: string, eventId: string, receivedAtMs = 1): TrackEvent {

@@ -3,7 +3,7 @@ import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { envelopeText } from '@sluice/platform/queue/envelope-writer';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { describe, expect, test } from 'vitest';
-import type { CommitOutcome } from '../src/batcher.ts';
+import type { CommitOutcome } from '../src/commit/batcher.ts';
 import { createBatcher, createBroker, event, eventIds } from './batcher-under-test.ts';
 import { operationsIn } from './operations-in.ts';
 

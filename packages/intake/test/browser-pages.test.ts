@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { Script } from 'node:vm';
 import { expect, test } from 'vitest';
-import { KeyRing } from '../src/authenticate.ts';
-import { clientPage, snippetPage } from '../src/browser-pages.ts';
+import { KeyRing } from '../src/auth/authenticate.ts';
+import { clientPage, snippetPage } from '../src/http/browser-pages.ts';
 
 const keys = new KeyRing();
 const KEY = `a"</script>'`;

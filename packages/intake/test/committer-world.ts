@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { vi } from 'vitest';
-import { EnvelopeCommitter } from '../src/commit-envelopes.ts';
-import { openSpill, type Spill } from '../src/spill.ts';
+import { EnvelopeCommitter } from '../src/commit/commit-envelopes.ts';
+import { openSpill, type Spill } from '../src/commit/spill.ts';
 
 type Mode = 'up' | 'refusing' | 'hanging';
 

@@ -1,10 +1,15 @@
 /** What compressed bodies may hold of memory, before anybody knows whose they are. */
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
-import { routes, type Call } from '../src/calls.ts';
-import { Exchange, type Accept, type ResponseWriter, type ServerState } from '../src/exchange.ts';
-import type { Body } from '../src/read-body.ts';
-import { head } from '../src/request-head.ts';
+import { routes, type Call } from '../src/calls/calls.ts';
+import {
+  Exchange,
+  type Accept,
+  type ResponseWriter,
+  type ServerState,
+} from '../src/http/exchange.ts';
+import type { Body } from '../src/calls/read-body.ts';
+import { head } from '../src/http/request-head.ts';
 
 const MEBIBYTE = 1_048_576;
 const batch = routes.find(({ pattern }) => pattern === '/v1/batch')?.call as Call;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { fullBucket, RateLimiter, takeToken, type RatePolicy } from '../src/rate-limit.ts';
+import { fullBucket, RateLimiter, takeToken, type RatePolicy } from '../src/auth/rate-limit.ts';
 
 const POLICY: RatePolicy = { perSecond: 1_000, windowSeconds: 3 };
 

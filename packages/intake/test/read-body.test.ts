@@ -1,6 +1,6 @@
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import { inflateBody, readBody, readContentEncoding } from '../src/read-body.ts';
+import { inflateBody, readBody, readContentEncoding } from '../src/calls/read-body.ts';
 
 function withWrongChecksum(gzip: Buffer): Buffer {
   gzip.writeUInt32LE(0, gzip.length - 8);

@@ -1,7 +1,7 @@
 import type { TestKey, WorkspaceKey } from '@sluice/database/accounts/workspace-keys';
 import { createLogger } from '@sluice/platform/process/logger';
 import { expect, test, vi } from 'vitest';
-import { startKeyRefresh } from '../src/refresh-keys.ts';
+import { startKeyRefresh } from '../src/auth/refresh-keys.ts';
 
 const WAIT = { timeout: 5_000, interval: 1 };
 const logger = createLogger('test', 'silent');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { openSpill, Spill } from '../src/spill.ts';
+import { openSpill, Spill } from '../src/commit/spill.ts';
 
 let directory: string;
 const opened: Spill[] = [];

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { LineSplitter } from '../src/split-lines.ts';
+import { LineSplitter } from '../src/stream/split-lines.ts';
 
 const SIZE_BYTES_MAX = 8;
 

@@ -2,7 +2,7 @@ import { buffer } from 'node:stream/consumers';
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { inflated, StreamBytes } from '../src/stream-bytes.ts';
+import { inflated, StreamBytes } from '../src/stream/stream-bytes.ts';
 
 test.each([
   ['gzip', gzipSync],

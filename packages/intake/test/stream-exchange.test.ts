@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, expect, test, vi } from 'vitest';
-import { KeyRing } from '../src/authenticate.ts';
-import { Batcher } from '../src/batcher.ts';
-import type { ServerState } from '../src/exchange.ts';
-import { head } from '../src/request-head.ts';
-import { StreamExchange } from '../src/stream-exchange.ts';
+import { KeyRing } from '../src/auth/authenticate.ts';
+import { Batcher } from '../src/commit/batcher.ts';
+import type { ServerState } from '../src/http/exchange.ts';
+import { head } from '../src/http/request-head.ts';
+import { StreamExchange } from '../src/stream/stream-exchange.ts';
 
 const MEBIBYTE = 1_048_576;
 /** Small, and the longest answer that does not fill a group. */

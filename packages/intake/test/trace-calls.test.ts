@@ -1,10 +1,10 @@
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import type { Span, SpanStart, Tracer } from '@sluice/platform/telemetry/tracing';
 import { expect, test } from 'vitest';
-import type { Submission } from '../src/accept.ts';
-import type { EnvelopeDraft, TracedFlush } from '../src/batcher.ts';
-import type { Call } from '../src/calls.ts';
-import { CallTracer } from '../src/trace-calls.ts';
+import type { Submission } from '../src/calls/accept.ts';
+import type { EnvelopeDraft, TracedFlush } from '../src/commit/batcher.ts';
+import type { Call } from '../src/calls/calls.ts';
+import { CallTracer } from '../src/http/trace-calls.ts';
 
 const operation = (eventId: string): TrackEvent => ({
   type: 'event.track',

@@ -7,9 +7,9 @@ import { shardKeyOf, shardOf } from '@sluice/domain/operations/shard';
 import { SEMANTIC_EVENT_NAMES } from '@sluice/domain/pipelines/semantic-events';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { routes, type Call } from '../src/calls.ts';
-import { readBody } from '../src/read-body.ts';
-import { TrackSkimmer, type SkimmedOperations } from '../src/track-skimmer.ts';
+import { routes, type Call } from '../src/calls/calls.ts';
+import { readBody } from '../src/calls/read-body.ts';
+import { TrackSkimmer, type SkimmedOperations } from '../src/commit/track-skimmer.ts';
 import { damage, damaged, trackBatch, trackCall } from './track-call-texts.ts';
 
 const AT_MS = Date.UTC(2026, 10, 20);

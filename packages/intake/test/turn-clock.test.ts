@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createTurnClock } from '../src/turn-clock.ts';
+import { createTurnClock } from '../src/calls/turn-clock.ts';
 
 test('the calls of a turn came at one time, those of the next at theirs', async () => {
   let nowMs = 1_000;

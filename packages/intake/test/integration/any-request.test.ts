@@ -16,7 +16,7 @@ import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { routes } from '../../src/calls.ts';
+import { routes } from '../../src/calls/calls.ts';
 import { anyRequest, bytesOf, STREAM, type AnyRequest } from './any-request.ts';
 import { SAMPLE_BODIES } from './sample-bodies.ts';
 

@@ -4,7 +4,7 @@
  * must refuse is the corpus of `hostile-framing.test.ts`.
  */
 import fc from 'fast-check';
-import { routes, type Route } from '../../src/calls.ts';
+import { routes, type Route } from '../../src/calls/calls.ts';
 import { bodyOf, encoding, text } from './any-body.ts';
 import { SAMPLE_BODIES } from './sample-bodies.ts';
 

@@ -6,7 +6,7 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import type { TrackEvent } from '@sluice/domain/operations/operation';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { routes } from '../../src/calls.ts';
+import { routes } from '../../src/calls/calls.ts';
 import {
   PIPELINES_AUTHORIZATION,
   startIntakeUnderTest,

@@ -5,7 +5,7 @@
  */
 import type { Issue } from '@sluice/domain/operations/issue';
 import type { RecordIssue } from '@sluice/domain/operations/operation';
-import type { Workspace } from './authenticate.ts';
+import type { Workspace } from '../auth/authenticate.ts';
 import type { Call } from './calls.ts';
 import type { Body } from './read-body.ts';
 

@@ -20,12 +20,12 @@
  */
 import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
-import type { AcceptDependencies } from './accept.ts';
-import { recordIssues } from './call-issues.ts';
+import type { AcceptDependencies } from '../calls/accept.ts';
+import { recordIssues } from '../calls/call-issues.ts';
 import { LineSplitter, type Line } from './split-lines.ts';
 import { isBlank, readLine, type LineOrigin } from './stream-line.ts';
-import { WatchedCall } from './tell-call.ts';
-import type { StreamTrace } from './trace-calls.ts';
+import { WatchedCall } from '../calls/tell-call.ts';
+import type { StreamTrace } from '../http/trace-calls.ts';
 
 export interface StreamRequest extends LineOrigin {
   /** The number of the first line that comes. */

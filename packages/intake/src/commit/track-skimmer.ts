@@ -75,7 +75,7 @@ declare const WebAssembly: {
 };
 
 const compiled = new WebAssembly.Module(
-  readFileSync(new URL('../assembly/skim-track.wasm', import.meta.url)),
+  readFileSync(new URL('../../assembly/skim-track.wasm', import.meta.url)),
 );
 
 export class TrackSkimmer implements SkimmedOperations {

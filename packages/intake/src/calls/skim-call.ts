@@ -14,9 +14,9 @@ import {
   type Outcome,
 } from './accept.ts';
 import type { Call } from './calls.ts';
-import type { CommitCaller, CommitOutcome } from './commit-group.ts';
-import type { RateStanding } from './rate-limit.ts';
-import type { TrackSkimmer } from './track-skimmer.ts';
+import type { CommitCaller, CommitOutcome } from '../commit/commit-group.ts';
+import type { RateStanding } from '../auth/rate-limit.ts';
+import type { TrackSkimmer } from '../commit/track-skimmer.ts';
 
 /** A call whose body is not compressed, or no longer. `exchange.ts` is one: there is nothing else to make for it. */
 export interface SkimCaller extends CommitCaller {

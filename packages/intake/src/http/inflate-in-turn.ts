@@ -6,7 +6,7 @@
  *
  * Before: `exchange.ts` has collected the bytes. After: `read-body.ts`.
  */
-import { inflateBody, type UninflatedBody } from './read-body.ts';
+import { inflateBody, type UninflatedBody } from '../calls/read-body.ts';
 
 /** As many as Node's pool has threads: more at a time would only wait there, each with its output. */
 const RUNNING_COUNT_MAX = 4;

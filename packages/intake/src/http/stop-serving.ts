@@ -7,7 +7,7 @@
  *
  * Before: `main.ts`, on SIGTERM. After: `batcher.ts` has told everybody.
  */
-import type { Server } from './server.ts';
+import type { Server } from '../server.ts';
 
 const QUIET_MS = 300;
 /** How long clients are served that go on sending on a connection they were asked to close. */

@@ -22,9 +22,9 @@ import {
   requestStart,
 } from '@sluice/platform/telemetry/span-conventions';
 import type { Span, SpanAttributes, Tracer } from '@sluice/platform/telemetry/tracing';
-import type { EnvelopeDraft, TracedFlush } from './batcher.ts';
+import type { EnvelopeDraft, TracedFlush } from '../commit/batcher.ts';
 import { answerOf } from './answer.ts';
-import { methodOf, STREAM_PATTERN, type Call, type Route } from './calls.ts';
+import { methodOf, STREAM_PATTERN, type Call, type Route } from '../calls/calls.ts';
 import type { Accept } from './exchange.ts';
 
 /** A stream that is traced. */

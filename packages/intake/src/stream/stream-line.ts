@@ -7,10 +7,10 @@
  * Before: `split-lines.ts`. After: `take-stream.ts`.
  */
 import type { Parsed } from '@sluice/domain/parsing/parse';
-import type { Workspace } from './authenticate.ts';
-import { bodyIssue, sizeBytesMaxOf } from './call-issues.ts';
-import type { Call } from './calls.ts';
-import { readBody, type Body } from './read-body.ts';
+import type { Workspace } from '../auth/authenticate.ts';
+import { bodyIssue, sizeBytesMaxOf } from '../calls/call-issues.ts';
+import type { Call } from '../calls/calls.ts';
+import { readBody, type Body } from '../calls/read-body.ts';
 import type { Line } from './split-lines.ts';
 
 /** What all lines of a stream have in common. */

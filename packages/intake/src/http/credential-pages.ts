@@ -4,8 +4,8 @@
  * They answer from memory, like every call, so they say nothing about the broker: `/readyz` does.
  */
 import { problem } from './answer.ts';
-import type { KeyRing } from './authenticate.ts';
-import type { Page } from './server.ts';
+import type { KeyRing } from '../auth/authenticate.ts';
+import type { Page } from '../server.ts';
 
 const JSON_TYPE = 'application/json; charset=utf-8';
 

@@ -15,11 +15,11 @@ import { isError, type Issue } from '@sluice/domain/operations/issue';
 import type { Operation } from '@sluice/domain/operations/operation';
 import type { TailTeller } from '@sluice/domain/operations/tail';
 import type { TestKey } from '@sluice/database/accounts/workspace-keys';
-import type { Workspace, Authentication, KeyRing } from './authenticate.ts';
-import type { Batcher } from './batcher.ts';
+import type { Workspace, Authentication, KeyRing } from '../auth/authenticate.ts';
+import type { Batcher } from '../commit/batcher.ts';
 import { bodyIssue, recordIssues, sizeBytesMaxOf, withinSize } from './call-issues.ts';
 import type { Call } from './calls.ts';
-import type { RateLimiter, RateStanding } from './rate-limit.ts';
+import type { RateLimiter, RateStanding } from '../auth/rate-limit.ts';
 import type { Body } from './read-body.ts';
 import { tellingToo, WatchedCall } from './tell-call.ts';
 

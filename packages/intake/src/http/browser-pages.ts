@@ -7,8 +7,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { problem } from './answer.ts';
-import type { KeyRing } from './authenticate.ts';
-import type { Page } from './server.ts';
+import type { KeyRing } from '../auth/authenticate.ts';
+import type { Page } from '../server.ts';
 
 const SETTINGS_CACHE_SECONDS = 60;
 
@@ -61,7 +61,7 @@ export function settingsPage(
 const SCRIPT_CACHE_SECONDS = 300;
 const HOST = /^[\w.:[\]-]{1,255}$/;
 const readScript = (name: string): string =>
-  readFileSync(new URL(`../browser/${name}`, import.meta.url), 'utf8');
+  readFileSync(new URL(`../../browser/${name}`, import.meta.url), 'utf8');
 const SNIPPET = readScript('snippet.js');
 const CLIENT = readScript('client.js');
 

@@ -4,10 +4,10 @@
  *
  * Before: `stream-exchange.ts`. After: `take-stream.ts`.
  */
-import { problem } from './answer.ts';
-import type { KeyRing } from './authenticate.ts';
-import { streamCalls } from './calls.ts';
-import { BASIC_CHALLENGE } from './exchange.ts';
+import { problem } from '../http/answer.ts';
+import type { KeyRing } from '../auth/authenticate.ts';
+import { streamCalls } from '../calls/calls.ts';
+import { BASIC_CHALLENGE } from '../http/exchange.ts';
 import type { StreamDependencies, StreamRequest } from './take-stream.ts';
 
 /** Who is let in. */

@@ -6,9 +6,9 @@
  */
 import type { Issue } from '@sluice/domain/operations/issue';
 import { problemBody } from '@sluice/domain/values/problem';
-import type { Outcome } from './accept.ts';
-import type { Call } from './calls.ts';
-import type { RateStanding } from './rate-limit.ts';
+import type { Outcome } from '../calls/accept.ts';
+import type { Call } from '../calls/calls.ts';
+import type { RateStanding } from '../auth/rate-limit.ts';
 
 export interface Answer {
   readonly status: string;

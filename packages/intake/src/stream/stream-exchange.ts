@@ -9,10 +9,10 @@
  * Before: `server.ts`. After: `stream-request.ts`, `stream-bytes.ts`, `take-stream.ts`.
  */
 import { isError } from '@sluice/domain/operations/issue';
-import { problem } from './answer.ts';
-import { writeHead, type ResponseWriter, type ServerState } from './exchange.ts';
-import { readContentEncoding } from './read-body.ts';
-import { head } from './request-head.ts';
+import { problem } from '../http/answer.ts';
+import { writeHead, type ResponseWriter, type ServerState } from '../http/exchange.ts';
+import { readContentEncoding } from '../calls/read-body.ts';
+import { head } from '../http/request-head.ts';
 import { inflated, StreamBytes } from './stream-bytes.ts';
 import { describeEnd, toWire, type StreamEnd } from './stream-end.ts';
 import {
@@ -29,7 +29,7 @@ import {
   type StreamOutcome,
   type StreamRequest,
 } from './take-stream.ts';
-import type { StreamTrace } from './trace-calls.ts';
+import type { StreamTrace } from '../http/trace-calls.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that a stream uses besides. */
 export interface StreamWriter extends ResponseWriter {

@@ -8,15 +8,15 @@
  *
  * Before: `server.ts`. After: `skim-call.ts`, and where that declines `accept.ts`.
  */
-import type { AnswerCall, Outcome, Submission } from './accept.ts';
+import type { AnswerCall, Outcome, Submission } from '../calls/accept.ts';
 import { answerOf, problem, type Answer } from './answer.ts';
-import type { Call } from './calls.ts';
-import type { CommitOutcome } from './commit-group.ts';
+import type { Call } from '../calls/calls.ts';
+import type { CommitOutcome } from '../commit/commit-group.ts';
 import { inflateInTurn, type InflationState } from './inflate-in-turn.ts';
-import type { RateStanding } from './rate-limit.ts';
-import { readBody, readContentEncoding, type Body } from './read-body.ts';
+import type { RateStanding } from '../auth/rate-limit.ts';
+import { readBody, readContentEncoding, type Body } from '../calls/read-body.ts';
 import { head } from './request-head.ts';
-import type { SkimCall, SkimCaller } from './skim-call.ts';
+import type { SkimCall, SkimCaller } from '../calls/skim-call.ts';
 
 /** The part of uWebSockets.js' `HttpResponse` that an exchange uses. */
 export interface ResponseWriter {

@@ -13,7 +13,7 @@
  */
 import { pipeline, Readable, type Transform } from 'node:stream';
 import { createGunzip, createInflate, createInflateRaw } from 'node:zlib';
-import { isZlibWrapped } from './read-body.ts';
+import { isZlibWrapped } from '../calls/read-body.ts';
 
 /** `complete`: the sender said that it was all. `cut`: the connection ended. `stopping`: we end. `idle`: nothing came for too long. */
 export type BytesEnd = 'complete' | 'cut' | 'stopping' | 'idle';
