@@ -8,7 +8,7 @@ import { billingSettings, simulatorSettings } from '@sluice/billing-vendor/setti
 import { intakeSettings } from '@sluice/intake/settings';
 import { platformSettings } from '@sluice/platform/settings/config';
 import { tracingSettings } from '@sluice/platform/telemetry/tracing';
-import { workerSettings } from '@sluice/worker/settings';
+import { workerSettings } from '@sluice/worker/process/settings';
 import { z } from 'zod';
 import { markdownTable, newestSuite, type SuiteResult } from '../benchmarks/src/suite-table.ts';
 

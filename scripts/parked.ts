@@ -6,7 +6,7 @@ import { printableJson } from '@sluice/domain/values/printable';
 import { addingSettings, platformSettings } from '@sluice/platform/settings/config';
 import { createLogger } from '@sluice/platform/process/logger';
 import { openProducer } from '@sluice/platform/queue/queue';
-import { retryParked } from '@sluice/worker/retry-parked';
+import { retryParked } from '@sluice/worker/events/retry-parked';
 import type { z } from 'zod';
 import { actOnDatabase } from './act-on-database.ts';
 

@@ -13,7 +13,7 @@ import {
   replaceLostSecrets,
   type LostSecret,
   type ReplacedSecret,
-} from '@sluice/worker/lost-secrets';
+} from '@sluice/worker/maintenance/lost-secrets';
 import { actOnDatabase, databaseSettings, readWords } from './act-on-database.ts';
 
 const settingsSchema = databaseSettings.extend(sealingSettings.shape);

@@ -2,7 +2,7 @@
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import type { LaneKey } from '@sluice/database/delivery/lanes';
 import { NumberStock } from '@sluice/database/people/numbers';
-import { TakenIdWatch } from '@sluice/worker/taken-id-watch';
+import { TakenIdWatch } from '@sluice/worker/events/taken-id-watch';
 import { sql } from 'kysely';
 import { openBackendMeter, type BackendCost, type BackendMeter } from './backend-cost.ts';
 import { fillGrown } from './growth-fill.ts';

@@ -19,7 +19,7 @@ import { findPersonProfile } from '@sluice/database/people/customer-reads';
 import { findEventArrival, findEventAt } from '@sluice/database/events/event-traces';
 import { countProfiles } from '@sluice/database/credits/meter-reads';
 import { DEMO } from '@sluice/database/demo/seed-demo';
-import { processEnvelope } from '@sluice/worker/process-envelope';
+import { processEnvelope } from '@sluice/worker/events/process-envelope';
 import { sql } from 'kysely';
 import { COST_KINDS, type BackendCost, type CostKind } from './backend-cost.ts';
 import { exerciseLane, type Meter } from './failing-lane.ts';

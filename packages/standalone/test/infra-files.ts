@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { apiSettings } from '@sluice/api/settings';
 import { intakeSettings } from '@sluice/intake/settings';
 import { parseSettings } from '@sluice/platform/settings/config';
-import { workerSettings } from '@sluice/worker/settings';
+import { workerSettings } from '@sluice/worker/process/settings';
 
 const INFRA = fileURLToPath(new URL('../../../infra/', import.meta.url));
 export const readInfra = (path: string): string => readFileSync(`${INFRA}${path}`, 'utf8');

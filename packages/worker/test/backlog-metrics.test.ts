@@ -1,6 +1,6 @@
 import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { afterEach, expect, test, vi } from 'vitest';
-import { registerBacklogMetrics } from '../src/backlog-metrics.ts';
+import { registerBacklogMetrics } from '../src/process/backlog-metrics.ts';
 
 afterEach(() => vi.useRealTimers());
 

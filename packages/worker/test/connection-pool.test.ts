@@ -1,6 +1,6 @@
 /** Which connection is used next, and for how long one lies idle, on a clock of the test's. */
 import { afterEach, expect, test } from 'vitest';
-import { ConnectionPool, type PooledConnection } from '../src/connection-pool.ts';
+import { ConnectionPool, type PooledConnection } from '../src/http/connection-pool.ts';
 
 interface Connection extends PooledConnection {
   readonly name: number;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FairSlots, type Slot, type SlotAsker } from '../src/fair-slots.ts';
+import { FairSlots, type Slot, type SlotAsker } from '../src/scheduling/fair-slots.ts';
 
 /** Slots on a clock of their own, and requests that take as long as the test says. */
 function createWorld(options: { slotsMax: number; slowMax?: number; slowAfterMs?: number }) {

@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createTcpServer, type AddressInfo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
-import { FetchFault, fetchFile, type FetchOptions } from '../src/fetch-file.ts';
-import { parseProxy, ProxyFailure, type Proxy } from '../src/proxy-tunnel.ts';
-import { createVettedConnector, type ResolveName } from '../src/vetted-connection.ts';
+import { FetchFault, fetchFile, type FetchOptions } from '../src/http/fetch-file.ts';
+import { parseProxy, ProxyFailure, type Proxy } from '../src/http/proxy-tunnel.ts';
+import { createVettedConnector, type ResolveName } from '../src/http/vetted-connection.ts';
 import { startConnectProxy } from './connect-proxy.ts';
 
 const closers: (() => void)[] = [];

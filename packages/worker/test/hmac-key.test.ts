@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { HmacKey } from '../src/hmac-key.ts';
+import { HmacKey } from '../src/lane/hmac-key.ts';
 
 /** Of both kinds: those that can stand in front of a text, and those that cannot; up to a key that is hashed first. */
 const anyKey = fc.oneof(

@@ -2,7 +2,7 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates, type TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { HttpOutcome } from '../src/http-outcome.ts';
+import type { HttpOutcome } from '../src/http/http-outcome.ts';
 import {
   AUTHORITY_CERTIFICATE,
   EXPIRED_CERTIFICATE,

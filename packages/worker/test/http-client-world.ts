@@ -2,8 +2,12 @@
 import { spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import { afterEach } from 'vitest';
-import { createHttpClient, type HttpClient, type HttpClientOptions } from '../src/http-client.ts';
-import type { HttpOutcome } from '../src/http-outcome.ts';
+import {
+  createHttpClient,
+  type HttpClient,
+  type HttpClientOptions,
+} from '../src/http/http-client.ts';
+import type { HttpOutcome } from '../src/http/http-outcome.ts';
 import { startReceiver, type ReceivedRequest, type Receiver } from './receiver.ts';
 
 export const TIMEOUT_MS = 400;

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { toStorableText } from '@sluice/domain/values/storable-text';
 import { describe, expect, test } from 'vitest';
-import type { HttpOutcome } from '../src/http-outcome.ts';
+import type { HttpOutcome } from '../src/http/http-outcome.ts';
 import { answer } from './receiver.ts';
 import {
   clientOf,

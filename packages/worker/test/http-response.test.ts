@@ -1,6 +1,6 @@
 /** The reader of answers, without a socket: what is an answer, where it ends, and however it is cut into pieces. */
 import { describe, expect, test } from 'vitest';
-import { ResponseReader, type ReadState } from '../src/http-response.ts';
+import { ResponseReader, type ReadState } from '../src/http/http-response.ts';
 
 const KEEP_ALIVE_MS = 15_000;
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import type { LaneOutcome } from '../src/deliver-webhook.ts';
-import { LaneRoom } from '../src/lane-room.ts';
+import type { LaneOutcome } from '../src/delivery/deliver-webhook.ts';
+import { LaneRoom } from '../src/delivery/lane-room.ts';
 
 function createLane(isStill: boolean) {
   let end: (outcome: LaneOutcome) => void = () => {};

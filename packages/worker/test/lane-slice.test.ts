@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LaneSlice } from '../src/lane-slice.ts';
+import { LaneSlice } from '../src/scheduling/lane-slice.ts';
 
 test('a lane makes room when its slice is over and others wait, and goes on where nobody does', () => {
   let isPlaceWanted = false;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { MinHeap } from '../src/min-heap.ts';
+import { MinHeap } from '../src/scheduling/min-heap.ts';
 
 test('whatever goes in comes out by key, and of equal keys in the order in which it came', () => {
   fc.assert(

@@ -1,7 +1,7 @@
 /** Reading a file and beginning again anywhere in it. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { readCsv, rowEndsAfter, type CsvRecord } from '../src/read-csv.ts';
+import { readCsv, rowEndsAfter, type CsvRecord } from '../src/imports/read-csv.ts';
 
 /** In pieces that cut rows, ends of rows and characters in two. */
 async function* inPieces(bytes: Buffer) {

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { DeliverySigner, type SigningTarget } from '../src/sign-delivery.ts';
+import { DeliverySigner, type SigningTarget } from '../src/lane/sign-delivery.ts';
 
 const PUBLISHED_KEY = '755781b5e03a973f3405a85474d5a032a60fd56fabaad66039b12eadd83955fa';
 const AT_MS = 1_692_633_432_999;

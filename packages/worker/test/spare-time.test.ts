@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { SpareTime } from '../src/spare-time.ts';
+import { SpareTime } from '../src/scheduling/spare-time.ts';
 
 test('time is short while the process has next to nothing left of it, and not a moment longer', () => {
   let nowMs = 0;

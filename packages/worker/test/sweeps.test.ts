@@ -2,7 +2,7 @@
 import type { DueKind } from '@sluice/database/maintenance/due-work';
 import { createLogger } from '@sluice/platform/process/logger';
 import { afterEach, expect, test, vi } from 'vitest';
-import { startSweeps, type Sweep } from '../src/sweeps.ts';
+import { startSweeps, type Sweep } from '../src/process/sweeps.ts';
 
 const WAIT = { timeout: 5_000, interval: 1 };
 const logger = createLogger('test', 'silent');

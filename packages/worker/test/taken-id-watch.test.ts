@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { TakenIdWatch } from '../src/taken-id-watch.ts';
+import { TakenIdWatch } from '../src/events/taken-id-watch.ts';
 
 test('ids are looked up for a minute after one was proved taken, and not before', () => {
   const watch = new TakenIdWatch();

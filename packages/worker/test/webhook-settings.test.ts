@@ -1,8 +1,8 @@
 import { parseNetwork } from '@sluice/domain/delivery/network-address';
 import { parseSettings } from '@sluice/platform/settings/config';
 import { expect, test } from 'vitest';
-import { workerSettings } from '../src/settings.ts';
-import { webhookOptions, webhookSettings } from '../src/webhook-settings.ts';
+import { workerSettings } from '../src/process/settings.ts';
+import { webhookOptions, webhookSettings } from '../src/process/webhook-settings.ts';
 
 test('without settings the numbers are those of the spec', () => {
   expect(webhookOptions(parseSettings(webhookSettings, {}))).toEqual({

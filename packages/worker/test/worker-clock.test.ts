@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { WorkerClock } from '../src/worker-clock.ts';
+import { WorkerClock } from '../src/process/worker-clock.ts';
 
 const DAY_MS = 86_400_000;
 const at = (aheadMs: number) => ({ aheadMs, uncertaintyMs: 1 });

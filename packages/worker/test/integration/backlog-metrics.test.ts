@@ -21,7 +21,7 @@ import { createMetrics } from '@sluice/platform/telemetry/metrics';
 import { openProducer, type Producer } from '@sluice/platform/queue/queue';
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { registerBacklogMetrics } from '../../src/backlog-metrics.ts';
+import { registerBacklogMetrics } from '../../src/process/backlog-metrics.ts';
 import { createLaneWorld, status } from './lane-world.ts';
 
 const MINUTE_MS = 60_000;

@@ -9,8 +9,8 @@ import type { Vendor } from '@sluice/billing-vendor/port/vendor';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { lookAtDuePayments } from '../../src/due-payments.ts';
-import { renewCredits } from '../../src/renew-credits.ts';
+import { lookAtDuePayments } from '../../src/purchases/due-payments.ts';
+import { renewCredits } from '../../src/purchases/renew-credits.ts';
 import { CATALOGUE } from './purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 

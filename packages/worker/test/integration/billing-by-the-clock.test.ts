@@ -2,8 +2,8 @@
 import { parseSettings } from '@sluice/platform/settings/config';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createPurchases } from '../../src/purchases.ts';
-import { workerSettings } from '../../src/settings.ts';
+import { createPurchases } from '../../src/purchases/purchases.ts';
+import { workerSettings } from '../../src/process/settings.ts';
 import { startSubscriptions } from './subscription-world.ts';
 
 test('credits are renewed, closed accounts unsubscribed and payments of banks found', async () => {

@@ -1,7 +1,7 @@
 /** The audit log of the card on file, where a checkout changes it. */
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import type { CrashPoint } from '../../src/advance-run.ts';
+import type { CrashPoint } from '../../src/purchases/advance-run.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 async function checkout(

@@ -4,8 +4,8 @@ import { NumberStock } from '@sluice/database/people/numbers';
 import { createLogger } from '@sluice/platform/process/logger';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { startConsumers } from '@sluice/platform/consumers/queue-consumers';
-import { processEnvelope } from '../../src/process-envelope.ts';
-import { TakenIdWatch } from '../../src/taken-id-watch.ts';
+import { processEnvelope } from '../../src/events/process-envelope.ts';
+import { TakenIdWatch } from '../../src/events/taken-id-watch.ts';
 
 const { DATABASE_URL = '', REDIS_URL, QUEUE_PREFIX = '', SHARD_COUNT, WORKERS } = process.env;
 const logger = createLogger('workers', 'info');

@@ -14,7 +14,7 @@ import type { StepName } from '@sluice/domain/billing/run-workflow';
 import { seededRandom, type Random } from '@sluice/domain/values/seeded-random';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import type { CrashPoint } from '../../src/advance-run.ts';
+import type { CrashPoint } from '../../src/purchases/advance-run.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 const SEED = 1;

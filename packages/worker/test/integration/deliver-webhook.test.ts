@@ -3,8 +3,8 @@ import type { Database } from '@sluice/database/connection/connection';
 import { listDeliveries } from '@sluice/database/delivery/delivery-reads';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createHttpClient } from '../../src/http-client.ts';
-import type { HttpOutcome } from '../../src/http-outcome.ts';
+import { createHttpClient } from '../../src/http/http-client.ts';
+import type { HttpOutcome } from '../../src/http/http-outcome.ts';
 import { answer, startReceiver } from '../receiver.ts';
 import {
   createGate,

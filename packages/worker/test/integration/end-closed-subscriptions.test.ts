@@ -7,7 +7,7 @@ import { beforeEach, expect, test } from 'vitest';
 import {
   endClosedSubscriptions,
   type EndClosedSubscriptionsDeps,
-} from '../../src/end-closed-subscriptions.ts';
+} from '../../src/purchases/end-closed-subscriptions.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 const DAY_MS = 86_400_000;

@@ -10,8 +10,8 @@ import {
   processEnvelope,
   type ProcessEnvelopeDeps,
   type ProcessOutcome,
-} from '../../src/process-envelope.ts';
-import { TakenIdWatch } from '../../src/taken-id-watch.ts';
+} from '../../src/events/process-envelope.ts';
+import { TakenIdWatch } from '../../src/events/taken-id-watch.ts';
 
 type Row = Record<string, unknown>;
 

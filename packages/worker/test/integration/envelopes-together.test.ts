@@ -29,8 +29,8 @@ import { createIdGenerator } from '@sluice/platform/process/new-id';
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeAll, expect, it } from 'vitest';
-import { processEnvelope, type ProcessEnvelopeDeps } from '../../src/process-envelope.ts';
-import { TakenIdWatch } from '../../src/taken-id-watch.ts';
+import { processEnvelope, type ProcessEnvelopeDeps } from '../../src/events/process-envelope.ts';
+import { TakenIdWatch } from '../../src/events/taken-id-watch.ts';
 
 let database: Database;
 let deps: ProcessEnvelopeDeps;

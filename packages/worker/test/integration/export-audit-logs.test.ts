@@ -27,7 +27,7 @@ import {
   exportAuditLogs,
   sweepExports,
   type ExportAuditLogsDeps,
-} from '../../src/export-audit-logs.ts';
+} from '../../src/maintenance/export-audit-logs.ts';
 import { insertAuditedAccount } from './audit-log-rows.ts';
 
 const ACCOUNT = 1;

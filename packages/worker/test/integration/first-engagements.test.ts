@@ -11,9 +11,9 @@ import { parseMetric } from '@sluice/domain/track/track-v1-messages';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
-import { processEnvelope } from '../../src/process-envelope.ts';
+import { processEnvelope } from '../../src/events/process-envelope.ts';
 import { createGate } from './lane-world.ts';
-import { TakenIdWatch } from '../../src/taken-id-watch.ts';
+import { TakenIdWatch } from '../../src/events/taken-id-watch.ts';
 
 let database: Database;
 const newId = createIdGenerator(Date.now);

@@ -20,7 +20,7 @@ import {
   createHttpClient,
   type HttpClient,
   type HttpClientOptions,
-} from '../../src/http-client.ts';
+} from '../../src/http/http-client.ts';
 import { startDeafListener } from '../http-client-world.ts';
 import { answer, startReceiver, type Receiver } from '../receiver.ts';
 import { BACKOFF_MS, HOSTILE_ANSWERS, type HostileAnswer } from './hostile-answers.ts';

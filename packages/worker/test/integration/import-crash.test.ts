@@ -15,8 +15,8 @@ import { startServiceUnderTest } from '@sluice/platform/testing/service-under-te
 import { testRedisUrl, uniquePrefix } from '@sluice/platform/testing/testing';
 import { sql } from 'kysely';
 import { expect, test, vi } from 'vitest';
-import { processEnvelope } from '../../src/process-envelope.ts';
-import { TakenIdWatch } from '../../src/taken-id-watch.ts';
+import { processEnvelope } from '../../src/events/process-envelope.ts';
+import { TakenIdWatch } from '../../src/events/taken-id-watch.ts';
 
 const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
 const ROWS = 32_000;

@@ -9,10 +9,10 @@ import { BY_TEST } from '@sluice/database/testing/testing';
 import { parseNetwork } from '@sluice/domain/delivery/network-address';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { FetchFault } from '../../src/fetch-file.ts';
-import { createImportSweeps } from '../../src/import-sweep.ts';
-import { parseProxy, type Proxy } from '../../src/proxy-tunnel.ts';
-import type { RunImportDeps } from '../../src/run-import.ts';
+import { FetchFault } from '../../src/http/fetch-file.ts';
+import { createImportSweeps } from '../../src/imports/import-sweep.ts';
+import { parseProxy, type Proxy } from '../../src/http/proxy-tunnel.ts';
+import type { RunImportDeps } from '../../src/imports/run-import.ts';
 import { startConnectProxy } from '../connect-proxy.ts';
 import { ImportsWorld } from './imports-world.ts';
 

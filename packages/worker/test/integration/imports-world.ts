@@ -17,9 +17,9 @@ import { identify } from '@sluice/domain/operations/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { createIdGenerator } from '@sluice/platform/process/new-id';
 import { sql } from 'kysely';
-import { processEnvelope } from '../../src/process-envelope.ts';
-import { runNextImport, type RunImportDeps } from '../../src/run-import.ts';
-import { TakenIdWatch } from '../../src/taken-id-watch.ts';
+import { processEnvelope } from '../../src/events/process-envelope.ts';
+import { runNextImport, type RunImportDeps } from '../../src/imports/run-import.ts';
+import { TakenIdWatch } from '../../src/events/taken-id-watch.ts';
 
 const LEASE_MS = 15_000;
 const CHUNK_SIZE_BYTES = 100_000;

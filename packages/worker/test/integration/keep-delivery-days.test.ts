@@ -5,7 +5,7 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { keepDeliveryDays } from '../../src/keep-delivery-days.ts';
+import { keepDeliveryDays } from '../../src/maintenance/keep-delivery-days.ts';
 import { createLaneWorld, DAY_MS } from './lane-world.ts';
 
 const KEPT_DAYS = 30;

@@ -6,7 +6,7 @@ import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { keepSecrets } from '../../src/keep-secrets.ts';
+import { keepSecrets } from '../../src/maintenance/keep-secrets.ts';
 import { createLaneWorld, SIGNING_KEY, type LaneWorld } from './lane-world.ts';
 
 const OLD = { id: 'old', key: Buffer.alloc(32, 1) };

@@ -3,7 +3,7 @@ import { createDatabase, type Database } from '@sluice/database/connection/conne
 import { createTestDatabase, type TestDatabase } from '@sluice/database/testing/testing';
 import { sql } from 'kysely';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { leasesOf } from '../../src/deliver-webhook.ts';
+import { leasesOf } from '../../src/delivery/deliver-webhook.ts';
 import {
   createGate,
   createLaneWorld,

@@ -15,15 +15,19 @@ import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import type { LanePolicy } from '@sluice/domain/delivery/lane';
 import { createLogger } from '@sluice/platform/process/logger';
-import { deliverLane, type DeliverLaneDeps, type LaneOutcome } from '../../src/deliver-webhook.ts';
-import { FairSlots } from '../../src/fair-slots.ts';
-import type { HttpOutcome, HttpPost } from '../../src/http-outcome.ts';
-import { SpareTime } from '../../src/spare-time.ts';
-import { replayDeliveries, type ReplayDeps } from '../../src/replay-deliveries.ts';
-import type { LaneSlots } from '../../src/lane-slots.ts';
-import { createLaneStore, type LaneStore } from '../../src/lane-store.ts';
-import { LanesInHand } from '../../src/lanes-in-hand.ts';
-import { WorkerClock } from '../../src/worker-clock.ts';
+import {
+  deliverLane,
+  type DeliverLaneDeps,
+  type LaneOutcome,
+} from '../../src/delivery/deliver-webhook.ts';
+import { FairSlots } from '../../src/scheduling/fair-slots.ts';
+import type { HttpOutcome, HttpPost } from '../../src/http/http-outcome.ts';
+import { SpareTime } from '../../src/scheduling/spare-time.ts';
+import { replayDeliveries, type ReplayDeps } from '../../src/delivery/replay-deliveries.ts';
+import type { LaneSlots } from '../../src/scheduling/lane-slots.ts';
+import { createLaneStore, type LaneStore } from '../../src/lane/lane-store.ts';
+import { LanesInHand } from '../../src/delivery/lanes-in-hand.ts';
+import { WorkerClock } from '../../src/process/worker-clock.ts';
 
 export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;

@@ -2,8 +2,8 @@
 import type { Database } from '@sluice/database/connection/connection';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { LaneStore } from '../../src/lane-store.ts';
-import { LanesInHand } from '../../src/lanes-in-hand.ts';
+import type { LaneStore } from '../../src/lane/lane-store.ts';
+import { LanesInHand } from '../../src/delivery/lanes-in-hand.ts';
 import {
   createGate,
   createLaneWorld,

@@ -3,7 +3,7 @@ import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
 import { addDevice, deleteDevice, identify, merge } from '@sluice/domain/operations/testing';
 import type { Operation } from '@sluice/domain/operations/operation';
 import { expect, test } from 'vitest';
-import { loadSlice, SAFEST } from '../../src/load-slice.ts';
+import { loadSlice, SAFEST } from '../../src/events/load-slice.ts';
 import { inEnvironment } from './envelope-world.ts';
 import { useWorkspace } from './open-envelope.ts';
 

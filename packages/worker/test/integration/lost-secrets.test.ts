@@ -10,12 +10,12 @@ import { secretContext } from '@sluice/domain/delivery/webhook';
 import { createSealedText } from '@sluice/platform/secrets/sealed-text';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { keepSecrets } from '../../src/keep-secrets.ts';
+import { keepSecrets } from '../../src/maintenance/keep-secrets.ts';
 import {
   findLostSecrets,
   replaceLostSecrets,
   type ReplacedSecret,
-} from '../../src/lost-secrets.ts';
+} from '../../src/maintenance/lost-secrets.ts';
 import { createLaneWorld, SIGNING_KEY, type LaneWorld } from './lane-world.ts';
 
 const LOST = { id: 'lost', key: Buffer.alloc(32, 1) };

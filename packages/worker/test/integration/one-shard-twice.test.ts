@@ -4,8 +4,8 @@
  */
 import { track } from '@sluice/domain/operations/testing';
 import { expect, test } from 'vitest';
-import { processEnvelope } from '../../src/process-envelope.ts';
-import { TakenIdWatch } from '../../src/taken-id-watch.ts';
+import { processEnvelope } from '../../src/events/process-envelope.ts';
+import { TakenIdWatch } from '../../src/events/taken-id-watch.ts';
 import { createEnvelopeWorld, inEnvironment } from './envelope-world.ts';
 
 const WORKERS = 4;

@@ -11,8 +11,8 @@ import type { QueuedOperation } from '@sluice/domain/operations/packed-event';
 import { identify, NOW_MS, track } from '@sluice/domain/operations/testing';
 import type { ShardEnvelope } from '@sluice/platform/queue/queue';
 import { beforeEach, expect, test } from 'vitest';
-import { processEnvelope } from '../../src/process-envelope.ts';
-import { retryParked } from '../../src/retry-parked.ts';
+import { processEnvelope } from '../../src/events/process-envelope.ts';
+import { retryParked } from '../../src/events/retry-parked.ts';
 import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
 
 /** Attributes that no parser lets through: the fold takes them for an object and throws a TypeError. */

@@ -5,7 +5,7 @@ import type { Envelope, Operation } from '@sluice/domain/operations/operation';
 import { identify, relate, track } from '@sluice/domain/operations/testing';
 import { sql, type KyselyPlugin } from 'kysely';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { processEnvelope } from '../../src/process-envelope.ts';
+import { processEnvelope } from '../../src/events/process-envelope.ts';
 import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
 
 let world: EnvelopeWorld;

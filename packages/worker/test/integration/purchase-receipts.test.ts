@@ -3,7 +3,7 @@ import { findReceipt } from '@sluice/database/billing/receipts';
 import { lockRun, type Run } from '@sluice/database/billing/runs';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { settleInvoice } from '../../src/settle-invoice.ts';
+import { settleInvoice } from '../../src/settlement/settle-invoice.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 let world: Subscriptions;

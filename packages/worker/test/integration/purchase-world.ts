@@ -16,8 +16,12 @@ import type { RunContent } from '@sluice/domain/billing/run-content';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { onTestFinished } from 'vitest';
-import { advanceRun, type AdvanceRunDeps, type CrashPoint } from '../../src/advance-run.ts';
-import { settleVendorEvents } from '../../src/settle-vendor-events.ts';
+import {
+  advanceRun,
+  type AdvanceRunDeps,
+  type CrashPoint,
+} from '../../src/purchases/advance-run.ts';
+import { settleVendorEvents } from '../../src/settlement/settle-vendor-events.ts';
 
 export const CATALOGUE = readCatalogue(undefined);
 

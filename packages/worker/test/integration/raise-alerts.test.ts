@@ -9,7 +9,7 @@ import { ALERT_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { raiseAlerts } from '../../src/raise-alerts.ts';
+import { raiseAlerts } from '../../src/maintenance/raise-alerts.ts';
 import {
   createLaneWorld,
   DAY_MS,

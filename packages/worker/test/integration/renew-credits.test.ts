@@ -4,7 +4,7 @@ import { untilLockWaiters } from '@sluice/database/testing/testing';
 import { createLogger } from '@sluice/platform/process/logger';
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { renewCredits } from '../../src/renew-credits.ts';
+import { renewCredits } from '../../src/purchases/renew-credits.ts';
 import { CATALOGUE, startPurchases } from './purchase-world.ts';
 
 const logger = createLogger('test', 'silent');

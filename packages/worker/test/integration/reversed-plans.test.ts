@@ -6,8 +6,8 @@ import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
 import { listCreditDifferences } from '@sluice/database/verify/verify-credits';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { lookAtDuePayments } from '../../src/due-payments.ts';
-import { renewCredits } from '../../src/renew-credits.ts';
+import { lookAtDuePayments } from '../../src/purchases/due-payments.ts';
+import { renewCredits } from '../../src/purchases/renew-credits.ts';
 import { CATALOGUE } from './purchase-world.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 

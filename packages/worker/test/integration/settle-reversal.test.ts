@@ -14,7 +14,7 @@ import { insertVendorEvent, type VendorEvent } from '@sluice/database/billing/ve
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { settleVendorEvents } from '../../src/settle-vendor-events.ts';
+import { settleVendorEvents } from '../../src/settlement/settle-vendor-events.ts';
 import { startSubscriptions, type Subscriptions } from './subscription-world.ts';
 
 const DAY_MS = 86_400_000;

@@ -2,7 +2,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { expect, test } from 'vitest';
-import { FairSlots } from '../../src/fair-slots.ts';
+import { FairSlots } from '../../src/scheduling/fair-slots.ts';
 import { createGate, createLaneWorld, OK, until } from './lane-world.ts';
 
 test('a lane that waits for one more slot has its turns in a row in the one that it holds', async () => {

@@ -11,8 +11,8 @@ import { verifyRequestSignature } from 'customerio-node';
 import { sql } from 'kysely';
 import { Webhook as StandardWebhook } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createHttpClient } from '../../src/http-client.ts';
-import { keepSecrets } from '../../src/keep-secrets.ts';
+import { createHttpClient } from '../../src/http/http-client.ts';
+import { keepSecrets } from '../../src/maintenance/keep-secrets.ts';
 import { createLaneWorld, SIGNING_KEY, type LaneWorld } from './lane-world.ts';
 
 const NEW_KEY = 'c0ffee00'.repeat(8);

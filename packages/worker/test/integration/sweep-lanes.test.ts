@@ -4,7 +4,7 @@ import { createTestDatabase } from '@sluice/database/testing/testing';
 import { updateWebhook } from '@sluice/database/webhooks/webhooks';
 import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createLaneSweep } from '../../src/sweep-lanes.ts';
+import { createLaneSweep } from '../../src/maintenance/sweep-lanes.ts';
 import { createLaneWorld, DAY_MS, holdAnswers, OK, POLICY, status, until } from './lane-world.ts';
 
 let database: Database;

@@ -3,8 +3,8 @@ import type { Operation } from '@sluice/domain/operations/operation';
 import { identify, NOW_MS, track } from '@sluice/domain/operations/testing';
 import { statementsSentBy } from '@sluice/database/connection/statements-sent';
 import { beforeAll, expect, test } from 'vitest';
-import { processEnvelope, type ProcessEnvelopeDeps } from '../../src/process-envelope.ts';
-import { TakenIdWatch } from '../../src/taken-id-watch.ts';
+import { processEnvelope, type ProcessEnvelopeDeps } from '../../src/events/process-envelope.ts';
+import { TakenIdWatch } from '../../src/events/taken-id-watch.ts';
 import { createEnvelopeWorld, inEnvironment, type EnvelopeWorld } from './envelope-world.ts';
 
 let world: EnvelopeWorld;

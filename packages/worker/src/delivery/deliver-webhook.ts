@@ -1,0 +1,125 @@
+/**
+ * Drains one lane for a slice of time: sends its log from the cursor on, in order, and sees to it
+ * that the lane is woken again when there is more to do.
+ *
+ *   claim the lease ─▶ load ─▶ send ─▶ keep ─▶ … ─▶ keep and give the lease back ─▶ wake again
+ *                      └───── `lane-drain.ts` ────┘
+ *
+ * What was sent but not kept when a worker dies is sent again (at least once), in order, with the
+ * same event id.
+ *
+ * Step 11 of the walk. Before: `appendDeliveries` logged what to send, and the queue's wake-up. After:
+ * `http-client.ts` (step 13) and `recordProgress` of `database/src/lane-progress.ts` (step 14).
+ */
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import { LaneDrain, type DrainOutcome, type ReleasedLane } from '../lane/lane-drain.ts';
+import type { LaneDrainDeps, LeaseOptions } from '../lane/lane-drain-deps.ts';
+import type { LaneStore } from '../lane/lane-store.ts';
+import type { LanesInHand } from './lanes-in-hand.ts';
+
+export interface DeliverLaneDeps extends LaneDrainDeps {
+  readonly store: LaneStore;
+  readonly inHand: LanesInHand;
+  /** Wakes the lane again at once, after this call has ended. */
+  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly wakeLaneAt: (lane: LaneKey, atMs: number) => Promise<void>;
+}
+
+const LEASE_MS_MIN = 15_000;
+const SLICE_MS = 500;
+
+/**
+ * How long lanes are held and drained, where a request may take `timeoutMs`. A request is started only while the lease
+ * outlives it, and half of a lease may be gone before it is prolonged: so more than two of the longest fit into one.
+ */
+export const leasesOf = (timeoutMs: number): LeaseOptions => ({
+  timeoutMs,
+  leaseMs: Math.max(LEASE_MS_MIN, 3 * timeoutMs),
+  sliceMs: SLICE_MS,
+});
+
+export type LaneOutcome =
+  /** Nothing is left to send. */
+  | { readonly outcome: 'idle' }
+  /** The slice is over; it was woken again. */
+  | { readonly outcome: 'more' }
+  /** Failing, or at its rate limit; it will be woken for the next request. */
+  | { readonly outcome: 'waiting'; readonly untilMs: number }
+  /** It is being drained already, by this worker or another one. */
+  | { readonly outcome: 'held' }
+  /** The webhook is disabled, by its owner or because its workspace is not open any more. */
+  | { readonly outcome: 'paused' }
+  /** The webhook is deleted. */
+  | { readonly outcome: 'gone' }
+  /** The lease was lost to another worker, or the webhook was deleted meanwhile; nothing was kept since. */
+  | { readonly outcome: 'fenced' };
+
+/** A wake-up that is being run. */
+export interface LaneDelivery {
+  /**
+   * @throws when the database is away for longer than the lease; then the sweep finds the lane.
+   */
+  readonly ended: Promise<LaneOutcome>;
+  /** True where it has only waited for the endpoint for so much spare time. */
+  isStill(durationMs: number): boolean;
+}
+
+/**
+ * Runs one wake-up of a lane. May be called for one lane at the same time anywhere: one drains, the
+ * others answer `held`.
+ */
+export function deliverLane(deps: DeliverLaneDeps, lane: LaneKey): LaneDelivery {
+  let drain: LaneDrain | undefined;
+  const run = async (): Promise<LaneOutcome> => {
+    if (deps.inHand.has(lane)) return { outcome: 'held' };
+    const claimedAtMs = deps.monotonicNow();
+    const claimed = await deps.store.claim({ lane, leaseMs: deps.leases.leaseMs });
+    if (claimed) drain = new LaneDrain(deps, lane, claimed, claimedAtMs);
+    const ending = drain ? await runInHand(deps, lane, drain) : await whyNot(deps, lane);
+    const outcome = ending.outcome === 'kept' ? afterRelease(ending.lane, deps.now()) : ending;
+    try {
+      if (outcome.outcome === 'more') await deps.wakeLane(lane);
+      else if (outcome.outcome === 'waiting') await deps.wakeLaneAt(lane, outcome.untilMs);
+    } catch (error) {
+      deps.logger.warn({ error, ...lane }, 'a lane could not be woken; the sweep will find it');
+    }
+    return outcome;
+  };
+  return { ended: run(), isStill: (durationMs) => drain?.isStill(durationMs) ?? false };
+}
+
+async function runInHand(
+  { inHand }: DeliverLaneDeps,
+  lane: LaneKey,
+  drain: LaneDrain,
+): Promise<DrainOutcome> {
+  inHand.add(lane, drain);
+  try {
+    return await drain.run();
+  } finally {
+    inHand.remove(lane, drain);
+  }
+}
+
+async function whyNot(deps: DeliverLaneDeps, lane: LaneKey): Promise<LaneOutcome> {
+  const report = await deps.store.find(lane);
+  if (!report) return { outcome: 'gone' };
+  if (report.isPaused) return { outcome: 'paused' };
+  if (report.lastSequence <= report.cursor) return { outcome: 'idle' };
+  if (report.isOver) {
+    // Disabled, so that it does not count as work that waits; whoever opens the workspace again decides what becomes
+    // of it.
+    await deps.store.disable(lane);
+    return { outcome: 'paused' };
+  }
+  if (report.isHeld) return { outcome: 'held' };
+  return afterRelease(report, deps.now());
+}
+
+/** What follows for a lane that nobody holds. */
+function afterRelease(lane: ReleasedLane, nowMs: number): LaneOutcome {
+  if (lane.isPaused) return { outcome: 'paused' };
+  if (lane.lastSequence <= lane.cursor) return { outcome: 'idle' };
+  const untilMs = Math.max(lane.nextProbeAtMs ?? 0, lane.nextStartAtMs ?? 0);
+  return untilMs <= nowMs ? { outcome: 'more' } : { outcome: 'waiting', untilMs };
+}

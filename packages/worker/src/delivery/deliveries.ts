@@ -1,0 +1,140 @@
+/**
+ * Everything that a worker process does to deliver: the lanes that the queue wakes, with the slots, the room and the
+ * connections that they share. What it does about webhooks by the clock is `webhook-tasks.ts`.
+ *
+ * The queue is `platform/src/queue-consumers.ts`, the draining `deliver-webhook.ts` (step 11 of the walk).
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Database } from '@sluice/database/connection/connection';
+import type { LoggedLane } from '@sluice/database/delivery/deliveries';
+import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
+import type { TailTeller } from '@sluice/domain/operations/tail';
+import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import type { Logger } from '@sluice/platform/process/logger';
+import type { Producer } from '@sluice/platform/queue/queue';
+import type { Processors } from '@sluice/platform/consumers/queue-processors';
+import type { z } from 'zod';
+import { deliverLane, leasesOf } from './deliver-webhook.ts';
+import { createHttpClient } from '../http/http-client.ts';
+import { outcomeOf } from '../http/http-outcome.ts';
+import type { LaneDrainDeps } from '../lane/lane-drain-deps.ts';
+import { LaneRoom } from './lane-room.ts';
+import { createLaneSlots, type LaneSlots } from '../scheduling/lane-slots.ts';
+import { createLaneStore } from '../lane/lane-store.ts';
+import { LanesInHand } from './lanes-in-hand.ts';
+import type { workerSettings } from '../process/settings.ts';
+import { SpareTime } from '../scheduling/spare-time.ts';
+import type { WorkerTracing } from '../tracing/trace-deliveries.ts';
+import type { webhookOptions } from '../process/webhook-settings.ts';
+
+export interface DeliveriesDeps {
+  readonly database: Database;
+  readonly producer: Pick<Producer, 'wakeLane' | 'wakeLaneAt'>;
+  readonly settings: z.infer<typeof workerSettings>;
+  readonly webhooks: ReturnType<typeof webhookOptions>;
+  readonly openSecret: LaneDrainDeps['openSecret'];
+  readonly tracing: Pick<WorkerTracing, 'loading' | 'posting'>;
+  readonly tail: TailTeller;
+  readonly now: () => number;
+  readonly clock: Pick<LaneDrainDeps, 'confirmGivingUp' | 'confirmFailure'>;
+  readonly logger: Logger;
+  readonly lifecycle: Lifecycle;
+}
+
+export interface Deliveries {
+  /** What lanes and replays are drained with. */
+  readonly draining: Omit<LaneDrainDeps, 'store' | 'slots' | 'isAtEnd' | 'isPlaceWanted' | 'tail'>;
+  readonly slots: LaneSlots;
+  /** Posts to endpoints so far, by outcome. */
+  readonly attempts: ReadonlyMap<string, number>;
+  /** Times a lane was drained. */
+  readonly sliceCount: () => number;
+  /** Has a lane drained whose log has grown; without the queue, where this process drains it already. */
+  readonly wakeLogged: (lane: LoggedLane) => Promise<void>;
+  readonly wakeLane: Processors['wakeLane'];
+}
+
+/**
+ * A request that is still open after so much spare time of ours means that its endpoint is far away or does not
+ * answer.
+ */
+const SLOW_AFTER_MS = 25;
+
+/** What it opens is closed with `lifecycle`. */
+export function createDeliveries(deps: DeliveriesDeps): Deliveries {
+  const { database, producer, settings, webhooks, openSecret, tracing, tail, clock, now, logger } =
+    deps;
+  const http = createHttpClient(webhooks);
+  deps.lifecycle.defer('http client', () => http.close());
+  const store = tracing.loading(createLaneStore(database, now, longestWaitMs(webhooks.lanes)));
+  const monotonicNow = () => performance.now();
+  const spare = new SpareTime({
+    idleMs: () => performance.eventLoopUtilization().idle,
+    monotonicNow,
+  });
+  const slots = createLaneSlots({
+    slotsMax: settings.WORKER_REQUESTS_MAX,
+    slowMax: settings.WORKER_SLOW_REQUESTS_MAX,
+    slowAfterMs: SLOW_AFTER_MS,
+    monotonicNow,
+    spareMs: () => spare.totalMs(),
+  });
+  const room = new LaneRoom({
+    stillAfterMs: SLOW_AFTER_MS,
+    spareMs: () => spare.totalMs(),
+    stillMax: settings.WORKER_SLOW_REQUESTS_MAX,
+    onFailure: (error) => logger.warn({ error }, 'a lane ended badly; the sweep will find it'),
+  });
+  deps.lifecycle.defer('lanes under way', () => room.close());
+  const inHand = new LanesInHand();
+  const attempts = new Map<string, number>();
+  let sliceCount = 0;
+  const draining = {
+    policy: webhooks.lanes,
+    leases: leasesOf(webhooks.timeoutMs),
+    post: tracing.posting(async (request) => {
+      const answer = await http.post(request);
+      const outcome = outcomeOf(answer);
+      attempts.set(outcome, (attempts.get(outcome) ?? 0) + 1);
+      return answer;
+    }),
+    openSecret,
+    now,
+    confirmGivingUp: (endedAtMs: number) => clock.confirmGivingUp(endedAtMs),
+    confirmFailure: (endedAtMs: number) => clock.confirmFailure(endedAtMs),
+    monotonicNow,
+    spare,
+    pause: sleep,
+    random: Math.random,
+    logger,
+  };
+
+  return {
+    draining,
+    slots,
+    attempts,
+    sliceCount: () => sliceCount,
+    async wakeLogged(lane) {
+      const { environmentId, webhookId } = lane;
+      if (!inHand.tell(lane)) await producer.wakeLane({ environmentId, webhookId });
+    },
+    async wakeLane(lane, isPlaceWanted) {
+      const delivery = deliverLane(
+        {
+          ...draining,
+          isPlaceWanted,
+          store,
+          slots,
+          inHand,
+          wakeLane: (key) => producer.wakeLane(key),
+          wakeLaneAt: (key, atMs) => producer.wakeLaneAt(key, atMs, now()),
+          tail,
+        },
+        lane,
+      );
+      await room.waitFor(delivery);
+      sliceCount++;
+      return { outcome: 'done' };
+    },
+  };
+}

@@ -1,0 +1,246 @@
+/**
+ * Writes one batch of an import's rows in one transaction: their events, through the same fold and the
+ * same statements as an envelope, what was wrong with the others, and how far the import is now.
+ *
+ * Exactly once in effect: the progress is part of the transaction and names the lease, so a batch
+ * that was cut leaves nothing, and a worker that lost the import writes nothing. The claim of
+ * `envelopes` is made too, of an id that says import and row, so that even a wrong cursor could
+ * not count a row twice.
+ *
+ * Envelopes of the shards go on between batches. A person's events in the file and their calls of today have no
+ * order; each is applied under the person's locks.
+ *
+ * Before: `run-import.ts`, `domain/src/import-file.ts`. After: `load-slice.ts`, `write-changes.ts`, and
+ * `tell-rows.ts` once it is committed.
+ */
+import type { DatabaseOrTransaction } from '@sluice/database/connection/connection';
+import { claimEnvelopes } from '@sluice/database/events/envelopes';
+import { insertImportProblems, type ImportProblem } from '@sluice/database/imports/import-problems';
+import { advanceImport, lockImport, type ImportRow } from '@sluice/database/imports/imports';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import { lockIdentifiers } from '@sluice/database/people/person-identifiers';
+import { isConflict, isRefusedData } from '@sluice/database/connection/statement-failure';
+import { applyOperations } from '@sluice/domain/apply/apply-operations';
+import { AppError } from '@sluice/domain/values/errors';
+import { readImportRow, type ImportColumns } from '@sluice/domain/imports/import-file';
+import { isError, type Issue } from '@sluice/domain/operations/issue';
+import type { TrackEvent } from '@sluice/domain/operations/operation';
+import type { IdentifierKey, IdentifierRow } from '@sluice/domain/state/slice';
+import { identifierText, storedValue } from '@sluice/domain/operations/slice-keys';
+import { findSliceNeeds } from '@sluice/domain/state/find-slice-needs';
+import type { TailTeller } from '@sluice/domain/operations/tail';
+import { loadSlice, SAFEST } from '../events/load-slice.ts';
+import type { ProcessEnvelopeDeps } from '../events/process-envelope.ts';
+import type { CsvRecord } from './read-csv.ts';
+import { tellRows, type ToldRow } from './tell-rows.ts';
+import { writeChanges } from '../events/write-changes.ts';
+
+export interface ImportRowsDeps extends Omit<ProcessEnvelopeDeps, 'takenIds'> {
+  /** Tells the workspace's readers (live tail) of the rows. */
+  readonly tail?: TailTeller;
+  /** Where the batch is in a trace; absent: in none. */
+  readonly traceparent?: string | null;
+}
+
+/** An import in the hands of this worker, and how far it is. */
+export interface ImportInHand {
+  readonly row: ImportRow;
+  readonly columns: ImportColumns;
+  readonly leaseMs: number;
+  nextByte: number;
+  rowsRead: number;
+  rowsFailed: number;
+  rowsWarned: number;
+}
+
+/** `lost`: another worker has the import, or it was cancelled. Nothing was written. */
+export type BatchOutcome =
+  | { readonly outcome: 'written'; readonly lanes: LaneKey[] }
+  | { readonly outcome: 'lost' };
+
+const TRIES_MAX = 10;
+/** Rows of each severity that are kept to be looked at; all are counted. */
+const PROBLEM_ROWS_MAX = 100_000;
+
+interface JudgedRow extends ToldRow {
+  readonly cells: readonly string[];
+}
+
+class Lost extends Error {}
+
+/** Writes the batch, in halves where Postgres refuses a value of it; a row refused alone has failed. */
+export async function importRows(
+  deps: ImportRowsDeps,
+  held: ImportInHand,
+  records: readonly CsvRecord[],
+): Promise<BatchOutcome> {
+  try {
+    return { outcome: 'written', lanes: await writeBatch(deps, held, records, false) };
+  } catch (error) {
+    if (error instanceof Lost) return { outcome: 'lost' };
+    if (!isRefusedData(error)) throw error;
+    if (records.length === 1)
+      return { outcome: 'written', lanes: await writeBatch(deps, held, records, true) };
+  }
+  const middle = Math.ceil(records.length / 2);
+  const one = await importRows(deps, held, records.slice(0, middle));
+  if (one.outcome === 'lost') return one;
+  const other = await importRows(deps, held, records.slice(middle));
+  return other.outcome === 'lost'
+    ? other
+    : { outcome: 'written', lanes: [...one.lanes, ...other.lanes] };
+}
+
+async function writeBatch(
+  deps: ImportRowsDeps,
+  held: ImportInHand,
+  records: readonly CsvRecord[],
+  isRefused: boolean,
+): Promise<LaneKey[]> {
+  const rows = records.map((record, index) => judgeRow(deps, held, record, index, isRefused));
+  for (let tries = 1; ; tries++) {
+    try {
+      const written = await deps.database
+        .transaction()
+        .execute((transaction) => writeOnce(deps, transaction, held, rows, records));
+      held.nextByte = written.nextByte;
+      held.rowsRead += rows.length;
+      held.rowsFailed += written.failed;
+      held.rowsWarned += written.warned;
+      tellRows(deps.tail, held.row, written.present, deps.now());
+      return written.lanes;
+    } catch (error) {
+      if (!isConflict(error) || tries === TRIES_MAX) throw error;
+    }
+  }
+}
+
+function judgeRow(
+  deps: ImportRowsDeps,
+  { row: { environmentId, importId, identifier }, columns, rowsRead }: ImportInHand,
+  { cells }: CsvRecord,
+  index: number,
+  isRefused: boolean,
+): JudgedRow {
+  const rowNumber = rowsRead + index + 1;
+  const context = { environmentId, importId, identifier, rowNumber, receivedAtMs: deps.now() };
+  const { event, issues } = readImportRow(columns, cells, context);
+  if (!isRefused) return { rowNumber, cells, event, issues };
+  const message = 'The database refuses a value of the row.';
+  return {
+    rowNumber,
+    cells,
+    event: undefined,
+    issues: [{ code: 'invalid', field: null, message }],
+  };
+}
+
+async function writeOnce(
+  deps: ImportRowsDeps,
+  transaction: DatabaseOrTransaction,
+  held: ImportInHand,
+  rows: readonly JudgedRow[],
+  records: readonly CsvRecord[],
+) {
+  const { row, leaseMs } = held;
+  // Otherwise, where a batch takes longer than the lease, the next worker takes it from this one, and so on for ever.
+  if (!(await lockImport(transaction, row))) throw new Lost();
+  const events = rows.flatMap(({ event }) => event ?? []);
+  const claim = `import-${row.environmentId}-${row.importId}-${held.rowsRead + 1}`;
+  const claims = [
+    { envelopeId: claim, operationCount: rows.length, traceparent: deps.traceparent ?? null },
+  ];
+  const { numbers } = await claimEnvelopes(transaction, claims, false);
+  const [envelopeNumber] = numbers;
+  if (envelopeNumber === undefined) throw new Lost();
+  const known = await lockPeopleOf(transaction, events);
+  const present = rows.map((each) => withPerson(each, known));
+  const operations = present.flatMap(({ event }) => (event ? { ...event, envelopeNumber } : []));
+  const slice = await loadSlice(transaction, findSliceNeeds(operations), SAFEST);
+  const changes = applyOperations(slice, operations, {
+    newPersonId: refuseToMake,
+    newObjectNumber: refuseToMake,
+    newId: deps.newId,
+    nowMs: deps.now(),
+  });
+  const lanes = await writeChanges(transaction, changes);
+  const failed = present.filter(({ event }) => event === undefined).length;
+  const warned = present.filter(({ event, issues }) => event && issues.length > 0).length;
+  await insertImportProblems(transaction, row, problemsOf(present, held));
+  const nextByte = records.at(-1)?.endByte ?? held.nextByte;
+  const isHeld = await advanceImport(transaction, row, {
+    state: 'importing',
+    batch: {
+      nextByte,
+      rowsRead: rows.length,
+      rowsImported: operations.length,
+      rowsFailed: failed,
+      rowsWarned: warned,
+    },
+    leaseMs,
+    nowMs: deps.now(),
+  });
+  if (!isHeld) throw new Lost();
+  return { lanes, nextByte, present, failed, warned };
+}
+
+/** An event of a file creates nobody: events of unknown people were taken out before the fold. */
+function refuseToMake(): never {
+  throw new AppError('BUG', 'an import was about to make a person');
+}
+
+async function lockPeopleOf(
+  transaction: DatabaseOrTransaction,
+  events: readonly TrackEvent[],
+): Promise<Map<string, IdentifierRow>> {
+  const keys = new Map<string, IdentifierKey>();
+  for (const event of events) {
+    const key = keyOf(event);
+    keys.set(identifierText(key.environmentId, key.kind, key.value), key);
+  }
+  const found = await lockIdentifiers(transaction, [...keys.values()]);
+  return new Map(found.map((row) => [identifierText(row.environmentId, row.kind, row.value), row]));
+}
+
+function keyOf({ environmentId, person }: TrackEvent): IdentifierKey {
+  const kind = person?.kind === 'email' ? 'email' : 'id';
+  return { environmentId, kind, value: storedValue(kind, person?.value ?? '') };
+}
+
+/** The row as it is, or with the reason why its event belongs to nobody. */
+function withPerson(row: JudgedRow, known: ReadonlyMap<string, IdentifierRow>): JudgedRow {
+  if (row.event === undefined) return row;
+  const key = keyOf(row.event);
+  const found = known.get(identifierText(key.environmentId, key.kind, key.value));
+  if (found && !found.suppressed && found.personId !== null) return row;
+  const issue: Issue = found?.suppressed
+    ? { code: 'suppressed', field: '_svc_customer_id', message: `The ${key.kind} is suppressed.` }
+    : {
+        code: 'person_not_found',
+        field: '_svc_customer_id',
+        message: `Nobody has this ${key.kind}; events of a file do not make people.`,
+      };
+  return { ...row, event: undefined, issues: [issue] };
+}
+
+function problemsOf(rows: readonly JudgedRow[], held: ImportInHand): ImportProblem[] {
+  let errorRoom = PROBLEM_ROWS_MAX - held.rowsFailed;
+  let warningRoom = PROBLEM_ROWS_MAX - held.rowsWarned;
+  return rows.flatMap(({ rowNumber, cells, event, issues }) => {
+    if (issues.length === 0) return [];
+    const hasRoom = event === undefined ? errorRoom-- > 0 : warningRoom-- > 0;
+    if (!hasRoom) return [];
+    return issues.map((issue, position): ImportProblem => ({
+      severity: isError(issue) ? 'error' : 'warning',
+      rowNumber,
+      position,
+      column: issue.field ?? '',
+      code: issue.code,
+      message: issue.message,
+      record: cells.map(storable),
+    }));
+  });
+}
+
+/** What Postgres can hold of a cell. */
+const storable = (cell: string): string => cell.replaceAll('\0', '\uFFFD').toWellFormed();

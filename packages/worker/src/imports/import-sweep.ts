@@ -1,0 +1,36 @@
+/** Has imports run, some at a time, by whichever worker claims them. Before: `sweeps.ts`. After: `run-import.ts`. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fetchFile } from '../http/fetch-file.ts';
+import { runNextImport, type RunImportDeps } from './run-import.ts';
+import type { Sweep } from '../process/sweeps.ts';
+import { createVettedConnector } from '../http/vetted-connection.ts';
+import type { WebhookOptions } from '../process/webhook-settings.ts';
+
+export interface ImportSweepsDeps extends Omit<RunImportDeps, 'fetchFile' | 'pause'> {
+  readonly intervalMs: number;
+  /** How files are reached: as webhooks are. */
+  readonly outgoing: Pick<WebhookOptions, 'allowPrivateAddresses' | 'allowedNetworks' | 'proxy'>;
+}
+
+/** A file may take hours to come; with one at a time it would keep those of all other workspaces waiting. */
+const IMPORTS_AT_A_TIME = 4;
+
+/** They end with `stopping`. */
+export function createImportSweeps(deps: ImportSweepsDeps): Sweep[] {
+  const { stopping, intervalMs } = deps;
+  const { allowPrivateAddresses: allowPrivate, allowedNetworks, proxy } = deps.outgoing;
+  const connector = createVettedConnector({ allowPrivate, allowedNetworks }, undefined, proxy);
+  const running: RunImportDeps = {
+    ...deps,
+    fetchFile: (address) => fetchFile(connector, address, { signal: stopping }),
+    pause: (durationMs, signal) => sleep(durationMs, undefined, { signal }),
+  };
+  return Array.from({ length: IMPORTS_AT_A_TIME }, (_, index) => ({
+    name: `run imports ${index + 1}`,
+    kind: 'imports',
+    intervalMs,
+    async run() {
+      while (!stopping.aborted && (await runNextImport(running)));
+    },
+  }));
+}

@@ -1,0 +1,327 @@
+/**
+ * One import from where it is to its end, or until the worker stops: the file is fetched, its first
+ * line judged, its rows written in batches.
+ *
+ * Every step writes how far it is, under a lease. So a killed worker costs the time until its lease ends and at most
+ * one batch of reading: the next worker begins at the byte behind the last batch. A file that is being fetched is
+ * fetched again from its start.
+ *
+ * Before: `api/src/new-imports.ts`, which kept the file, and `import-sweep.ts`, which has it run. After: `read-csv.ts`,
+ * `import-rows.ts`.
+ */
+import {
+  appendImportChunk,
+  clearImportChunks,
+  readImportChunk,
+  waitForRoom,
+} from '@sluice/database/imports/import-chunks';
+import {
+  advanceImport,
+  claimImport,
+  failAbandonedUploads,
+  failStuckImports,
+  type ImportRow,
+  type ImportState,
+  type ImportStep,
+} from '@sluice/database/imports/imports';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import { readColumns } from '@sluice/domain/imports/import-file';
+import {
+  largerThanRoom,
+  UNFINISHED_IMPORT_DAYS_MAX,
+  waitsForRoom,
+} from '@sluice/domain/imports/import-limits';
+import type { Logger } from '@sluice/platform/process/logger';
+import { FetchFault, SILENCE_TIMEOUT_MS } from '../http/fetch-file.ts';
+import {
+  importRows,
+  type BatchOutcome,
+  type ImportInHand,
+  type ImportRowsDeps,
+} from './import-rows.ts';
+import { ProxyFailure } from '../http/proxy-tunnel.ts';
+import { CsvFault, readCsv, rowEndsAfter, type CsvRecord, type RowEnds } from './read-csv.ts';
+
+export interface RunImportDeps extends ImportRowsDeps {
+  readonly fetchFile: (address: string) => AsyncIterable<Buffer>;
+  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly pause: (durationMs: number, signal: AbortSignal) => Promise<unknown>;
+  readonly leaseMs: number;
+  readonly logger: Pick<Logger, 'warn'>;
+  readonly sizeBytesMax: number;
+  /** Of the files of all unfinished imports of a workspace together. */
+  readonly unfinishedSizeBytesMax: number;
+  /** Aborted: the step under way is the last. */
+  readonly stopping: AbortSignal;
+  /** Absent: traces are off. */
+  readonly traceImport?: TraceImport;
+}
+
+/** Has an import run as a span (`trace-imports.ts`). @returns the state in which it was left. */
+export type TraceImport = (
+  row: ImportRow,
+  run: (trace: ImportTrace) => Promise<ImportState>,
+) => Promise<ImportState>;
+
+export interface ImportTrace {
+  /** One batch; `write` is told its place in the trace, null where it has none. */
+  batch(
+    rowCount: number,
+    write: (traceparent: string | null) => Promise<BatchOutcome>,
+  ): Promise<BatchOutcome>;
+}
+
+export const UNTRACED: ImportTrace = { batch: (_, write) => write(null) };
+
+const CHUNK_SIZE_BYTES = 1_048_576;
+const CHUNK_WAIT_MS_MAX = 5_000;
+const BATCH_ROWS_MAX = 1_000;
+const BATCH_SIZE_BYTES_MAX = 1_048_576;
+/** Waits before the second try of a fetch and the third. */
+const FETCH_WAITS_MS = [1_000, 4_000];
+/** Until a file is asked for anew that the egress proxy did not let us have. */
+const PROXY_WAIT_MS = 60_000;
+/** An upload is given up after so long without a megabyte. */
+const ABANDONED_AFTER_MS = 3_600_000;
+
+/** Works on one import that waits, if there is one. @returns whether there was. */
+export async function runNextImport(deps: RunImportDeps): Promise<boolean> {
+  const { database, leaseMs, now } = deps;
+  await failAbandonedUploads(database, now() - ABANDONED_AFTER_MS, now());
+  await failStuckImports(database, UNFINISHED_IMPORT_DAYS_MAX, now());
+  const row = await claimImport(database, leaseMs);
+  if (row === undefined) return false;
+  const run = (trace: ImportTrace) => new ImportRun(deps, row, trace).run();
+  await (deps.traceImport?.(row, run) ?? run(UNTRACED));
+  return true;
+}
+
+class ImportRun {
+  readonly #deps: RunImportDeps;
+  readonly #row: ImportRow;
+  readonly #trace: ImportTrace;
+  #state: ImportState;
+
+  constructor(deps: RunImportDeps, row: ImportRow, trace: ImportTrace) {
+    this.#deps = deps;
+    this.#row = row;
+    this.#trace = trace;
+    this.#state = row.state;
+  }
+
+  /** @returns the last state that it was brought to. */
+  async run(): Promise<ImportState> {
+    const { state, dataFileUrl } = this.#row;
+    try {
+      if (state === 'preprocessing' && dataFileUrl !== null && !(await this.#fetch(dataFileUrl)))
+        return this.#state;
+      const columns = await this.#validate();
+      if (columns) await this.#import(columns);
+    } catch (error) {
+      if (!(error instanceof CsvFault)) throw error;
+      await this.#advance({ state: 'failed', error: error.message });
+    }
+    return this.#state;
+  }
+
+  /** True once the file is here whole. */
+  async #fetch(address: string): Promise<boolean> {
+    const { pause, stopping } = this.#deps;
+    for (let tries = 0; ; tries++) {
+      try {
+        return await this.#fetchOnce(address);
+      } catch (error) {
+        if (error instanceof ProxyFailure) {
+          await this.#waitForProxy(error);
+          return false;
+        }
+        if (!(error instanceof FetchFault)) throw error;
+        const waitMs = FETCH_WAITS_MS[tries];
+        if (!error.mayPass || waitMs === undefined) {
+          await this.#advance({ state: 'failed', error: error.message });
+          return false;
+        }
+        await pause(waitMs, stopping).catch(() => undefined);
+        if (stopping.aborted) {
+          await this.#giveBack();
+          return false;
+        }
+      }
+    }
+  }
+
+  /** Says nothing of the file, so it is no end. Those of its workspace that need no proxy go on meanwhile. */
+  async #waitForProxy({ message, cause }: ProxyFailure): Promise<void> {
+    const { environmentId, importId } = this.#row;
+    this.#deps.logger.warn(
+      { error: cause, environmentId, importId },
+      'no way through the egress proxy to the file of an import; it is tried again',
+    );
+    await this.#advance({
+      state: 'preprocessing',
+      error: `waits until the file can be fetched: ${message}`,
+      leaseMs: PROXY_WAIT_MS,
+      isWaiting: true,
+    });
+  }
+
+  /** The file has not come whole: whoever takes the import next fetches it from the start. */
+  async #giveBack(): Promise<void> {
+    await this.#advance({ state: 'preprocessing', leaseMs: 0 });
+  }
+
+  async #fetchOnce(address: string): Promise<boolean> {
+    const { database, fetchFile, sizeBytesMax, stopping } = this.#deps;
+    await clearImportChunks(database, this.#row, this.#row.fencing);
+    // Keeps the lease while the answer is waited for.
+    if (!(await this.#keep(Buffer.alloc(0)))) return false;
+    let sizeBytes = 0;
+    for await (const chunk of inChunks(fetchFile(address), this.#deps.now)) {
+      sizeBytes += chunk.length;
+      if (sizeBytes > sizeBytesMax) {
+        await this.#advance({
+          state: 'failed',
+          error: `the file is larger than ${sizeBytesMax} bytes`,
+        });
+        return false;
+      }
+      if (stopping.aborted) {
+        await this.#giveBack();
+        return false;
+      }
+      if (!(await this.#keep(chunk))) return false;
+    }
+    return this.#advance({ state: 'preprocessed' });
+  }
+
+  /** False where it is out of this worker's hands: it has ended, also for want of room, or waits for some. */
+  async #keep(bytes: Buffer): Promise<boolean> {
+    const { database, leaseMs, unfinishedSizeBytesMax, now } = this.#deps;
+    // Bytes may be slow to come, and if the lease ended meanwhile the fetch would begin again.
+    const fetchLeaseMs = leaseMs + SILENCE_TIMEOUT_MS;
+    const { fencing } = this.#row;
+    const piece = { fencing, bytes, leaseMs: fetchLeaseMs, nowMs: now(), unfinishedSizeBytesMax };
+    const outcome = await appendImportChunk(database, this.#row, piece);
+    if (outcome === 'no_room') {
+      const reason = waitsForRoom(unfinishedSizeBytesMax);
+      if (!(await waitForRoom(database, this.#row, piece, reason)))
+        await this.#advance({ state: 'failed', error: largerThanRoom(unfinishedSizeBytesMax) });
+    }
+    return outcome === 'kept';
+  }
+
+  /** The columns, from the first line where they are not known yet; undefined where it ended here. */
+  async #validate(): Promise<ImportInHand | undefined> {
+    const row = this.#row;
+    let names = row.columns;
+    let { nextByte } = row;
+    if (names === null) {
+      if (!(await this.#advance({ state: 'validating' }))) return undefined;
+      const first = await this.#firstRecord();
+      if (first === undefined) {
+        await this.#advance({ state: 'failed', error: 'the file is empty' });
+        return undefined;
+      }
+      names = first.cells;
+      nextByte = first.endByte;
+    }
+    const outcome = readColumns(names);
+    if (outcome.outcome === 'unusable') {
+      await this.#advance({ state: 'failed', error: outcome.message });
+      return undefined;
+    }
+    const { columns } = outcome;
+    const batch = { nextByte, rowsRead: 0, rowsImported: 0, rowsFailed: 0, rowsWarned: 0 };
+    if (
+      row.columns === null &&
+      !(await this.#advance({ state: 'validated', columns: columns.names, batch }))
+    )
+      return undefined;
+    const { rowsRead, rowsFailed, rowsWarned } = row;
+    const { leaseMs } = this.#deps;
+    return { row, columns, leaseMs, nextByte, rowsRead, rowsFailed, rowsWarned };
+  }
+
+  async #firstRecord(): Promise<CsvRecord | undefined> {
+    for await (const record of readCsv(this.#bytesFrom(0), 0, undefined)) return record;
+    return undefined;
+  }
+
+  async #rowEnds(): Promise<RowEnds> {
+    const first = await this.#firstRecord();
+    const end = first && (await readImportChunk(this.#deps.database, this.#row, first.endByte - 1));
+    return rowEndsAfter(end?.[0]);
+  }
+
+  async #import(held: ImportInHand): Promise<void> {
+    const { stopping } = this.#deps;
+    let batch: CsvRecord[] = [];
+    const { nextByte } = held;
+    const rowEnds = await this.#rowEnds();
+    for await (const record of readCsv(this.#bytesFrom(nextByte), nextByte, rowEnds)) {
+      batch.push(record);
+      const isFull =
+        batch.length >= BATCH_ROWS_MAX || record.endByte - held.nextByte >= BATCH_SIZE_BYTES_MAX;
+      if (!isFull) continue;
+      if (!(await this.#write(held, batch))) return;
+      batch = [];
+      if (stopping.aborted) {
+        await this.#advance({ state: 'importing', leaseMs: 0 });
+        return;
+      }
+    }
+    if (batch.length > 0 && !(await this.#write(held, batch))) return;
+    await this.#advance({ state: 'imported' });
+  }
+
+  async #write(held: ImportInHand, batch: readonly CsvRecord[]): Promise<boolean> {
+    const written = await this.#trace.batch(batch.length, (traceparent) =>
+      importRows({ ...this.#deps, traceparent }, held, batch),
+    );
+    if (written.outcome === 'lost') return false;
+    // A wake-up that is lost here is made good by the sweep.
+    await Promise.all(written.lanes.map((lane) => this.#deps.wakeLane(lane))).catch(
+      () => undefined,
+    );
+    return true;
+  }
+
+  async *#bytesFrom(fromByte: number): AsyncGenerator<Buffer, void, undefined> {
+    for (let at = fromByte; ;) {
+      const bytes = await readImportChunk(this.#deps.database, this.#row, at);
+      if (bytes === undefined) return;
+      yield bytes;
+      at += bytes.length;
+    }
+  }
+
+  /** False where this worker no longer has the import. */
+  async #advance(
+    step: Omit<ImportStep, 'leaseMs' | 'nowMs'> & { leaseMs?: number },
+  ): Promise<boolean> {
+    const { database, leaseMs, now } = this.#deps;
+    const isHeld = await advanceImport(database, this.#row, { leaseMs, nowMs: now(), ...step });
+    if (isHeld) this.#state = step.state;
+    return isHeld;
+  }
+}
+
+/** Pieces of any size → pieces of about a megabyte, or of what came in some seconds. */
+async function* inChunks(
+  pieces: AsyncIterable<Buffer>,
+  now: () => number,
+): AsyncGenerator<Buffer, void, undefined> {
+  let collected: Buffer[] = [];
+  let sizeBytes = 0;
+  let keptAtMs = now();
+  for await (const piece of pieces) {
+    collected.push(piece);
+    sizeBytes += piece.length;
+    if (sizeBytes < CHUNK_SIZE_BYTES && now() - keptAtMs < CHUNK_WAIT_MS_MAX) continue;
+    yield Buffer.concat(collected);
+    keptAtMs = now();
+    collected = [];
+    sizeBytes = 0;
+  }
+  if (sizeBytes > 0) yield Buffer.concat(collected);
+}

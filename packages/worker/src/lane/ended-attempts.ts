@@ -1,0 +1,59 @@
+/**
+ * Attempts of one lane that have ended and are not kept yet, and when they should be: a failure at once, because a
+ * crash must not shorten a wait; successes once there are enough of them, or soon. A statement costs something for
+ * each lane in it, so statements are few and large, and larger in a busy process. The price: after a crash, what the
+ * lane sent in that time is sent again.
+ *
+ * Used by `lane-lease.ts`.
+ */
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import type { SpareTime } from '../scheduling/spare-time.ts';
+
+/** As many as are under way of a busy lane anyway (`WEBHOOK_WINDOW_MAX`), which are sent again too. */
+const ENOUGH_COUNT = 64;
+const SOON_MS = 20;
+const SOON_WHEN_BUSY_MS = 250;
+
+export class EndedAttempts {
+  readonly #onDue: () => void;
+  readonly #spare: SpareTime;
+  #attempts: AttemptRecord[] = [];
+  #isUrgent = false;
+  #timer: NodeJS.Timeout | undefined;
+
+  /** @param onDue - called when they are due because time has passed. */
+  constructor(onDue: () => void, spare: SpareTime) {
+    this.#onDue = onDue;
+    this.#spare = spare;
+  }
+
+  get isDue(): boolean {
+    const { length } = this.#attempts;
+    return length > 0 && (this.#isUrgent || length >= ENOUGH_COUNT);
+  }
+
+  add(attempt: AttemptRecord): void {
+    this.#attempts.push(attempt);
+    if (attempt.failure !== null) this.#isUrgent = true;
+    this.#timer ??= setTimeout(
+      () => {
+        this.#timer = undefined;
+        this.#isUrgent = true;
+        this.#onDue();
+      },
+      this.#spare.isShort() ? SOON_WHEN_BUSY_MS : SOON_MS,
+    );
+  }
+
+  /** All of them; whoever takes them keeps them. */
+  take(): AttemptRecord[] {
+    const attempts = this.#attempts;
+    this.#attempts = [];
+    this.#isUrgent = false;
+    return attempts;
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * The attempts of one drain: a delivery that the rules have started is sent, what came of it is told to the rules and to
+ * a live tail, and is handed to the lease to be kept.
+ *
+ * Part of `lane-drain.ts`, which decides when one is made. After: `http-client.ts` (step 13), and the answer comes back.
+ */
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { LaneRun } from '@sluice/domain/delivery/lane';
+import { recordOf } from './attempt-record.ts';
+import { outcomeOf, type HttpOutcome } from '../http/http-outcome.ts';
+import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import type { LaneEndpoint } from './lane-endpoint.ts';
+import type { LaneLease } from './lane-lease.ts';
+import { tellAttempt } from './tell-attempt.ts';
+
+export interface LaneAttemptsOptions {
+  readonly deps: LaneDrainDeps;
+  readonly lane: LaneKey;
+  readonly run: LaneRun<LoggedDelivery>;
+  readonly endpoint: LaneEndpoint;
+  readonly lease: LaneLease;
+}
+
+export class LaneAttempts {
+  readonly #options: LaneAttemptsOptions;
+  #lastEndedAtSpareMs: number;
+
+  constructor(options: LaneAttemptsOptions) {
+    this.#options = options;
+    this.#lastEndedAtSpareMs = options.deps.spare.totalMs();
+  }
+
+  /** Milliseconds in which the process had nothing to do, since the last attempt ended, or since the drain began. */
+  get spareMsSinceEnding(): number {
+    return this.#options.deps.spare.totalMs() - this.#lastEndedAtSpareMs;
+  }
+
+  /**
+   * @param onEnd - called as soon as the rules know what came of it: the next delivery may start before another
+   * attempt's end is heard of.
+   * @throws where not even an answer that is none came of it.
+   */
+  async make(delivery: LoggedDelivery, onEnd: () => void): Promise<void> {
+    const { deps, endpoint } = this.#options;
+    const startedAtMs = deps.now();
+    const { version } = endpoint;
+    const outcome = await deps.post(endpoint.request(delivery, startedAtMs), delivery);
+    this.#end(delivery, startedAtMs, version, outcome);
+    onEnd();
+  }
+
+  #end(
+    delivery: LoggedDelivery,
+    startedAtMs: number,
+    endpointVersion: number,
+    outcome: HttpOutcome,
+  ): void {
+    const { deps, lane, run, endpoint, lease } = this.#options;
+    this.#lastEndedAtSpareMs = deps.spare.totalMs();
+    const { sequence } = delivery;
+    const { status, durationMs } = outcome;
+    const attempt = run.attempts(sequence) + 1;
+    const result = outcomeOf(outcome);
+    let verdict: AttemptRecord['outcome'] = 'delivered';
+    if (result === 'delivered') {
+      run.succeed(sequence, !deps.spare.isShort());
+    } else {
+      const failure = { startedAtMs, status, failure: result };
+      verdict = run.fail(sequence, failure, startedAtMs + durationMs, deps.random());
+      // It went to the endpoint from before a change: that says nothing about the present one.
+      if (endpointVersion !== endpoint.version) run.probeAtOnce(deps.now());
+    }
+    const failure = result === 'delivered' ? null : result;
+    const judged = { outcome: verdict, failure };
+    const ended = recordOf({ sequence, attempt, startedAtMs }, outcome, judged);
+    lease.add(ended);
+    tellAttempt(deps.tail, lane, delivery, ended);
+  }
+}

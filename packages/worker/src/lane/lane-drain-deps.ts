@@ -1,0 +1,55 @@
+/** What a drain is given: by `deliver-webhook.ts` for a webhook's own lane, by `replay-deliveries.ts` for a replay. */
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import type { LanePolicy } from '@sluice/domain/delivery/lane';
+import type { TailTeller } from '@sluice/domain/operations/tail';
+import type { Logger } from '@sluice/platform/process/logger';
+import type { HttpOutcome, HttpPost } from '../http/http-outcome.ts';
+import type { LaneSlots } from '../scheduling/lane-slots.ts';
+import type { LaneStore } from './lane-store.ts';
+import type { SpareTime } from '../scheduling/spare-time.ts';
+
+/** Sends one attempt of a delivery. */
+export type PostDelivery = (request: HttpPost, delivery: LoggedDelivery) => Promise<HttpOutcome>;
+
+export interface LaneDrainDeps {
+  readonly store: Pick<LaneStore, 'load' | 'keep'>;
+  /** Of a log whose end is not known before it is read: true once it is. */
+  readonly isAtEnd?: () => boolean;
+  readonly policy: LanePolicy;
+  readonly slots: LaneSlots;
+  readonly leases: LeaseOptions;
+  /** Others may wait for this lane's place: then it makes room when its slice is over. */
+  readonly isPlaceWanted: () => boolean;
+  readonly post: PostDelivery;
+  /** Opens a sealed secret of a workspace. */
+  readonly openSecret: (environmentId: number, sealed: string) => string;
+  /** Unix milliseconds: what timestamps and waits are made of. */
+  readonly now: () => number;
+  /**
+   * Asked before it is written down that a delivery is given up, with the end of its last attempt by `now`. Throws where it
+   * must not be.
+   */
+  readonly confirmGivingUp: (endedAtMs: number) => Promise<void>;
+  /**
+   * Asked before it is written down that deliveries have failed and are tried again, with the earliest end of their attempts
+   * by `now`. Throws where it must not be.
+   */
+  readonly confirmFailure: (endedAtMs: number) => Promise<void>;
+  /** Never set back: what leases and slices are measured with. */
+  readonly monotonicNow: () => number;
+  readonly spare: SpareTime;
+  readonly pause: (durationMs: number) => Promise<void>;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly tail?: TailTeller;
+  readonly logger: Logger;
+}
+
+export interface LeaseOptions {
+  /** Longest time of one request. */
+  readonly timeoutMs: number;
+  /** How long a lane waits for a worker that died. Must be well above the timeout. */
+  readonly leaseMs: number;
+  /** After this a lane makes room for others that wait; what is in flight is waited for. */
+  readonly sliceMs: number;
+}

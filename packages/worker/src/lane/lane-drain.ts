@@ -1,0 +1,301 @@
+/**
+ * One drain of one lane: what `deliver-webhook.ts` (step 11) does between claiming the lease and
+ * giving it back.
+ *
+ * Which delivery may start is the domain's to say (`domain/src/lane.ts`); this file feeds it the
+ * log, has what it starts sent (`lane-attempts.ts`), and what ended written down under its lease (`lane-lease.ts`).
+ *
+ * Each request needs a slot of `fair-slots.ts`; where there is none, the lane waits for its turn, until
+ * its slice is over.
+ */
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import type { LaneAfterProgress } from '@sluice/database/delivery/lane-progress';
+import type { ClaimedLane, LaneKey } from '@sluice/database/delivery/lanes';
+import { LaneRun } from '@sluice/domain/delivery/lane';
+import type { FairSlots, Slot, SlotAsker } from '../scheduling/fair-slots.ts';
+import { LaneAttempts } from './lane-attempts.ts';
+import { LaneLease } from './lane-lease.ts';
+import { LaneLog } from './lane-log.ts';
+import { firstWindow, pageSize } from './lane-pace.ts';
+import type { LaneDrainDeps } from './lane-drain-deps.ts';
+import { LaneEndpoint } from './lane-endpoint.ts';
+import { LaneSlice } from '../scheduling/lane-slice.ts';
+import { PaceWait } from './pace-wait.ts';
+import { SlotWait } from '../scheduling/slot-wait.ts';
+
+/** How a drain ended, the lease being given back or lost. */
+export type DrainOutcome =
+  | { readonly outcome: 'kept'; readonly lane: ReleasedLane }
+  /** The lease was lost to another worker, or the webhook was deleted meanwhile; nothing was kept since. */
+  | { readonly outcome: 'fenced' };
+
+/** A lane that nobody holds any more. */
+export interface ReleasedLane {
+  readonly isPaused: boolean;
+  readonly nextProbeAtMs: number | null;
+  /** No request before it, where there is a rate limit. */
+  readonly nextStartAtMs: number | null;
+  readonly lastSequence: number;
+  readonly cursor: number;
+}
+
+/** How far deliveries may run ahead of the oldest that still hangs. */
+const SPAN_MAX = 1_024;
+
+/** Made for one drain; call `run` once. */
+export class LaneDrain {
+  readonly #deps: LaneDrainDeps;
+  readonly #run: LaneRun<LoggedDelivery>;
+  readonly #log: LaneLog;
+  readonly #slice: LaneSlice;
+  readonly #lease: LaneLease;
+  readonly #endpoint: LaneEndpoint;
+  readonly #attempts: LaneAttempts;
+  /** As of the claim: a rate limit that is changed counts from the next slice on. */
+  readonly #pace: PaceWait;
+  #isPaused = false;
+  #isStopped = false;
+  readonly #asker: SlotAsker;
+  readonly #slotWait: SlotWait;
+  #wakeUp: () => void = () => {};
+  #loading: Promise<void> | undefined;
+  #keeping: Promise<void> | undefined;
+  #failure: { readonly error: unknown } | undefined;
+  /** Nothing more is started; what was sent is kept first, or it would be sent again. */
+  #loadFailure: { readonly error: unknown } | undefined;
+
+  constructor(deps: LaneDrainDeps, lane: LaneKey, claimed: ClaimedLane, claimedAtMs: number) {
+    this.#deps = deps;
+    const windowMax = Math.min(claimed.windowMax ?? Infinity, deps.policy.windowMax);
+    const snapshot = { ...claimed, window: firstWindow(claimed, deps.spare.isShort()) };
+    this.#run = new LaneRun(snapshot, { ...deps.policy, windowMax });
+    this.#log = new LaneLog(deps.store, lane, claimed, deps.isAtEnd);
+    this.#slice = new LaneSlice({
+      sliceMs: deps.leases.sliceMs,
+      isPlaceWanted: deps.isPlaceWanted,
+    });
+    const { fencing } = claimed;
+    this.#lease = new LaneLease(deps, lane, { fencing, atMs: claimedAtMs }, () => this.#wakeUp());
+    this.#endpoint = new LaneEndpoint(deps, lane, claimed);
+    const [run, lease, endpoint] = [this.#run, this.#lease, this.#endpoint];
+    this.#attempts = new LaneAttempts({ deps, lane, run, endpoint, lease });
+    this.#pace = new PaceWait(deps, claimed, (error) => {
+      if (error !== undefined) this.#failure ??= { error };
+      this.#startWhatMayStart();
+      this.#wakeUp();
+    });
+    const { accountId } = claimed;
+    this.#asker = { accountId, lane: `${lane.environmentId}/${lane.webhookId}` };
+    this.#slotWait = new SlotWait({
+      asker: this.#asker,
+      slice: this.#slice,
+      monotonicNow: deps.monotonicNow,
+      onTurn: (takeSlot) => {
+        // Asked again: what ended meanwhile may have started the next one in its own slot.
+        if (this.#mayStartNow()) this.#startOne(takeSlot());
+        this.#startWhatMayStart();
+        this.#wakeUp();
+      },
+      onGivenUp: () => this.#wakeUp(),
+    });
+  }
+
+  /** True where it has done nothing but wait for its endpoint for so much spare time: then it uses only memory. */
+  isStill(durationMs: number): boolean {
+    return (
+      this.#run.inFlight > 0 &&
+      !this.#slotWait.isWaiting &&
+      this.#attempts.spareMsSinceEnding >= durationMs
+    );
+  }
+
+  /** The log has grown up to `lastSequence`. False where this drain does not look at it again. */
+  noteLogged(lastSequence: number): boolean {
+    if (!this.looksAgain) return false;
+    this.#log.noteLogged(lastSequence);
+    this.#wakeUp();
+    return true;
+  }
+
+  /** Giving the lane back tells where its log ends. */
+  get looksAgain(): boolean {
+    return !this.#isStopped && !this.#lease.isFenced;
+  }
+
+  async run(): Promise<DrainOutcome> {
+    try {
+      for (;;) {
+        const ending = this.#nextEnding();
+        this.#startWhatMayStart();
+        if (this.#failure) throw this.#failure.error;
+        if (this.#lease.isFenced) return { outcome: 'fenced' };
+        // Side by side: neither waits for the other's statement.
+        this.#loadWhatIsWanted();
+        const isAtWork = this.#run.inFlight > 0 || this.#slotWait.isWaiting || !!this.#loading;
+        this.#keepWhatIsDue(isAtWork);
+        if (!isAtWork && !this.#keeping) return await this.#giveBack();
+        await ending;
+      }
+    } finally {
+      this.#isStopped = true;
+      this.#lease.close();
+      this.#slotWait.close();
+      await Promise.all([this.#loading, this.#keeping]);
+      while (this.#run.inFlight > 0 && !this.#failure) await this.#nextEnding();
+    }
+  }
+
+  /** Once a turn: the answer changes with time, and `run` would wait for ever for a load that was not begun. */
+  #loadWhatIsWanted(): void {
+    if (this.#loading || !this.#mayLoad()) return;
+    this.#loading = this.#inBackground(this.#load(), () => (this.#loading = undefined));
+  }
+
+  #keepWhatIsDue(isAtWork: boolean): void {
+    if (this.#keeping || !this.#lease.isKeepingDue) return;
+    // A lane that only waits for its probe is kept and given back in one statement, next.
+    if (!isAtWork && this.#waitsForProbe()) return;
+    this.#keeping = this.#inBackground(this.#keep(false), () => (this.#keeping = undefined));
+  }
+
+  async #giveBack(): Promise<DrainOutcome> {
+    // What waits for its pace must not start beside the giving back.
+    this.#isStopped = true;
+    const after = await this.#keep(true);
+    if (!after) return { outcome: 'fenced' };
+    if (this.#loadFailure) throw this.#loadFailure.error;
+    const { nextStartAtMs } = this.#pace;
+    const { cursor } = this.#run.snapshot();
+    return { outcome: 'kept', lane: { ...after, nextStartAtMs, cursor } };
+  }
+
+  /** What `work` throws ends the drain, at its next turn. */
+  #inBackground(work: Promise<unknown>, onEnd: () => void): Promise<void> {
+    return work
+      .then(
+        () => undefined,
+        (error: unknown) => void (this.#failure ??= { error }),
+      )
+      .finally(() => {
+        onEnd();
+        this.#wakeUp();
+      });
+  }
+
+  #mayStart(): boolean {
+    const nowMs = this.#deps.monotonicNow();
+    return (
+      !this.#isStopped &&
+      !this.#isPaused &&
+      this.#lease.mayStart(nowMs) &&
+      !this.#slice.isOver(nowMs)
+    );
+  }
+
+  /** Also by its rate limit, which is waited for where it is in the way. */
+  #mayStartNow(): boolean {
+    return (
+      this.#mayStart() &&
+      this.#run.mayStart(this.#deps.now()) &&
+      !this.#pace.mustWait(this.#run.inFlight > 0)
+    );
+  }
+
+  #mayLoad(): boolean {
+    const run = this.#run;
+    if (!this.#mayStart() || run.loadedThrough >= this.#log.end) return false;
+    if (run.nextProbeAtMs !== null) return run.span === 0 && run.nextProbeAtMs <= this.#deps.now();
+    return run.ahead < pageSize(run.window) / 2 && run.span < SPAN_MAX;
+  }
+
+  #waitsForProbe(): boolean {
+    const { nextProbeAtMs } = this.#run;
+    return nextProbeAtMs !== null && nextProbeAtMs > this.#deps.now();
+  }
+
+  async #load(): Promise<void> {
+    // A failing lane needs its head only.
+    const limit = this.#run.nextProbeAtMs === null ? pageSize(this.#run.window) : 1;
+    const { cursor } = this.#run.snapshot();
+    try {
+      this.#run.load(await this.#log.read(this.#run.loadedThrough, limit, cursor));
+      this.#slice.begin(this.#deps.monotonicNow());
+    } catch (error) {
+      this.#loadFailure = { error };
+      this.#isStopped = true;
+    }
+  }
+
+  #startWhatMayStart(): void {
+    while (!this.#slotWait.isWaiting && this.#mayStartNow()) {
+      const slots = this.#slots;
+      const slot = slots.tryTake(this.#asker);
+      if (!slot) {
+        this.#slotWait.begin(slots);
+        return;
+      }
+      this.#startOne(slot);
+    }
+  }
+
+  get #slots(): FairSlots {
+    const { deliveries, probes } = this.#deps.slots;
+    return this.#run.nextProbeAtMs === null ? deliveries : probes;
+  }
+
+  #startOne(slot: Slot): void {
+    const nowMs = this.#deps.now();
+    const delivery = this.#run.start(nowMs);
+    if (delivery) {
+      this.#pace.start(nowMs);
+      this.#send(delivery, slot);
+    } else slot.giveBack();
+  }
+
+  #send(delivery: LoggedDelivery, slot: Slot): void {
+    this.#attempts
+      .make(delivery, () => this.#goOn(slot))
+      .catch((error: unknown) => {
+        slot.giveBack();
+        this.#failure ??= { error };
+        this.#wakeUp();
+      });
+  }
+
+  /**
+   * Starts the next request in the slot of the one that ended, where that is allowed, and others where they may
+   * start. Also where the lane waits for a further slot: otherwise it would hand each on after one request.
+   */
+  #goOn(slot: Slot): void {
+    if (this.#mayStartNow() && slot.renew(this.#slots)) this.#startOne(slot);
+    else slot.giveBack();
+    this.#startWhatMayStart();
+    if (this.#run.inFlight === 0 || this.#lease.isKeepingDue || (!this.#loading && this.#mayLoad()))
+      this.#wakeUp();
+  }
+
+  /** Undefined where the lease was lost. */
+  async #keep(isLast: boolean): Promise<LaneAfterProgress | undefined> {
+    const after = await this.#lease.keep({
+      snapshot: this.#run.snapshot(),
+      nextStartAtMs: this.#pace.nextStartAtMs,
+      endpointVersion: this.#endpoint.version,
+      isLast,
+      readFromDay: this.#log.cursorFromDay,
+    });
+    if (after) this.#adopt(after);
+    return after;
+  }
+
+  #adopt(after: LaneAfterProgress): void {
+    this.#log.adoptEnd(after.lastSequence);
+    this.#isPaused = after.isPaused;
+    if (this.#endpoint.adopt(after)) this.#run.probeAtOnce(this.#deps.now());
+  }
+
+  #nextEnding(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wakeUp = resolve;
+    });
+  }
+}

@@ -1,0 +1,56 @@
+/** Has exports of the audit log made: those that the queue brings, and those that it has lost. */
+import type { Database } from '@sluice/database/connection/connection';
+import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import type { Logger } from '@sluice/platform/process/logger';
+import type { BrokerOptions } from '@sluice/platform/queue/queue';
+import {
+  EXPORT_TASKS,
+  openTaskQueue,
+  startTaskWorker,
+} from '@sluice/platform/consumers/queue-tasks';
+import { exportAuditLogs, sweepExports } from './export-audit-logs.ts';
+import type { Sweep } from '../process/sweeps.ts';
+
+export interface ExportTasksDeps {
+  readonly broker: BrokerOptions;
+  readonly database: Database;
+  readonly now: () => number;
+  readonly logger: Logger;
+  readonly lifecycle: Lifecycle;
+}
+
+const CONCURRENCY = 2;
+const LEASE_MS = 10_000;
+const ROWS_PER_PART = 2_000;
+const SWEEP_INTERVAL_MS = 2_000;
+
+/** Starts what the queue brings, which stops with `lifecycle`. @returns what finds what it has lost. */
+export async function startExportTasks(deps: ExportTasksDeps): Promise<Sweep> {
+  const { broker, database, now, logger, lifecycle } = deps;
+  let isStopping = false;
+  const queue = await openTaskQueue(broker, EXPORT_TASKS);
+  lifecycle.defer('export queue', () => queue.close());
+  const worker = startTaskWorker(broker, EXPORT_TASKS, CONCURRENCY, async (key) => {
+    const outcome = await exportAuditLogs(
+      {
+        database,
+        now,
+        leaseMs: LEASE_MS,
+        rowsPerPart: ROWS_PER_PART,
+        isStopping: () => isStopping,
+      },
+      key,
+    );
+    logger.info({ ...key, outcome }, 'export of an audit log');
+  });
+  lifecycle.defer('export worker', () => {
+    isStopping = true;
+    return worker.close();
+  });
+  return {
+    name: 'sweep exports',
+    kind: 'exports',
+    intervalMs: SWEEP_INTERVAL_MS,
+    run: () => sweepExports({ database, wake: (key) => queue.wake(key), now }),
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * What a worker does about webhooks beside their lanes: sweeps of lanes and replays, and by the clock alerts,
+ * secrets, the days of the log, and what deleted webhooks leave behind.
+ *
+ * Each task may run on any number of workers at the same time. Replays have drains and requests of
+ * their own, so that they take none of the lanes'.
+ */
+import type { Database } from '@sluice/database/connection/connection';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import { clearReplays } from '@sluice/database/replays/replays';
+import { longestWaitMs } from '@sluice/domain/delivery/delivery-schedule';
+import type { Lifecycle } from '@sluice/platform/process/lifecycle';
+import { repeat } from '@sluice/platform/process/repeat';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import { clearDeletedWebhooks } from './clear-deleted-webhooks.ts';
+import { FairSlots } from '../scheduling/fair-slots.ts';
+import { keepDeliveryDays } from './keep-delivery-days.ts';
+import { keepSecrets } from './keep-secrets.ts';
+import { raiseAlerts } from './raise-alerts.ts';
+import { replayDeliveries, type ReplayDeps } from '../delivery/replay-deliveries.ts';
+import { createLaneSweep } from './sweep-lanes.ts';
+import type { Sweep } from '../process/sweeps.ts';
+
+export interface WebhookTaskDeps {
+  readonly database: Database;
+  /** What lanes are drained with. */
+  readonly draining: Omit<ReplayDeps, 'database' | 'slots'>;
+  readonly sealedText: SealedText;
+  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly sweepIntervalMs: number;
+  readonly alertAfterMs: number;
+  readonly retentionDays: number;
+  readonly newId: () => string;
+  readonly lifecycle: Lifecycle;
+}
+
+const SECRETS_INTERVAL_MS = 60_000;
+const ALERTS_INTERVAL_MS = 10_000;
+const REPLAY_DRAINS = 2;
+const REPLAY_REQUESTS_MAX = 16;
+const REPLAY_SLOW_AFTER_MS = 50;
+const CLEARING_INTERVAL_MS = 60_000;
+const CLEANING_STEPS_MAX = 1_000;
+const RETENTION_INTERVAL_MS = 3_600_000;
+const REPLAYS_KEPT_MS = 30 * 24 * 3_600_000;
+const REPLAYS_CLEARED_MAX = 10;
+
+/** Starts what is done by the clock, which stops with `lifecycle`. @returns what is done when something is due. */
+export function startWebhookTasks(deps: WebhookTaskDeps): Sweep[] {
+  const { database, draining, lifecycle } = deps;
+  const { logger, now, monotonicNow, spare } = draining;
+  const start = (name: string, intervalMs: number, step: () => Promise<unknown>): void => {
+    const repetition = repeat(name, intervalMs, logger, step);
+    lifecycle.defer(name, () => repetition.stop());
+  };
+
+  start('keep secrets', SECRETS_INTERVAL_MS, () =>
+    keepSecrets({ database, sealedText: deps.sealedText, now }),
+  );
+  start('raise alerts', ALERTS_INTERVAL_MS, () => raiseAlerts({ ...deps, now, logger }));
+  start('clear replays', CLEARING_INTERVAL_MS, () =>
+    clearReplays(database, now() - REPLAYS_KEPT_MS, REPLAYS_CLEARED_MAX),
+  );
+  start('clear deleted webhooks', CLEARING_INTERVAL_MS, () =>
+    clearDeletedWebhooks(database, CLEANING_STEPS_MAX),
+  );
+  start('keep days of deliveries', RETENTION_INTERVAL_MS, () =>
+    keepDeliveryDays({ database, now, logger }, deps.retentionDays),
+  );
+  const slots = new FairSlots({
+    slotsMax: REPLAY_REQUESTS_MAX,
+    slowMax: REPLAY_REQUESTS_MAX,
+    slowAfterMs: REPLAY_SLOW_AFTER_MS,
+    monotonicNow,
+    spareMs: () => spare.totalMs(),
+  });
+  const replaying = { ...draining, database, slots: { deliveries: slots, probes: slots } };
+  const replayAll = async (isStopping: () => boolean): Promise<void> => {
+    let wasDue = true;
+    while (wasDue && !isStopping()) wasDue = await replayDeliveries(replaying);
+  };
+  return [
+    {
+      name: 'sweep lanes',
+      kind: 'lanes',
+      intervalMs: deps.sweepIntervalMs,
+      run: createLaneSweep({ ...deps, now, probeWaitMsMax: longestWaitMs(draining.policy) }),
+    },
+    ...Array.from({ length: REPLAY_DRAINS }, (_, drain): Sweep => ({
+      name: `replay deliveries ${drain + 1}`,
+      kind: 'replays',
+      run: replayAll,
+    })),
+  ];
+}

@@ -1,0 +1,99 @@
+/** What one worker process has done and has in hand, for `/metrics`; what waits is in `backlog-metrics.ts`. */
+import type { Metrics } from '@sluice/platform/telemetry/metrics';
+import type { WatchReport } from '@sluice/platform/consumers/queue-watch';
+import { inFlightCount, type LaneSlots } from '../scheduling/lane-slots.ts';
+
+export interface ProcessMetricsDependencies {
+  readonly metrics: Metrics;
+  /** Since the start. */
+  readonly counts: () => {
+    readonly appliedCount: number;
+    readonly operationCount: number;
+    readonly parkedCount: number;
+    readonly deliveredSliceCount: number;
+  };
+  /** In the database, of all processes. */
+  readonly countParked: () => Promise<number>;
+  readonly countSetAsidePurchases: () => Promise<number>;
+  readonly report: () => WatchReport;
+  /** Posts to endpoints so far, by outcome. */
+  readonly attempts: ReadonlyMap<string, number>;
+  /** Calls of the payment vendor so far, by outcome. */
+  readonly vendorCalls: ReadonlyMap<string, number>;
+  readonly slots: LaneSlots;
+}
+
+/** Registers counters and gauges; each reads when it is scraped. */
+export function registerProcessMetrics({
+  metrics,
+  counts,
+  countParked,
+  countSetAsidePurchases,
+  report,
+  attempts,
+  vendorCalls,
+  slots,
+}: ProcessMetricsDependencies): void {
+  metrics.counter(
+    'sluice_worker_envelopes_total',
+    'Envelopes applied',
+    () => counts().appliedCount,
+  );
+  metrics.counter(
+    'sluice_worker_operations_total',
+    'Operations in them',
+    () => counts().operationCount,
+  );
+  metrics.counter(
+    'sluice_worker_lane_slices_total',
+    'Times a lane was drained',
+    () => counts().deliveredSliceCount,
+  );
+  metrics.counter(
+    'sluice_worker_parked_operations_total',
+    'Operations that could not be applied and were set aside',
+    () => counts().parkedCount,
+  );
+  metrics.gauge(
+    'sluice_parked_operations',
+    'Operations set aside, at most 1,000 counted',
+    countParked,
+  );
+  metrics.gauge(
+    'sluice_set_aside_purchases',
+    'Purchases set aside for a person, at most 1,000 counted',
+    countSetAsidePurchases,
+  );
+  metrics.counter(
+    'sluice_worker_recovered_jobs_total',
+    'Jobs whose hand-over got lost, put back',
+    () => report().recoveredJobs,
+  );
+  metrics.counter(
+    'sluice_worker_replaced_workers_total',
+    'Workers of a queue that took nothing, replaced',
+    () => report().replacedWorkers,
+  );
+  metrics.counterBy(
+    'outcome',
+    'sluice_worker_attempts_total',
+    'Posts to endpoints: delivered, status, or the class of what went wrong on the way',
+    () => attempts,
+  );
+  metrics.counterBy(
+    'outcome',
+    'sluice_vendor_calls_total',
+    'Calls of the payment vendor: ok, declined, refused, or unknown where no answer came that says',
+    () => vendorCalls,
+  );
+  metrics.gauge(
+    'sluice_worker_in_flight_deliveries',
+    'Requests to endpoints under way, probes and slow ones too',
+    () => inFlightCount(slots),
+  );
+  metrics.gauge(
+    'sluice_worker_waiting_lanes',
+    'Lanes that wait for one of the slots of this process',
+    () => slots.deliveries.waitingCount + slots.probes.waitingCount,
+  );
+}

@@ -1,0 +1,103 @@
+/**
+ * The settings of webhook delivery, with the spec's values as defaults where it has one
+ * (`ingestion-webhooks.md` §8).
+ *
+ * Backoff, which the spec leaves open: 10 s, 20 s, 40 s, … up to an hour, and of each between half
+ * and the whole. What comes here without an hour's wait are timeouts, and the 503s and 504s of a receiver that is
+ * being deployed, which is over in tens of seconds: 10 s is longer than the timeout, so a struggling receiver gets
+ * more rest than requests, and short enough that a lane is back soon after. The cap is the spec's own longest wait: a
+ * receiver that comes back is noticed within an hour, at a price of about 170 requests in seven days.
+ */
+import { GIVE_UP_AFTER_MS_DEFAULT } from '@sluice/domain/delivery/delivery-schedule';
+import type { LanePolicy } from '@sluice/domain/delivery/lane';
+import { parseNetwork, type AddressRange } from '@sluice/domain/delivery/network-address';
+import { flag, integer } from '@sluice/platform/settings/config';
+import { z } from 'zod';
+import { parseProxy, type Proxy } from '../http/proxy-tunnel.ts';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** Part of the worker's settings. */
+export const webhookSettings = z.object({
+  WEBHOOK_TIMEOUT_MS: integer(1, 60_000, 4_000).describe(
+    'one attempt, from the name look-up to the last byte; less than half of DRAIN_TIMEOUT_MS, since a stop waits for it',
+  ),
+  WEBHOOK_LISTED_FAILURE_WAIT_MS: integer(1, 7 * DAY_MS, HOUR_MS).describe(
+    'first wait after a failure of the one-hour list',
+  ),
+  WEBHOOK_BACKOFF_BASE_MS: integer(1, DAY_MS, 10_000).describe(
+    'first wait of the exponential backoff',
+  ),
+  WEBHOOK_BACKOFF_CAP_MS: integer(1, 7 * DAY_MS, HOUR_MS).describe(
+    'longest wait of the exponential backoff',
+  ),
+  WEBHOOK_GIVE_UP_AFTER_MS: integer(1, 365 * DAY_MS, GIVE_UP_AFTER_MS_DEFAULT).describe(
+    'a delivery is abandoned this long after its first attempt',
+  ),
+  WEBHOOK_ALERT_AFTER_MS: integer(1, 365 * DAY_MS, HOUR_MS).describe(
+    'a webhook that has failed for this long is reported to the others that chose `reporting_webhook_failing`',
+  ),
+  WEBHOOK_LOG_RETENTION_DAYS: integer(1, 3_650, 30).describe(
+    'days that deliveries and their attempts are kept, today included; what a webhook is still owed is kept longer',
+  ),
+  WEBHOOK_ALLOW_PRIVATE_ADDRESSES: flag(false).describe(
+    'deliver to private and loopback addresses too, and fetch the files of imports there',
+  ),
+  WEBHOOK_ALLOWED_NETWORKS: z
+    .string()
+    .default('')
+    .transform((text, context): AddressRange[] =>
+      text
+        .split(',')
+        .filter((part) => part.trim() !== '')
+        .flatMap((part) => {
+          const range = parseNetwork(part.trim());
+          if (!range) context.addIssue(`${part.trim()} is no network such as 10.1.0.0/16`);
+          return range ?? [];
+        }),
+    )
+    .describe(
+      'private networks to deliver to, and to fetch files from, comma-separated: `10.1.0.0/16,fd12::/48`',
+    ),
+  WEBHOOK_PROXY_URL: z
+    .url({ protocol: /^http$/ })
+    .transform((text, context) => {
+      try {
+        return parseProxy(text);
+      } catch {
+        const message = 'has a user or password that is not percent-encoded';
+        context.addIssue({ code: 'custom', message });
+        return z.NEVER;
+      }
+    })
+    .optional()
+    .describe(
+      'egress proxy (CONNECT) for all deliveries and for the files of imports; addresses are judged before it is asked',
+    ),
+  WEBHOOK_WINDOW_MAX: integer(1, 10_000, 64).describe('requests to one webhook at the same time'),
+});
+
+export interface WebhookOptions {
+  readonly lanes: LanePolicy;
+  readonly timeoutMs: number;
+  readonly allowPrivateAddresses: boolean;
+  readonly allowedNetworks: readonly AddressRange[];
+  readonly proxy: Proxy | undefined;
+}
+
+export function webhookOptions(settings: z.infer<typeof webhookSettings>): WebhookOptions {
+  return {
+    lanes: {
+      listedFailureWaitMs: settings.WEBHOOK_LISTED_FAILURE_WAIT_MS,
+      backoffBaseMs: settings.WEBHOOK_BACKOFF_BASE_MS,
+      backoffCapMs: settings.WEBHOOK_BACKOFF_CAP_MS,
+      giveUpAfterMs: settings.WEBHOOK_GIVE_UP_AFTER_MS,
+      windowMax: settings.WEBHOOK_WINDOW_MAX,
+    },
+    timeoutMs: settings.WEBHOOK_TIMEOUT_MS,
+    allowPrivateAddresses: settings.WEBHOOK_ALLOW_PRIVATE_ADDRESSES,
+    allowedNetworks: settings.WEBHOOK_ALLOWED_NETWORKS,
+    proxy: settings.WEBHOOK_PROXY_URL,
+  };
+}

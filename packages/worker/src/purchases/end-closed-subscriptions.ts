@@ -1,0 +1,95 @@
+/**
+ * Ends at the vendor what closed accounts still subscribe to: a subscription knows nothing of our accounts, and would
+ * be charged for ever. An account is closed by a statement of its operator, so nobody is told; it is looked for.
+ * Its plan ends with its subscription.
+ *
+ * Whatever there is is ended, also what somebody made at the vendor by hand. Run it every minute, on any number of
+ * workers: one that has ended stays so. An account of which nothing is left is soon not asked about any more, unless
+ * it is opened and closed again.
+ */
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import type { Database } from '@sluice/database/connection/connection';
+import { listPendingRuns } from '@sluice/database/billing/runs';
+import {
+  isAccountClosed,
+  listClosedCustomers,
+  lockClosedOnPlan,
+  noteSubscriptionsEnded,
+  type ClosedCustomer,
+} from '@sluice/database/billing/vendor-customers';
+import type { Logger } from '@sluice/platform/process/logger';
+import { standingOf } from '@sluice/domain/billing/subscription-status';
+import { eachAsked } from '../process/each-alone.ts';
+import { writeStanding } from '../settlement/settle-subscription.ts';
+
+export interface EndClosedSubscriptionsDeps {
+  readonly database: Database;
+  readonly vendor: Pick<Vendor, 'findSubscription' | 'cancelSubscription'>;
+  readonly now: () => number;
+  readonly logger: Logger;
+}
+
+/** The rest waits for the next time. */
+const ACCOUNTS_MAX = 1_000;
+/** Of one account at one time: we make one, by hand there may be more. */
+const SUBSCRIPTIONS_MAX = 10;
+
+/** @param isStopping - asked before each account: the rest waits for the next time. */
+export async function endClosedSubscriptions(
+  deps: EndClosedSubscriptionsDeps,
+  isStopping: () => boolean = () => false,
+): Promise<void> {
+  await eachAsked(
+    deps.logger,
+    'end the subscriptions of a closed account',
+    await listClosedCustomers(deps.database, deps.now(), ACCOUNTS_MAX),
+    (customer) => endAll(deps, customer),
+    isStopping,
+  );
+}
+
+/** @returns what the vendor said last. */
+async function endAll(
+  { database, vendor, now, logger }: EndClosedSubscriptionsDeps,
+  { accountId, customerId }: ClosedCustomer,
+): Promise<VendorResult<unknown>['outcome']> {
+  // Before the vendor is asked: a purchase that was under way may make one until it has ended. None begins any more.
+  const pending = await listPendingRuns(database, accountId);
+  const note = (haveEnded: boolean) =>
+    noteSubscriptionsEnded(database, accountId, haveEnded && pending.length === 0, now());
+  for (let count = 0; count < SUBSCRIPTIONS_MAX; count++) {
+    const found =
+      customerId === null
+        ? ({ outcome: 'ok', value: null } as const)
+        : await vendor.findSubscription(customerId);
+    if (found.outcome !== 'ok') return found.outcome;
+    if (!found.value) {
+      if (pending.length === 0) await endPlan(database, accountId, now());
+      await note(true);
+      return 'ok';
+    }
+    const { subscriptionId } = found.value;
+    await note(false);
+    // It may have been opened since, and pay for this one again. Not locked: its operator would wait for the vendor.
+    if (!(await isAccountClosed(database, accountId))) return 'ok';
+    // A key of its own each time: to end twice is to end once, and an answer that the vendor keeps would stay wrong.
+    const key = `account_${accountId}:closed:${subscriptionId}:${now()}`;
+    const ended = await vendor.cancelSubscription(subscriptionId, key);
+    if (ended.outcome !== 'ok') return ended.outcome;
+    logger.info({ accountId, subscriptionId }, 'the subscription of a closed account was ended');
+  }
+  return 'ok';
+}
+
+/**
+ * So an account that is opened again has none. The vendor's event says it too, but may be lost, or come to a version
+ * that leaves a closed account as it is.
+ */
+async function endPlan(database: Database, accountId: number, nowMs: number): Promise<void> {
+  const standing = standingOf('canceled');
+  if (!standing) return;
+  await database.transaction().execute(async (transaction) => {
+    if (await lockClosedOnPlan(transaction, accountId))
+      await writeStanding(transaction, accountId, standing, nowMs);
+  });
+}

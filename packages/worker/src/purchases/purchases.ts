@@ -1,0 +1,92 @@
+/**
+ * What a worker process does about purchases: what the queue brings, what the sweep finds, and what is due by the
+ * clock.
+ */
+import { countVendorCalls } from '@sluice/billing-vendor/count-vendor-calls';
+import { openVendor } from '@sluice/billing-vendor/open-vendor';
+import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
+import type { Database } from '@sluice/database/connection/connection';
+import type { Logger } from '@sluice/platform/process/logger';
+import type { Producer } from '@sluice/platform/queue/queue';
+import type { PurchaseProcessors } from '@sluice/platform/consumers/queue-processors';
+import { repeat, type Repetition } from '@sluice/platform/process/repeat';
+import type { z } from 'zod';
+import { advanceRun } from './advance-run.ts';
+import { lookAtDuePayments } from './due-payments.ts';
+import { endClosedSubscriptions } from './end-closed-subscriptions.ts';
+import { renewCredits } from './renew-credits.ts';
+import type { workerSettings } from '../process/settings.ts';
+import { settleVendorEvents } from '../settlement/settle-vendor-events.ts';
+import { sweepRuns } from './sweep-runs.ts';
+import type { Sweep } from '../process/sweeps.ts';
+
+export interface PurchasesDeps {
+  readonly database: Database;
+  readonly producer: Pick<Producer, 'wakeRun'>;
+  readonly settings: z.infer<typeof workerSettings>;
+  readonly now: () => number;
+  readonly logger: Logger;
+}
+
+export interface Purchases {
+  /** Calls of the vendor so far, by outcome. */
+  readonly vendorCalls: ReadonlyMap<string, number>;
+  readonly processors: PurchaseProcessors;
+  /** Finds what the queue does not know of. */
+  readonly sweeps: readonly Sweep[];
+  /** What is due by the clock is done again and again: credits are renewed, and the vendor is looked at. */
+  startByTheClock(): readonly Repetition[];
+}
+
+/** Two calls of the vendor and what is written between them. */
+const LEASE_TIMEOUTS = 4;
+const RENEW_INTERVAL_MS = 60_000;
+const CLOSED_INTERVAL_MS = 60_000;
+/** Only where the vendor's event was lost. */
+const DUE_PAYMENTS_INTERVAL_MS = 3_600_000;
+
+export async function createPurchases(deps: PurchasesDeps): Promise<Purchases> {
+  const { database, producer, settings, now, logger } = deps;
+  const catalogue = readCatalogue(settings.BILLING_CATALOGUE_FILE);
+  const vendorCalls = new Map<string, number>();
+  const vendor = countVendorCalls(await openVendor(settings), vendorCalls);
+  const leaseMs = settings.VENDOR_TIMEOUT_MS * LEASE_TIMEOUTS;
+  const settle = () => settleVendorEvents({ database, vendor, now, logger });
+  return {
+    vendorCalls,
+    processors: {
+      concurrency: settings.WORKER_PURCHASE_CONCURRENCY,
+      async advanceRun(run) {
+        await advanceRun({ database, vendor, catalogue, leaseMs, now, logger }, run);
+      },
+      async settleVendorEvents() {
+        await settle();
+      },
+    },
+    sweeps: [
+      {
+        name: 'sweep purchases',
+        kind: 'runs',
+        intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
+        run: () => sweepRuns({ database, wakeRun: (run) => producer.wakeRun(run), now }),
+      },
+      {
+        name: 'settle vendor events',
+        kind: 'vendor-events',
+        intervalMs: settings.WORKER_SWEEP_INTERVAL_MS,
+        run: settle,
+      },
+    ],
+    startByTheClock: () => [
+      repeat('renew credits', RENEW_INTERVAL_MS, logger, () =>
+        renewCredits({ database, catalogue, now, logger }),
+      ),
+      repeat('end the subscriptions of closed accounts', CLOSED_INTERVAL_MS, logger, (isStopping) =>
+        endClosedSubscriptions({ database, vendor, now, logger }, isStopping),
+      ),
+      repeat('look at due payments', DUE_PAYMENTS_INTERVAL_MS, logger, (isStopping) =>
+        lookAtDuePayments({ database, vendor, now, logger }, isStopping),
+      ),
+    ],
+  };
+}

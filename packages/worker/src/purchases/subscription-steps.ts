@@ -1,0 +1,249 @@
+/** The steps of a purchase that changes a subscription: add-ons, and the checkout of a plan. */
+import { decideAddons, unknownAddons } from '@sluice/domain/billing/addon-decision';
+import { findCoupon } from '@sluice/domain/billing/catalogue';
+import type { CheckoutRefusal } from '@sluice/domain/billing/decline-message';
+import { discountedAmount, isSameMoney, type Money } from '@sluice/domain/values/money';
+import type { RunContent } from '@sluice/domain/billing/run-content';
+import { debtOf } from '@sluice/domain/billing/subscription-status';
+import type { Run } from '@sluice/database/billing/runs';
+import type {
+  SubscriptionChange,
+  Vendor,
+  VendorResult,
+  VendorSubscription,
+} from '@sluice/billing-vendor/port/vendor';
+import {
+  addonsOf,
+  checkoutOf,
+  customerOf,
+  mapResult,
+  ok,
+  type Step,
+  type StepContext,
+  type StepInput,
+  type StepOutput,
+  type StepResult,
+} from '../settlement/run-step.ts';
+
+export const SUBSCRIPTION_STEPS = {
+  inspect: {
+    async perform({ vendor, catalogue, run, known, boughtAddons }) {
+      const found = await vendor.findSubscription(customerOf(known));
+      return mapResult(found, (subscription) => {
+        if (!subscription) return { subscriptionId: null };
+        const held = new Set(subscription.items.map((item) => item.priceId));
+        const skus = addonsOf(run.content).skus;
+        const { interval, subscriptionId } = subscription;
+        const decision = decideAddons(catalogue, held, boughtAddons, interval, skus);
+        if (decision.outcome !== 'add') return { subscriptionId, decision };
+        const refusal =
+          debtOfSubscription(subscription) ??
+          (unknownAddons(catalogue, held, boughtAddons).length > 0
+            ? 'unknown_addon_held'
+            : undefined);
+        return { subscriptionId, ...(refusal === undefined ? { decision } : { refusal }) };
+      });
+    },
+    // It only reads, so there is nothing that it can have done.
+    lookUp: () => Promise.resolve(ok(null)),
+  },
+
+  apply: {
+    prepare: ({ nowMs }) => Promise.resolve(ok({ prorationAtMs: nowMs })),
+    async perform({ vendor, run, known, input, key }) {
+      const changed = await vendor.changeSubscription(
+        known.subscriptionId ?? '',
+        addonChange(run.runId, known, input),
+        key,
+      );
+      return mapResult(changed, describeAddons);
+    },
+    async lookUp({ vendor, run, known }) {
+      const found = await vendor.findSubscriptionOfRun(customerOf(known), run.runId);
+      return mapResult(found, (subscription) => subscription && describeAddons(subscription));
+    },
+  },
+
+  subscribe: {
+    async prepare({ vendor, catalogue, run, known, boughtPlanPriceIds, nowMs }) {
+      const found = await vendor.findSubscription(customerOf(known));
+      if (found.outcome !== 'ok') return found;
+      const debt = found.value && debtOfSubscription(found.value);
+      if (debt) return refuse(debt);
+      // The catalogue may have given a plan another price since: a subscription at the old price is still that plan.
+      const prices = new Set([
+        ...catalogue.plans.map((plan) => plan.priceId),
+        ...boughtPlanPriceIds,
+      ]);
+      const items = found.value?.items ?? [];
+      const item = items.find((each) => prices.has(each.priceId));
+      const addons = new Set(catalogue.addons.map((addon) => addon.sku));
+      // Perhaps a plan that somebody made at the vendor: both would be charged from now on.
+      if (!item && items.some((each) => !addons.has(each.priceId)))
+        return refuse('unknown_subscription_item');
+      const { plan, paymentMethodId, expectedAmount } = checkoutOf(run.content);
+      // The vendor takes one cycle a subscription; its own refusal would read as one of the card.
+      const hasAddons = items.some((each) => !prices.has(each.priceId));
+      if (hasAddons && found.value?.interval !== plan.interval)
+        return refuse('addons_of_other_cycle');
+      const card =
+        paymentMethodId === null ? ok(null) : await vendor.findDefaultCard(customerOf(known));
+      if (card.outcome !== 'ok') return card;
+      const input = {
+        subscriptionId: found.value?.subscriptionId ?? null,
+        itemId: item?.itemId ?? null,
+        earlierPaymentMethodId: card.value?.paymentMethodId ?? null,
+        prorationAtMs: nowMs,
+      };
+      if (!expectedAmount) return ok(input);
+      const amount = await amountOf({ vendor, catalogue, run }, input, nowMs);
+      return mapResult(amount, (value) => ({ ...input, amount: value }));
+    },
+    async perform({ vendor, run, known, input, key }) {
+      const { plan, quantity, couponCode, paymentMethodId, expectedAmount } = checkoutOf(
+        run.content,
+      );
+      if (expectedAmount && !isSameMoney(expectedAmount, input.amount ?? null))
+        return refuse('amount_changed');
+      const customerId = customerOf(known);
+      if (paymentMethodId !== null) {
+        const set = await vendor.setDefaultCard(customerId, paymentMethodId);
+        if (set.outcome !== 'ok') return set;
+      }
+      const { runId } = run;
+      const { subscriptionId = null } = input;
+      const { earlierPaymentMethodId = null } = input;
+      const subscribed =
+        subscriptionId === null
+          ? await vendor.createSubscription(
+              { customerId, priceId: plan.priceId, quantity, couponCode, runId },
+              key,
+            )
+          : await vendor.changeSubscription(subscriptionId, planChange(run, input), key);
+      const isOver = subscribed.outcome === 'declined' || subscribed.outcome === 'refused';
+      if (isOver && paymentMethodId !== null && earlierPaymentMethodId !== null) {
+        const put = await putBack(vendor, customerId, earlierPaymentMethodId);
+        if (put.outcome !== 'ok') return put;
+        if (put.value) return subscribed;
+      }
+      const result = mapResult(subscribed, (each) => describeCheckout(run.content, input, each));
+      return withCard(result, paymentMethodId);
+    },
+    async lookUp({ vendor, run, known, input }) {
+      const customerId = customerOf(known);
+      const found = await vendor.findSubscriptionOfRun(customerId, run.runId);
+      const result = mapResult(
+        found,
+        (subscription) => subscription && describeCheckout(run.content, input, subscription),
+      );
+      const { paymentMethodId } = checkoutOf(run.content);
+      if (result.outcome !== 'ok' || paymentMethodId === null) return result;
+      // It is subscribed to after its card was set, never before.
+      if (result.value) return withCard(result, paymentMethodId);
+      // Not subscribed, but the card may be set: the next attempt must find the one from before it.
+      const { earlierPaymentMethodId = null } = input;
+      if (earlierPaymentMethodId !== null) {
+        const put = await putBack(vendor, customerId, earlierPaymentMethodId);
+        if (put.outcome !== 'ok') return put;
+        return put.value ? result : withCard(result, paymentMethodId);
+      }
+      const card = await vendor.findDefaultCard(customerId);
+      if (card.outcome !== 'ok') return card;
+      return card.value ? withCard(result, paymentMethodId) : result;
+    },
+  },
+} satisfies Record<string, Step>;
+
+const debtOfSubscription = ({ status, latestInvoiceStatus }: VendorSubscription) =>
+  debtOf(status, latestInvoiceStatus);
+
+const refuse = (code: CheckoutRefusal) => ({ outcome: 'refused', code }) as const;
+
+/**
+ * Otherwise the next renewal would charge the card that was refused.
+ *
+ * @returns false where the vendor no longer takes the earlier card.
+ */
+async function putBack(
+  vendor: Vendor,
+  customerId: string,
+  earlierPaymentMethodId: string,
+): Promise<VendorResult<boolean> & { readonly outcome: 'ok' | 'unknown' }> {
+  const put = await vendor.setDefaultCard(customerId, earlierPaymentMethodId);
+  return put.outcome === 'unknown' ? put : { outcome: 'ok', value: put.outcome === 'ok' };
+}
+
+const withCard = <Value>(
+  result: VendorResult<Value>,
+  paymentMethodId: string | null,
+): StepResult<Value> =>
+  paymentMethodId === null ? result : { ...result, cardOnFile: paymentMethodId };
+
+function addonChange(runId: string, known: StepOutput, input: StepInput): SubscriptionChange {
+  const skus = known.decision?.outcome === 'add' ? known.decision.skus : [];
+  return {
+    items: skus.map((priceId) => ({ priceId, quantity: 1 })),
+    couponCode: null,
+    prorationAtMs: input.prorationAtMs ?? 0,
+    runId,
+  };
+}
+
+function planChange({ content, runId }: Run, input: StepInput): SubscriptionChange {
+  const { plan, quantity, couponCode } = checkoutOf(content);
+  const item = input.itemId == null ? {} : { itemId: input.itemId };
+  return {
+    items: [{ priceId: plan.priceId, quantity, ...item }],
+    couponCode,
+    prorationAtMs: input.prorationAtMs ?? 0,
+    runId,
+  };
+}
+
+/** What a checkout would charge now. */
+async function amountOf(
+  { vendor, catalogue, run }: Pick<StepContext, 'vendor' | 'catalogue' | 'run'>,
+  input: StepInput,
+  nowMs: number,
+): Promise<VendorResult<Money>> {
+  const { plan, quantity, couponCode } = checkoutOf(run.content);
+  if (input.subscriptionId != null)
+    return vendor.previewChange(input.subscriptionId, planChange(run, input));
+  const coupon = couponCode === null ? null : (findCoupon(catalogue, couponCode, nowMs) ?? null);
+  const amount = discountedAmount(plan.amount * quantity, coupon);
+  return ok({ amount, currency: catalogue.currency });
+}
+
+/** A bank pays days after the vendor has changed the subscription. */
+function chargeOf(subscription: VendorSubscription): Pick<StepOutput, 'charged' | 'due'> {
+  const { latestInvoiceTotal: total, latestInvoiceStatus: status } = subscription;
+  return total === null || status === 'paid' ? { charged: total } : { charged: null, due: total };
+}
+
+const describeAddons = (subscription: VendorSubscription): StepOutput => ({
+  ...chargeOf(subscription),
+  ...(subscription.latestInvoiceId !== null && { invoiceId: subscription.latestInvoiceId }),
+});
+
+function describeCheckout(
+  content: RunContent,
+  input: StepInput,
+  subscription: VendorSubscription,
+): StepOutput {
+  const { plan, quantity, couponCode } = checkoutOf(content);
+  return {
+    ...chargeOf(subscription),
+    subscription: {
+      id: subscription.subscriptionId,
+      isNew: input.subscriptionId === null,
+      planId: plan.id,
+      status: subscription.status,
+      quantity,
+      couponCode,
+      currentPeriodStartMs: subscription.currentPeriodStartMs,
+      currentPeriodEndMs: subscription.currentPeriodEndMs,
+      amount: subscription.latestInvoiceTotal ?? { amount: 0, currency: 'usd' },
+      latestInvoiceId: subscription.latestInvoiceId,
+    },
+  };
+}

@@ -1,0 +1,94 @@
+/**
+ * Works off what the vendor has told us. An event only says where to look: the invoice is fetched as it
+ * is now, and `settle-invoice.ts` does with it what every other path does; a subscription goes to
+ * `settle-subscription.ts`, money that went back to `settle-reversal.ts`. So events may come twice, late
+ * and in any order.
+ *
+ * Before: `api/src/vendor-event-endpoint.ts`. After: `settle-invoice.ts`.
+ */
+import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
+import type { Vendor, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import type { Database } from '@sluice/database/connection/connection';
+import { lockRun } from '@sluice/database/billing/runs';
+import {
+  claimVendorEvents,
+  settleVendorEvent,
+  type VendorEvent,
+} from '@sluice/database/billing/vendor-events';
+import { findAccountOfCustomer } from '@sluice/database/billing/vendor-customers';
+import type { Logger } from '@sluice/platform/process/logger';
+import { eachAlone } from '../process/each-alone.ts';
+import { settleBankPayment } from './settle-bank-payment.ts';
+import { settleInvoice } from './settle-invoice.ts';
+import { settleReversal } from './settle-reversal.ts';
+import { settleSubscription } from './settle-subscription.ts';
+
+export interface SettleVendorEventsDeps {
+  readonly database: Database;
+  readonly vendor: Vendor;
+  readonly now: () => number;
+  readonly logger: Logger;
+}
+
+const BATCH_SIZE = 50;
+/** How long an event waits that cannot be applied now; twice as long each time. */
+const RETRY = { firstMs: 5_000, mostMs: 300_000 };
+
+/** Run it on any number of workers. @returns how many were applied. */
+export async function settleVendorEvents(deps: SettleVendorEventsDeps): Promise<number> {
+  let count = 0;
+  for (;;) {
+    const events = await claimVendorEvents(deps.database, deps.now(), RETRY, BATCH_SIZE);
+    await eachAlone(deps.logger, 'settle vendor event', events, async (event) => {
+      if (!(await settle(deps, event))) return;
+      await settleVendorEvent(deps.database, event.eventId, deps.now());
+      count += 1;
+    });
+    if (events.length < BATCH_SIZE) return count;
+  }
+}
+
+/** @returns false where it has to be looked at again. */
+async function settle(deps: SettleVendorEventsDeps, event: VendorEvent): Promise<boolean> {
+  const subject = eventSubject(event.type);
+  switch (subject) {
+    case 'subscription':
+      return settleSubscription(deps, event.objectId);
+    case 'invoice':
+      return (await lookAtInvoice(deps, event.objectId)) !== 'unknown';
+    case 'charge':
+    case 'refund':
+    case 'dispute':
+      return settleReversal(deps, subject, event.objectId);
+    // One that another version has kept.
+    case undefined:
+      return true;
+  }
+}
+
+/** @returns what the vendor said; `unknown`: it has to be looked at again. */
+export async function lookAtInvoice(
+  deps: SettleVendorEventsDeps,
+  invoiceId: string,
+): Promise<VendorResult<unknown>['outcome']> {
+  const found = await deps.vendor.findInvoice(invoiceId);
+  if (found.outcome !== 'ok') return found.outcome;
+  const invoice = found.value;
+  const { runId } = invoice;
+  if (runId === null) return 'ok';
+  // A subscription's invoice names the purchase that changed it, and no account.
+  const accountId =
+    invoice.accountId ?? (await findAccountOfCustomer(deps.database, invoice.customerId));
+  // Not an invoice that a purchase of ours made.
+  if (accountId === undefined) return 'ok';
+  const settlement = await deps.database.transaction().execute(async (transaction) => {
+    const run = await lockRun(transaction, { accountId, runId });
+    if (!run) return 'unchanged';
+    if (run.content.type === 'purchase')
+      return settleInvoice(transaction, run, invoice, deps.now());
+    await settleBankPayment(transaction, run, invoice, deps.now());
+    return 'unchanged';
+  });
+  if (settlement === 'parked') deps.logger.error({ runId, invoiceId }, 'a run waits for a person');
+  return 'ok';
+}

@@ -1,0 +1,219 @@
+/**
+ * Traces of what a worker does, where they are on (`platform/src/tracing.ts`): a span for each envelope
+ * that is traced, one for each attempt to deliver what it brought about. Its place in the trace is
+ * kept with the envelope's claim, so that whoever sends the deliveries, and however late, goes on with it.
+ *
+ * ```
+ *   send events ─▶ process events ─▶ (in Postgres) POST {endpoint}, POST {endpoint}, …
+ *   POST …/replays ─────────────────▶ (in Postgres) POST {endpoint}, each linked to process events
+ * ```
+ *
+ * The endpoint is told its place by a `traceparent` header, beside what is signed
+ * (`ingestion-webhooks.md` §5 signs timestamp and body), unless the webhook has one of its own.
+ * What a replay sends goes on with the call that asked for the replay, which is kept with it. Tests of a
+ * webhook are not traced.
+ */
+import type { Database } from '@sluice/database/connection/connection';
+import type { LoggedDelivery } from '@sluice/database/delivery/logged-deliveries';
+import { listTraceparents } from '@sluice/database/events/envelopes';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { ClaimedReplay } from '@sluice/database/replays/replay-lanes';
+import type { Envelope } from '@sluice/domain/operations/operation';
+import type { Logger } from '@sluice/platform/process/logger';
+import { clientRequest, envelopeStep } from '@sluice/platform/telemetry/span-conventions';
+import type { Span, Tracer } from '@sluice/platform/telemetry/tracing';
+import { outcomeOf } from '../http/http-outcome.ts';
+import type { PostDelivery } from '../lane/lane-drain-deps.ts';
+import type { LaneStore } from '../lane/lane-store.ts';
+import type { ProcessOutcome } from '../events/process-envelope.ts';
+import type { TraceImport } from '../imports/run-import.ts';
+import { createImportTracing } from './trace-imports.ts';
+
+type ProcessOne = (envelope: Envelope, behind: readonly Envelope[]) => Promise<ProcessOutcome>;
+
+/** Wraps what is to be traced; gives it back as it is where traces are off. */
+export interface WorkerTracing {
+  processing(process: ProcessOne): ProcessOne;
+  loading(store: LaneStore): LaneStore;
+  replaying(store: ReplayedLog, replay: ClaimedReplay): DrainedLog;
+  posting(post: PostDelivery): PostDelivery;
+  readonly importing: TraceImport | undefined;
+}
+
+type DrainedLog = Pick<LaneStore, 'load' | 'keep'>;
+
+/** What a replay reads numbers its deliveries anew. */
+interface ReplayedLog extends DrainedLog {
+  /** Of the webhook's own log. */
+  sequenceOf(position: number): number;
+}
+
+/** Where a delivery goes on. */
+interface Place {
+  readonly traceparent: string;
+  readonly links: readonly string[];
+  readonly lane: LaneKey;
+  readonly sequence: number;
+  readonly replayId?: number;
+}
+
+const OFF: WorkerTracing = {
+  processing: (process) => process,
+  loading: (store) => store,
+  replaying: (store) => store,
+  posting: (post) => post,
+  importing: undefined,
+};
+
+export interface WorkerTracingDeps {
+  readonly tracer: Tracer | undefined;
+  readonly database: Database;
+  readonly logger: Pick<Logger, 'warn'>;
+}
+
+export function createWorkerTracing({
+  tracer,
+  database,
+  logger,
+}: WorkerTracingDeps): WorkerTracing {
+  if (!tracer) return OFF;
+  const places = new WeakMap<LoggedDelivery, Place>();
+
+  /** Remembers for each delivery of a page the place that `choose` makes of that of its envelope. */
+  const remember = async (
+    lane: LaneKey,
+    page: readonly LoggedDelivery[],
+    sequenceOf: (position: number) => number,
+    choose: (found: string | undefined) => Omit<Place, 'lane' | 'sequence'> | undefined,
+  ): Promise<void> => {
+    const [first] = page;
+    if (!first) return;
+    const sequences = page.map(({ sequence }) => sequenceOf(sequence));
+    const found = await listTraceparents(database, lane, sequences, first.readFromDay).catch(
+      (error: unknown) => {
+        logger.warn({ error }, 'what is delivered now is not traced');
+        return undefined;
+      },
+    );
+    if (!found) return;
+    for (const [index, delivery] of page.entries()) {
+      const sequence = sequences[index] ?? delivery.sequence;
+      const place = choose(found.get(sequence));
+      if (place) places.set(delivery, { ...place, lane, sequence });
+    }
+  };
+
+  const startSpanOf = (envelope: Envelope): Span | undefined =>
+    envelope.traceparent === undefined
+      ? undefined
+      : tracer.startSpan({ ...envelopeStep('process', envelope), parent: envelope.traceparent });
+
+  return {
+    processing: (process) => async (envelope, behind) => {
+      const envelopes = [envelope, ...behind];
+      const spans = envelopes.map(startSpanOf);
+      if (!spans.some((span) => span)) return process(envelope, behind);
+      const [first = envelope, ...rest] = envelopes.map((each, place) => {
+        const traceparent = spans[place]?.traceparent;
+        return traceparent === undefined ? each : { ...each, traceparent };
+      });
+      try {
+        const result = await process(first, rest);
+        for (const [place, span] of spans.entries()) if (span) endSpan(span, result, place);
+        return result;
+      } catch (error) {
+        // Its text may hold parts of a row.
+        for (const span of spans) span?.end({}, error instanceof Error ? error.name : 'failed');
+        throw error;
+      }
+    },
+
+    loading: (store) => ({
+      ...store,
+      async load(request) {
+        const page = await store.load(request);
+        await remember(request.lane, page, itself, (traceparent) =>
+          traceparent === undefined ? undefined : { traceparent, links: [] },
+        );
+        return page;
+      },
+    }),
+
+    replaying(store, { traceparent, ...replay }) {
+      if (traceparent === null) return store;
+      return {
+        keep: (report) => store.keep(report),
+        async load(request) {
+          const page = await store.load(request);
+          const sequenceOf = (position: number): number => store.sequenceOf(position);
+          await remember(replay, page, sequenceOf, (original) => ({
+            traceparent,
+            links: original === undefined ? [] : [original],
+            replayId: replay.replayId,
+          }));
+          return page;
+        },
+      };
+    },
+
+    importing: createImportTracing(tracer),
+
+    posting: (post) => async (request, delivery) => {
+      const place = places.get(delivery);
+      if (!place) return post(request, delivery);
+      const { attributes, ...sent } = clientRequest('POST', '{endpoint}');
+      const span = tracer.startSpan({
+        ...sent,
+        parent: place.traceparent,
+        links: place.links,
+        attributes: {
+          ...attributes,
+          'sluice.environment_id': place.lane.environmentId,
+          'sluice.webhook_id': place.lane.webhookId,
+          ...(place.replayId !== undefined && { 'sluice.replay_id': place.replayId }),
+          'sluice.sequence': place.sequence,
+          'sluice.event_id': delivery.eventId,
+          'sluice.event_type': delivery.eventType,
+        },
+      });
+      const { traceparent } = span;
+      const headers =
+        traceparent === undefined ? request.headers : { traceparent, ...request.headers };
+      const answer = await post({ ...request, headers }, delivery);
+      const outcome = outcomeOf(answer);
+      span.end(
+        {
+          'sluice.outcome': outcome,
+          ...(answer.status !== null && { 'http.response.status_code': answer.status }),
+        },
+        outcome === 'delivered' ? undefined : outcome,
+      );
+      return answer;
+    },
+  };
+}
+
+const itself = (sequence: number): number => sequence;
+
+/** @param place - of the envelope among those that were to be applied together; counts are those of all that were. */
+function endSpan(span: Span, result: ProcessOutcome, place: number): void {
+  if (result.outcome !== 'applied') {
+    span.end({ 'sluice.outcome': result.outcome });
+    return;
+  }
+  if (place >= result.envelopes) {
+    span.end({ 'sluice.outcome': 'left-for-later' });
+    return;
+  }
+  const { events, reports, issues, parked } = result.counts;
+  span.note('reports logged', {
+    'sluice.reports': reports,
+    'sluice.lanes': result.lanes.length,
+  });
+  span.end({
+    'sluice.outcome': result.outcome,
+    'sluice.events': events,
+    'sluice.issues': issues,
+    'sluice.parked': parked,
+  });
+}
