@@ -7,8 +7,8 @@
  * were used within the last minute, so their last use is not written again. Each debit is of its own job.
  * Afterwards the rows are counted: there must be as many as were answered.
  */
-import { recordPreviewRun } from '@sluice/api/record-preview-run';
-import { startRun } from '@sluice/api/start-run';
+import { recordPreviewRun } from '@sluice/api/usage/record-preview-run';
+import { startRun } from '@sluice/api/billing/start-run';
 import { readCatalogue } from '@sluice/billing-vendor/catalogue/read-catalogue';
 import { createDatabase, type Database } from '@sluice/database/connection/connection';
 import { pricePack } from '@sluice/domain/billing/catalogue';

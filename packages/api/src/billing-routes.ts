@@ -1,20 +1,20 @@
 /** Every route under `/v1/accounts/{account_id}/billing`. */
-import { registerAddons } from './addons.ts';
-import type { BillingDependencies } from './billing.ts';
-import { registerBillingProfile } from './billing-profile.ts';
-import { registerBillingRuns } from './billing-runs.ts';
-import { registerCredits } from './credits.ts';
-import { registerDeprecatedPurchases } from './deprecated-purchases.ts';
-import { registerDowngrade } from './downgrade.ts';
-import { registerInboxPreviewPurchases } from './inbox-preview-purchases.ts';
-import { registerInboxPreviewRuns } from './inbox-preview-runs.ts';
-import { registerInboxPreviewUsageLog } from './inbox-preview-usage-log.ts';
-import { registerInboxPreviewUsageSummaries } from './inbox-preview-usage-summaries.ts';
-import { registerPaymentMethods } from './payment-methods.ts';
-import { registerPlanCheckout } from './plan-checkout.ts';
-import { registerPlans } from './plans.ts';
+import { registerAddons } from './purchases/addons.ts';
+import type { BillingDependencies } from './billing/billing.ts';
+import { registerBillingProfile } from './billing/billing-profile.ts';
+import { registerBillingRuns } from './purchases/billing-runs.ts';
+import { registerCredits } from './purchases/credits.ts';
+import { registerDeprecatedPurchases } from './purchases/deprecated-purchases.ts';
+import { registerDowngrade } from './purchases/downgrade.ts';
+import { registerInboxPreviewPurchases } from './purchases/inbox-preview-purchases.ts';
+import { registerInboxPreviewRuns } from './usage/inbox-preview-runs.ts';
+import { registerInboxPreviewUsageLog } from './usage/inbox-preview-usage-log.ts';
+import { registerInboxPreviewUsageSummaries } from './usage/inbox-preview-usage-summaries.ts';
+import { registerPaymentMethods } from './billing/payment-methods.ts';
+import { registerPlanCheckout } from './purchases/plan-checkout.ts';
+import { registerPlans } from './billing/plans.ts';
 import type { ApiServer } from './http/api-server.ts';
-import { registerUsageProfile } from './usage-profile.ts';
+import { registerUsageProfile } from './billing/usage-profile.ts';
 
 /** Call it on a scope that `guardAccounts` was called on. */
 export function registerBilling(scope: ApiServer, deps: BillingDependencies): void {

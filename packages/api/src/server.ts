@@ -14,55 +14,67 @@ import {
   type AccountGuardDependencies,
   guardAccounts,
   refuseWhatIsBeyond,
-} from './account-guard.ts';
-import { type AccountDependencies, registerAccounts } from './accounts.ts';
-import { type CredentialDependencies, registerCredentials } from './api-credentials.ts';
-import { watchMethods } from './allowed-methods.ts';
+} from './auth/account-guard.ts';
+import { type AccountDependencies, registerAccounts } from './accounts/accounts.ts';
+import { type CredentialDependencies, registerCredentials } from './accounts/api-credentials.ts';
+import { watchMethods } from './serving/allowed-methods.ts';
 import {
   type AuditLogExportDependencies,
   registerAuditLogExports,
   registerExportDownload,
-} from './audit-log-exports.ts';
-import { type AuditLogDependencies, registerAuditLogs } from './audit-logs.ts';
-import { authenticateCallers, type AuthenticateDependencies } from './authenticate.ts';
-import type { BillingDependencies } from './billing.ts';
+} from './audit/audit-log-exports.ts';
+import { type AuditLogDependencies, registerAuditLogs } from './audit/audit-logs.ts';
+import { authenticateCallers, type AuthenticateDependencies } from './auth/authenticate.ts';
+import type { BillingDependencies } from './billing/billing.ts';
 import { registerBilling } from './billing-routes.ts';
-import { boundBodyTime } from './body-deadline.ts';
-import { parseJsonBody } from './body.ts';
-import { type CustomerDependencies, registerCustomers } from './customers.ts';
-import { type EnvironmentDependencies, registerEnvironments } from './environments.ts';
-import { handleClientError, handleError, sendProblem } from './error-handling.ts';
-import { type ImportDependencies, registerImports } from './imports.ts';
-import { type EventTraceDependencies, registerEventTrace } from './event-trace.ts';
+import { boundBodyTime } from './serving/body-deadline.ts';
+import { parseJsonBody } from './http/body.ts';
+import { type CustomerDependencies, registerCustomers } from './people/customers.ts';
+import { type EnvironmentDependencies, registerEnvironments } from './accounts/environments.ts';
+import { handleClientError, handleError, sendProblem } from './http/error-handling.ts';
+import { type ImportDependencies, registerImports } from './imports/imports.ts';
+import { type EventTraceDependencies, registerEventTrace } from './events/event-trace.ts';
 import type { ApiServer } from './http/api-server.ts';
-import { withoutPorts } from './forwarded-for.ts';
-import { type IdempotencyDependencies, keepAnswers } from './idempotency.ts';
-import { type IngestionIssueDependencies, registerIngestionIssues } from './ingestion-issues.ts';
-import { type LaneOperationDependencies, registerLaneOperations } from './lane-operations.ts';
-import { type ObjectDependencies, registerObjects } from './objects.ts';
-import { type LiveTailDependencies, registerLiveTail } from './live-tail.ts';
-import { describeApi, serveReference } from './openapi.ts';
-import { type ProbeDependencies, registerProbes } from './probes.ts';
-import { type ReceiptDependencies, registerReceipts } from './receipts.ts';
+import { withoutPorts } from './serving/forwarded-for.ts';
+import { type IdempotencyDependencies, keepAnswers } from './http/idempotency.ts';
+import {
+  type IngestionIssueDependencies,
+  registerIngestionIssues,
+} from './events/ingestion-issues.ts';
+import {
+  type LaneOperationDependencies,
+  registerLaneOperations,
+} from './webhooks/lane-operations.ts';
+import { type ObjectDependencies, registerObjects } from './people/objects.ts';
+import { type LiveTailDependencies, registerLiveTail } from './events/live-tail.ts';
+import { describeApi, serveReference } from './openapi/openapi.ts';
+import { type ProbeDependencies, registerProbes } from './serving/probes.ts';
+import { type ReceiptDependencies, registerReceipts } from './billing/receipts.ts';
 import {
   registerReportingWebhooks,
   type ReportingWebhookDependencies,
-} from './reporting-webhooks.ts';
-import { accountValidatorCompiler, validatorCompiler } from './request-validation.ts';
-import { registerSignup, type SignupDependencies } from './signup.ts';
+} from './webhooks/reporting-webhooks.ts';
+import { accountValidatorCompiler, validatorCompiler } from './http/request-validation.ts';
+import { registerSignup, type SignupDependencies } from './accounts/signup.ts';
 import {
   registerPartnerDecisions,
   registerStartupProgram,
   type StartupProgramDependencies,
-} from './startup-program.ts';
-import { registerTokenExchange } from './token-exchange.ts';
-import type { ServerStop } from './server-stop.ts';
-import type { RequestTracer } from './trace-requests.ts';
-import { registerVendorEvents } from './vendor-event-endpoint.ts';
-import { registerUsers, type UserDependencies } from './users.ts';
-import { registerWebhookReplays, type WebhookReplayDependencies } from './webhook-replays.ts';
-import { registerWebhookSecrets, type WebhookSecretDependencies } from './webhook-secrets.ts';
-import { registerWorkspaces, type WorkspaceDependencies } from './workspaces.ts';
+} from './accounts/startup-program.ts';
+import { registerTokenExchange } from './accounts/token-exchange.ts';
+import type { ServerStop } from './serving/server-stop.ts';
+import type { RequestTracer } from './serving/trace-requests.ts';
+import { registerVendorEvents } from './billing/vendor-event-endpoint.ts';
+import { registerUsers, type UserDependencies } from './accounts/users.ts';
+import {
+  registerWebhookReplays,
+  type WebhookReplayDependencies,
+} from './webhooks/webhook-replays.ts';
+import {
+  registerWebhookSecrets,
+  type WebhookSecretDependencies,
+} from './webhooks/webhook-secrets.ts';
+import { registerWorkspaces, type WorkspaceDependencies } from './events/workspaces.ts';
 
 /** A finished request, for metrics and the log. */
 export interface RequestRecord {

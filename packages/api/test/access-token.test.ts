@@ -5,7 +5,7 @@ import {
   looksLikeAccessToken,
   readAccessToken,
   signAccessToken,
-} from '../src/access-token.ts';
+} from '../src/auth/access-token.ts';
 
 const SECRET = 'a secret of thirty-two characters or more';
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');

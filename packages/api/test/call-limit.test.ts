@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { CallLimit } from '../src/call-limit.ts';
+import { CallLimit } from '../src/auth/call-limit.ts';
 
 /** Processes that share one count, and how often it was asked. */
 function processes(countMax: number, processCount = 1) {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { csvLine } from '../src/csv-cell.ts';
+import { csvLine } from '../src/http/csv-cell.ts';
 
 test.each([
   ['=1+1', "'=1+1"],

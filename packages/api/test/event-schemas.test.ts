@@ -11,7 +11,7 @@ import {
 import { identify, metric, NOW_MS } from '@sluice/domain/operations/testing';
 import { deliveryBody } from '@sluice/domain/delivery/webhook';
 import { describe, expect, test } from 'vitest';
-import { EVENT_SCHEMAS, metricOf, sampleBody } from '../src/event-schemas.ts';
+import { EVENT_SCHEMAS, metricOf, sampleBody } from '../src/openapi/event-schemas.ts';
 import { openServer } from './fake-dependencies.ts';
 
 const channelOf = (type: ReportingEventType) =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { withoutPorts } from '../src/forwarded-for.ts';
+import { withoutPorts } from '../src/serving/forwarded-for.ts';
 
 test.each([
   ['203.0.113.9:51324', '203.0.113.9'],

@@ -1,6 +1,6 @@
 import { createLogger } from '@sluice/platform/process/logger';
 import { afterEach, expect, test, vi } from 'vitest';
-import { keepRelaying, type RelayKeeper } from '../src/keep-relaying.ts';
+import { keepRelaying, type RelayKeeper } from '../src/outbox/keep-relaying.ts';
 
 const WAIT = { timeout: 5_000, interval: 1 };
 /** Nobody waits so long here: a look that comes was called for. */

@@ -2,7 +2,7 @@
 import { errorForLog } from '@sluice/platform/process/error-for-log';
 import { SMTPServer } from 'smtp-server';
 import { expect, onTestFinished, test } from 'vitest';
-import { createMailer } from '../src/mailer.ts';
+import { createMailer } from '../src/outbox/mailer.ts';
 
 const MAIL = { to: 'ada@example.com', subject: 'a code', text: 'the code is 123456' };
 

@@ -1,6 +1,6 @@
 import { SELECTABLE_EVENT_TYPES } from '@sluice/domain/delivery/reporting-event';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { renderReferencePage } from '../src/reference-page.ts';
+import { renderReferencePage } from '../src/openapi/reference-page.ts';
 import type { ApiServer } from '../src/http/api-server.ts';
 import { buildServer } from '../src/server.ts';
 import { fakeDependencies } from './fake-dependencies.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { readStart, splitPage, writePageToken } from '../src/page.ts';
-import { RequestRefused } from '../src/request-validation.ts';
+import { readStart, splitPage, writePageToken } from '../src/http/page.ts';
+import { RequestRefused } from '../src/http/request-validation.ts';
 
 const position = z.tuple([z.string(), z.int()]);
 

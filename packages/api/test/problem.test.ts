@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { invalidRequest, PROBLEMS, renderProblem, type ProblemCode } from '../src/problem.ts';
+import { invalidRequest, PROBLEMS, renderProblem, type ProblemCode } from '../src/http/problem.ts';
 import { expectProblem } from './error-shapes.ts';
 
 const answerOf = (status: number, body: unknown) => ({

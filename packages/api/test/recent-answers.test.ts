@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { RecentAnswers } from '../src/recent-answers.ts';
+import { RecentAnswers } from '../src/auth/recent-answers.ts';
 
 function start(countMax = 100) {
   const clock = { nowMs: 0 };

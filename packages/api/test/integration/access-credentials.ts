@@ -2,7 +2,7 @@
 import { hashSecret } from '@sluice/platform/secrets/secrets';
 import type { Role } from '@sluice/domain/accounts/account';
 import { sql } from 'kysely';
-import { secretTagOf, signAccessToken } from '../../src/access-token.ts';
+import { secretTagOf, signAccessToken } from '../../src/auth/access-token.ts';
 import {
   insertKey,
   insertTenant,

@@ -5,7 +5,7 @@
  */
 import { includesRole } from '@sluice/domain/accounts/account';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { RequestTracer } from '../../src/trace-requests.ts';
+import type { RequestTracer } from '../../src/serving/trace-requests.ts';
 import {
   insertCredentials,
   listCredentials,

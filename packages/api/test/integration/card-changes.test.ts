@@ -10,7 +10,7 @@ import {
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { expectProblem } from '../error-shapes.ts';
-import { startRun } from '../../src/start-run.ts';
+import { startRun } from '../../src/billing/start-run.ts';
 import { startBilling, type Billing } from './billing-world.ts';
 
 let billing: Billing;

@@ -9,7 +9,7 @@ import {
 } from '@sluice/database/billing/vendor-events';
 import { sql } from 'kysely';
 import { beforeEach, expect, test } from 'vitest';
-import { clearOldRows } from '../../src/clear-old-rows.ts';
+import { clearOldRows } from '../../src/outbox/clear-old-rows.ts';
 
 const DAY_MS = 86_400_000;
 const NOW_MS = Date.parse('2026-03-01T01:00:00Z');

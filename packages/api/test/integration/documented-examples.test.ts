@@ -2,7 +2,7 @@
 import { keepSignupCode } from '@sluice/database/accounts/signups';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { hashCode } from '../../src/signup-code.ts';
+import { hashCode } from '../../src/accounts/signup-code.ts';
 import { SECRET, startApi, type ApiUnderTest } from './api-under-test.ts';
 import {
   insertChangeable,

@@ -8,8 +8,8 @@ import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers'
 import { standingOf } from '@sluice/domain/billing/subscription-status';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { endVendorTrial } from '../../src/end-vendor-trial.ts';
-import { createRelay } from '../../src/outbox-relay.ts';
+import { endVendorTrial } from '../../src/outbox/end-vendor-trial.ts';
+import { createRelay } from '../../src/outbox/outbox-relay.ts';
 import { statementsOn } from '../../src/statements.ts';
 import { SECRET, startApi, type ApiUnderTest } from './api-under-test.ts';
 import { startVendorBeside } from './vendor-under-test.ts';

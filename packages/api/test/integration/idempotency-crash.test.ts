@@ -2,7 +2,7 @@
  * An API that dies after its change is committed and before it has answered: the same call, with the same
  * `Idempotency-Key`, changes nothing more and is answered as the first one would have been.
  */
-import { hashCode } from '../../src/signup-code.ts';
+import { hashCode } from '../../src/accounts/signup-code.ts';
 import { keepIdempotentAnswer } from '@sluice/database/changes/idempotency-keys';
 import { createTestDatabase } from '@sluice/database/testing/testing';
 import { hashSecret } from '@sluice/platform/secrets/secrets';

@@ -6,7 +6,7 @@ import { lineTopic } from '@sluice/platform/tail/tail-messages';
 import type { TailChannel } from '@sluice/platform/tail/tail-channel';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { TailHub } from '../../src/tail-hub.ts';
+import { TailHub } from '../../src/events/tail-hub.ts';
 import { expectProblem } from '../error-shapes.ts';
 import { insertKey, startApi, type ApiUnderTest } from './api-under-test.ts';
 import { openTailReader, type TailReader } from './tail-reader.ts';

@@ -2,8 +2,8 @@
 import { sql } from 'kysely';
 import { SMTPServer } from 'smtp-server';
 import { expect } from 'vitest';
-import { createMailer } from '../../src/mailer.ts';
-import { createRelay } from '../../src/outbox-relay.ts';
+import { createMailer } from '../../src/outbox/mailer.ts';
+import { createRelay } from '../../src/outbox/outbox-relay.ts';
 import { statementsOn } from '../../src/statements.ts';
 import { SECRET, startApi } from './api-under-test.ts';
 

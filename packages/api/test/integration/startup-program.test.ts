@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createRelay } from '../../src/outbox-relay.ts';
+import { createRelay } from '../../src/outbox/outbox-relay.ts';
 import { statementsOn } from '../../src/statements.ts';
 import { expectProblem } from '../error-shapes.ts';
 import { insertToken, SECRET, startApi, type ApiUnderTest } from './api-under-test.ts';

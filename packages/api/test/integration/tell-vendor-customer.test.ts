@@ -6,9 +6,9 @@ import { insertVendorCustomer } from '@sluice/database/billing/vendor-customers'
 import type { Stripe } from 'stripe';
 import { sql } from 'kysely';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createRelay } from '../../src/outbox-relay.ts';
+import { createRelay } from '../../src/outbox/outbox-relay.ts';
 import { statementsOn } from '../../src/statements.ts';
-import { tellVendorCustomer } from '../../src/tell-vendor-customer.ts';
+import { tellVendorCustomer } from '../../src/outbox/tell-vendor-customer.ts';
 import { SECRET, startApi, type ApiUnderTest } from './api-under-test.ts';
 import { startVendorBeside } from './vendor-under-test.ts';
 

@@ -3,7 +3,7 @@ import { closeUsageDays } from '@sluice/database/credits/usage-watermarks';
 import { grantCredits, type NewGrant } from '@sluice/database/credits/credits';
 import { sql } from 'kysely';
 import { beforeAll, beforeEach, expect } from 'vitest';
-import { recordPreviewRun } from '../../src/record-preview-run.ts';
+import { recordPreviewRun } from '../../src/usage/record-preview-run.ts';
 import { insertTenant, startApi, type ApiUnderTest, type Tenant } from './api-under-test.ts';
 
 /** A grant of inbox previews. */

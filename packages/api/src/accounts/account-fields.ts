@@ -1,0 +1,140 @@
+/** What the fields of an account's bodies may be (`account-conventions.md` §4.1). Pure. */
+import { isEmail, INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { isCountry, requiredParts } from '@sluice/domain/accounts/postal-address';
+import { z } from 'zod';
+import { text } from '../http/fields.ts';
+import { webAddress } from '../http/url-field.ts';
+
+const NAME_LENGTH_MAX = 100;
+const LINE_LENGTH_MAX = 200;
+/** RFC 5321, and what `users_by_email` can hold. */
+const EMAIL_LENGTH_MAX = 254;
+
+/** One line of plain text: nothing that would end a line of a mail's head or of a log. */
+const line = (lengthMax: number) =>
+  text(lengthMax)
+    .trim()
+    .min(1)
+    .refine((value) => !/\p{Cc}|[\u2028\u2029]/u.test(value), {
+      error: 'must be one line without control characters',
+    });
+
+export const name = line(NAME_LENGTH_MAX);
+
+/** Trimmed, NFC, the domain in lower case; dots and plus signs are left alone (`account-conventions.md` §8). */
+export const email = text(EMAIL_LENGTH_MAX)
+  .trim()
+  .normalize('NFC')
+  .refine(isEmail, { error: 'must be an email address' })
+  .transform((value) => {
+    const at = value.lastIndexOf('@');
+    return value.slice(0, at) + value.slice(at).toLowerCase();
+  })
+  .meta({ type: 'string', format: 'email', maxLength: EMAIL_LENGTH_MAX });
+
+export const int32 = z.int().min(1).max(INTEGER_MAX);
+
+const timezone = text(64)
+  .refine(isTimezone, {
+    error: 'must be the name of an IANA time zone, such as Europe/Berlin',
+  })
+  .meta({ description: 'The name of an IANA time zone, such as `Europe/Berlin`.' });
+
+const accountSettings = z
+  .strictObject({
+    name: name.optional(),
+    timezone: timezone.optional(),
+    website: webAddress.nullable().optional(),
+    billing_email: email
+      .nullable()
+      .optional()
+      .meta({ description: 'Of the invoices. Null: none.' }),
+    owner_user_id: int32.optional().meta({ description: 'An active user of the account.' }),
+  })
+  .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' });
+
+export const updateAccountInput = z.strictObject({ account: accountSettings }).meta({
+  id: 'UpdateAccountRequest',
+  requestExamples: [{ account: { name: 'Acme', timezone: 'Europe/Berlin', website: null } }],
+});
+
+export const updateEnvironmentInput = z
+  .strictObject({
+    environment: z
+      .strictObject({
+        name: name.optional(),
+        phone_identifies: z.boolean().optional().meta({
+          description: 'Whether a phone number (E.164) names a person on the Track API v2.',
+        }),
+      })
+      .refine((given) => Object.keys(given).length > 0, { error: 'must hold something to change' }),
+  })
+  .meta({
+    id: 'UpdateEnvironmentRequest',
+    requestExamples: [{ environment: { name: 'Shop', phone_identifies: true } }],
+  });
+
+const line200 = line(LINE_LENGTH_MAX);
+
+const addressInput = z
+  .strictObject({
+    company: line200.nullable().default(null),
+    line1: line200,
+    line2: line200.nullable().default(null),
+    city: line200,
+    state: line(100)
+      .nullable()
+      .default(null)
+      .meta({ description: 'Required where the country has them in its addresses.' }),
+    postal_code: line(20)
+      .nullable()
+      .default(null)
+      .meta({ description: 'Required where the country has them.' }),
+    country: text(2)
+      .refine(isCountry, { error: 'must be an ISO 3166-1 alpha-2 code, such as US' })
+      .meta({ description: 'An ISO 3166-1 alpha-2 code, such as `US`.' }),
+    tax_id: z
+      .strictObject({
+        type: line(30).meta({ description: 'As the payment vendor calls it, such as `eu_vat`.' }),
+        value: line(50),
+      })
+      .nullable()
+      .default(null),
+  })
+  .superRefine((given, context) => {
+    for (const part of requiredParts(given.country)) {
+      if (given[part] !== null) continue;
+      context.addIssue({
+        code: 'custom',
+        path: [part],
+        message: `is needed for an address in ${given.country}`,
+      });
+    }
+  });
+
+export const updateAddressInput = z.strictObject({ address: addressInput }).meta({
+  id: 'UpdateAddressRequest',
+  description: 'Takes the place of the whole address.',
+  requestExamples: [
+    {
+      address: {
+        line1: '1 Main Street',
+        city: 'Springfield',
+        state: 'IL',
+        postal_code: '62701',
+        country: 'US',
+      },
+    },
+  ],
+});
+
+function isTimezone(value: string): boolean {
+  // Offsets such as +01:00 are taken by Intl too, but they are no zones.
+  if (!/^[A-Za-z]/.test(value)) return false;
+  try {
+    new Intl.DateTimeFormat('en', { timeZone: value }).format();
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,149 @@
+/** What a credential is on the wire, and what may be asked for a new one (`account-conventions.md` §4.3). Pure. */
+import { isIP } from 'node:net';
+import { CREDENTIAL_TYPES, type Credential } from '@sluice/database/accounts/api-credentials';
+import { ROLES, SCOPES } from '@sluice/domain/accounts/account';
+import { z } from 'zod';
+import { int32, name } from './account-fields.ts';
+import { instant, instantOrNull } from './account-view.ts';
+import { text, UNIX_SECONDS_MAX } from '../http/fields.ts';
+
+export const CREDENTIALS_PATH = '/v1/accounts/:account_id/api_credentials';
+const ADDRESS_COUNT_MAX = 50;
+
+const TYPES = ['app', 'tracking', 'pipelines', 'service_account'] as const;
+/** The wire's words for what we call kinds. */
+export const KINDS = {
+  app: 'app',
+  tracking: 'track',
+  pipelines: 'pipelines',
+  service_account: 'service_account',
+} as const;
+
+export const credential = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    type: z.enum(TYPES),
+    environment_id: z.int().nullable(),
+    service_account_id: z.int().nullable(),
+    site_id: z.string().nullable().meta({ description: 'Of type tracking only.' }),
+    token_hint: z.string().meta({ description: 'The last four characters of the secret.' }),
+    scopes: z.array(z.string()),
+    ip_allowlist: z.array(z.string()),
+    read_only: z.boolean(),
+    testing: z.boolean().meta({
+      description: 'Of type pipelines: it opens identify calls only, until one was taken.',
+    }),
+    created_by_user_id: z.int().nullable(),
+    last_used_at: instant.nullable().meta({ description: 'To the minute; of service accounts.' }),
+    last_used_ip: z.string().nullable(),
+    expires_at: instant.nullable(),
+    revoked_at: instant.nullable(),
+    created_at: instant,
+  })
+  .meta({ id: 'ApiCredential' });
+
+export const credentialResponse = z
+  .object({ api_credential: credential })
+  .meta({ id: 'ApiCredentialResponse' });
+
+export const madeResponse = z
+  .object({
+    api_credential: credential,
+    secret: z.string().meta({ description: 'Shown this once.' }),
+  })
+  .meta({ id: 'ApiCredentialWithSecret' });
+
+const addressBlock = text(50).refine(isAddressBlock, {
+  error: 'must be an IP address or a CIDR block',
+});
+
+export const newCredentialInput = z
+  .strictObject({
+    name,
+    type: z.enum(TYPES),
+    environment_id: int32
+      .optional()
+      .meta({ description: 'Its workspace; not of a service account.' }),
+    role: z.enum(ROLES).optional(),
+    scopes: z.array(z.enum(SCOPES)).max(SCOPES.length).optional().meta({
+      description: 'What no role allows by itself. Absent: none.',
+    }),
+    ip_allowlist: z.array(addressBlock).max(ADDRESS_COUNT_MAX).optional().meta({
+      description:
+        'IP addresses and CIDR blocks that it may be used from. Absent or empty: from anywhere.',
+    }),
+    read_only: z.boolean().optional().meta({ description: 'True: for GET alone. Absent: false.' }),
+    expires_at: z.iso
+      .datetime({ offset: true })
+      .refine((given) => Date.parse(given) < (UNIX_SECONDS_MAX + 1) * 1_000, {
+        error: 'must be before the year 10000, in UTC',
+      })
+      .optional()
+      .meta({ description: 'RFC 3339; it opens nothing from then on. Absent: never.' }),
+  })
+  .superRefine((given, context) => {
+    const isServiceAccount = given.type === 'service_account';
+    const refuse = (field: string, message: string): void =>
+      context.addIssue({ code: 'custom', path: [field], message });
+    if (isServiceAccount && given.environment_id !== undefined)
+      refuse('environment_id', 'is not for a service account, which belongs to the whole account');
+    if (!isServiceAccount && given.environment_id === undefined)
+      refuse('environment_id', `is needed for the type ${given.type}`);
+    for (const field of ['role', 'scopes', 'ip_allowlist', 'read_only'] as const) {
+      if (!isServiceAccount && given[field] !== undefined)
+        refuse(field, 'is for the type service_account only');
+    }
+  })
+  .meta({
+    id: 'NewApiCredentialInput',
+    description:
+      'With `environment_id` for the types app, tracking and pipelines. A service account may have a role (default `member`), scopes, addresses and be read-only.',
+    requestExamples: [
+      { name: 'Shop', type: 'pipelines', environment_id: 1 },
+      {
+        name: 'Finance',
+        type: 'service_account',
+        role: 'billing_admin',
+        ip_allowlist: ['203.0.113.0/24'],
+        expires_at: '2030-01-01T00:00:00Z',
+      },
+    ],
+  });
+
+export type NewCredentialInput = z.infer<typeof newCredentialInput>;
+
+/** What the new credential may do (`credential-reach.ts`). */
+export const reachOf = (given: NewCredentialInput) => ({
+  scopes: [...new Set(given.scopes)],
+  ipAllowlist: given.ip_allowlist ?? [],
+  expiresAt: given.expires_at === undefined ? null : new Date(given.expires_at),
+});
+
+function isAddressBlock(block: string): boolean {
+  const [address = '', prefix, ...rest] = block.split('/');
+  const family = isIP(address);
+  if (family === 0 || rest.length > 0) return false;
+  if (prefix === undefined) return true;
+  return /^\d{1,3}$/.test(prefix) && Number(prefix) <= (family === 6 ? 128 : 32);
+}
+
+export const credentialToWire = (row: Credential): z.infer<typeof credential> => ({
+  id: row.credentialId,
+  name: row.name,
+  type: CREDENTIAL_TYPES[row.kind],
+  environment_id: row.environmentId,
+  service_account_id: row.serviceAccountId,
+  site_id: row.siteId,
+  token_hint: row.secretHint,
+  scopes: [...row.scopes],
+  ip_allowlist: [...row.ipAllowlist],
+  read_only: row.isReadOnly,
+  testing: row.isTest,
+  created_by_user_id: row.createdByUserId,
+  last_used_at: instantOrNull(row.lastUsedAt),
+  last_used_ip: row.lastUsedIp,
+  expires_at: instantOrNull(row.expiresAt),
+  revoked_at: instantOrNull(row.revokedAt),
+  created_at: row.createdAt.toISOString(),
+});

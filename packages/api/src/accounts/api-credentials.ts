@@ -1,0 +1,130 @@
+/**
+ * Credentials of an account: what intake, the app API and this API are called with. Listed and revoked here;
+ * made and rotated in `credential-secrets.ts`, whose answers alone have a secret.
+ */
+import type { Credential } from '@sluice/database/accounts/api-credentials';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { z } from 'zod';
+import { accountCallerOf, originOf } from '../auth/account-guard.ts';
+import {
+  credential,
+  credentialResponse,
+  CREDENTIALS_PATH,
+  credentialToWire,
+} from './api-credential-fields.ts';
+import { integerInQuery } from '../audit/audit-log-filters.ts';
+import {
+  registerCredentialSecrets,
+  type CredentialSecretDependencies,
+} from './credential-secrets.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { accountFailures, accountReadFailures, idInPath } from '../http/fields.ts';
+import { notFound } from '../http/problem.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+export interface CredentialDependencies extends CredentialSecretDependencies {
+  readonly listCredentials: (
+    accountId: number,
+    environmentId: number | undefined,
+    nowMs: number,
+    limit: number,
+  ) => Promise<Credential[]>;
+  readonly revokeCredential: (
+    accountId: number,
+    credentialId: number,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Credential | undefined>;
+}
+
+/** Revoked ones stay for good, and the list has no pages (`account-billing.md` §4). */
+const LISTED_MAX = 10_000;
+
+export function registerCredentials(scope: ApiServer, dependencies: CredentialDependencies): void {
+  registerReads(scope, dependencies);
+  registerCredentialSecrets(scope, dependencies);
+  registerRevocation(scope, dependencies);
+}
+
+function registerReads(scope: ApiServer, dependencies: CredentialDependencies): void {
+  scope.get(
+    CREDENTIALS_PATH,
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['credentials'],
+        summary: 'The credentials of an account',
+        description: `By id, also revoked and expired ones; at most ${LISTED_MAX}, those in force before the others, and of these the ones made last.`,
+        params: z.object({ account_id: idInPath }),
+        querystring: z.object({
+          environment_id: integerInQuery(1, INTEGER_MAX)
+            .optional()
+            .meta({ description: 'Of this workspace only.' }),
+        }),
+        response: {
+          200: z
+            .object({ api_credentials: z.array(credential) })
+            .meta({ id: 'ApiCredentialsResponse' }),
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const rows = await dependencies.listCredentials(
+        accountCallerOf(request).accountId,
+        request.query.environment_id,
+        dependencies.now(),
+        LISTED_MAX,
+      );
+      return reply.send({ api_credentials: rows.map(credentialToWire) });
+    },
+  );
+
+  scope.get(
+    `${CREDENTIALS_PATH}/:id`,
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['credentials'],
+        summary: 'A credential',
+        params: z.object({ account_id: idInPath, id: idInPath }),
+        response: { 200: credentialResponse, ...accountReadFailures },
+      },
+    },
+    async (request, reply) => {
+      const row = await dependencies.findCredential(
+        accountCallerOf(request).accountId,
+        request.params.id,
+      );
+      if (!row) return sendProblem(request, reply, notFound('credential'));
+      return reply.send({ api_credential: credentialToWire(row) });
+    },
+  );
+}
+
+function registerRevocation(scope: ApiServer, dependencies: CredentialDependencies): void {
+  scope.delete(
+    `${CREDENTIALS_PATH}/:id`,
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['credentials'],
+        summary: 'Revoke a credential',
+        description: 'For ever, within a second, in intake too. It stays in the list.',
+        params: z.object({ account_id: idInPath, id: idInPath }),
+        response: { 200: credentialResponse, ...accountReadFailures },
+      },
+    },
+    async (request, reply) => {
+      const row = await dependencies.revokeCredential(
+        accountCallerOf(request).accountId,
+        request.params.id,
+        originOf(request),
+        dependencies.now(),
+      );
+      if (!row) return sendProblem(request, reply, notFound('credential'));
+      return reply.send({ api_credential: credentialToWire(row) });
+    },
+  );
+}

@@ -1,0 +1,66 @@
+/** The settings of an account's workspaces, which the account API calls environments. */
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { Environment, EnvironmentSettings } from '@sluice/database/accounts/environments';
+import { z } from 'zod';
+import { updateEnvironmentInput } from './account-fields.ts';
+import { accountCallerOf, originOf } from '../auth/account-guard.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { accountFailures, badBody, idInPath } from '../http/fields.ts';
+import { notFound } from '../http/problem.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+export interface EnvironmentDependencies {
+  readonly updateEnvironment: (
+    accountId: number,
+    environmentId: number,
+    settings: Partial<EnvironmentSettings>,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Environment | undefined>;
+  readonly now: () => number;
+}
+
+const environment = z
+  .object({ id: z.int(), name: z.string(), phone_identifies: z.boolean() })
+  .meta({ id: 'Environment' });
+
+export function registerEnvironments(
+  scope: ApiServer,
+  dependencies: EnvironmentDependencies,
+): void {
+  scope.put(
+    '/v1/accounts/:account_id/environments/:environment_id',
+    {
+      config: { access: { role: 'account_admin' } },
+      schema: {
+        tags: ['accounts'],
+        summary: 'Change settings of a workspace',
+        description: 'What is left out stays. Every intake process goes by it within a second.',
+        params: z.object({ account_id: idInPath, environment_id: idInPath }),
+        body: updateEnvironmentInput,
+        response: { 200: z.object({ environment }), ...badBody, ...accountFailures },
+      },
+    },
+    async (request, reply) => {
+      const { name, phone_identifies: phoneIdentifies } = request.body.environment;
+      const changed = await dependencies.updateEnvironment(
+        accountCallerOf(request).accountId,
+        request.params.environment_id,
+        {
+          ...(name !== undefined && { name }),
+          ...(phoneIdentifies !== undefined && { phoneIdentifies }),
+        },
+        originOf(request),
+        dependencies.now(),
+      );
+      if (!changed) return sendProblem(request, reply, notFound('environment'));
+      return reply.send({
+        environment: {
+          id: changed.environmentId,
+          name: changed.name,
+          phone_identifies: changed.phoneIdentifies,
+        },
+      });
+    },
+  );
+}

@@ -1,0 +1,132 @@
+/**
+ * The audit log of an account: list, one entry, what it can be filtered by (`account-billing.md`, Audit
+ * logs). Exports are in `audit-log-exports.ts`.
+ */
+import type { AuditLogFilter, AuditLogPosition } from '@sluice/database/audit/audit-log-reads';
+import {
+  auditLogToWire,
+  wholeAuditLogToWire,
+  type AuditLogEntry,
+  type WholeAuditLogEntry,
+} from '@sluice/domain/accounts/audit-entry';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { z } from 'zod';
+import { accountCallerOf } from '../auth/account-guard.ts';
+import { checkFilter, filterQuery, integerInQuery, toFilter } from './audit-log-filters.ts';
+import { auditLogDetail, auditLogList, FIELD_OPTIONS, fieldOptions } from './audit-log-view.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import {
+  badRequest,
+  commonFailures,
+  forbidden,
+  idInPath,
+  missing,
+  unprocessable,
+} from '../http/fields.ts';
+import { notFound } from '../http/problem.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+export interface AuditLogDependencies {
+  readonly listAuditLogs: (
+    accountId: number,
+    filter: AuditLogFilter,
+    position: AuditLogPosition,
+  ) => Promise<AuditLogEntry[]>;
+  readonly findAuditLog: (
+    accountId: number,
+    auditLogId: number,
+  ) => Promise<WholeAuditLogEntry | undefined>;
+}
+
+const LIMIT_DEFAULT = 20;
+const LIMIT_MAX = 100;
+const tags = ['audit logs'];
+const config = { access: { role: 'account_admin' } } as const;
+const failures = { ...forbidden, ...missing, ...commonFailures };
+
+const query = z
+  .object({
+    ...filterQuery,
+    limit: integerInQuery(1, LIMIT_MAX)
+      .default(LIMIT_DEFAULT)
+      .meta({ description: `Entries a page; ${LIMIT_DEFAULT} by default.` }),
+    sort_order: z.enum(['asc', 'desc']).default('desc'),
+    cursor: integerInQuery(0, INTEGER_MAX).optional().meta({
+      description:
+        'An id of an entry: the page begins after it where `sort_order` is asc, before it where desc.',
+    }),
+  })
+  .superRefine(checkFilter);
+
+export function registerAuditLogs(scope: ApiServer, dependencies: AuditLogDependencies): void {
+  scope.get(
+    '/v1/accounts/:account_id/audit_logs',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List the audit log',
+        description: 'What was changed, by whom and by which call; the newest first.',
+        params: z.object({ account_id: idInPath }),
+        querystring: query,
+        response: { 200: auditLogList, ...badRequest, ...unprocessable, ...failures },
+      },
+    },
+    async (request, reply) => {
+      const { limit, sort_order: order, cursor, ...given } = request.query;
+      const found = await dependencies.listAuditLogs(
+        accountCallerOf(request).accountId,
+        toFilter(given),
+        // One more than is shown, so that its presence says that there is another page.
+        { order, cursor, limit: limit + 1 },
+      );
+      const page = found.slice(0, limit);
+      const hasMore = found.length > limit;
+      return reply.send({
+        audit_logs: page.map(auditLogToWire),
+        meta: {
+          next_cursor: hasMore ? (page.at(-1)?.auditLogId ?? null) : null,
+          has_more: hasMore,
+          limit,
+        },
+      });
+    },
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/audit_log/:audit_log_id',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'Get an entry of the audit log',
+        description: 'With what changed from what to what. Secrets are not kept.',
+        params: z.object({ account_id: idInPath, audit_log_id: idInPath }),
+        response: { 200: auditLogDetail, ...failures },
+      },
+    },
+    async (request, reply) => {
+      const found = await dependencies.findAuditLog(
+        accountCallerOf(request).accountId,
+        request.params.audit_log_id,
+      );
+      return found
+        ? reply.send({ audit_log: wholeAuditLogToWire(found) })
+        : sendProblem(request, reply, notFound('the entry was'));
+    },
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/audit_logs/field_options',
+    {
+      config,
+      schema: {
+        tags,
+        summary: 'List what the audit log can be filtered by',
+        params: z.object({ account_id: idInPath }),
+        response: { 200: fieldOptions, ...failures },
+      },
+    },
+    async (_request, reply) => reply.send(FIELD_OPTIONS),
+  );
+}

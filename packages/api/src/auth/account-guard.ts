@@ -1,0 +1,240 @@
+/**
+ * The guard of the account routes: bearer token → whose account, and whether this route is theirs
+ * to call (`account-conventions.md` §3.1).
+ *
+ * How to use it: declare routes on a scope that `guardAccounts` was called on, each with
+ * `config: { access: { role } }` (and `scope` where the role is not enough). In the handler read
+ * `accountCallerOf(request)`, and `originOf(request)` for the audit log. A route without `access` keeps the process
+ * from starting. `:account_id` in a path is compared here; whatever else a path names the handler looks up **with**
+ * `accountCallerOf(request).accountId`, and answers 404 (`notFound`) where it is not that account's.
+ *
+ * Order of the answers: 401 without a token in force; 429 over the rate (`call-rate.ts`); 404 where the path names
+ * another account, without asking whether it exists, so that neither body nor time tells; 403 from an address that
+ * the token does not allow, for writing with a read-only token, for too low a role, for a missing
+ * scope. All before the body is read. What else a route refuses is checked once the body is read, and before a kept
+ * answer is sent ({@link refuseWhatIsBeyond}).
+ *
+ * Tokens are `sa_live_…`/`sa_sandbox_…` or what one was exchanged for (`access-token.ts`). One is
+ * looked up by its SHA-256 and remembered for a second: revoking takes effect within that.
+ */
+import type { AccountToken } from '@sluice/database/accounts/account-tokens';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import { includesRole, ROLES, type Role, type Scope } from '@sluice/domain/accounts/account';
+import { hashSecret } from '@sluice/platform/secrets/secrets';
+import type { FastifyRequest } from 'fastify';
+import { looksLikeAccessToken, readAccessToken, secretTagOf } from './access-token.ts';
+import type { CallLimitOptions } from './call-limit.ts';
+import { type CallRate, createCallRate } from './call-rate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { heldCallOf } from '../http/idempotency.ts';
+import { isAllowedFrom } from './ip-allowlist.ts';
+import type { Problem } from '../http/problem.ts';
+import { RecentAnswers } from './recent-answers.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+/** What a route asks of its caller. */
+export interface Access {
+  /** The lowest role that may call it. */
+  readonly role: Role;
+  /** Must be among the token's scopes, whatever its role. */
+  readonly scope?: Scope;
+  /** Why the caller may not have what the call asks for, judged by its path and body; undefined where it may. */
+  readonly refuse?: (request: FastifyRequest) => Problem | undefined | Promise<Problem | undefined>;
+}
+
+/** Whose call it is, by the token's row; every statement made for it names this account. An access token's may be narrower. */
+export type AccountCaller = AccountToken;
+
+export interface AccountGuardDependencies {
+  readonly findAccountToken: (secretHash: Buffer) => Promise<AccountToken | undefined>;
+  readonly findAccountTokenById: (
+    accountId: number,
+    credentialId: number,
+  ) => Promise<AccountToken | undefined>;
+  readonly recordCredentialUse: (
+    accountId: number,
+    credentialId: number,
+    ip: string,
+    nowMs: number,
+  ) => Promise<void>;
+  /** Calls that one token may make a minute, at all processes together; 0: as many as it likes. */
+  readonly ratePerMinute: number;
+  readonly takeCalls: CallLimitOptions['takeCalls'];
+  /** Signs access tokens, among other things (`API_SECRET`). */
+  readonly secret: string;
+  readonly now: () => number;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** For account routes: who may call. */
+    access?: Access;
+  }
+  interface FastifyRequest {
+    /** Set by {@link guardAccounts}; null on routes outside its scope. */
+    accountCaller: AccountCaller | null;
+  }
+}
+
+const MINUTE_MS = 60_000;
+const TOKEN_TTL_MS = 1_000;
+const TOKEN_COUNT_MAX = 10_000;
+/** How often the last use of a token is written, at most. */
+const USE_INTERVAL_MS = 60_000;
+
+/** The scheme in any case (RFC 9110 §11.1), then one token. */
+const BEARER = /^bearer +([\w.~+/=-]{1,1024}) *$/i;
+
+/** Guards every route that is declared on `scope` from now on. Call it once, before the first. */
+export function guardAccounts(scope: ApiServer, dependencies: AccountGuardDependencies): void {
+  const authenticate = createAuthenticate(dependencies);
+  const noteUse = createUseRecorder(dependencies);
+  const countCall = createTokenRate(dependencies);
+
+  scope.addHook('onRoute', (route) => {
+    const access = route.config?.access;
+    if (!access) throw new Error(`${route.url} does not say who may call it`);
+    const description = [route.schema?.description, describeAccess(access)].join(' ').trim();
+    route.schema = { ...route.schema, description, security: [{ account_token: [] }] };
+  });
+
+  scope.addHook('onRequest', async (request, reply) => {
+    const caller = await authenticate(request.headers.authorization ?? '');
+    if (!caller) {
+      return sendProblem(request, reply, {
+        code: 'unauthorized',
+        message: 'unauthorized: the bearer token is missing or not in force',
+      });
+    }
+    const refusal = (await countCall(reply, caller.credentialId)) ?? refuse(request, caller);
+    if (refusal) return sendProblem(request, reply, refusal);
+    request.accountCaller = caller;
+    noteUse(request, caller);
+    return undefined;
+  });
+}
+
+/**
+ * Asks each route's `access.refuse`, on `app` and all its scopes. Call it before `keepAnswers`: a kept answer is sent
+ * only to a caller who may still make the call, and a narrower token shares the idempotency keys of the one it came
+ * from.
+ */
+export function refuseWhatIsBeyond(app: ApiServer): void {
+  app.addHook('preHandler', async (request, reply) => {
+    const refusal = await request.routeOptions.config.access?.refuse?.(request);
+    return refusal && sendProblem(request, reply, refusal);
+  });
+}
+
+/** For the API's documentation. */
+function describeAccess({ role, scope }: Access): string {
+  if (scope !== undefined) return `Needs the scope \`${scope}\`.`;
+  const enough = ROLES.filter((each) => includesRole(each, role)).map((each) => `\`${each}\``);
+  return `Needs the role ${enough.join(' or ')}.`;
+}
+
+/** Whose call it is, where it has passed the guard. */
+export function accountCallerOf({ accountCaller }: FastifyRequest): AccountCaller {
+  if (!accountCaller)
+    throw new Error('a route that needs an account stands outside the scope that guards');
+  return accountCaller;
+}
+
+/** Who made the call and how it came, for the record of the change that it makes (`recordChange`). */
+export function originOf(request: FastifyRequest): ChangeOrigin {
+  const { serviceAccountId, credentialId } = accountCallerOf(request);
+  return {
+    actor: { type: 'service_account', serviceAccountId },
+    credentialId,
+    ipAddr: request.ip,
+    userAgent: request.headers['user-agent'] ?? null,
+    requestId: request.id,
+    call: heldCallOf(request),
+  };
+}
+
+/** Counts the calls of a token together with those of the access tokens made from it. */
+export function createTokenRate({
+  ratePerMinute,
+  now,
+  takeCalls,
+}: AccountGuardDependencies): CallRate {
+  return createCallRate(
+    { name: 'token', countMax: ratePerMinute, windowMs: MINUTE_MS, now, takeCalls },
+    `a token may make ${ratePerMinute} calls a minute`,
+  );
+}
+
+/** `Authorization` → who it is; undefined where it opens nothing now. */
+export function createAuthenticate(
+  dependencies: AccountGuardDependencies,
+): (header: string) => Promise<AccountCaller | undefined> {
+  const { secret, now } = dependencies;
+  const tokens = new RecentAnswers<AccountToken>({
+    ttlMs: TOKEN_TTL_MS,
+    countMax: TOKEN_COUNT_MAX,
+    now,
+  });
+
+  return async (header) => {
+    const text = BEARER.exec(header)?.[1];
+    if (text === undefined) return undefined;
+    if (looksLikeAccessToken(text)) {
+      const claims = readAccessToken(secret, text, now());
+      if (!claims) return undefined;
+      const { accountId, credentialId } = claims;
+      const token = await tokens.get(`${accountId}:${credentialId}`, () =>
+        dependencies.findAccountTokenById(accountId, credentialId),
+      );
+      if (!isInForce(token, now())) return undefined;
+      // One without a tag was signed before a rolling restart, less than 15 minutes ago.
+      const { secretTag } = claims;
+      if (secretTag !== undefined && secretTag !== secretTagOf(token.secretHash)) return undefined;
+      return {
+        ...token,
+        isReadOnly: token.isReadOnly || claims.isReadOnly,
+        scopes: token.scopes.filter((each) => claims.scopes.includes(each)),
+      };
+    }
+    const secretHash = hashSecret(text);
+    const token = await tokens.get(secretHash.toString('base64'), () =>
+      dependencies.findAccountToken(secretHash),
+    );
+    return isInForce(token, now()) ? token : undefined;
+  };
+}
+
+function isInForce(token: AccountToken | undefined, nowMs: number): token is AccountToken {
+  return token !== undefined && (token.expiresAt === null || nowMs < token.expiresAt.getTime());
+}
+
+/** Why the caller may not make this call; undefined where it may. */
+function refuse(request: FastifyRequest, caller: AccountCaller): Problem | undefined {
+  const { account_id: accountId } = (request.params ?? {}) as { account_id?: string };
+  if (accountId !== undefined && accountId !== String(caller.accountId))
+    return { code: 'not_found', message: 'account not found' };
+  if (!isAllowedFrom(request.ip, caller.ipAllowlist))
+    return { code: 'ip_not_allowed', message: 'the token may not be used from this address' };
+  if (caller.isReadOnly && request.method !== 'GET' && request.method !== 'HEAD')
+    return { code: 'read_only', message: 'the token may only read' };
+  const access = request.routeOptions.config.access as Access;
+  if (!includesRole(caller.role, access.role))
+    return { code: 'forbidden', message: `this needs the role ${access.role}` };
+  if (access.scope !== undefined && !caller.scopes.includes(access.scope))
+    return { code: 'forbidden', message: `this needs a token with the scope ${access.scope}` };
+  return undefined;
+}
+
+/** Not awaited: a call must neither wait for it nor fail with it. */
+function createUseRecorder({ recordCredentialUse, now }: AccountGuardDependencies) {
+  const recordedAtMs = new Map<number, number>();
+  return (request: FastifyRequest, { accountId, credentialId }: AccountCaller): void => {
+    const nowMs = now();
+    if (nowMs - (recordedAtMs.get(credentialId) ?? -Infinity) < USE_INTERVAL_MS) return;
+    if (recordedAtMs.size >= TOKEN_COUNT_MAX) recordedAtMs.clear();
+    recordedAtMs.set(credentialId, nowMs);
+    recordCredentialUse(accountId, credentialId, request.ip, nowMs).catch((error: unknown) =>
+      request.log.warn({ error }, 'the last use of a token was not written'),
+    );
+  };
+}

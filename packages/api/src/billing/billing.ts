@@ -1,0 +1,121 @@
+/** What every billing route stands on: the account, its rail and plan, and starting a purchase. */
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
+import { findBillingAccount } from '@sluice/database/billing/account-plans';
+import type { Vendor } from '@sluice/billing-vendor/port/vendor';
+import type { Catalogue } from '@sluice/domain/billing/catalogue';
+import type { BillingContact, RunContent } from '@sluice/domain/billing/run-content';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { accountCallerOf, originOf } from '../auth/account-guard.ts';
+import { notFound, type Problem, validationFailed } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import type { Run } from '@sluice/database/billing/runs';
+import { pollAfterSeconds } from './billing-shapes.ts';
+import { startRun, type RunRequest, type StartRunDeps } from './start-run.ts';
+
+export interface BillingDependencies extends StartRunDeps {
+  readonly vendor: Vendor;
+  readonly catalogue: Catalogue;
+  /** Signs purchase handles and cursors. */
+  readonly secret: string;
+  /** What the vendor signs its events with. */
+  readonly vendorEventSecret: string;
+  readonly wakeVendorEvents: () => Promise<void>;
+  /** How long a call of the vendor may take. */
+  readonly vendorTimeoutMs: number;
+  /** How long a call waits for a purchase that it must answer with. */
+  readonly purchaseWaitMs: number;
+}
+
+/** The caller's account as billing sees it. @throws RequestRefused 404 */
+export async function billingAccountOf(
+  request: FastifyRequest,
+  { database }: Pick<BillingDependencies, 'database'>,
+): Promise<BillingAccount> {
+  const account = await findBillingAccount(database, accountCallerOf(request).accountId);
+  if (!account) throw new RequestRefused(notFound('account'));
+  return account;
+}
+
+/** The account as the vendor knows it. A lost customer is found by the address, so it never changes. */
+export const contactOf = (
+  account: Pick<BillingAccount, 'accountId' | 'name' | 'billingEmail'>,
+): BillingContact => ({
+  name: account.name,
+  email: account.billingEmail ?? `account-${account.accountId}@billing.invalid`,
+});
+
+/** Whether the plan has a monthly allowance, and may buy what goes with it. */
+export const isPaidPlan = (account: BillingAccount): boolean =>
+  account.planStatus === 'active' && account.planTier !== 'builder';
+
+/** @throws RequestRefused 422 */
+export function requireRail(account: BillingAccount, rail: BillingAccount['rail']): void {
+  if (account.rail === rail) return;
+  throw new RequestRefused({
+    code: 'rail_not_supported',
+    message: `this is for accounts of the ${rail} rail; this one is of the ${account.rail} rail`,
+  });
+}
+
+/** One field of the body that cannot be taken. */
+export const refusedField = (field: string, reason: string, message: string): RequestRefused =>
+  new RequestRefused(
+    validationFailed([
+      {
+        field,
+        reason,
+        message: `${field} ${message}`,
+        source: { pointer: `/${field.replaceAll('.', '/')}` },
+      },
+    ]),
+  );
+
+type Without<Content, Key extends string> = Content extends unknown ? Omit<Content, Key> : never;
+
+/**
+ * Starts a purchase for the caller, or joins the same one.
+ *
+ * @throws RequestRefused 409 while another one is in flight.
+ */
+export async function startPurchase(
+  request: FastifyRequest,
+  deps: BillingDependencies,
+  account: BillingAccount,
+  purchase: Pick<RunRequest, 'kind' | 'rail' | 'sameness'> & {
+    readonly content: Without<RunContent, 'contact'>;
+  },
+): Promise<Run> {
+  const started = await startRun(deps, {
+    ...purchase,
+    accountId: account.accountId,
+    content: { ...purchase.content, contact: contactOf(account) },
+    origin: originOf(request),
+  });
+  if (started.outcome === 'card-changing') throw cardChanging();
+  // As the next call with this token would be answered.
+  if (started.outcome === 'closed')
+    throw new RequestRefused({
+      code: 'unauthorized',
+      message: 'unauthorized: the account is closed',
+    });
+  if (started.outcome !== 'in-flight') return started.run;
+  const problem: Problem = {
+    code: 'purchase_in_flight',
+    message: 'another purchase of this account is still running',
+    meta: { run_id: started.run.runId },
+    retryAfterSeconds: pollAfterSeconds(started.run, deps.now()),
+  };
+  throw new RequestRefused(problem);
+}
+
+export const cardChanging = () =>
+  new RequestRefused({
+    code: 'conflict',
+    message: 'the card of this account is being changed; try again',
+    retryAfterSeconds: 1,
+  });
+
+/** Says when to ask again, where the answer may still change. */
+export function setPollHeader(reply: FastifyReply, run: Run, nowMs: number): void {
+  if (run.status === 'pending') void reply.header('retry-after', pollAfterSeconds(run, nowMs));
+}

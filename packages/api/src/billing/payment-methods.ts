@@ -1,0 +1,215 @@
+/** The card that an account pays with: read from the vendor, and changed there, but not while a purchase runs. */
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import {
+  beginCardChange,
+  endCardChange,
+  recordCardOnFile,
+} from '@sluice/database/billing/card-changes';
+import { transactOnce } from '@sluice/database/changes/transact-once';
+import {
+  findVendorCustomer,
+  insertVendorCustomer,
+} from '@sluice/database/billing/vendor-customers';
+import type { CardOnFile, VendorResult } from '@sluice/billing-vendor/port/vendor';
+import { declineMessage } from '@sluice/domain/billing/decline-message';
+import type { Address } from '@sluice/domain/accounts/postal-address';
+import { idempotencyKey } from '@sluice/domain/billing/run-workflow';
+import { z } from 'zod';
+import { originOf } from '../auth/account-guard.ts';
+import { addressShape } from '../accounts/account-view.ts';
+import {
+  billingAccountOf,
+  cardChanging,
+  contactOf,
+  requireRail,
+  type BillingDependencies,
+} from './billing.ts';
+import { accountParams } from './billing-shapes.ts';
+import {
+  accountFailures,
+  badBody,
+  inFlight,
+  paymentDeclined,
+  vendorFailed,
+} from '../http/fields.ts';
+import { notFound } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+const tags = ['billing'];
+const failures = { ...accountFailures, ...vendorFailed };
+
+/** Three calls, for the customer, the card and setting it, each repeated once where the connection breaks. */
+const VENDOR_TRIES_MAX = 6;
+const MARGIN_MS = 5_000;
+
+/** Null where there is none. */
+export const paymentMethodShape = z
+  .object({
+    id: z.string(),
+    type: z.string(),
+    is_default: z.literal(true),
+    card: z.object({
+      brand: z.string(),
+      last4: z.string(),
+      exp_month: z.int(),
+      exp_year: z.int(),
+      funding: z.string(),
+      expired: z.boolean(),
+    }),
+    billing_details: z.object({ name: z.string().nullable(), address: addressShape.nullable() }),
+    created_at: z.string(),
+  })
+  .nullable();
+
+export function registerPaymentMethods(scope: ApiServer, deps: BillingDependencies): void {
+  scope.get(
+    '/v1/accounts/:account_id/billing/payment',
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags,
+        summary: 'The default payment method of an invoice-billed account',
+        params: accountParams,
+        response: { 200: z.object({ payment_method: paymentMethodShape }), ...failures },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      requireRail(account, 'invoiced');
+      const customerId = await findVendorCustomer(deps.database, account.accountId);
+      return reply.send({ payment_method: await cardOf(deps, account, customerId) });
+    },
+  );
+
+  scope.post(
+    '/v1/accounts/:account_id/billing/payment_method/default',
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags,
+        summary: 'Charge this card from now on',
+        description:
+          'Refused while a purchase runs, so that none changes its card on the way; meanwhile no purchase starts.',
+        params: accountParams,
+        body: z
+          .strictObject({
+            payment_method_id: z.string().regex(/^pm_\w{1,100}$/, 'must be a payment method'),
+          })
+          .meta({ requestExamples: [{ payment_method_id: 'pm_card_visa' }] }),
+        response: {
+          204: z.undefined().meta({ description: 'It is.' }),
+          ...paymentDeclined,
+          ...inFlight,
+          ...badBody,
+          ...failures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      const until = await begin(deps, account.accountId);
+      try {
+        const customerId = await customerOf(deps, account);
+        const set = await deps.vendor.setDefaultCard(customerId, request.body.payment_method_id);
+        if (set.outcome === 'refused') throw new RequestRefused(notFound('the payment method was'));
+        // The vendor asks the card's issuer when a card is put on file. Only the customer can do something about its
+        // refusal.
+        if (set.outcome === 'declined')
+          throw new RequestRefused({
+            code: 'payment_declined',
+            message: declineMessage(set.declineCode),
+          });
+        answerOf(set);
+        await record(deps, account.accountId, originOf(request), request.body.payment_method_id);
+      } finally {
+        // Also where the vendor did not answer in time: the caller may ask again at once.
+        await endCardChange(deps.database, account.accountId, until);
+      }
+      return reply.code(204).send(undefined);
+    },
+  );
+}
+
+async function record(
+  deps: BillingDependencies,
+  accountId: number,
+  origin: ChangeOrigin,
+  paymentMethodId: string,
+): Promise<void> {
+  const isRecorded = (auditLogId: number | undefined): boolean => auditLogId !== undefined;
+  await transactOnce(deps.database, origin.call, isRecorded, (transaction) =>
+    recordCardOnFile(transaction, accountId, origin, paymentMethodId, deps.now()),
+  );
+}
+
+/** From now on no purchase starts. @throws RequestRefused 409 where one runs, or the card is being changed. */
+async function begin(deps: BillingDependencies, accountId: number): Promise<Date> {
+  const durationMs = VENDOR_TRIES_MAX * deps.vendorTimeoutMs + MARGIN_MS;
+  const change = await beginCardChange(deps.database, accountId, durationMs);
+  switch (change.outcome) {
+    case 'begun':
+      return change.until;
+    case 'changing':
+      throw cardChanging();
+    case 'purchase-in-flight':
+      throw new RequestRefused({
+        code: 'purchase_in_flight',
+        message: 'a purchase of this account is still running',
+        meta: { run_id: change.run.runId },
+      });
+  }
+}
+
+/** @throws RequestRefused 503 where the vendor does not say, 502 where it refuses. */
+export function answerOf<Value>(result: VendorResult<Value>): Value {
+  if (result.outcome === 'ok') return result.value;
+  throw new RequestRefused(
+    result.outcome === 'unknown'
+      ? { code: 'unavailable', message: 'the payment vendor does not answer; try again' }
+      : { code: 'vendor_refused', message: 'the payment vendor did not take it' },
+  );
+}
+
+async function customerOf(deps: BillingDependencies, account: BillingAccount): Promise<string> {
+  const { accountId } = account;
+  const existing = await findVendorCustomer(deps.database, accountId);
+  if (existing !== undefined) return existing;
+  // The same key as a purchase's first step, so both make one customer.
+  const key = idempotencyKey(`account_${accountId}`, 'customer', 1);
+  const created = answerOf(
+    await deps.vendor.createCustomer({ accountId, ...contactOf(account) }, key),
+  );
+  return deps.database
+    .transaction()
+    .execute((transaction) => insertVendorCustomer(transaction, accountId, created, deps.now()));
+}
+
+/** What is charged now. */
+export async function cardOf(
+  deps: BillingDependencies,
+  account: BillingAccount,
+  customerId: string | undefined,
+): Promise<z.infer<typeof paymentMethodShape>> {
+  if (customerId === undefined) return null;
+  const card = answerOf(await deps.vendor.findDefaultCard(customerId));
+  return card && cardToWire(card, account.address, deps.now());
+}
+
+const cardToWire = (card: CardOnFile, address: Address | null, nowMs: number) => ({
+  id: card.paymentMethodId,
+  type: card.type,
+  is_default: true as const,
+  card: {
+    brand: card.brand,
+    last4: card.last4,
+    exp_month: card.expMonth,
+    exp_year: card.expYear,
+    funding: card.funding,
+    // Good until the last day of its month.
+    expired: Date.UTC(card.expYear, card.expMonth, 1) <= nowMs,
+  },
+  billing_details: { name: card.holderName, address },
+  created_at: new Date(card.createdAtMs).toISOString(),
+});

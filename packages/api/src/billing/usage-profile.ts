@@ -1,0 +1,181 @@
+/**
+ * `/v1/accounts/{account_id}/billing/usage_profile` and `…/overage_estimate`: what an account uses of what
+ * its plan includes in the present period, and what is beyond that would cost.
+ */
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { countProfiles } from '@sluice/database/credits/meter-reads';
+import { findVendorCustomer } from '@sluice/database/billing/vendor-customers';
+import type { Grant } from '@sluice/domain/billing/credit-ledger';
+import { METERS, readMeters, type MeterLine } from '@sluice/domain/billing/meters';
+import type { VendorSubscription } from '@sluice/billing-vendor/port/vendor';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { billingAccountOf, requireRail, type BillingDependencies } from './billing.ts';
+import { accountParams, moneyShape } from './billing-shapes.ts';
+import { accountFailures, vendorFailed } from '../http/fields.ts';
+import { answerOf } from './payment-methods.ts';
+import { notFound } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+const meterShape = z.object({
+  meter: z.enum(METERS),
+  included: z.int(),
+  used: z.int(),
+  overage: z.int(),
+  unit_amount_decimal: z.string().meta({ description: 'Minor units, as decimal digits.' }),
+});
+const periodShape = z.object({ start: z.string(), end: z.string() });
+
+export function registerUsageProfile(scope: ApiServer, deps: BillingDependencies): void {
+  scope.get(
+    '/v1/accounts/:account_id/billing/usage_profile',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags: ['billing'],
+        summary: 'What is used of what the plan includes',
+        params: accountParams,
+        response: {
+          200: z.object({
+            profile: z.object({
+              id: z.string(),
+              customer_id: z.string().nullable(),
+              status: z.enum(['active', 'suspended']),
+              currency: z.string(),
+              billing_period: periodShape,
+              meters: z.array(meterShape),
+              estimated_total: moneyShape,
+              spend_limit: moneyShape.nullable(),
+            }),
+          }),
+          ...accountFailures,
+          ...vendorFailed,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { account, customerId, subscription } = await subscriberOf(request, deps);
+      const lines = await metersOf(deps, account);
+      return reply.send({
+        profile: {
+          id: `usage_${account.accountId}`,
+          customer_id: customerId ?? null,
+          status: account.planStatus === 'paused' ? ('suspended' as const) : ('active' as const),
+          currency: deps.catalogue.currency,
+          billing_period: periodOf(subscription, deps.now()),
+          meters: lines.map(meterToWire),
+          estimated_total: totalOf(deps, lines),
+          spend_limit: null,
+        },
+      });
+    },
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/billing/overage_estimate',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags: ['billing'],
+        summary: 'What the use beyond the plan would cost by now',
+        description: 'For an invoice-billed customer and its own subscription.',
+        params: accountParams,
+        querystring: z.object({
+          subscription_id: z.string().regex(/^[\w-]{1,100}$/, 'must be a subscription'),
+        }),
+        response: {
+          200: z.object({
+            subscription_id: z.string(),
+            period: periodShape,
+            as_of: z.string(),
+            lines: z.array(meterShape.extend({ amount: moneyShape })),
+            total: moneyShape,
+            is_estimate: z.literal(true),
+          }),
+          ...accountFailures,
+          ...vendorFailed,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { account, subscription } = await subscriberOf(request, deps, 'invoiced');
+      const { subscription_id: asked } = request.query;
+      if (subscription?.subscriptionId !== asked)
+        throw new RequestRefused(notFound('the subscription was'));
+      const lines = await metersOf(deps, account);
+      const nowMs = deps.now();
+      return reply.send({
+        subscription_id: asked,
+        period: periodOf(subscription, nowMs),
+        as_of: new Date(nowMs).toISOString(),
+        lines: lines.map((line) => ({ ...meterToWire(line), amount: line.amount })),
+        total: totalOf(deps, lines),
+        is_estimate: true as const,
+      });
+    },
+  );
+}
+
+async function subscriberOf(
+  request: FastifyRequest,
+  deps: BillingDependencies,
+  rail?: BillingAccount['rail'],
+) {
+  const account = await billingAccountOf(request, deps);
+  if (rail) requireRail(account, rail);
+  const customerId = await findVendorCustomer(deps.database, account.accountId);
+  const subscription =
+    customerId === undefined ? null : answerOf(await deps.vendor.findSubscription(customerId));
+  return { account, customerId, subscription };
+}
+
+async function metersOf(deps: BillingDependencies, account: BillingAccount): Promise<MeterLine[]> {
+  const { accountId } = account;
+  const plan = deps.catalogue.plans.find((each) => each.id === account.planId);
+  const balances = await listBalances(deps.database, accountId, [
+    'inbox_previews',
+    'llm',
+    'builder',
+  ]);
+  const monthEndMs = new Date(calendarMonth(deps.now()).end).getTime();
+  const usedOf = (grants: readonly Grant[] = []) =>
+    grants
+      .filter((grant) => grant.pool === 'monthly_allowance' && grant.expiresAtMs === monthEndMs)
+      .reduce((sum, grant) => sum + grant.used, 0);
+  return readMeters(deps.catalogue, plan, {
+    profiles: await countProfiles(deps.database, accountId),
+    inbox_previews: usedOf(balances.get('inbox_previews')),
+    llm: usedOf(balances.get('llm')),
+    builder: usedOf(balances.get('builder')),
+  });
+}
+
+const meterToWire = ({ meter, included, used, overage, unitAmountDecimal }: MeterLine) => ({
+  meter,
+  included,
+  used,
+  overage,
+  unit_amount_decimal: unitAmountDecimal,
+});
+
+const totalOf = ({ catalogue }: BillingDependencies, lines: readonly MeterLine[]) => ({
+  amount: lines.reduce((sum, line) => sum + line.amount.amount, 0),
+  currency: catalogue.currency,
+});
+
+/** Without a subscription: the calendar month, as allowances have it. */
+const periodOf = (subscription: VendorSubscription | null, nowMs: number) =>
+  subscription
+    ? {
+        start: new Date(subscription.currentPeriodStartMs).toISOString(),
+        end: new Date(subscription.currentPeriodEndMs).toISOString(),
+      }
+    : calendarMonth(nowMs);
+
+function calendarMonth(nowMs: number): { readonly start: string; readonly end: string } {
+  const now = new Date(nowMs);
+  const at = (month: number) => new Date(Date.UTC(now.getUTCFullYear(), month, 1)).toISOString();
+  return { start: at(now.getUTCMonth()), end: at(now.getUTCMonth() + 1) };
+}

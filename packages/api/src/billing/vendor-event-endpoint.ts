@@ -1,0 +1,59 @@
+/**
+ * Where the payment vendor tells us what has happened. There is no token: the signature over the bytes as they came
+ * shows that the vendor calls. An event is written down and answered at once, and applied later
+ * (`worker/src/settle-vendor-events.ts`). Events that we have no use for are answered 200 too, or the vendor would
+ * stop calling.
+ */
+import { eventSubject } from '@sluice/billing-vendor/port/event-subject';
+import { readVendorEvent } from '@sluice/billing-vendor/port/read-vendor-event';
+import { insertVendorEvent } from '@sluice/database/billing/vendor-events';
+import { z } from 'zod';
+import type { BillingDependencies } from './billing.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { badBody, badRequest, commonFailures } from '../http/fields.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+/** Of the vendor's largest objects: an invoice with many lines. */
+const BODY_SIZE_BYTES_MAX = 1024 * 1024;
+
+export function registerVendorEvents(scope: ApiServer, deps: BillingDependencies): void {
+  scope.removeContentTypeParser('application/json');
+  scope.addContentTypeParser('application/json', { parseAs: 'buffer' }, (_request, body, done) =>
+    done(null, body),
+  );
+  scope.post(
+    '/v1/vendor_events',
+    {
+      bodyLimit: BODY_SIZE_BYTES_MAX,
+      schema: {
+        tags: ['billing'],
+        summary: 'Events of the payment vendor',
+        description: 'Signed by the vendor (`Stripe-Signature`); for nobody else.',
+        response: {
+          200: z.object({ received: z.literal(true) }),
+          ...badRequest,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const signature = request.headers['stripe-signature'];
+      const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
+      const event =
+        typeof signature === 'string'
+          ? await readVendorEvent(body, signature, deps.vendorEventSecret, deps.now())
+          : undefined;
+      if (!event)
+        return sendProblem(request, reply, {
+          code: 'invalid_signature',
+          message: 'the signature is missing, wrong or too old',
+        });
+      if (eventSubject(event.type) && event.objectId !== '') {
+        const isNew = await insertVendorEvent(deps.database, event, deps.now());
+        if (isNew) await deps.wakeVendorEvents().catch(() => undefined);
+      }
+      return reply.send({ received: true as const });
+    },
+  );
+}

@@ -1,0 +1,243 @@
+/**
+ * `GET /v1/stream`: a live tail of what comes in and what is reported, as server-sent events.
+ *
+ * A view of what passes now: nothing is kept for a reader. One that reads too slowly loses lines and is told how many
+ * (`dropped`). One that takes nothing for a minute is cut, also after its tail has ended, so that a reader that
+ * vanished costs a bounded buffer, and a place among the tails of its workspace, for a bounded time. A tail ends within
+ * a second after its key ends.
+ */
+import type { OutgoingHttpHeaders } from 'node:http';
+import type { AppKey } from '@sluice/database/accounts/credentials';
+import type { TailFilter, TailLine } from '@sluice/domain/operations/tail';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { environmentOf, isKeyInForce } from '../auth/authenticate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { badRequest, commonFailures, text } from '../http/fields.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import type { OpenTail, TailReader } from './tail-hub.ts';
+
+export interface LiveTailDependencies {
+  readonly findAppKey: (secretHash: Buffer) => Promise<AppKey | undefined>;
+  /** Begins to read; rejects where the fleet cannot be heard. */
+  readonly openTail: (
+    environmentId: number,
+    filter: TailFilter,
+    onLines: TailReader,
+  ) => Promise<OpenTail>;
+  readonly tailReaderCount: (environmentId: number) => number;
+  /** A tail ends after so long; its reader comes again. */
+  readonly tailDurationMsMax: number;
+  readonly now: () => number;
+}
+
+const FILTER_LENGTH_MAX = 500;
+/** Of one workspace in one process. */
+const READER_COUNT_MAX = 20;
+/** Proxies cut what is silent for a minute or less. */
+const HEARTBEAT_MS = 15_000;
+/** As long as the key of any other call is remembered (`authenticate.ts`). */
+const KEY_LOOK_MS = 1_000;
+/** What may wait in memory for a slow reader, besides the kernel's own buffers. */
+const WAITING_SIZE_BYTES_MAX = 256 * 1024;
+const STUCK_MS_MAX = 60_000;
+
+export function registerLiveTail(app: ApiServer, dependencies: LiveTailDependencies): void {
+  const open = new Set<TailResponse>();
+  // Open tails would hold up the stop for as long as they are read.
+  app.addHook('preClose', async () => {
+    for (const response of open) response.end();
+  });
+
+  app.get(
+    '/v1/stream',
+    {
+      // HEAD would stay open as long as a GET and show nothing.
+      exposeHeadRoute: false,
+      schema: {
+        tags: ['events'],
+        summary: 'A live tail of what comes in and what is reported',
+        description:
+          'Server-sent events: `received` (an operation was taken), `refused` (a call, or something in it, was not, or ' +
+          'was put right), `reported` (one attempt to tell a webhook), each with one JSON object; `dropped` with ' +
+          '`count`, how many lines were lost because the tail could not keep up, matching or not. Lines of one process ' +
+          'are in order, those of several are mixed. A comment comes at least every 15 seconds. Nothing is kept: a tail ' +
+          'begins with what comes next, and one opened with `Last-Event-ID` says so by a `dropped` whose `count` is ' +
+          'null. Ids only tell whether a line was seen. The filters match exactly, emails in any letter case.',
+        querystring: z.object({
+          person: text(FILTER_LENGTH_MAX)
+            .optional()
+            .meta({ description: 'Any identifier of a person, as calls and reports name them.' }),
+          name: text(FILTER_LENGTH_MAX)
+            .optional()
+            .meta({ description: 'An event’s name, or the type of a report.' }),
+          outcome: z
+            .enum([
+              'accepted',
+              'mended',
+              'refused',
+              'rate_limited',
+              'overloaded',
+              'delivered',
+              'retrying',
+              'abandoned',
+            ])
+            .optional(),
+        }),
+        response: {
+          200: {
+            description: 'Goes on until the reader ends it, for an hour unless told otherwise.',
+            content: { 'text/event-stream': { schema: z.string() } },
+          },
+          ...badRequest,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const environmentId = environmentOf(request);
+      const { person, name, outcome } = request.query;
+      if (dependencies.tailReaderCount(environmentId) >= READER_COUNT_MAX)
+        return refuse(
+          request,
+          reply,
+          `there are ${READER_COUNT_MAX} tails of this workspace already`,
+        );
+      const response = new TailResponse(request, reply, dependencies);
+      const filter = {
+        ...(person !== undefined && { person }),
+        ...(name !== undefined && { name }),
+        ...(outcome !== undefined && { outcome }),
+      };
+      const tail = await dependencies
+        .openTail(environmentId, filter, response.write)
+        .catch((error: unknown) => {
+          request.log.warn({ error }, 'a live tail could not be opened');
+          return undefined;
+        });
+      if (!tail) return refuse(request, reply, 'the other processes cannot be heard now');
+      open.add(response);
+      response.start(() => {
+        tail.close();
+        open.delete(response);
+      });
+      return reply;
+    },
+  );
+}
+
+function refuse(request: FastifyRequest, reply: FastifyReply, message: string) {
+  return sendProblem(request, reply, { code: 'unavailable', message });
+}
+
+/** One reader's answer. What comes before it is started is dropped. */
+class TailResponse {
+  readonly #request: FastifyRequest;
+  readonly #reply: FastifyReply;
+  readonly #dependencies: LiveTailDependencies;
+  #isStarted = false;
+  #droppedCount = 0;
+  #lastId = 0;
+  #takenAtMs = 0;
+  #isLooking = false;
+
+  constructor(request: FastifyRequest, reply: FastifyReply, dependencies: LiveTailDependencies) {
+    this.#request = request;
+    this.#reply = reply;
+    this.#dependencies = dependencies;
+  }
+
+  start(onEnd: () => void): void {
+    const { raw } = this.#reply;
+    const { now, tailDurationMsMax } = this.#dependencies;
+    const headers = this.#reply.getHeaders() as OutgoingHttpHeaders;
+    this.#reply.hijack();
+    const heartbeat = setInterval(() => this.#beat(), HEARTBEAT_MS).unref();
+    const looks = setInterval(() => void this.#lookAtKey(), KEY_LOOK_MS).unref();
+    const lifetime = setTimeout(() => this.end(), tailDurationMsMax).unref();
+    raw.on('drain', () => void (this.#takenAtMs = now()));
+    raw.on('close', () => {
+      clearInterval(heartbeat);
+      clearInterval(looks);
+      clearTimeout(lifetime);
+      onEnd();
+    });
+    raw.on('error', () => raw.destroy());
+    // Gone while the tail was being opened: there will be no other 'close'.
+    if (raw.destroyed) {
+      raw.emit('close');
+      return;
+    }
+    raw.writeHead(200, {
+      ...headers,
+      'content-type': 'text/event-stream; charset=utf-8',
+      // nginx would gather lines otherwise.
+      'x-accel-buffering': 'no',
+    });
+    this.#takenAtMs = now();
+    this.#isStarted = true;
+    // At once, so that the reader knows that it is connected.
+    raw.write(': listening\n\n');
+    if (this.#request.headers['last-event-id'] !== undefined)
+      this.#writeEvent('dropped', { count: null });
+  }
+
+  readonly write = (lines: readonly TailLine[], droppedCount: number): void => {
+    this.#droppedCount += droppedCount;
+    for (const line of lines) {
+      if (!this.#hasRoom()) {
+        this.#droppedCount++;
+        continue;
+      }
+      this.#tellDropped();
+      this.#writeEvent(line.kind, line);
+    }
+    if (this.#hasRoom()) this.#tellDropped();
+  };
+
+  end(): void {
+    const { raw } = this.#reply;
+    if (raw.writableEnded) return;
+    // Its reader has a minute for the rest.
+    this.#takenAtMs = this.#dependencies.now();
+    raw.end();
+  }
+
+  #hasRoom(): boolean {
+    const { raw } = this.#reply;
+    return this.#isStarted && !raw.writableEnded && raw.writableLength < WAITING_SIZE_BYTES_MAX;
+  }
+
+  #tellDropped(): void {
+    if (this.#droppedCount === 0) return;
+    const count = this.#droppedCount;
+    this.#droppedCount = 0;
+    this.#writeEvent('dropped', { count });
+  }
+
+  #writeEvent(event: string, body: object): void {
+    const id = `${this.#request.id}-${++this.#lastId}`;
+    this.#reply.raw.write(`event: ${event}\nid: ${id}\ndata: ${JSON.stringify(body)}\n\n`);
+  }
+
+  #beat(): void {
+    const { raw } = this.#reply;
+    const isWaiting = raw.writableNeedDrain || raw.writableEnded;
+    if (isWaiting && this.#dependencies.now() - this.#takenAtMs > STUCK_MS_MAX) {
+      raw.destroy();
+      return;
+    }
+    if (!this.#hasRoom()) return;
+    this.#tellDropped();
+    raw.write(': here\n\n');
+  }
+
+  /** One question at a time. While Postgres is away the tail goes on. */
+  async #lookAtKey(): Promise<void> {
+    if (this.#isLooking || this.#reply.raw.writableEnded) return;
+    this.#isLooking = true;
+    const isInForce = await isKeyInForce(this.#request, this.#dependencies).catch(() => true);
+    this.#isLooking = false;
+    if (!isInForce) this.end();
+  }
+}

@@ -1,0 +1,237 @@
+/**
+ * `Idempotency-Key` on every POST and PUT (`account-conventions.md` §3.5): a call sent again with the
+ * same key is answered as the first time, and has no second effect.
+ *
+ * A key is scoped by caller, method and path. Without credentials the body is part of the scope: strangers share no
+ * key, and a caller with another's key but not its whole body (a mailed code, say) is treated as new. Where a route
+ * reads a query, that counts as a part of the body: another page of a search is another call.
+ *
+ * Answers 2xx and 402 are kept for seven days. A call that was refused (4xx) or failed (5xx) without a change leaves
+ * the key free. The same key with another body is 422; while the first call runs it is 409.
+ *
+ * An answer may hold a secret that is shown once. So the key itself is not kept, and the answer is sealed
+ * (AES-256-GCM) under a key made from it: only a caller who sends the key again can have it opened.
+ *
+ * The answer is written after the change is committed, but what came of the change is committed with
+ * it (`database/src/transact-once.ts`). If the process dies between the two, or what follows the change fails, the
+ * same call goes on from there. If it dies before the commit, the same call runs once the lock is over, after a
+ * minute.
+ */
+import { createCipheriv, createDecipheriv, createHash, createHmac, randomBytes } from 'node:crypto';
+import type { IdempotencyKey, KeyClaim } from '@sluice/database/changes/idempotency-keys';
+import type { HeldCall } from '@sluice/database/changes/transact-once';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { sendProblem } from './error-handling.ts';
+import { keyFailures } from './fields.ts';
+import { invalidRequest, type Problem } from './problem.ts';
+import type { ApiServer } from './api-server.ts';
+
+export interface IdempotencyDependencies {
+  readonly claimIdempotencyKey: (
+    key: IdempotencyKey,
+    fingerprint: Buffer,
+    times: {
+      readonly nowMs: number;
+      readonly lockedUntilMs: number;
+      readonly forgottenBeforeMs: number;
+    },
+  ) => Promise<KeyClaim>;
+  readonly keepIdempotentAnswer: (key: IdempotencyKey, answer: Buffer) => Promise<Buffer>;
+  readonly releaseIdempotencyKey: (key: IdempotencyKey) => Promise<void>;
+  readonly secret: string;
+  readonly now: () => number;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The key that this call holds; null where it has none or does not run. */
+    heldCall: ClaimedCall | null;
+  }
+}
+
+interface ClaimedCall extends HeldCall {
+  /** The same call has made its change before, and was not answered. */
+  readonly isDone: boolean;
+}
+
+/** For the use case that makes the change of this call. */
+export const heldCallOf = ({ heldCall }: FastifyRequest): HeldCall | undefined =>
+  heldCall ?? undefined;
+
+/** Used by the clearing of older ones. */
+export const IDEMPOTENCY_KEPT_MS = 7 * 86_400_000;
+/** Twice the longest that a request may take. */
+const LOCK_MS = 60_000;
+const KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** What a kept answer is sent with again, besides its body. */
+const KEPT_HEADERS = ['content-type', 'retry-after', 'location'] as const;
+/** Of an answer that another call was given first. */
+const REPLAYED = { 'idempotent-replayed': 'true' } as const;
+
+/** For every route of `app`, also those declared later. */
+export function keepAnswers(app: ApiServer, dependencies: IdempotencyDependencies): void {
+  app.decorateRequest('heldCall', null);
+
+  app.addHook('onRoute', (route) => {
+    if (route.schema?.hide === true || (route.method !== 'POST' && route.method !== 'PUT')) return;
+    const own = route.schema?.response as object | undefined;
+    route.schema = { ...route.schema, response: { ...keyFailures, ...own } };
+  });
+
+  app.addHook('preHandler', async (request, reply) => {
+    const given = request.headers['idempotency-key'];
+    if (given === undefined || (request.method !== 'POST' && request.method !== 'PUT'))
+      return undefined;
+    if (typeof given !== 'string' || !KEY.test(given))
+      return sendProblem(request, reply, invalidKey());
+    const fingerprint = fingerprintOf(request);
+    const call = holdKey(dependencies.secret, request, given, fingerprint);
+    const nowMs = dependencies.now();
+    const claim = await dependencies.claimIdempotencyKey(call, fingerprint, {
+      nowMs,
+      lockedUntilMs: nowMs + LOCK_MS,
+      forgottenBeforeMs: nowMs - IDEMPOTENCY_KEPT_MS,
+    });
+    switch (claim.outcome) {
+      case 'claimed':
+        request.heldCall = { ...call, isDone: claim.isDone };
+        return undefined;
+      case 'answered':
+        return sendAgain(reply, openAnswer(call, claim.answer));
+      case 'running':
+        return sendProblem(request, reply, {
+          code: 'idempotency_key_in_use',
+          message: 'a call with this Idempotency-Key runs now; try again',
+          retryAfterSeconds: 1,
+        });
+      case 'mismatch':
+        return sendProblem(request, reply, {
+          code: 'idempotency_key_reused',
+          message: 'this Idempotency-Key was used with another body or query',
+        });
+    }
+  });
+
+  app.addHook('onSend', async (request, reply, payload) => {
+    const call = request.heldCall;
+    if (!call) return payload;
+    request.heldCall = null;
+    const isKept = (reply.statusCode >= 200 && reply.statusCode < 300) || reply.statusCode === 402;
+    try {
+      if (!isKept) {
+        await dependencies.releaseIdempotencyKey(call);
+        return payload;
+      }
+      const own = call.seal(Buffer.from(JSON.stringify(toKept(reply, payload))));
+      const kept = await dependencies.keepIdempotentAnswer(call, own);
+      if (kept.equals(own)) return payload;
+      // Another call made this answer at the same time: both get it, and this one is marked as a replay.
+      const { status, headers, body } = openAnswer(call, kept);
+      const contentLength = Buffer.byteLength(body);
+      void reply.code(status).headers({ ...headers, ...REPLAYED, 'content-length': contentLength });
+      return body;
+    } catch (error) {
+      // The call is done; a failure to keep its answer must not make it look undone.
+      request.log.error({ error }, 'the answer of an idempotent call was not kept');
+    }
+    return payload;
+  });
+}
+
+interface KeptAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+
+function toKept(reply: FastifyReply, payload: unknown): KeptAnswer {
+  const headers = KEPT_HEADERS.flatMap((name) => {
+    const value = reply.getHeader(name);
+    return value === undefined ? [] : [[name, String(value)] as const];
+  });
+  const body = typeof payload === 'string' || Buffer.isBuffer(payload) ? payload.toString() : '';
+  return { status: reply.statusCode, headers: Object.fromEntries(headers), body };
+}
+
+function sendAgain(reply: FastifyReply, { status, headers, body }: KeptAnswer): FastifyReply {
+  return reply
+    .code(status)
+    .headers({ ...headers, ...REPLAYED })
+    .serializer(String)
+    .send(status === 204 ? undefined : body);
+}
+
+function holdKey(
+  secret: string,
+  request: FastifyRequest,
+  given: string,
+  fingerprint: Buffer,
+): HeldCall {
+  const principal = principalOf(request);
+  const [path] = request.url.split('?');
+  const scope = [principal ?? NOBODY, request.method, path, given];
+  if (principal === undefined) scope.push(fingerprint.toString('base64'));
+  const scoped = (purpose: string) =>
+    createHmac('sha256', secret)
+      .update(JSON.stringify([purpose, ...scope]))
+      .digest();
+  const sealKey = scoped('idempotency answer');
+  return {
+    principal: principal ?? NOBODY,
+    keyHash: scoped('idempotency key'),
+    seal: (content) => seal(sealKey, content),
+    open: (sealed) => open(sealKey, sealed),
+  };
+}
+
+const openAnswer = (call: HeldCall, sealed: Buffer): KeptAnswer =>
+  JSON.parse(call.open(sealed).toString('utf8')) as KeptAnswer;
+
+/**
+ * Of the body, and of a query that was sent, as their schemas have read them. What is sent to a route that takes none
+ * means nothing and is not bounded.
+ */
+function fingerprintOf({ body, query, url, routeOptions: { schema } }: FastifyRequest): Buffer {
+  const read = schema?.body === undefined ? null : (body ?? null);
+  const hash = createHash('sha256').update(Buffer.isBuffer(body) ? body : JSON.stringify(read));
+  // Where none was sent the defaults stay out: what an older version kept of the call is found.
+  if (schema?.querystring !== undefined && url.includes('?')) hash.update(JSON.stringify(query));
+  return hash.digest();
+}
+
+/** Credentials are numbered across all tenants. Undefined: it needs none. */
+function principalOf({ accountCaller, caller }: FastifyRequest): string | undefined {
+  const known = accountCaller ?? caller;
+  return known ? `credential ${known.credentialId}` : undefined;
+}
+
+const NOBODY = 'nobody known';
+
+const NONCE_SIZE_BYTES = 12;
+const TAG_SIZE_BYTES = 16;
+
+function seal(key: Buffer, content: Buffer): Buffer {
+  const nonce = randomBytes(NONCE_SIZE_BYTES);
+  const cipher = createCipheriv('aes-256-gcm', key, nonce);
+  const sealed = [cipher.update(content), cipher.final()];
+  return Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]);
+}
+
+/** @throws Error where it was not sealed with this key. */
+function open(key: Buffer, sealed: Buffer): Buffer {
+  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, NONCE_SIZE_BYTES));
+  const bodyAt = NONCE_SIZE_BYTES + TAG_SIZE_BYTES;
+  decipher.setAuthTag(sealed.subarray(NONCE_SIZE_BYTES, bodyAt));
+  return Buffer.concat([decipher.update(sealed.subarray(bodyAt)), decipher.final()]);
+}
+
+const invalidKey = (): Problem =>
+  invalidRequest([
+    {
+      field: 'Idempotency-Key',
+      reason: 'invalid',
+      message: 'Idempotency-Key must be 1 to 255 visible ASCII characters',
+      source: { parameter: 'Idempotency-Key' },
+    },
+  ]);

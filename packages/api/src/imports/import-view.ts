@@ -1,0 +1,101 @@
+/** Imports as their owners see them: the progress, and the rows that something was wrong with. */
+import type { ImportProblem, ProblemSeverity } from '@sluice/database/imports/import-problems';
+import type { ImportKey, ImportRow } from '@sluice/database/imports/imports';
+import { z } from 'zod';
+import { csvLine } from '../http/csv-cell.ts';
+
+export type ListImportProblems = (
+  key: ImportKey,
+  severity: ProblemSeverity,
+  after: Pick<ImportProblem, 'rowNumber' | 'position'>,
+  limit: number,
+) => Promise<ImportProblem[]>;
+
+const PROBLEMS_A_READ = 1_000;
+
+export const importView = z
+  .object({
+    id: z.int(),
+    name: z.string(),
+    description: z.string().nullable(),
+    type: z.literal('event'),
+    identifier: z.enum(['id', 'email']),
+    object_type_id: z.null().meta({ description: 'Of other kinds of imports.' }),
+    data_to_process: z.enum(['all', 'only_existing']),
+    state: z.enum([
+      'preprocessing',
+      'preprocessed',
+      'validating',
+      'validated',
+      'importing',
+      'imported',
+      'failed',
+      'canceled',
+    ]),
+    percent: z.int().meta({ description: 'Of the bytes of the file.' }),
+    rows_to_import: z.int().nullable().meta({ description: 'Known once every row was read.' }),
+    rows_read: z.int(),
+    rows_imported: z.int(),
+    rows_failed: z.int(),
+    rows_with_warnings: z.int(),
+    error: z
+      .string()
+      .nullable()
+      .meta({ description: 'Why it failed; while it is `preprocessing`, what it waits for.' }),
+    errors_url: z.string().meta({ description: 'Rows that were not imported, as CSV.' }),
+    warnings_url: z.string().meta({ description: 'Rows that were imported with a difference.' }),
+    created_at: z.int(),
+    updated_at: z.int(),
+  })
+  .meta({ id: 'Import', description: 'A file of events and how far it is.' });
+
+/** The body of an answer about one. */
+export const oneImport = z.object({ import: importView });
+
+/** The wire body. */
+export function toWire(row: ImportRow): z.infer<typeof importView> {
+  const hasEnded = row.state === 'imported';
+  return {
+    id: row.importId,
+    name: row.name,
+    description: row.description,
+    type: 'event',
+    identifier: row.identifier,
+    object_type_id: null,
+    data_to_process: row.dataToProcess,
+    state: row.state,
+    percent: hasEnded ? 100 : percentOf(row),
+    rows_to_import: hasEnded ? row.rowsRead : null,
+    rows_read: row.rowsRead,
+    rows_imported: row.rowsImported,
+    rows_failed: row.rowsFailed,
+    rows_with_warnings: row.rowsWarned,
+    error: row.error,
+    errors_url: `/v1/imports/${row.importId}/errors`,
+    warnings_url: `/v1/imports/${row.importId}/warnings`,
+    created_at: Math.floor(row.createdAt.getTime() / 1000),
+    updated_at: Math.floor(row.updatedAt.getTime() / 1000),
+  };
+}
+
+const percentOf = ({ nextByte, sizeBytes }: ImportRow): number =>
+  sizeBytes === 0 ? 0 : Math.floor((100 * nextByte) / sizeBytes);
+
+/** The problems of one severity as CSV, as they are read. */
+export async function* problemsAsCsv(
+  listImportProblems: ListImportProblems,
+  row: ImportRow,
+  severity: ProblemSeverity,
+): AsyncGenerator<string, void, undefined> {
+  yield csvLine(['row_number', 'severity', 'column', 'code', 'message', ...(row.columns ?? [])]);
+  for (let after = { rowNumber: 0, position: 0 }; ;) {
+    const problems = await listImportProblems(row, severity, after, PROBLEMS_A_READ);
+    if (problems.length > 0) yield problems.map(toCsv).join('');
+    const last = problems.at(-1);
+    if (last === undefined || problems.length < PROBLEMS_A_READ) return;
+    after = last;
+  }
+}
+
+const toCsv = ({ rowNumber, severity, column, code, message, record }: ImportProblem): string =>
+  csvLine([String(rowNumber), severity, column, code, message, ...record]);

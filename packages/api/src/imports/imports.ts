@@ -1,0 +1,156 @@
+/**
+ * Imports of events from CSV (`ingestion-webhooks.md` §2, `ingestion-conventions.md` §7): watched, cancelled, and
+ * what was wrong with their rows as CSV.
+ *
+ * The API takes the file and keeps it (`new-imports.ts`), a worker reads it (`worker/src/run-import.ts`); they
+ * meet in Postgres.
+ */
+import { Readable } from 'node:stream';
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { ImportKey, ImportRow } from '@sluice/database/imports/imports';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { z } from 'zod';
+import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { badRequest, commonFailures, conflicting, idInPath, missing } from '../http/fields.ts';
+import {
+  importView,
+  oneImport,
+  problemsAsCsv,
+  toWire,
+  type ListImportProblems,
+} from './import-view.ts';
+import { registerNewImports, type NewImportDependencies } from './new-imports.ts';
+import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
+import { notFound } from '../http/problem.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+export interface ImportDependencies extends NewImportDependencies {
+  readonly findImport: (key: ImportKey) => Promise<ImportRow | undefined>;
+  readonly listImports: (
+    environmentId: number,
+    beforeId: number | undefined,
+    limit: number,
+  ) => Promise<ImportRow[]>;
+  readonly cancelImport: (
+    key: ImportKey,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<ImportRow | undefined>;
+  readonly listImportProblems: ListImportProblems;
+}
+
+const LIMIT_MAX = 100;
+const LIMIT_DEFAULT = 20;
+
+const params = z.object({ import_id: idInPath });
+const position = z.tuple([z.int().min(1).max(INTEGER_MAX)]).transform(([importId]) => importId);
+const csv = { description: 'CSV.', content: { 'text/csv': { schema: z.string() } } };
+
+export function registerImports(app: ApiServer, dependencies: ImportDependencies): void {
+  const { now } = dependencies;
+  const tags = ['imports'];
+  registerNewImports(app, dependencies);
+
+  app.get(
+    '/v1/imports',
+    {
+      schema: {
+        tags,
+        summary: 'Imports, newest first',
+        querystring: z.object(pageQuery(LIMIT_MAX, LIMIT_DEFAULT)),
+        response: {
+          200: z.object({ imports: z.array(importView), next: nextToken }),
+          ...badRequest,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { start, limit } = request.query;
+      const rows = await dependencies.listImports(
+        environmentOf(request),
+        readStart(start, position),
+        limit + 1,
+      );
+      const { page, next } = splitPage(rows, limit, ({ importId }) => [importId]);
+      return reply.send({ imports: page.map(toWire), next });
+    },
+  );
+
+  app.get(
+    '/v1/imports/:import_id',
+    {
+      schema: {
+        tags,
+        summary: 'How far an import is',
+        params,
+        response: { 200: oneImport, ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const environmentId = environmentOf(request);
+      const importId = request.params.import_id;
+      const row = await dependencies.findImport({ environmentId, importId });
+      if (row) return reply.send({ import: toWire(row) });
+      return sendProblem(request, reply, notFound('import'));
+    },
+  );
+
+  app.post(
+    '/v1/imports/:import_id/cancel',
+    {
+      schema: {
+        tags,
+        summary: 'End an import that has not ended',
+        description: 'What is imported stays.',
+        params,
+        response: { 200: oneImport, ...missing, ...conflicting, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const key = { environmentId: environmentOf(request), importId: request.params.import_id };
+      const canceled = await dependencies.cancelImport(key, changeOriginOf(request), now());
+      if (canceled) return reply.send({ import: toWire(canceled) });
+      const row = await dependencies.findImport(key);
+      if (!row) return sendProblem(request, reply, notFound('import'));
+      return sendProblem(request, reply, {
+        code: 'conflict',
+        message: `the import has ended: ${row.state}`,
+      });
+    },
+  );
+
+  for (const [part, severity] of [
+    ['errors', 'error'],
+    ['warnings', 'warning'],
+  ] as const) {
+    app.get(
+      `/v1/imports/:import_id/${part}`,
+      {
+        schema: {
+          tags,
+          summary: `The rows of an import that have ${part}, as CSV`,
+          description:
+            'row_number, severity, column, code, message, then the columns of the file. Cells that a spreadsheet would take for a formula begin with an apostrophe. At most 100,000 rows are kept; all are counted.',
+          params,
+          response: { 200: csv, ...missing, ...commonFailures },
+        },
+      },
+      async (request, reply) => {
+        const key = { environmentId: environmentOf(request), importId: request.params.import_id };
+        const row = await dependencies.findImport(key);
+        if (!row) return sendProblem(request, reply, notFound('import'));
+        return reply
+          .header('content-type', 'text/csv; charset=utf-8')
+          .header(
+            'content-disposition',
+            `attachment; filename="import-${row.importId}-${part}.csv"`,
+          )
+          .send(
+            Readable.from(problemsAsCsv(dependencies.listImportProblems, row, severity)) as never,
+          );
+      },
+    );
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * Makes an import, from the URL of a file or from a file that comes with the call.
+ *
+ * A file is stored before anybody knows whether the call is a new one, because an `Idempotency-Key` covers the whole
+ * body, its file too. So a file that had come before, or must not be taken, is deleted again.
+ *
+ * Before: `receive-upload.ts`. After: `worker/src/run-import.ts`.
+ */
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { NewImport } from '@sluice/database/imports/import-changes';
+import type { ImportPiece, PieceOutcome } from '@sluice/database/imports/import-chunks';
+import type { ImportKey, ImportRow } from '@sluice/database/imports/imports';
+import type { AppKey } from '@sluice/database/accounts/credentials';
+import type { HeldCall } from '@sluice/database/changes/transact-once';
+import {
+  TOO_MANY_IMPORTS,
+  UNFINISHED_IMPORT_COUNT_MAX,
+} from '@sluice/domain/imports/import-limits';
+import type { IncomingMessage } from 'node:http';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { changeOriginOf, environmentOf, isKeyInForce, NOT_IN_FORCE } from '../auth/authenticate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { badBody, badRequest, commonFailures, conflicting, text } from '../http/fields.ts';
+import { heldCallOf } from '../http/idempotency.ts';
+import { oneImport, toWire } from './import-view.ts';
+import type { Problem } from '../http/problem.ts';
+import { receiveUpload } from './receive-upload.ts';
+import { readFields, RequestRefused } from '../http/request-validation.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { webAddress } from '../http/url-field.ts';
+
+export interface NewImportDependencies {
+  readonly insertImport: (made: NewImport, origin: ChangeOrigin) => Promise<ImportRow | 'too_many'>;
+  readonly deleteImport: (key: ImportKey, origin: ChangeOrigin, nowMs: number) => Promise<void>;
+  readonly finishUpload: (
+    key: ImportKey,
+    call: HeldCall | undefined,
+    nowMs: number,
+  ) => Promise<ImportRow | undefined>;
+  readonly appendImportChunk: (key: ImportKey, piece: ImportPiece) => Promise<PieceOutcome>;
+  readonly findAppKey: (secretHash: Buffer) => Promise<AppKey | undefined>;
+  readonly importSizeBytesMax: number;
+  readonly unfinishedImportSizeBytesMax: number;
+  readonly now: () => number;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The import whose file came with this request, until the call has taken it. */
+    upload: ImportRow | null;
+  }
+}
+
+const NAME_LENGTH_MAX = 200;
+
+const fields = z.object({
+  name: text(NAME_LENGTH_MAX).trim().min(1),
+  description: text(NAME_LENGTH_MAX * 5).optional(),
+  type: z.literal('event').meta({ description: 'Only events are imported.' }),
+  identifier: z
+    .enum(['id', 'email'])
+    .meta({ description: 'What `_svc_customer_id` holds, in every row.' }),
+  data_to_process: z
+    .enum(['all', 'only_existing'])
+    .default('all')
+    .meta({ description: 'Both mean the same for events: they never make people.' }),
+});
+
+const newImport = z
+  .object({
+    import: fields.extend({
+      data_file_url: webAddress.meta({
+        format: 'uri',
+        description: 'Of the CSV; fetched once, soon.',
+      }),
+    }),
+  })
+  .meta({
+    id: 'NewImport',
+    description:
+      'Or `multipart/form-data` with the same fields (not `data_file_url`) and then the file.',
+    requestExamples: [
+      {
+        import: {
+          name: 'Orders of January',
+          type: 'event',
+          identifier: 'email',
+          data_file_url: 'https://example.com/orders.csv',
+        },
+      },
+    ],
+  });
+
+const TOO_MANY: Problem = {
+  code: 'limit_reached',
+  message: TOO_MANY_IMPORTS,
+  meta: { limit: UNFINISHED_IMPORT_COUNT_MAX },
+};
+
+/** On a scope of its own: files are taken here and nowhere else. */
+export function registerNewImports(parent: ApiServer, dependencies: NewImportDependencies): void {
+  const { now, unfinishedImportSizeBytesMax: unfinishedSizeBytesMax } = dependencies;
+  void parent.register(async (app: ApiServer) => {
+    app.decorateRequest('upload', null);
+    app.addContentTypeParser(
+      'multipart/form-data',
+      async (request: FastifyRequest, payload: IncomingMessage) => {
+        const origin = changeOriginOf(request);
+        const { made, sha256 } = await receiveUpload(payload, request.headers, {
+          begin: async (given) => {
+            const wanted = toNew(request, readFields(fields, given), null, now());
+            const begun = await dependencies.insertImport(wanted, origin);
+            if (begun === 'too_many') throw new RequestRefused(TOO_MANY);
+            return begun;
+          },
+          keep: async (kept, bytes) => {
+            // A file may come for hours.
+            if (!(await isKeyInForce(request, dependencies)))
+              throw new RequestRefused(NOT_IN_FORCE);
+            const piece = { fencing: 0, bytes, leaseMs: 0, nowMs: now(), unfinishedSizeBytesMax };
+            return dependencies.appendImportChunk(kept, piece);
+          },
+          abandon: (kept) => dependencies.deleteImport(kept, origin, now()),
+          sizeBytesMax: dependencies.importSizeBytesMax,
+          unfinishedSizeBytesMax,
+        });
+        request.upload = made;
+        // The body as the schema and an `Idempotency-Key` see it: the fields, which were checked before the file, and
+        // the file's digest, so that equal bodies are equal.
+        return {
+          import: {
+            name: made.name,
+            ...(made.description !== null && { description: made.description }),
+            type: 'event',
+            identifier: made.identifier,
+            data_to_process: made.dataToProcess,
+            data_file_url: `https://upload.invalid/${sha256}`,
+          },
+        };
+      },
+    );
+
+    const forget = async (request: FastifyRequest, upload: ImportRow): Promise<void> => {
+      await dependencies
+        .deleteImport(upload, changeOriginOf(request), now())
+        .catch((error: unknown) =>
+          request.log.warn({ error, importId: upload.importId }, 'a file that is not wanted stays'),
+        );
+    };
+    app.addHook('onSend', async (request) => {
+      const { upload } = request;
+      request.upload = null;
+      if (upload) await forget(request, upload);
+    });
+
+    app.post(
+      '/v1/imports',
+      {
+        config: { takesFile: true },
+        schema: {
+          tags: ['imports'],
+          summary: 'Import events from a CSV file',
+          description: `The first line names the columns: \`_svc_name\`, \`_svc_customer_id\`, \`_svc_timestamp\` (optional), and properties. People must exist. At most ${UNFINISHED_IMPORT_COUNT_MAX} a workspace that have not ended, and their files together are bounded too: 409 \`limit_reached\`.`,
+          body: newImport,
+          response: {
+            200: oneImport,
+            ...badRequest,
+            ...badBody,
+            ...conflicting,
+            ...commonFailures,
+          },
+        },
+      },
+      async (request, reply) => {
+        const { upload } = request;
+        if (upload === null) {
+          const { data_file_url: url, ...given } = request.body.import;
+          const made = await dependencies.insertImport(
+            toNew(request, given, url, now()),
+            changeOriginOf(request),
+          );
+          if (made === 'too_many') return sendProblem(request, reply, TOO_MANY);
+          return reply.send({ import: toWire(made) });
+        }
+        // From here on the import may be made, whatever answer we get.
+        request.upload = null;
+        const finished = await dependencies.finishUpload(upload, heldCallOf(request), now());
+        if (finished && finished.importId !== upload.importId) await forget(request, upload);
+        if (finished) return reply.send({ import: toWire(finished) });
+        return sendProblem(request, reply, {
+          code: 'conflict',
+          message: 'the import was cancelled',
+        });
+      },
+    );
+  });
+}
+
+function toNew(
+  request: FastifyRequest,
+  given: z.infer<typeof fields>,
+  dataFileUrl: string | null,
+  nowMs: number,
+): NewImport {
+  return {
+    environmentId: environmentOf(request),
+    name: given.name,
+    description: given.description ?? null,
+    identifier: given.identifier,
+    dataToProcess: given.data_to_process,
+    dataFileUrl,
+    traceparent: request.traceparent,
+    nowMs,
+  };
+}

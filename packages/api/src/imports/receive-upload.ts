@@ -1,0 +1,167 @@
+/**
+ * A file that is sent with `multipart/form-data`: its fields, then its bytes, which go to Postgres in
+ * pieces of a megabyte as they come. The sender is read only as fast as they are kept.
+ *
+ * The fields come before the file, so that what is wrong with them is said before a gigabyte is taken; a field after
+ * the file is refused. A file that breaks off leaves nothing, nor does a form with too many parts.
+ *
+ * Before: `new-imports.ts` declares the content type. After: `database/src/import-chunks.ts`.
+ */
+import { createHash } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { Busboy, type BusboyFileStream, type BusboyHeaders } from '@fastify/busboy';
+import type { PieceOutcome } from '@sluice/database/imports/import-chunks';
+import type { ImportRow } from '@sluice/database/imports/imports';
+import { noRoomForImport } from '@sluice/domain/imports/import-limits';
+import { isPassing } from '../http/error-handling.ts';
+import type { Problem } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+
+export interface UploadPort {
+  /** From the fields before the file. @throws RequestRefused where they do not make an import. */
+  readonly begin: (fields: Readonly<Record<string, string>>) => Promise<ImportRow>;
+  readonly keep: (made: ImportRow, bytes: Buffer) => Promise<PieceOutcome>;
+  readonly abandon: (made: ImportRow) => Promise<void>;
+  readonly sizeBytesMax: number;
+  /** Of the files of all unfinished imports of the workspace together. */
+  readonly unfinishedSizeBytesMax: number;
+}
+
+/** A file that came whole. */
+export interface Upload {
+  readonly made: ImportRow;
+  /** SHA-256 of its bytes, in hexadecimal. */
+  readonly sha256: string;
+}
+
+const CHUNK_SIZE_BYTES = 1_048_576;
+const FIELD_SIZE_BYTES_MAX = 10_000;
+const FIELD_COUNT_MAX = 20;
+
+/**
+ * Takes the whole request, and keeps its file.
+ *
+ * @throws RequestRefused
+ */
+export async function receiveUpload(
+  payload: IncomingMessage,
+  headers: IncomingMessage['headers'],
+  port: UploadPort,
+): Promise<Upload> {
+  const form = openForm(headers);
+  const fields: Record<string, string> = Object.create(null) as Record<string, string>;
+  let file: BusboyFileStream | undefined;
+  let upload: Promise<Upload> | undefined;
+  try {
+    await new Promise<void>((resolve, reject) => {
+      form.on('field', (name, value) => {
+        if (upload === undefined) fields[name] = value;
+        else reject(refused('send the fields before the file'));
+      });
+      form.on('file', (_name, found) => {
+        // Both its reader and the form hear of an error. A later one without a listener would end the process.
+        found.on('error', () => undefined);
+        if (upload !== undefined) {
+          found.resume();
+          reject(refused('send one file'));
+          return;
+        }
+        file = found;
+        upload = keepFile(found, fields, port);
+        upload.catch(reject);
+      });
+      form.on('fieldsLimit', () => reject(refused(`send at most ${FIELD_COUNT_MAX} fields`)));
+      form.on('finish', resolve).on('error', reject);
+      payload.on('error', reject).once('close', () => {
+        // A whole file is closed too, before its last part is stored.
+        if (!payload.readableEnded) reject(new Error('the sender is gone'));
+      });
+      payload.pipe(form);
+    });
+  } catch (error) {
+    // What is still on its way has no reader.
+    payload.unpipe(form);
+    payload.resume();
+    file?.destroy(new Error('the form broke off'));
+    await upload?.then(
+      ({ made }) => port.abandon(made),
+      () => undefined,
+    );
+    if (error instanceof RequestRefused) throw error;
+    if (upload !== undefined) await upload.catch(rethrowOthers);
+    throw refused('the multipart body is malformed or broke off');
+  }
+  if (upload === undefined)
+    throw refused('send the file as a part with a filename, after the fields');
+  return upload;
+}
+
+/** A failure of Postgres is no fault of the form. */
+function rethrowOthers(error: unknown): void {
+  if (isPassing(error)) throw error;
+}
+
+async function keepFile(
+  file: AsyncIterable<Buffer>,
+  fields: Readonly<Record<string, string>>,
+  port: UploadPort,
+): Promise<Upload> {
+  const made = await port.begin(fields);
+  const hash = createHash('sha256');
+  try {
+    let collected: Buffer[] = [];
+    let collectedSizeBytes = 0;
+    let sizeBytes = 0;
+    const flush = async (): Promise<void> => {
+      if (collectedSizeBytes === 0) return;
+      const outcome = await port.keep(made, Buffer.concat(collected));
+      if (outcome === 'ended') throw refused('the import has ended');
+      if (outcome === 'no_room') throw new RequestRefused(noRoom(port.unfinishedSizeBytesMax));
+      collected = [];
+      collectedSizeBytes = 0;
+    };
+    for await (const piece of file) {
+      hash.update(piece);
+      collected.push(piece);
+      collectedSizeBytes += piece.length;
+      sizeBytes += piece.length;
+      if (sizeBytes > port.sizeBytesMax) {
+        const message = `the file must be at most ${port.sizeBytesMax} bytes`;
+        throw new RequestRefused({ code: 'body_too_large', message });
+      }
+      if (collectedSizeBytes >= CHUNK_SIZE_BYTES) await flush();
+    }
+    await flush();
+    return { made, sha256: hash.digest('hex') };
+  } catch (error) {
+    await port.abandon(made);
+    throw error;
+  }
+}
+
+function openForm(headers: IncomingMessage['headers']) {
+  try {
+    return new Busboy({
+      headers: headers as BusboyHeaders,
+      limits: {
+        fieldSize: FIELD_SIZE_BYTES_MAX,
+        fields: FIELD_COUNT_MAX,
+        files: 2,
+        headerPairs: FIELD_COUNT_MAX,
+      },
+    });
+  } catch {
+    throw refused('the multipart body has no boundary');
+  }
+}
+
+const noRoom = (limit: number): Problem => ({
+  code: 'limit_reached',
+  message: noRoomForImport(limit),
+  meta: { limit },
+});
+
+const refused = (message: string): RequestRefused => {
+  const problem: Problem = { code: 'invalid_request', message };
+  return new RequestRefused(problem);
+};

@@ -1,0 +1,105 @@
+/**
+ * The API's description, made from the schemas that check it: OpenAPI 3.1 at `/openapi.json` and a
+ * reference page at `/docs`. Both are rendered once, for the first who asks: few processes
+ * ever are.
+ */
+import swagger from '@fastify/swagger';
+import {
+  createJsonSchemaTransform,
+  createJsonSchemaTransformObject,
+} from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { EVENT_SCHEMAS } from './event-schemas.ts';
+import { asPublished } from './published-description.ts';
+import {
+  CONTENT_SECURITY_POLICY,
+  renderReferencePage,
+  type ApiDocument,
+} from './reference-page.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+const DESCRIPTION =
+  'People, activities and reporting webhooks of one workspace: the one whose key you send. ' +
+  'The account, its users and its credentials with a token of a service account. ' +
+  'Fields of a body that are not described are ignored, or refused where the body says so; parameters that are not ' +
+  'described are ignored. Answers may gain fields. ' +
+  'Every failure has the one body `Problem`; a call that cannot be read is 400, 413 or 415 also where that is not listed. ' +
+  'Every POST and PUT takes an `Idempotency-Key` (1 to 255 visible ASCII characters): sent again ' +
+  'within seven days it is answered as the first time, with `Idempotent-Replayed: true`; with another ' +
+  'body or query it is 422 (without credentials: another call), while the first call runs 409.';
+
+/** Must be registered before the first route. */
+export async function describeApi(app: ApiServer): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'Sluice API', version: '1.0.0', description: DESCRIPTION },
+      components: {
+        securitySchemes: {
+          app_key: { type: 'http', scheme: 'bearer', description: 'A key of the app API.' },
+          account_token: {
+            type: 'http',
+            scheme: 'bearer',
+            description:
+              'A token of a service account (`sa_live_…`, `sa_sandbox_…`), or what it was exchanged for. A read-only one is for GET alone.',
+          },
+        },
+      },
+      security: [{ app_key: [] }],
+    },
+    transform: createJsonSchemaTransform({}),
+    transformObject: createJsonSchemaTransformObject({}),
+  });
+}
+
+/** Declares the routes that show the description. */
+export function serveReference(app: ApiServer): void {
+  let rendered: { readonly documentText: string; readonly page: string } | undefined;
+  const render = () => {
+    const document = asPublished(withoutUnused(app.swagger() as ApiDocument));
+    const documentText = JSON.stringify({ ...document, webhooks: describeEvents() });
+    return { documentText, page: renderReferencePage(document) };
+  };
+
+  app.get('/openapi.json', { schema: { hide: true } }, (_request, reply) =>
+    reply
+      .header('content-type', 'application/json; charset=utf-8')
+      .send((rendered ??= render()).documentText),
+  );
+  app.get('/docs', { schema: { hide: true } }, (_request, reply) =>
+    reply
+      .headers({
+        'content-type': 'text/html; charset=utf-8',
+        'content-security-policy': CONTENT_SECURITY_POLICY,
+      })
+      .send((rendered ??= render()).page),
+  );
+}
+
+/** What is posted to a reporting webhook, by event type (OpenAPI 3.1, `webhooks`). */
+function describeEvents(): Record<string, unknown> {
+  const responses = { 200: { description: 'Any 2xx within 4 seconds: taken.' } };
+  return Object.fromEntries(
+    [...EVENT_SCHEMAS].map(([type, schema]) => {
+      const { $schema: _, ...described } = z.toJSONSchema(schema);
+      const requestBody = { content: { 'application/json': { schema: described } } };
+      return [type, { post: { summary: `A delivery of ${type}`, requestBody, responses } }];
+    }),
+  );
+}
+
+/** The converter makes each named schema twice, for requests and for responses; only what is pointed at stays. */
+function withoutUnused(document: ApiDocument): ApiDocument {
+  const schemas = document.components?.schemas ?? {};
+  const used = new Set<string>();
+  const follow = (part: unknown): void => {
+    for (const [, name = ''] of JSON.stringify(part).matchAll(/"#\/components\/schemas\/(\w+)"/g)) {
+      if (used.has(name)) continue;
+      used.add(name);
+      follow(schemas[name] ?? null);
+    }
+  };
+  follow(document.paths);
+  const kept = Object.entries(schemas).filter(([name]) => used.has(name));
+  return { ...document, components: { ...document.components, schemas: Object.fromEntries(kept) } };
+}

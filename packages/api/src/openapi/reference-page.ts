@@ -1,0 +1,276 @@
+/**
+ * The reference page: one self-contained HTML page made from the OpenAPI document, readable without
+ * a network and without scripts. A viewer library would bring megabytes for the same lists.
+ *
+ * Everything that comes from the document is escaped. Pure.
+ */
+import { PROBLEMS } from '../http/problem.ts';
+
+interface Schema {
+  readonly $ref?: string;
+  readonly type?: string | readonly string[];
+  readonly format?: string;
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly const?: unknown;
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly items?: Schema;
+  readonly anyOf?: readonly Schema[];
+  readonly additionalProperties?: Schema | boolean;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly minItems?: number;
+  readonly maxItems?: number;
+  readonly pattern?: string;
+  readonly examples?: readonly unknown[];
+}
+
+interface Parameter {
+  readonly name: string;
+  readonly in: string;
+  readonly required?: boolean;
+  readonly description?: string;
+  readonly schema: Schema;
+}
+
+type Content = Readonly<Record<string, { readonly schema?: Schema }>>;
+
+interface ApiOperation {
+  readonly summary?: string;
+  readonly description?: string;
+  readonly parameters?: readonly Parameter[];
+  readonly requestBody?: { readonly content: Content };
+  readonly responses?: Readonly<
+    Record<string, { readonly description: string; readonly content?: Content }>
+  >;
+}
+
+/** What the page reads of an OpenAPI 3.1 document. */
+export interface ApiDocument {
+  readonly info: {
+    readonly title: string;
+    readonly version: string;
+    readonly description?: string;
+  };
+  readonly paths: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>>;
+  readonly components?: { readonly schemas?: Readonly<Record<string, Schema>> };
+}
+
+/** The page holds text and one inline style; nothing may be loaded, run, framed or sent. */
+export const CONTENT_SECURITY_POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const STYLE = `
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430;background:#fff}
+code{font:14px ui-monospace,monospace;overflow-wrap:anywhere}h2{margin-top:3rem;border-top:1px solid #d5dbe3;padding-top:1rem}
+h2 b{color:#1257a8}table{border-collapse:collapse;width:100%}th,td{text-align:left;vertical-align:top;padding:.25rem .5rem;border-bottom:1px solid #e6eaf0}
+th{font-weight:600}nav li{list-style:none}nav ul{padding:0}pre{overflow-x:auto;padding:.5rem;border:1px solid #d5dbe3}
+@media(prefers-color-scheme:dark){body{background:#14181e;color:#dfe5ec}h2 b{color:#7db4ff}h2,th,td,pre{border-color:#333c47}a{color:#7db4ff}}`;
+
+/** Renders the page. */
+export function renderReferencePage(document: ApiDocument): string {
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      path,
+      method: method.toUpperCase(),
+      operation,
+    })),
+  );
+  const { title, version, description } = document.info;
+  const schemas = document.components?.schemas ?? {};
+  return [
+    `<!doctype html><html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">`,
+    `<title>${escape(title)}</title><style>${STYLE}</style></head><body>`,
+    `<h1>${escape(title)} ${escape(version)}</h1><p>${prose(description)}</p>`,
+    `<p>The same as a machine reads it: <a href="/openapi.json">/openapi.json</a></p>`,
+    `<nav><ul>${operations.map(({ method, path, operation }) => `<li><a href="#${anchor(method, path)}"><code>${method} ${escape(path)}</code></a> ${prose(operation.summary)}</li>`).join('')}</ul></nav>`,
+    ...operations.map(({ method, path, operation }) =>
+      renderOperation(method, path, operation, schemas),
+    ),
+    ...Object.entries(schemas).map(([name, schema]) => renderNamedSchema(name, schema)),
+    `<h2 id="errors">Error codes</h2>`,
+    table(
+      ['status', 'code', 'meaning'],
+      Object.entries(PROBLEMS).map(([code, { status, meaning }]) => [
+        String(status),
+        `<code>${code}</code>`,
+        prose(meaning),
+      ]),
+    ),
+    `</body></html>`,
+  ].join('\n');
+}
+
+function renderOperation(
+  method: string,
+  path: string,
+  operation: ApiOperation,
+  schemas: Readonly<Record<string, Schema>>,
+): string {
+  const parameters = operation.parameters ?? [];
+  const body = firstSchema(operation.requestBody?.content);
+  return [
+    `<h2 id="${anchor(method, path)}"><b>${method}</b> <code>${escape(path)}</code></h2>`,
+    `<p>${prose(operation.summary)}</p>`,
+    operation.description === undefined ? '' : `<p>${prose(operation.description)}</p>`,
+    parameters.length === 0
+      ? ''
+      : table(
+          ['parameter', 'in', 'type', ''],
+          parameters.map((parameter) => [
+            `<code>${escape(parameter.name)}</code>`,
+            parameter.in,
+            typeName(parameter.schema),
+            describe(parameter.schema, parameter.required === true, parameter.description),
+          ]),
+        ),
+    body ? `<h3>Body</h3>${renderSchema(body)}${renderExamples(body, schemas)}` : '',
+    `<h3>Answers</h3>`,
+    table(
+      ['status', 'body', ''],
+      Object.entries(operation.responses ?? {}).map(([status, response]) => {
+        const schema = firstSchema(response.content);
+        return [status, schema ? typeName(schema) : 'none', prose(response.description)];
+      }),
+    ),
+    ...Object.entries(operation.responses ?? {}).map(([status, response]) => {
+      const schema = firstSchema(response.content);
+      return schema?.properties ? `<h3>${status}</h3>${renderSchema(schema)}` : '';
+    }),
+  ].join('');
+}
+
+const renderNamedSchema = (name: string, schema: Schema): string =>
+  `<h2 id="schema-${escape(name)}">${escape(name)}</h2><p>${prose(schema.description)}</p>${renderSchema(schema)}`;
+
+function renderSchema(schema: Schema): string {
+  const fields = fieldsOf(schema, '');
+  if (fields.length === 0) return `<p>${typeName(schema)}</p>`;
+  return [
+    table(
+      ['field', 'type', ''],
+      fields.map(({ name, field, isRequired }) => [
+        `<code>${escape(name)}</code>`,
+        typeName(field),
+        describe(field, isRequired, field.description),
+      ]),
+    ),
+    alternativesOf(schema).some((each) => each.additionalProperties === false)
+      ? '<p>Other fields are refused.</p>'
+      : '',
+  ].join('');
+}
+
+function renderExamples(schema: Schema, schemas: Readonly<Record<string, Schema>>): string {
+  const examples = alternativesOf(schema).flatMap((each) =>
+    each.$ref === undefined ? (each.examples ?? []) : (schemas[nameIn(each.$ref)]?.examples ?? []),
+  );
+  return examples
+    .map((example) => `<pre><code>${escape(JSON.stringify(example, null, 2))}</code></pre>`)
+    .join('');
+}
+
+/** What the value may be, each by itself. */
+const alternativesOf = (schema: Schema): readonly Schema[] => schema.anyOf ?? [schema];
+
+const nameIn = (reference: string): string => reference.slice(reference.lastIndexOf('/') + 1);
+
+/** Fields with dots between levels; `[]` for the entries of a list. */
+function fieldsOf(
+  schema: Schema,
+  prefix: string,
+): { name: string; field: Schema; isRequired: boolean }[] {
+  return alternativesOf(schema).flatMap(({ properties = {}, required = [] }) =>
+    Object.entries(properties).flatMap(([key, field]) => {
+      const name = `${prefix}${key}`;
+      const inner = fieldsOf(field, `${name}.`);
+      const ofEntries = alternativesOf(field).flatMap(({ items }) =>
+        items ? fieldsOf(items, `${name}[].`) : [],
+      );
+      return [{ name, field, isRequired: required.includes(key) }, ...inner, ...ofEntries];
+    }),
+  );
+}
+
+function typeName(schema: Schema): string {
+  if (schema.$ref !== undefined) {
+    const name = escape(nameIn(schema.$ref));
+    return `<a href="#schema-${name}">${name}</a>`;
+  }
+  if (schema.anyOf) return schema.anyOf.map(typeName).join(' or ');
+  if (schema.items) return `list of ${typeName(schema.items)}`;
+  const types = [schema.type ?? 'any'].flat().join(' or ');
+  return escape(schema.format === undefined ? types : `${types} (${schema.format})`);
+}
+
+function describe(schema: Schema, isRequired: boolean, description: string | undefined): string {
+  const values = schema.enum ?? (schema.const === undefined ? undefined : [schema.const]);
+  return [
+    isRequired ? '<b>required</b>' : '',
+    schema.default === undefined
+      ? ''
+      : `default <code>${escape(JSON.stringify(schema.default))}</code>`,
+    prose(description),
+    ...alternativesOf(schema).flatMap(boundsOf),
+    values
+      ? `one of ${values.map((value) => `<code>${escape(String(value))}</code>`).join(', ')}`
+      : '',
+  ]
+    .filter((part) => part !== '')
+    .join('; ');
+}
+
+/** In words; the bounds of what JavaScript can count to are none. */
+function boundsOf(schema: Schema): string[] {
+  const { minimum = -Infinity, maximum = Infinity, minLength, maxLength } = schema;
+  const { minItems, maxItems, items, type, format, pattern } = schema;
+  const isAnyNumber = (bound: number): boolean => Math.abs(bound) >= Number.MAX_SAFE_INTEGER;
+  return [
+    between(
+      isAnyNumber(minimum) ? undefined : minimum,
+      isAnyNumber(maximum) ? undefined : maximum,
+      '',
+    ),
+    between(minLength, maxLength, ' characters'),
+    between(minItems, maxItems, ' entries'),
+    // The pattern of a format says what its name says already, that of a number how it is written.
+    pattern === undefined || format !== undefined || type !== 'string'
+      ? ''
+      : `matches <code>${escape(pattern)}</code>`,
+    ...(items ? boundsOf(items).map((bound) => `each ${bound}`) : []),
+  ].filter((bound) => bound !== '');
+}
+
+function between(least: number | undefined, most: number | undefined, unit: string): string {
+  if (least !== undefined && most !== undefined) return `${least} to ${most}${unit}`;
+  if (most !== undefined) return `at most ${most}${unit}`;
+  return least === undefined ? '' : `at least ${least}${unit}`;
+}
+
+const firstSchema = (content: Content | undefined): Schema | undefined =>
+  Object.values(content ?? {})[0]?.schema;
+
+const anchor = (method: string, path: string): string =>
+  `${method}-${path}`.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-');
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  `<table><tr>${head.map((cell) => `<th>${cell}</th>`).join('')}</tr>${rows
+    .map((row) => `<tr>${row.map((cell) => `<td>${cell}</td>`).join('')}</tr>`)
+    .join('')}</table>`;
+
+/** Escaped text with \`code\` as code. */
+const prose = (text = ''): string => escape(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>');
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+const escape = (text: string): string =>
+  text.replaceAll(/[&<>"']/g, (character) => ENTITIES[character] ?? '');

@@ -1,0 +1,138 @@
+/**
+ * Tells what the outbox holds: mails of signups, analytics events of startup applications, and for the payment vendor
+ * what stands on an account's invoices and which trials to end.
+ *
+ * A code is drawn here, when its mail is written, so that it is in no queue and no row. The event is
+ * a Pipelines `track` call whose `messageId` is the entry's key: intake takes it once, however often
+ * it is sent. What fails stays in the outbox and is tried again after a pause that grows.
+ */
+import type { OutboxEntry } from '@sluice/database/changes/outbox';
+import { STARTUP_TOPIC } from '@sluice/database/accounts/partners';
+import { CUSTOMER_TOPIC, TRIAL_ENDED_TOPIC } from '@sluice/database/billing/vendor-customers';
+import { SIGNUP_TOPIC, type StartedSignup } from '@sluice/database/accounts/signups';
+import type { Mailer } from './mailer.ts';
+import { CODE_LIFETIME_MS, hashCode, newCode } from '../accounts/signup-code.ts';
+
+/** Where analytics events go: a Pipelines API, such as our own intake's. */
+export interface AnalyticsTarget {
+  readonly url: string;
+  readonly writeKey: string;
+}
+
+export interface RelayDependencies {
+  readonly claimOutbox: (
+    topics: readonly string[],
+    limit: number,
+    nowMs: number,
+  ) => Promise<OutboxEntry[]>;
+  readonly finishOutbox: (outboxId: string) => Promise<void>;
+  readonly postponeOutbox: (
+    entry: Pick<OutboxEntry, 'outboxId' | 'attempt'>,
+    nowMs: number,
+  ) => Promise<void>;
+  readonly findSignup: (signupId: string) => Promise<StartedSignup | undefined>;
+  readonly keepSignupCode: (
+    signupId: string,
+    codeHmac: Buffer,
+    expiresAtMs: number,
+  ) => Promise<void>;
+  readonly mailer: Pick<Mailer, 'send'>;
+  /** Absent: the events wait in the outbox. */
+  readonly analytics: AnalyticsTarget | undefined;
+  /** Absent: there is no payment vendor, and what it would be told waits. */
+  readonly tellVendorCustomer?: (entry: OutboxEntry) => Promise<void>;
+  /** Absent: as above. */
+  readonly endVendorTrial?: (entry: OutboxEntry) => Promise<void>;
+  readonly secret: string;
+  readonly now: () => number;
+  /** An entry could not be told; never with a code or an address. */
+  readonly onFailure: (
+    entry: Pick<OutboxEntry, 'topic' | 'outboxId' | 'attempt'>,
+    error: unknown,
+  ) => void;
+}
+
+const CLAIM_COUNT_MAX = 20;
+/** After so long nobody waits for a code any more. */
+const MAIL_GIVE_UP_AFTER_MS = 30 * 60_000;
+const ANALYTICS_TIMEOUT_MS = 10_000;
+
+const STARTUP_EVENT = 'startup_program.application_submitted';
+
+/** Makes the step that tells what is due and returns how many entries that were. */
+export function createRelay(dependencies: RelayDependencies): () => Promise<number> {
+  const { analytics, tellVendorCustomer, endVendorTrial } = dependencies;
+  const tellers: Record<string, (entry: OutboxEntry) => Promise<void>> = {
+    [SIGNUP_TOPIC]: (entry) => mailSignup(dependencies, entry),
+    ...(analytics && { [STARTUP_TOPIC]: (entry: OutboxEntry) => track(analytics, entry) }),
+    ...(tellVendorCustomer && { [CUSTOMER_TOPIC]: tellVendorCustomer }),
+    ...(endVendorTrial && { [TRIAL_ENDED_TOPIC]: endVendorTrial }),
+  };
+  return async () => {
+    const entries = await dependencies.claimOutbox(
+      Object.keys(tellers),
+      CLAIM_COUNT_MAX,
+      dependencies.now(),
+    );
+    await Promise.all(
+      entries.map(async (entry) => {
+        try {
+          await tellers[entry.topic]?.(entry);
+        } catch (error) {
+          dependencies.onFailure(entry, error);
+          await dependencies.postponeOutbox(entry, dependencies.now());
+          return;
+        }
+        await dependencies.finishOutbox(entry.outboxId);
+      }),
+    );
+    return entries.length;
+  };
+}
+
+async function mailSignup(dependencies: RelayDependencies, entry: OutboxEntry): Promise<void> {
+  const { mailer, secret } = dependencies;
+  const signupId = String(entry.payload['signup_id']);
+  const signup = await dependencies.findSignup(signupId);
+  const nowMs = dependencies.now();
+  // An empty address means that the address has had its codes.
+  if (!signup || signup.email === '' || nowMs - signup.startedAt.getTime() > MAIL_GIVE_UP_AFTER_MS)
+    return;
+  const to = signup.email;
+  if (signup.isKnown) {
+    await mailer.send({ to, subject: 'You already have an account', text: KNOWN_TEXT });
+    return;
+  }
+  const code = newCode();
+  // Before the mail, so that a code that arrives is good.
+  const codeHmac = hashCode(secret, signupId, signup.email, code);
+  await dependencies.keepSignupCode(signupId, codeHmac, nowMs + CODE_LIFETIME_MS);
+  await mailer.send({ to, subject: 'Your verification code', text: codeText(code) });
+}
+
+const codeText = (code: string): string =>
+  `Your verification code is ${code}\n\nIt is good for 10 minutes and for one account.\nIf you did not ask for it, ignore this mail.\n`;
+
+const KNOWN_TEXT =
+  'Somebody, probably you, tried to sign up with this address, which has an account already.\nSign in instead. If it was not you, ignore this mail.\n';
+
+async function track({ url, writeKey }: AnalyticsTarget, entry: OutboxEntry): Promise<void> {
+  const answer = await fetch(new URL('/v1/track', url), {
+    method: 'POST',
+    headers: {
+      authorization: `Basic ${Buffer.from(`${writeKey}:`).toString('base64')}`,
+      'content-type': 'application/json',
+      'x-strict-mode': '1',
+    },
+    body: JSON.stringify({
+      userId: entry.payload['email'],
+      event: STARTUP_EVENT,
+      messageId: entry.dedupeKey,
+      timestamp: entry.createdAt.toISOString(),
+      properties: entry.payload,
+    }),
+    signal: AbortSignal.timeout(ANALYTICS_TIMEOUT_MS),
+  });
+  await answer.arrayBuffer();
+  if (!answer.ok) throw new Error(`the analytics target answered ${answer.status}`);
+}

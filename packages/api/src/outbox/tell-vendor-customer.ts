@@ -1,0 +1,58 @@
+/**
+ * Tells the payment vendor what stands on an account's invoices: name, address and where they are mailed
+ * to (`account-conventions.md` §4.1). One entry of the outbox a change; each tells what is so now.
+ *
+ * Two processes may tell two entries at once, and the older values may reach the vendor last. So after telling, the
+ * account is read again, and told again if it has changed: whoever writes last has checked after writing.
+ */
+import type { CustomerDetails, Vendor } from '@sluice/billing-vendor/port/vendor';
+import type { Account } from '@sluice/database/accounts/accounts';
+import type { OutboxEntry } from '@sluice/database/changes/outbox';
+import { contactOf } from '../billing/billing.ts';
+
+export interface TellCustomerDependencies {
+  readonly findVendorCustomer: (accountId: number) => Promise<string | undefined>;
+  readonly findAccount: (accountId: number) => Promise<Account | undefined>;
+  readonly vendor: Pick<Vendor, 'updateCustomer'>;
+}
+
+/** @throws Error where the vendor did not take it; the entry is told again later. */
+export async function tellVendorCustomer(
+  { findVendorCustomer, findAccount, vendor }: TellCustomerDependencies,
+  entry: Pick<OutboxEntry, 'outboxId' | 'attempt' | 'payload'>,
+): Promise<void> {
+  const accountId = Number(entry.payload['account_id']);
+  const customerId = await findVendorCustomer(accountId);
+  // Told once the vendor has a customer.
+  if (customerId === undefined) return;
+  let told = '';
+  for (let round = 1; ; round += 1) {
+    const account = await findAccount(accountId);
+    if (!account) return;
+    const details = detailsOf(account);
+    const text = JSON.stringify(details);
+    if (text === told) return;
+    // The content differs each time, so the key does too.
+    const key = `outbox_${entry.outboxId}_${entry.attempt}_${round}`;
+    const result = await vendor.updateCustomer(customerId, details, key);
+    if (result.outcome !== 'ok') throw new Error(`the payment vendor: ${result.outcome}`);
+    told = text;
+  }
+}
+
+function detailsOf(account: Account): CustomerDetails {
+  const { address } = account;
+  return {
+    name: address?.company ?? account.name,
+    email: contactOf(account).email,
+    address: address && {
+      line1: address.line1,
+      line2: address.line2,
+      city: address.city,
+      state: address.state,
+      postalCode: address.postal_code,
+      country: address.country,
+    },
+    taxId: address?.tax_id ?? null,
+  };
+}

@@ -1,0 +1,272 @@
+/**
+ * Objects as the app API shows them (ingestion-conventions.md §5.3): the types in use, the objects
+ * that a filter matches, one object's attributes, and the people related to it.
+ *
+ * `svc` names are ours; each has its `cio` alias beside it, because real clients read that one.
+ */
+import type {
+  ObjectFilter,
+  ObjectMatches,
+  ObjectName,
+  ObjectProfile,
+  ObjectRelationshipRow,
+} from '@sluice/database/people/object-reads';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { ID_SIZE_BYTES_MAX } from '@sluice/domain/operations/limits';
+import { objectNumberOf } from '@sluice/domain/values/svc-id';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { environmentOf } from '../auth/authenticate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { badBody, badRequest, commonFailures, idInPath, missing, text } from '../http/fields.ts';
+import { objectFilter } from './object-filter.ts';
+import {
+  object,
+  objectIdentifiers,
+  objectRelationship,
+  toObject,
+  toObjectIdentifiers,
+  toObjectRelationship,
+} from './object-view.ts';
+import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
+import { invalidRequest, notFound } from '../http/problem.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+export interface ObjectDependencies {
+  readonly listObjectTypes: (page: {
+    readonly environmentId: number;
+    readonly after: number | undefined;
+    readonly limit: number;
+  }) => Promise<number[]>;
+  readonly findObjects: (page: {
+    readonly environmentId: number;
+    readonly objectTypeId: number;
+    readonly filter: ObjectFilter;
+    readonly after: string | undefined;
+    readonly limit: number;
+    readonly scanLimit: number;
+  }) => Promise<ObjectMatches>;
+  readonly findObjectProfile: (name: ObjectName) => Promise<ObjectProfile | undefined>;
+  readonly listObjectRelationships: (page: {
+    readonly environmentId: number;
+    readonly objectNumber: string;
+    readonly after: string | undefined;
+    readonly limit: number;
+  }) => Promise<ObjectRelationshipRow[]>;
+}
+
+const LIMIT_MAX = 100;
+const FOUND_LIMIT_MAX = 1_000;
+const FOUND_LIMIT_DEFAULT = 100;
+/** Objects that a page looks at, whatever its filter matches: tens of milliseconds at worst. */
+const SCAN_LIMIT = 10_000;
+const OBJECT_ID_LENGTH_MAX = ID_SIZE_BYTES_MAX;
+
+const ID_TYPES = ['object_id', 'svc_object_id', 'cio_object_id'] as const;
+
+const params = z.object({ object_type_id: idInPath, object_id: text(OBJECT_ID_LENGTH_MAX) });
+const idType = {
+  id_type: z
+    .enum(ID_TYPES)
+    .default('object_id')
+    .meta({ description: 'What the object_id in the path is.' }),
+};
+
+const typePosition = z.tuple([z.int().min(1).max(INTEGER_MAX)]).transform(([id]) => id);
+const objectPosition = z.tuple([text(OBJECT_ID_LENGTH_MAX)]).transform(([objectId]) => objectId);
+const personPosition = z
+  .tuple([z.string().regex(/^\d{1,18}$/)])
+  .transform(([personId]) => personId);
+
+const tags = ['objects'];
+
+export function registerObjects(app: ApiServer, dependencies: ObjectDependencies): void {
+  app.get(
+    '/v1/object_types',
+    {
+      schema: {
+        tags,
+        summary: 'The types of object in use',
+        description: 'A type is in use while there is an object of it.',
+        querystring: z.object(pageQuery(LIMIT_MAX, LIMIT_MAX)),
+        response: {
+          200: z.object({
+            types: z.array(
+              z.object({
+                id: z.string().meta({ description: 'As Track takes it: an integer as text.' }),
+                object_type_id: z.int(),
+              }),
+            ),
+            next: nextToken,
+          }),
+          ...badRequest,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { start, limit } = request.query;
+      const ids = await dependencies.listObjectTypes({
+        environmentId: environmentOf(request),
+        after: readStart(start, typePosition),
+        limit: limit + 1,
+      });
+      const { page, next } = splitPage(ids, limit, (id) => [id]);
+      return reply.send({
+        types: page.map((id) => ({ id: String(id), object_type_id: id })),
+        next,
+      });
+    },
+  );
+
+  app.post(
+    '/v1/objects',
+    {
+      schema: {
+        tags,
+        summary: 'Find objects of one type',
+        description: `In the order of their ids. A page looks at ${SCAN_LIMIT} objects at most, so one may hold few or none while \`next\` says that there are more.`,
+        querystring: z.object(pageQuery(FOUND_LIMIT_MAX, FOUND_LIMIT_DEFAULT)),
+        body: z
+          .object({
+            object_type_id: z
+              .union([z.int(), z.string().regex(/^\d{1,10}$/)])
+              .transform(Number)
+              .refine((id) => id >= 1 && id <= INTEGER_MAX, { error: 'must be a positive int32' })
+              .meta({ type: 'integer', description: 'A number, or one as text.' }),
+            filter: objectFilter,
+          })
+          .meta({
+            requestExamples: [
+              {
+                object_type_id: 1,
+                filter: { object_attribute: { field: 'plan', operator: 'eq', value: 'premium' } },
+              },
+            ],
+          }),
+        response: {
+          200: z.object({
+            identifiers: z.array(objectIdentifiers),
+            ids: z.array(z.string()).meta({ description: 'The object ids alone.' }),
+            next: nextToken,
+          }),
+          ...badRequest,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { start, limit } = request.query;
+      const { object_type_id: objectTypeId, filter: read } = request.body;
+      const after = readStart(start, objectPosition);
+      for (const typeId of read.typeIds) {
+        if (typeId !== String(objectTypeId)) return sendOtherType(request, reply);
+      }
+      const { objects, nextAfter } = await dependencies.findObjects({
+        environmentId: environmentOf(request),
+        objectTypeId,
+        filter: read.filter,
+        after,
+        limit,
+        scanLimit: SCAN_LIMIT,
+      });
+      return reply.send({
+        identifiers: objects.map((row) => toObjectIdentifiers({ ...row, objectTypeId })),
+        ids: objects.map((row) => row.objectId),
+        next: nextAfter === undefined ? '' : writePageToken([nextAfter]),
+      });
+    },
+  );
+
+  app.get(
+    '/v1/objects/:object_type_id/:object_id/attributes',
+    {
+      schema: {
+        tags,
+        summary: "An object's attributes",
+        params,
+        querystring: z.object(idType),
+        response: { 200: z.object({ object }), ...badRequest, ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const found = await findObject(dependencies, request, request.params, request.query.id_type);
+      if (!found) return sendProblem(request, reply, notFound('object'));
+      return reply.send({ object: toObject(found) });
+    },
+  );
+
+  app.get(
+    '/v1/objects/:object_type_id/:object_id/relationships',
+    {
+      schema: {
+        tags,
+        summary: 'The people that an object is related to',
+        description:
+          'In the order in which the people were first seen. `cio_relationships` is the same list again.',
+        params,
+        querystring: z.object({ ...idType, ...pageQuery(LIMIT_MAX, LIMIT_MAX) }),
+        response: {
+          200: z.object({
+            svc_relationships: z.array(objectRelationship),
+            cio_relationships: z.array(objectRelationship),
+            next: nextToken,
+          }),
+          ...badRequest,
+          ...missing,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { id_type, start, limit } = request.query;
+      const after = readStart(start, personPosition);
+      const found = await findObject(dependencies, request, request.params, id_type);
+      if (!found) return sendProblem(request, reply, notFound('object'));
+      const rows = await dependencies.listObjectRelationships({
+        environmentId: environmentOf(request),
+        objectNumber: found.objectNumber,
+        after,
+        limit: limit + 1,
+      });
+      const { page, next } = splitPage(rows, limit, (row) => [row.personId]);
+      const relationships = page.map(toObjectRelationship);
+      return reply.send({
+        svc_relationships: relationships,
+        cio_relationships: relationships,
+        next,
+      });
+    },
+  );
+}
+
+async function findObject(
+  dependencies: ObjectDependencies,
+  request: FastifyRequest,
+  { object_type_id: objectTypeId, object_id: objectId }: z.infer<typeof params>,
+  type: (typeof ID_TYPES)[number],
+): Promise<ObjectProfile | undefined> {
+  const name = { environmentId: environmentOf(request), objectTypeId };
+  if (type === 'object_id')
+    return dependencies.findObjectProfile({ ...name, kind: 'object_id', value: objectId });
+  const objectNumber = objectNumberOf(objectId.replace(/^(?:svc|cio)_/, ''));
+  if (objectNumber === undefined) return undefined;
+  const value = String(objectNumber);
+  return dependencies.findObjectProfile({ ...name, kind: 'object_number', value });
+}
+
+function sendOtherType(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return sendProblem(
+    request,
+    reply,
+    invalidRequest([
+      {
+        field: 'filter',
+        reason: 'invalid',
+        message: 'filter has a type_id that is not the object_type_id of the call',
+        source: { pointer: '/filter' },
+      },
+    ]),
+  );
+}

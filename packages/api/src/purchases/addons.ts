@@ -1,0 +1,140 @@
+/** `/v1/accounts/{account_id}/billing/addons`: recurring add-ons onto the subscription, card rail only. */
+import { z } from 'zod';
+import {
+  billingAccountOf,
+  refusedField,
+  requireRail,
+  setPollHeader,
+  startPurchase,
+  type BillingDependencies,
+} from '../billing/billing.ts';
+import {
+  accountParams,
+  chargedOf,
+  moneyShape,
+  purchaseStarted,
+  receiptId,
+  runIdInPath,
+} from '../billing/billing-shapes.ts';
+import { findPurchase } from './credit-purchases.ts';
+import {
+  accountFailures,
+  badBody,
+  commonFailures,
+  forbidden,
+  inFlight,
+  missing,
+} from '../http/fields.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+const ADDON_COUNT_MAX = 20;
+
+const addonsRequest = z
+  .strictObject({
+    skus: z.strictObject({
+      add: z
+        .array(z.string().regex(/^[\w-]{1,100}$/, 'must be a price'))
+        .min(1)
+        .max(ADDON_COUNT_MAX)
+        .refine((skus) => new Set(skus).size === skus.length, {
+          error: 'must not name a price twice',
+        }),
+      remove: z.array(z.unknown()).max(0).optional().meta({ description: 'Must be empty.' }),
+    }),
+  })
+  .meta({ requestExamples: [{ skus: { add: ['price_addon_ip_month'] } }] });
+
+const addonsStatus = z.object({
+  run_id: z.string(),
+  status: z.enum(['pending', 'success', 'declined', 'refused', 'failed']),
+  message: z.string().nullable(),
+  items: z.array(
+    z.object({
+      sku: z.string(),
+      result: z.enum(['added', 'already_present', 'refused']),
+      reason: z
+        .enum(['other_price_held', 'other_billing_cycle', 'retired', 'unknown_price'])
+        .nullable(),
+    }),
+  ),
+  charged: moneyShape.nullable(),
+  invoice_id: z.string().nullable(),
+  receipt_id: receiptId,
+  created_at: z.string(),
+  completed_at: z.string().nullable(),
+});
+
+export function registerAddons(scope: ApiServer, deps: BillingDependencies): void {
+  scope.post(
+    '/v1/accounts/:account_id/billing/addons',
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags: ['billing'],
+        summary: 'Add add-ons to the subscription',
+        description:
+          'The prorated amount is charged at once to the card on file. All of them or none; poll the status.',
+        params: accountParams,
+        body: addonsRequest,
+        response: {
+          200: purchaseStarted,
+          ...inFlight,
+          ...badBody,
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      requireRail(account, 'card');
+      const skus = request.body.skus.add;
+      const sold = new Set(deps.catalogue.addons.map(({ sku }) => sku));
+      for (const [index, sku] of skus.entries())
+        if (!sold.has(sku))
+          throw refusedField(`skus.add.${index}`, 'unsupported', 'is no price of an add-on');
+      const run = await startPurchase(request, deps, account, {
+        kind: 'addons',
+        rail: account.rail,
+        content: {
+          type: 'addons',
+          skus,
+          prices: deps.catalogue.addons
+            .filter(({ sku }) => skus.includes(sku))
+            .map(({ sku, addon }) => ({ sku, addon })),
+        },
+        sameness: { skus },
+      });
+      setPollHeader(reply, run, deps.now());
+      return reply.send({ run_id: run.runId, status: 'pending' as const });
+    },
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/billing/addons/status/:run_id',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags: ['billing'],
+        summary: 'State of an add-on purchase',
+        params: accountParams.extend({ run_id: runIdInPath }),
+        response: { 200: addonsStatus, ...forbidden, ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const named = { runId: request.params.run_id };
+      const run = await findPurchase(request, deps, named, (each) => each.kind === 'addons');
+      setPollHeader(reply, run, deps.now());
+      return reply.send({
+        run_id: run.runId,
+        status: run.status,
+        message: run.message,
+        items: [...(run.result?.items ?? [])],
+        charged: chargedOf(run.result),
+        invoice_id: run.result?.invoiceId ?? null,
+        receipt_id: run.result?.receiptId ?? null,
+        created_at: run.createdAt.toISOString(),
+        completed_at: run.finishedAt?.toISOString() ?? null,
+      });
+    },
+  );
+}

@@ -1,0 +1,110 @@
+/** `/v1/accounts/{account_id}/billing/runs`: every purchase with its timeline; ours, beyond the spec. */
+import { findRun, listRuns } from '@sluice/database/billing/runs';
+import { z } from 'zod';
+import { accountCallerOf } from '../auth/account-guard.ts';
+import { setPollHeader, type BillingDependencies } from '../billing/billing.ts';
+import { accountParams, runIdInPath, runShape, runToWire } from '../billing/billing-shapes.ts';
+import { accountFailures, text } from '../http/fields.ts';
+import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
+import { notFound } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { waitForRun } from '../billing/start-run.ts';
+
+const WAIT_SECONDS_MAX = 25;
+
+const runDetail = runShape.extend({
+  steps: z.array(
+    z.object({
+      step: z.string(),
+      attempt: z.int(),
+      state: z.enum(['intent', 'done', 'declined', 'refused', 'absent']),
+      started_at: z.string(),
+      ended_at: z.string().nullable(),
+    }),
+  ),
+});
+
+/** The last millisecond that a date can have. */
+const TIME_MS_MAX = 8.64e15;
+const runPosition = z
+  .tuple([z.int().min(0).max(TIME_MS_MAX), text(64)])
+  .transform(([createdAtMs, runId]) => ({ createdAtMs, runId }));
+
+export function registerBillingRuns(scope: ApiServer, deps: BillingDependencies): void {
+  scope.get(
+    '/v1/accounts/:account_id/billing/runs',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags: ['billing'],
+        summary: 'Purchases, newest first',
+        params: accountParams,
+        querystring: z.object(pageQuery(100, 20)),
+        response: {
+          200: z.object({ runs: z.array(runShape), next: nextToken }),
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { start, limit } = request.query;
+      const before = readStart(start, runPosition);
+      const { accountId } = accountCallerOf(request);
+      const rows = await listRuns(deps.database, accountId, before, limit + 1);
+      const { page, next } = splitPage(rows, limit, (run) => [run.createdAt.getTime(), run.runId]);
+      return reply.send({ runs: page.map(runToWire), next });
+    },
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/billing/runs/:run_id',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags: ['billing'],
+        summary: 'A purchase with its timeline',
+        description: '`wait`: answer as soon as it has ended, or after so many seconds.',
+        params: accountParams.extend({ run_id: runIdInPath }),
+        querystring: z.object({
+          wait: z
+            .string()
+            .regex(/^\d{1,3}$/, 'must be seconds')
+            .transform(Number)
+            .pipe(z.int().min(0).max(WAIT_SECONDS_MAX))
+            .default(0)
+            .meta({
+              type: 'integer',
+              minimum: 0,
+              maximum: WAIT_SECONDS_MAX,
+              description: 'Seconds.',
+            }),
+        }),
+        response: {
+          200: runDetail,
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { accountId } = accountCallerOf(request);
+      const key = { accountId, runId: request.params.run_id };
+      if (!(await findRun(deps.database, accountId, key.runId)))
+        throw new RequestRefused(notFound('the purchase was'));
+      const waitMs = request.query.wait * 1_000;
+      const state = await waitForRun(deps, key, waitMs, ({ run }) => run.status !== 'pending');
+      if (!state) throw new RequestRefused(notFound('the purchase was'));
+      setPollHeader(reply, state.run, deps.now());
+      return reply.send({
+        ...runToWire(state.run),
+        steps: state.steps.map((step) => ({
+          step: step.step,
+          attempt: step.attempt,
+          state: step.state,
+          started_at: step.startedAt.toISOString(),
+          ended_at: step.endedAt?.toISOString() ?? null,
+        })),
+      });
+    },
+  );
+}

@@ -1,0 +1,192 @@
+/**
+ * Buying credits and packs: what the routes share that start a purchase and that tell its state, the deprecated ones
+ * included. They have the same lanes and ledger and differ only in how they name things (`account-billing.md` §4;
+ * `account-conventions.md` §4.6–4.8).
+ */
+import type { BillingAccount } from '@sluice/database/billing/account-plans';
+import { listBalances } from '@sluice/database/credits/credit-reads';
+import { findRun, findRunOfInvoice, type Run } from '@sluice/database/billing/runs';
+import { listRunSteps } from '@sluice/database/billing/run-steps';
+import {
+  pricePack,
+  priceCredits,
+  type CreditPurchase,
+  type CreditType,
+} from '@sluice/domain/billing/catalogue';
+import type { Money } from '@sluice/domain/values/money';
+import type { Rail } from '@sluice/domain/billing/run';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { accountCallerOf } from '../auth/account-guard.ts';
+import {
+  billingAccountOf,
+  isPaidPlan,
+  refusedField,
+  startPurchase,
+  type BillingDependencies,
+} from '../billing/billing.ts';
+import { balanceToWire, moneyShape } from '../billing/billing-shapes.ts';
+import { notFound } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import { waitForRun } from '../billing/start-run.ts';
+
+/** What is bought, or why not. @throws RequestRefused 422 */
+export function priceCreditsOf(
+  { catalogue }: BillingDependencies,
+  type: CreditType,
+  quantity: number,
+  field: string,
+): CreditPurchase {
+  const purchase = priceCredits(catalogue, type, quantity);
+  if (purchase) return purchase;
+  const { multiple, quantityMax } = catalogue.credits[type];
+  throw refusedField(
+    field,
+    'invalid',
+    `must be a multiple of ${multiple} from ${multiple} to ${quantityMax}`,
+  );
+}
+
+/** @throws RequestRefused 403 for a plan without previews, 422 for a pack that is not sold. */
+export function pricePackOf(
+  { catalogue }: BillingDependencies,
+  account: BillingAccount,
+  packId: string,
+): CreditPurchase {
+  const purchase = pricePack(catalogue, packId);
+  if (!purchase)
+    throw refusedField(
+      'pack',
+      'unsupported',
+      `must be one of ${catalogue.packs.map((pack) => pack.id).join(', ')}`,
+    );
+  if (!isPaidPlan(account))
+    throw new RequestRefused({
+      code: 'plan_not_eligible',
+      message: 'inbox previews need a paid plan that is neither Builder nor paused',
+    });
+  return purchase;
+}
+
+export async function startCreditPurchase(
+  request: FastifyRequest,
+  deps: BillingDependencies,
+  account: BillingAccount,
+  purchase: CreditPurchase,
+  rail: Rail,
+): Promise<Run> {
+  const isPack = purchase.kind === 'inbox_previews';
+  return startPurchase(request, deps, account, {
+    kind: isPack ? 'inbox_previews' : 'credits',
+    rail,
+    content: { type: 'purchase', purchase },
+    sameness: isPack
+      ? { pack: purchase.packId }
+      : { type: purchase.kind, quantity: purchase.quantity },
+  });
+}
+
+/** What the customer pays with. */
+export const paymentShape = z.object({
+  client_secret: z.string(),
+  invoice_id: z.string(),
+  amount: moneyShape,
+});
+
+/**
+ * Card rail: waits until the workers have made the invoice.
+ *
+ * @returns null where there is nothing to pay with a card: the customer's credit with the vendor has paid it.
+ * @throws RequestRefused 503, 502
+ */
+export async function waitForPayment(
+  deps: BillingDependencies,
+  run: Run,
+): Promise<z.infer<typeof paymentShape> | null> {
+  const state = await waitForRun(
+    deps,
+    run,
+    deps.purchaseWaitMs,
+    ({ run: current, steps }) =>
+      current.status !== 'pending' ||
+      steps.some((step) => step.step === 'finalize' && step.state === 'done'),
+  );
+  const output = state?.steps.find((step) => step.step === 'finalize' && step.state === 'done')
+    ?.output as { clientSecret?: string; invoiceId?: string; total?: Money } | undefined;
+  if (output?.clientSecret && output.invoiceId !== undefined && output.total)
+    return {
+      client_secret: output.clientSecret,
+      invoice_id: output.invoiceId,
+      amount: output.total,
+    };
+  if (state?.run.status === 'success') return null;
+  throw new RequestRefused(
+    state?.run.status === 'failed'
+      ? { code: 'vendor_refused', message: 'the payment vendor did not take the purchase' }
+      : {
+          code: 'unavailable',
+          message:
+            'the payment vendor has not answered yet; no card was charged, and the purchase goes on; ask for its state before you buy again',
+          meta: { run_id: run.runId },
+        },
+  );
+}
+
+/** `waitForPayment` for answers that are of no use without a payment. @throws RequestRefused 503, 502, 409 */
+export async function waitForCardPayment(
+  deps: BillingDependencies,
+  run: Run,
+): Promise<z.infer<typeof paymentShape>> {
+  const payment = await waitForPayment(deps, run);
+  if (payment) return payment;
+  throw new RequestRefused({
+    code: 'nothing_to_pay',
+    message: 'what the customer has in credit paid the purchase; the credits are granted',
+    meta: { run_id: run.runId },
+  });
+}
+
+/** A run of the caller's that bought what the route is about; 404 where there is none. */
+export async function findPurchase(
+  request: FastifyRequest,
+  { database }: BillingDependencies,
+  named: { readonly runId: string } | { readonly invoiceId: string },
+  isWanted: (run: Run) => boolean,
+): Promise<Run> {
+  const { accountId } = accountCallerOf(request);
+  const run =
+    'runId' in named
+      ? await findRun(database, accountId, named.runId)
+      : await findRunOfInvoice(database, accountId, named.invoiceId);
+  if (!run || !isWanted(run)) throw new RequestRefused(notFound('the purchase was'));
+  return run;
+}
+
+export const CARD_STATUSES = ['granted', 'draft', 'open', 'paid', 'uncollectible', 'void'] as const;
+type CardStatus = (typeof CARD_STATUSES)[number];
+
+/** `granted` once the credits are there, otherwise what the invoice says of itself. Only reads. */
+export async function cardStatusOf(deps: BillingDependencies, run: Run): Promise<CardStatus> {
+  if (run.status === 'success') return 'granted';
+  if (run.status !== 'pending') return 'void';
+  if (run.invoiceId === null) return 'draft';
+  const found = await deps.vendor.findInvoice(run.invoiceId);
+  if (found.outcome !== 'ok') return (await isFinalized(deps, run)) ? 'open' : 'draft';
+  return found.value.status === 'deleted' ? 'void' : found.value.status;
+}
+
+/** What we know of an invoice while the vendor does not answer. */
+async function isFinalized({ database }: BillingDependencies, run: Run): Promise<boolean> {
+  const steps = await listRunSteps(database, run);
+  return steps.some((step) => step.step === 'finalize' && step.state === 'done');
+}
+
+export async function balanceOf(
+  request: FastifyRequest,
+  deps: BillingDependencies,
+  type: CreditType,
+): Promise<ReturnType<typeof balanceToWire>> {
+  const account = await billingAccountOf(request, deps);
+  const balances = await listBalances(deps.database, account.accountId, [type]);
+  return balanceToWire(type, balances.get(type) ?? [], deps.now(), isPaidPlan(account));
+}

@@ -1,0 +1,275 @@
+/** `/v1/accounts/{account_id}/billing/credits`: balances, the ledger, and buying credits on either rail. */
+import { listBalances, listLedger } from '@sluice/database/credits/credit-reads';
+import { z } from 'zod';
+import { accountCallerOf } from '../auth/account-guard.ts';
+import {
+  billingAccountOf,
+  isPaidPlan,
+  setPollHeader,
+  type BillingDependencies,
+} from '../billing/billing.ts';
+import {
+  accountParams,
+  balanceToWire,
+  creditBalanceShape,
+  pollAfterSeconds,
+  receiptId,
+} from '../billing/billing-shapes.ts';
+import {
+  balanceOf,
+  cardStatusOf,
+  findPurchase,
+  paymentShape,
+  priceCreditsOf,
+  startCreditPurchase,
+  waitForPayment,
+} from './credit-purchases.ts';
+import {
+  accountFailures,
+  badBody,
+  commonFailures,
+  forbidden,
+  inFlight,
+  missing,
+  vendorFailed,
+} from '../http/fields.ts';
+import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
+import { notFound } from '../http/problem.ts';
+import { readPurchaseHandle, writePurchaseHandle } from './purchase-handle.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+const tags = ['billing'];
+const types = ['llm', 'builder'] as const;
+const quantity = z.strictObject({ quantity: z.int().min(1).max(1_000_000_000) });
+
+const purchaseRequest = z
+  .strictObject({ llm: quantity.optional(), builder: quantity.optional() })
+  .refine((body) => (body.llm === undefined) !== (body.builder === undefined), {
+    error: 'must name exactly one credit type: llm or builder',
+  })
+  .meta({ requestExamples: [{ llm: { quantity: 1_000 } }] });
+
+const purchaseResponse = z.object({
+  purchase_id: z.string(),
+  rail: z.enum(['card', 'invoiced']),
+  credit_type: z.enum(types),
+  quantity: z.int(),
+  status: z.literal('pending'),
+  run_id: z.string().nullable(),
+  payment: paymentShape.nullable(),
+  poll_after_seconds: z.int(),
+});
+
+const purchaseStatus = z.object({
+  purchase_id: z.string(),
+  rail: z.enum(['card', 'invoiced']),
+  credit_type: z.enum(types),
+  quantity: z.int(),
+  status: z.string().meta({
+    description:
+      'Invoiced: pending, success, declined, failed. Card: granted, or the status of the invoice.',
+  }),
+  state: z.enum(['pending', 'succeeded', 'declined', 'failed']),
+  message: z.string().nullable(),
+  granted_at: z.string().nullable(),
+  receipt_id: receiptId,
+  balance: creditBalanceShape.nullable(),
+});
+
+const ledgerEntry = z.object({
+  entry_id: z.int(),
+  transaction: z.string(),
+  reason: z.enum(['grant', 'debit', 'hold', 'capture', 'refund', 'expiry', 'reversal']),
+  pool: z.enum(['monthly_allowance', 'goodwill', 'purchased']),
+  grant_id: z.int(),
+  from: z.string(),
+  to: z.string(),
+  amount: z.int(),
+  available_after: z.int(),
+  created_at: z.string(),
+});
+
+export function registerCredits(scope: ApiServer, deps: BillingDependencies): void {
+  scope.get(
+    '/v1/accounts/:account_id/billing/credits/balance',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags,
+        summary: 'Balances of all credit types',
+        params: accountParams,
+        response: {
+          200: z.object({
+            account_id: z.int(),
+            as_of: z.string(),
+            balances: z.array(creditBalanceShape),
+          }),
+          ...forbidden,
+          ...missing,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      const balances = await listBalances(deps.database, account.accountId, types);
+      const nowMs = deps.now();
+      return reply.send({
+        account_id: account.accountId,
+        as_of: new Date(nowMs).toISOString(),
+        balances: types.map((type) =>
+          balanceToWire(type, balances.get(type) ?? [], nowMs, isPaidPlan(account)),
+        ),
+      });
+    },
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/billing/credits/balance/:credit_type',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags,
+        summary: 'Balance of one credit type',
+        params: accountParams.extend({ credit_type: z.enum(types) }),
+        response: { 200: creditBalanceShape, ...forbidden, ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) =>
+      reply.send(await balanceOf(request, deps, request.params.credit_type)),
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/billing/credits/ledger',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags,
+        summary: 'Every move of credits, newest first',
+        description: 'Ours: what a balance is the sum of.',
+        params: accountParams,
+        querystring: z.object({
+          credit_type: z.enum(['llm', 'builder', 'inbox_previews']).default('llm'),
+          ...pageQuery(200, 50),
+        }),
+        response: {
+          200: z.object({ entries: z.array(ledgerEntry), next: nextToken }),
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { credit_type: type, start, limit } = request.query;
+      const before = readStart(start, z.tuple([z.literal(type), z.int()]));
+      const { accountId } = accountCallerOf(request);
+      const rows = await listLedger(deps.database, accountId, type, before?.[1], limit + 1);
+      const { page, next } = splitPage(rows, limit, (row) => [type, row.entryId]);
+      return reply.send({
+        entries: page.map((entry) => ({
+          entry_id: entry.entryId,
+          transaction: entry.transactionKey,
+          reason: entry.reason as z.infer<typeof ledgerEntry>['reason'],
+          pool: entry.pool,
+          grant_id: entry.grantId,
+          from: entry.from,
+          to: entry.to,
+          amount: entry.amount,
+          available_after: entry.availableAfter,
+          created_at: entry.createdAt.toISOString(),
+        })),
+        next,
+      });
+    },
+  );
+
+  scope.post(
+    '/v1/accounts/:account_id/billing/credits/purchase',
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags,
+        summary: 'Buy credits',
+        description:
+          "The account's own rail: invoiced charges the card on file; card answers an invoice that the customer pays. The same purchase while one is in flight joins it, another one is refused with 409.",
+        params: accountParams,
+        body: purchaseRequest,
+        response: {
+          200: purchaseResponse,
+          ...inFlight,
+          ...badBody,
+          ...vendorFailed,
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const type = request.body.llm === undefined ? 'builder' : 'llm';
+      const wanted = request.body[type]?.quantity ?? 0;
+      const account = await billingAccountOf(request, deps);
+      const purchase = priceCreditsOf(deps, type, wanted, `${type}.quantity`);
+      const run = await startCreditPurchase(request, deps, account, purchase, account.rail);
+      const payment = account.rail === 'card' ? await waitForPayment(deps, run) : null;
+      const { accountId, rail } = account;
+      const handle = { accountId, rail, runId: run.runId };
+      setPollHeader(reply, run, deps.now());
+      return reply.send({
+        purchase_id: writePurchaseHandle(deps.secret, handle),
+        rail,
+        credit_type: type,
+        quantity: wanted,
+        status: 'pending' as const,
+        run_id: rail === 'card' ? null : run.runId,
+        payment,
+        poll_after_seconds: pollAfterSeconds(run, deps.now()),
+      });
+    },
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/billing/credits/purchase_status',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags,
+        summary: 'State of a purchase of credits',
+        params: accountParams,
+        querystring: z.object({ purchase_id: z.string().max(300) }),
+        response: {
+          200: purchaseStatus,
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { purchase_id: handle } = request.query;
+      const named = readPurchaseHandle(deps.secret, accountCallerOf(request).accountId, handle);
+      if (!named) throw new RequestRefused(notFound('the purchase was'));
+      const run = await findPurchase(request, deps, named, (each) => each.kind === 'credits');
+      const { content } = run;
+      if (content.type !== 'purchase' || content.purchase.kind === 'inbox_previews')
+        throw new RequestRefused(notFound('the purchase was'));
+      const type = content.purchase.kind;
+      setPollHeader(reply, run, deps.now());
+      const states = {
+        pending: 'pending',
+        success: 'succeeded',
+        declined: 'declined',
+        refused: 'failed',
+        failed: 'failed',
+      } as const;
+      return reply.send({
+        purchase_id: handle,
+        rail: run.rail,
+        credit_type: type,
+        quantity: content.purchase.quantity,
+        status: run.rail === 'card' ? await cardStatusOf(deps, run) : run.status,
+        state: states[run.status],
+        message: run.message,
+        granted_at: run.status === 'success' ? (run.finishedAt?.toISOString() ?? null) : null,
+        receipt_id: run.result?.receiptId ?? null,
+        balance: run.status === 'success' ? await balanceOf(request, deps, type) : null,
+      });
+    },
+  );
+}

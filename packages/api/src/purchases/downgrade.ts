@@ -1,0 +1,78 @@
+/** The way from an Essentials trial to the Builder plan; the only change of plan that is not bought. */
+import { endEssentialsTrial } from '@sluice/database/billing/account-plans';
+import { recordChange } from '@sluice/database/changes/audit-logs';
+import { transactOnce } from '@sluice/database/changes/transact-once';
+import { z } from 'zod';
+import { originOf } from '../auth/account-guard.ts';
+import { billingAccountOf, type BillingDependencies } from '../billing/billing.ts';
+import { accountParams } from '../billing/billing-shapes.ts';
+import { accountFailures, badBody, inFlight } from '../http/fields.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+const tags = ['billing'];
+
+export function registerDowngrade(scope: ApiServer, deps: BillingDependencies): void {
+  scope.post(
+    '/v1/accounts/:account_id/billing/downgrade-to-builder',
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags,
+        summary: 'From an Essentials trial to the Builder plan',
+        params: accountParams,
+        body: z
+          .strictObject({
+            reason: z.string().max(1_000).optional(),
+            feedback: z.string().max(10_000).optional(),
+          })
+          .meta({ requestExamples: [{ reason: 'the trial is over' }] }),
+        response: {
+          200: z.undefined().meta({ description: 'The account is on the Builder plan.' }),
+          ...inFlight,
+          ...badBody,
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      const builder = deps.catalogue.plans.find((plan) => plan.tier === 'builder');
+      const origin = originOf(request);
+      const isDone = (ended: string): boolean => ended === 'downgraded';
+      const outcome = await transactOnce(
+        deps.database,
+        origin.call,
+        isDone,
+        async (transaction) => {
+          const ended = await endEssentialsTrial(
+            transaction,
+            account.accountId,
+            builder,
+            deps.now(),
+          );
+          if (ended === 'downgraded')
+            await recordChange(
+              transaction,
+              account.accountId,
+              origin,
+              {
+                objectType: 'account',
+                objectId: account.accountId,
+                before: { plan: account.planId },
+                after: { plan: builder?.id },
+              },
+              deps.now(),
+            );
+          return ended;
+        },
+      );
+      if (outcome === 'not-allowed')
+        throw new RequestRefused({
+          code: 'plan_transition_not_allowed',
+          message: 'only an Essentials trial can move to the Builder plan, and no checkout may run',
+        });
+      return reply.send(undefined);
+    },
+  );
+}

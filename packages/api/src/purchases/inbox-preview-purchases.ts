@@ -1,0 +1,103 @@
+/** Buying packs of inbox previews, on either rail, and the state of such a purchase. */
+import type { Run } from '@sluice/database/billing/runs';
+import { z } from 'zod';
+import {
+  billingAccountOf,
+  requireRail,
+  setPollHeader,
+  type BillingDependencies,
+} from '../billing/billing.ts';
+import { accountParams } from '../billing/billing-shapes.ts';
+import {
+  paymentShape,
+  pricePackOf,
+  startCreditPurchase,
+  waitForCardPayment,
+} from './credit-purchases.ts';
+import { accountFailures, badBody, inFlight, vendorFailed } from '../http/fields.ts';
+import { registerCardStatus, registerInvoicedStatus } from './purchase-status.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+const tags = ['billing'];
+const base = '/v1/accounts/:account_id/billing/inbox_previews';
+
+/** The server maps it to a price, so no amount is ever sent. */
+const packRequest = z
+  .strictObject({ pack: z.string().max(100) })
+  .meta({ requestExamples: [{ pack: 'pack_100' }] });
+
+export function registerInboxPreviewPurchases(scope: ApiServer, deps: BillingDependencies): void {
+  scope.post(
+    `${base}/invoiced_purchase`,
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags,
+        summary: 'Buy a pack, charging the card on file',
+        description:
+          'The invoiced rail. The same pack while one is in flight joins it, another one is refused with 409. The pack is granted when the run succeeds.',
+        params: accountParams,
+        body: packRequest,
+        response: {
+          200: z.object({ run_id: z.string(), status: z.literal('pending'), pack: z.string() }),
+          ...inFlight,
+          ...badBody,
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      requireRail(account, 'invoiced');
+      const purchase = pricePackOf(deps, account, request.body.pack);
+      const run = await startCreditPurchase(request, deps, account, purchase, 'invoiced');
+      setPollHeader(reply, run, deps.now());
+      return reply.send({
+        run_id: run.runId,
+        status: 'pending' as const,
+        pack: request.body.pack,
+      });
+    },
+  );
+
+  scope.post(
+    `${base}/payment_intent`,
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags,
+        summary: 'An invoice for a pack, which the customer pays',
+        description:
+          'The card rail. Confirm the payment with the client secret, then poll `purchase_status`.',
+        params: accountParams,
+        body: packRequest,
+        response: {
+          200: paymentShape.extend({ pack: z.string() }),
+          ...badBody,
+          ...vendorFailed,
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      requireRail(account, 'card');
+      const purchase = pricePackOf(deps, account, request.body.pack);
+      const run = await startCreditPurchase(request, deps, account, purchase, 'card');
+      const payment = await waitForCardPayment(deps, run);
+      return reply.send({ ...payment, pack: request.body.pack });
+    },
+  );
+
+  const isWanted = (run: Run): boolean => run.kind === 'inbox_previews';
+  registerInvoicedStatus(scope, deps, {
+    path: `${base}/invoiced_purchase_status`,
+    summary: 'State of a pack bought on the invoiced rail',
+    isWanted,
+  });
+  registerCardStatus(scope, deps, {
+    path: `${base}/purchase_status`,
+    summary: 'State of a pack bought on the card rail',
+    isWanted,
+  });
+}

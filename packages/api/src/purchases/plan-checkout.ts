@@ -1,0 +1,251 @@
+/**
+ * The checkout of a plan (`account-billing.md` §3, §4). It waits for its run. A run that outlives the wait goes on,
+ * and the answer is 409 with when to ask again, and for what.
+ */
+import type { Run } from '@sluice/database/billing/runs';
+import { findCoupon } from '@sluice/domain/billing/catalogue';
+import { isSameMoney, type Money } from '@sluice/domain/values/money';
+import { isCheckoutRefusal, type CheckoutRefusal } from '@sluice/domain/billing/decline-message';
+import { judgeCheckout } from '@sluice/domain/billing/run';
+import type { BoughtSubscription } from '@sluice/domain/billing/run-content';
+import { z } from 'zod';
+import {
+  billingAccountOf,
+  refusedField,
+  setPollHeader,
+  startPurchase,
+  type BillingDependencies,
+} from '../billing/billing.ts';
+import {
+  accountParams,
+  chargedOf,
+  expectedMoney,
+  moneyShape,
+  pollAfterSeconds,
+  runIdText,
+} from '../billing/billing-shapes.ts';
+import { findPurchase } from './credit-purchases.ts';
+import { accountFailures, badBody, inFlight, paymentDeclined } from '../http/fields.ts';
+import { notFound, type ProblemCode } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { waitForRun } from '../billing/start-run.ts';
+
+const tags = ['billing'];
+const planId = z.string().regex(/^[\w-]{1,100}$/, 'must be a plan');
+const couponCode = z.string().regex(/^[\w-]{1,100}$/, 'must be a coupon code');
+
+const subscriptionRequest = z
+  .strictObject({
+    coupon_code: couponCode.optional(),
+    payment_method_id: z
+      .string()
+      .regex(/^pm_\w{1,100}$/, 'must be a payment method')
+      .optional(),
+    quantity: z.int().min(1).max(10_000).default(1),
+    expected_amount: expectedMoney.optional().meta({
+      description:
+        'What the customer was shown. Another amount is not charged: 409 `amount_changed`.',
+    }),
+  })
+  .meta({ requestExamples: [{ quantity: 1 }] });
+
+const subscriptionShape = z.object({
+  id: z.string(),
+  plan_id: z.string(),
+  status: z.string(),
+  quantity: z.int(),
+  coupon_code: z.string().nullable(),
+  current_period_start: z.string(),
+  current_period_end: z.string(),
+  amount: moneyShape,
+  latest_invoice_id: z.string().nullable(),
+});
+
+export function registerPlanCheckout(scope: ApiServer, deps: BillingDependencies): void {
+  scope.post(
+    '/v1/accounts/:account_id/billing/plans/:plan_id',
+    {
+      config: { access: { role: 'billing_admin' } },
+      schema: {
+        tags,
+        summary: 'Buy a plan',
+        description:
+          'Waits for the checkout. Concurrent checkouts of an account share a run: who asked for another plan, quantity or coupon than was bought gets 409 `checkout_conflict`. One that outlives the wait gets 409 `checkout_pending` and goes on.',
+        params: accountParams.extend({ plan_id: planId }),
+        body: subscriptionRequest,
+        response: {
+          200: z.object({ subscription: subscriptionShape, run_id: z.string() }),
+          ...paymentDeclined,
+          ...inFlight,
+          ...badBody,
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const account = await billingAccountOf(request, deps);
+      const plan = deps.catalogue.plans.find((each) => each.id === request.params.plan_id);
+      if (!plan || plan.isRetired) throw new RequestRefused(notFound('the plan was'));
+      const { coupon_code: code = null, quantity, expected_amount: expectedAmount } = request.body;
+      if (code !== null && !findCoupon(deps.catalogue, code, deps.now()))
+        throw refusedField('coupon_code', 'invalid', 'is no coupon in force');
+      const started = await startPurchase(request, deps, account, {
+        kind: 'checkout',
+        rail: account.rail,
+        content: {
+          type: 'checkout',
+          plan,
+          quantity,
+          couponCode: code,
+          paymentMethodId: request.body.payment_method_id ?? null,
+          expectedAmount: expectedAmount ?? null,
+        },
+        sameness: { plan: plan.id, coupon: code, quantity },
+      });
+      const state = await waitForRun(
+        deps,
+        started,
+        deps.purchaseWaitMs,
+        ({ run }) => run.status !== 'pending',
+      );
+      const run = state?.run ?? started;
+      const asked = { planId: plan.id, couponCode: code, quantity, expectedAmount };
+      return reply.send({ subscription: answerCheckout(deps, run, asked), run_id: run.runId });
+    },
+  );
+
+  scope.get(
+    '/v1/accounts/:account_id/billing/plans/checkout_status',
+    {
+      config: { access: { role: 'member' } },
+      schema: {
+        tags,
+        summary: 'State of a checkout',
+        description: 'The subscription is there once it is the one that was asked for.',
+        params: accountParams,
+        querystring: z.object({
+          run_id: runIdText,
+          plan_id: planId,
+          coupon_code: couponCode.optional(),
+        }),
+        response: {
+          200: z.object({
+            run_id: z.string(),
+            status: z.enum(['pending', 'success', 'conflict', 'failed']),
+            subscription: subscriptionShape.optional(),
+            message: z.string().nullable(),
+          }),
+          ...accountFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { run_id: runId, plan_id: askedPlan, coupon_code: code = null } = request.query;
+      const run = await findPurchase(request, deps, { runId }, (each) => each.kind === 'checkout');
+      setPollHeader(reply, run, deps.now());
+      const judged = judgeEnding(run, { planId: askedPlan, couponCode: code });
+      return reply.send({
+        run_id: run.runId,
+        status: judged.status,
+        ...(judged.subscription && { subscription: subscriptionToWire(judged.subscription) }),
+        message: judged.status === 'failed' ? run.message : null,
+      });
+    },
+  );
+}
+
+interface Asked {
+  readonly planId: string;
+  readonly couponCode: string | null;
+  readonly quantity?: number;
+  readonly expectedAmount?: Money | undefined;
+}
+
+function judgeEnding(
+  run: Run,
+  asked: Asked,
+): {
+  readonly status: 'pending' | 'success' | 'conflict' | 'failed';
+  readonly subscription?: BoughtSubscription;
+} {
+  if (run.status === 'pending') return { status: 'pending' };
+  const subscription = run.result?.subscription;
+  if (run.status !== 'success' || !subscription) return { status: 'failed' };
+  const charged = chargedOf(run.result) ?? run.result.due ?? null;
+  const judged = judgeCheckout({ ...subscription, charged }, asked);
+  return judged === 'success' ? { status: 'success', subscription } : { status: 'conflict' };
+}
+
+const PROBLEM_OF_REFUSAL = {
+  amount_changed: 'amount_changed',
+  unknown_subscription_item: 'plan_transition_not_allowed',
+  addons_of_other_cycle: 'plan_transition_not_allowed',
+  unknown_addon_held: 'plan_transition_not_allowed',
+  coupon_expired: 'coupon_not_valid',
+  payment_past_due: 'payment_past_due',
+  payment_pending: 'payment_pending',
+} as const satisfies Record<CheckoutRefusal, ProblemCode>;
+
+/** @throws RequestRefused 409 where it goes on, bought something else or was refused, 402 where the card was declined. */
+function answerCheckout(
+  deps: BillingDependencies,
+  run: Run,
+  asked: Asked,
+): z.infer<typeof subscriptionShape> {
+  const meta = { run_id: run.runId };
+  const { status, subscription } = judgeEnding(run, asked);
+  if (subscription) return subscriptionToWire(subscription);
+  if (status === 'pending')
+    throw new RequestRefused({
+      code: 'checkout_pending',
+      message: 'the checkout is still running; it has not failed and may still bill',
+      // The vendor's own word for a request that is not done yet.
+      meta: { ...meta, vendor_code: 'idempotency_key_in_use' },
+      retryAfterSeconds: pollAfterSeconds(run, deps.now()),
+    });
+  if (status === 'conflict')
+    throw new RequestRefused({
+      code: 'checkout_conflict',
+      message:
+        'a checkout of this account at the same time bought another plan, quantity or coupon',
+      meta,
+    });
+  const refusal = run.result?.refusal;
+  const message = run.message ?? 'the payment could not be made';
+  const field = refusedFieldOf(run, asked);
+  throw new RequestRefused({
+    code: isCheckoutRefusal(refusal) ? PROBLEM_OF_REFUSAL[refusal] : 'payment_declined',
+    message,
+    ...(field !== undefined && {
+      details: [{ field, reason: 'invalid', message, source: { pointer: `/${field}` } }],
+    }),
+    meta,
+  });
+}
+
+/** What of the caller's body was refused; undefined where it was the body of the checkout that the caller shares. */
+function refusedFieldOf({ content, result }: Run, asked: Asked): string | undefined {
+  if (content.type !== 'checkout') return undefined;
+  if (result?.refusal === 'coupon_expired' && content.couponCode === asked.couponCode)
+    return 'coupon_code';
+  return result?.refusal === 'amount_changed' &&
+    asked.expectedAmount &&
+    isSameMoney(asked.expectedAmount, content.expectedAmount ?? null)
+    ? 'expected_amount'
+    : undefined;
+}
+
+const subscriptionToWire = (
+  subscription: BoughtSubscription,
+): z.infer<typeof subscriptionShape> => ({
+  id: subscription.id,
+  plan_id: subscription.planId,
+  status: subscription.status,
+  quantity: subscription.quantity,
+  coupon_code: subscription.couponCode,
+  current_period_start: new Date(subscription.currentPeriodStartMs).toISOString(),
+  current_period_end: new Date(subscription.currentPeriodEndMs).toISOString(),
+  amount: subscription.amount,
+  latest_invoice_id: subscription.latestInvoiceId,
+});

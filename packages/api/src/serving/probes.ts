@@ -1,0 +1,37 @@
+/** What the platform that runs us asks: alive, ready, and the numbers. No credentials, no tenant's data. */
+import { z } from 'zod';
+import type { ApiServer } from '../http/api-server.ts';
+
+export interface Readiness {
+  readonly isReady: boolean;
+  /** What was looked at → what was found. */
+  readonly checks: Readonly<Record<string, string>>;
+}
+
+export interface ProbeDependencies {
+  readonly checkReadiness: () => Promise<Readiness>;
+  readonly renderMetrics: () => Promise<{ readonly contentType: string; readonly body: string }>;
+}
+
+const readinessBody = z.object({ ready: z.boolean(), checks: z.record(z.string(), z.string()) });
+
+/** `/livez` answers as long as the process does; `/readyz` asks what it stands on. */
+export function registerProbes(app: ApiServer, dependencies: ProbeDependencies): void {
+  app.get('/livez', { schema: { hide: true } }, (_request, reply) =>
+    reply.header('content-type', 'text/plain; charset=utf-8').send('alive\n'),
+  );
+
+  app.get(
+    '/readyz',
+    { schema: { hide: true, response: { 200: readinessBody, 503: readinessBody } } },
+    async (_request, reply) => {
+      const { isReady, checks } = await dependencies.checkReadiness();
+      return reply.code(isReady ? 200 : 503).send({ ready: isReady, checks });
+    },
+  );
+
+  app.get('/metrics', { schema: { hide: true } }, async (_request, reply) => {
+    const { contentType, body } = await dependencies.renderMetrics();
+    return reply.header('content-type', contentType).send(body);
+  });
+}

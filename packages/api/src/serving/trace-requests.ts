@@ -1,0 +1,60 @@
+/**
+ * Traces of requests, where they are on (`platform/src/tracing.ts`): a span a request, from its head to the
+ * end of its answer, under the sender's `traceparent` if it gives one. What goes on elsewhere goes on with
+ * it: an import and a replay keep its place for the worker, and requests of the payment vendor are its
+ * children.
+ *
+ * Where traces are off the hooks are not added, and `request.traceparent` is null.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { endRequest, requestStart } from '@sluice/platform/telemetry/span-conventions';
+import type { Tracer } from '@sluice/platform/telemetry/tracing';
+import type { ApiServer } from '../http/api-server.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Its place in a trace, for what goes on with it; null where it is in none. */
+    traceparent: string | null;
+  }
+}
+
+/** Asked every few seconds by whoever runs us; nothing to look at. */
+const UNTRACED_ROUTES: readonly (string | undefined)[] = ['/livez', '/readyz', '/metrics'];
+
+export class RequestTracer {
+  readonly #tracer: Tracer;
+  readonly #inHand = new AsyncLocalStorage<string>();
+
+  constructor(tracer: Tracer) {
+    this.#tracer = tracer;
+  }
+
+  /** The place in a trace of the request that this code runs for. */
+  readonly findTraceparent = (): string | undefined => this.#inHand.getStore();
+
+  /** Before all other hooks, so that what they refuse is traced too. */
+  watch(app: ApiServer): void {
+    app.addHook('onRequest', (request, reply, done) => {
+      const { method, headers, id, is404 } = request;
+      const route = is404 ? undefined : request.routeOptions.url;
+      if (UNTRACED_ROUTES.includes(route)) return done();
+      const { traceparent: given } = headers;
+      const traceparent = typeof given === 'string' ? given : '';
+      const span = this.#tracer.startSpan(
+        requestStart({ method, route, traceparent, requestId: id }),
+      );
+      // Also where the caller goes away, in which case Fastify runs no hook of the answer.
+      reply.raw.once('close', () => {
+        if (reply.raw.writableFinished) endRequest(span, reply.raw.statusCode);
+        else span.end({}, 'cut');
+      });
+      if (span.traceparent === undefined) return done();
+      request.traceparent = span.traceparent;
+      return this.#inHand.run(span.traceparent, done);
+    });
+    // A body is read by the socket's own callbacks, after which nothing is known of the request in hand.
+    app.addHook('preValidation', ({ traceparent }, _reply, done) =>
+      traceparent === null ? done() : this.#inHand.run(traceparent, done),
+    );
+  }
+}

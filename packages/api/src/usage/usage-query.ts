@@ -1,0 +1,98 @@
+/** What the usage log and the usage summaries are asked with: days, a workspace, and whether it is the account's. */
+import { findUsageOwners } from '@sluice/database/credits/inbox-preview-runs';
+import {
+  findUsageNames,
+  type UsageNames,
+} from '@sluice/database/credits/inbox-preview-usage-reads';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import { parseUtcDay, usageRange, utcDayOf, type DayRange } from '@sluice/domain/values/utc-day';
+import type { FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { integerInQuery } from '../audit/audit-log-filters.ts';
+import type { BillingDependencies } from '../billing/billing.ts';
+import { environmentNotOwned } from './inbox-preview-runs.ts';
+import { validationFailed } from '../http/problem.ts';
+import { RequestRefused } from '../http/request-validation.ts';
+
+const dayInQuery = z
+  .string()
+  .transform((value, context) => {
+    const day = parseUtcDay(value);
+    if (day !== undefined) return day;
+    context.addIssue({
+      code: 'invalid_format',
+      format: 'date',
+      message: 'must be a UTC day from 1970 on, as in 2026-03-01',
+    });
+    return z.NEVER;
+  })
+  .meta({ type: 'string', format: 'date' });
+
+/** Of both. */
+export const usageQuery = {
+  environment_id: integerInQuery(1, INTEGER_MAX)
+    .optional()
+    .meta({ description: 'One workspace of the account, also one that was deleted.' }),
+  start: dayInQuery.optional().meta({
+    description:
+      'The first UTC day. Default: the first day of the month five months before that of `end`.',
+  }),
+  end: dayInQuery.optional().meta({
+    description: 'The last UTC day. Default: today; a later one is taken for today.',
+  }),
+};
+
+export const rangeShape = { start: z.string(), end: z.string() };
+
+/** @throws RequestRefused 422 where it begins after it ends. */
+export function rangeOf(
+  given: { readonly start?: string | undefined; readonly end?: string | undefined },
+  nowMs: number,
+): DayRange {
+  const range = usageRange(given, utcDayOf(nowMs));
+  if (range) return range;
+  throw refusedParameter('start', 'must not be after end, nor after today');
+}
+
+export const refusedParameter = (field: string, message: string): RequestRefused =>
+  new RequestRefused(
+    validationFailed([
+      {
+        field,
+        reason: 'invalid',
+        message: `${field} ${message}`,
+        source: { parameter: field },
+      },
+    ]),
+  );
+
+/** @throws RequestRefused 403 where the workspace is not, and never was, the account's. */
+export async function requireOwnWorkspace(
+  { database }: Pick<BillingDependencies, 'database'>,
+  accountId: number,
+  environmentId: number | undefined,
+): Promise<void> {
+  if (environmentId === undefined) return;
+  const found = await findUsageOwners(database, accountId, { environmentId, userId: undefined });
+  if (!found.ownsEnvironment) throw environmentNotOwned();
+}
+
+const NAMELESS: UsageNames = { workspaces: new Map(), users: new Map() };
+
+/** A failure to find names must not hide the usage: they are left out. */
+export async function namesOf(
+  request: FastifyRequest,
+  { database }: Pick<BillingDependencies, 'database'>,
+  accountId: number,
+  entries: readonly { readonly environmentId: number | null; readonly userId: number | null }[],
+): Promise<UsageNames> {
+  const given = (id: number | null): number[] => (id === null ? [] : [id]);
+  const environmentIds = entries.flatMap((entry) => given(entry.environmentId));
+  const userIds = entries.flatMap((entry) => given(entry.userId));
+  try {
+    return await findUsageNames(database, accountId, environmentIds, userIds);
+  } catch (error) {
+    request.log.warn({ error }, 'the names in the usage were not found');
+    return NAMELESS;
+  }
+}

@@ -1,0 +1,280 @@
+/**
+ * `GET …/state` and what an operator may do about it: probe now, skip the head, resend, send a test.
+ *
+ * Each answers the state of that moment and waits for no delivery: the lane is woken, and its state and its
+ * deliveries tell what came of it. What does not fit the present state is 409.
+ */
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type {
+  AppendOutcome,
+  HeadSkip,
+  ProbeOutcome,
+  SkipOutcome,
+  TestDelivery,
+} from '@sluice/database/replays/lane-actions';
+import type { LaneState } from '@sluice/database/delivery/lane-states';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import {
+  isSelectableEventType,
+  SELECTABLE_EVENT_TYPES,
+} from '@sluice/domain/delivery/reporting-event';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { changeOriginOf, environmentOf, keyNameOf } from '../auth/authenticate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { sampleBody } from '../openapi/event-schemas.ts';
+import {
+  badBody,
+  badRequest,
+  commonFailures,
+  conflicting,
+  idInPath,
+  missing,
+  sequenceInPath,
+  text,
+} from '../http/fields.ts';
+import { laneState, toWire } from './lane-state-view.ts';
+import { notFound } from '../http/problem.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+export interface LaneOperationDependencies {
+  readonly findLaneState: (lane: LaneKey) => Promise<LaneState | undefined>;
+  readonly probeNow: (lane: LaneKey, origin: ChangeOrigin, nowMs: number) => Promise<ProbeOutcome>;
+  readonly skipHead: (
+    lane: LaneKey,
+    skip: HeadSkip,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<SkipOutcome>;
+  readonly appendResend: (
+    lane: LaneKey,
+    sequence: number,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<AppendOutcome>;
+  readonly appendTest: (
+    lane: LaneKey,
+    test: TestDelivery,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<AppendOutcome>;
+  readonly wakeLane: (lane: LaneKey) => Promise<void>;
+  readonly newId: () => string;
+  readonly now: () => number;
+  /** The workers' setting: how long after its first attempt a delivery is abandoned. */
+  readonly giveUpAfterMs: number;
+}
+
+const REASON_LENGTH_MAX = 500;
+const tags = ['reporting webhooks'];
+const params = z.object({ webhook_id: idInPath });
+const logged = z.object({
+  sequence: z.int().meta({ description: 'Of the new delivery, for `…/deliveries`.' }),
+  event_id: z.string().optional(),
+});
+
+const SKIP_REFUSALS = {
+  not_failing: 'the head has not failed, so there is nothing to skip',
+  not_head: 'another delivery is the head now; look at the state again',
+  in_progress: 'the head is being tried now; ask again when that attempt has ended',
+} as const;
+
+const APPEND_REFUSALS = {
+  disabled: 'the reporting webhook is disabled, so nothing is sent to it',
+  not_finished:
+    'the delivery is neither delivered nor abandoned; it is sent without being asked for',
+} as const;
+
+export function registerLaneOperations(
+  app: ApiServer,
+  dependencies: LaneOperationDependencies,
+): void {
+  const wake = async (request: FastifyRequest, lane: LaneKey): Promise<void> => {
+    await dependencies.wakeLane(lane).catch((error: unknown) => {
+      request.log.warn({ error, ...lane }, 'a lane could not be woken; the next sweep finds it');
+    });
+  };
+  const noWebhook = (request: FastifyRequest, reply: FastifyReply) =>
+    sendProblem(request, reply, notFound('the reporting webhook was'));
+  const refuse = (request: FastifyRequest, reply: FastifyReply, message: string) =>
+    sendProblem(request, reply, { code: 'conflict', message });
+
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id/state',
+    {
+      schema: {
+        tags,
+        summary: 'Tell what the deliveries of a reporting webhook wait for',
+        params,
+        response: { 200: laneState, ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const found = await dependencies.findLaneState(laneOf(request, request.params.webhook_id));
+      return found
+        ? reply.send(toWire(found, dependencies.giveUpAfterMs))
+        : noWebhook(request, reply);
+    },
+  );
+
+  app.post(
+    '/v1/reporting_webhooks/:webhook_id/probe',
+    {
+      schema: {
+        tags,
+        summary: 'Try the head of a failing reporting webhook now',
+        description:
+          'Instead of at `next_probe_at`, and that of its replay where one runs that is held back. The attempt counts as any other does.',
+        params,
+        response: {
+          200: z.object({
+            result: z.enum(['due', 'in_progress', 'not_failing', 'disabled']).meta({
+              description:
+                '`due`: it is tried as soon as a worker is free. `in_progress`: a worker is at it.',
+            }),
+          }),
+          ...missing,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const result = await dependencies.probeNow(lane, changeOriginOf(request), dependencies.now());
+      if (result === 'not_found') return noWebhook(request, reply);
+      if (result === 'due') await wake(request, lane);
+      return reply.send({ result });
+    },
+  );
+
+  app.post(
+    '/v1/reporting_webhooks/:webhook_id/skip_head',
+    {
+      schema: {
+        tags,
+        summary: 'Give up the delivery that holds the others back',
+        description:
+          'It counts as abandoned, the last of its attempts says by whose key and why, and what it held back ' +
+          'resumes in order. It can be resent later.',
+        params,
+        body: z
+          .object({
+            sequence: z
+              .int()
+              .min(1)
+              .meta({ description: 'The head as you saw it: another one is not skipped.' }),
+            reason: text(REASON_LENGTH_MAX).optional(),
+          })
+          .meta({ requestExamples: [{ sequence: 2, reason: 'the receiver never takes it' }] }),
+        response: {
+          200: z.object({ sequence: z.int() }),
+          ...badRequest,
+          ...missing,
+          ...conflicting,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const { sequence, reason } = request.body;
+      const by = `skipped with the key "${keyNameOf(request)}"`;
+      const note = reason ? `${by}: ${reason}` : by;
+      const outcome = await dependencies.skipHead(
+        lane,
+        { sequence, note },
+        changeOriginOf(request),
+        dependencies.now(),
+      );
+      if (outcome === 'not_found') return noWebhook(request, reply);
+      if (outcome !== 'skipped') return refuse(request, reply, SKIP_REFUSALS[outcome]);
+      await wake(request, lane);
+      return reply.send({ sequence });
+    },
+  );
+
+  app.post(
+    '/v1/reporting_webhooks/:webhook_id/deliveries/:sequence/resend',
+    {
+      schema: {
+        tags,
+        summary: 'Send a delivery that is delivered or abandoned once more',
+        description:
+          'The same body with the same `event_id`, signed anew, as a delivery of its own that is tried once: ' +
+          'if it fails it is abandoned and holds nothing back. A failing webhook gets it after what is held back.',
+        params: z.object({ webhook_id: idInPath, sequence: sequenceInPath }),
+        response: { 200: logged, ...missing, ...conflicting, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const appended = await dependencies.appendResend(
+        lane,
+        request.params.sequence,
+        changeOriginOf(request),
+        dependencies.now(),
+      );
+      if (appended.outcome === 'not_found') {
+        return sendProblem(request, reply, notFound('the delivery was'));
+      }
+      if (appended.outcome !== 'logged')
+        return refuse(request, reply, APPEND_REFUSALS[appended.outcome]);
+      await wake(request, lane);
+      return reply.send({ sequence: appended.sequence });
+    },
+  );
+
+  app.post(
+    '/v1/reporting_webhooks/:webhook_id/test',
+    {
+      schema: {
+        tags,
+        summary: 'Send a test event',
+        description:
+          'A sample of any event type, whether selected or not, with `"test": true` beside its `data`. It is ' +
+          'tried once, after what is held back.',
+        params,
+        body: z
+          .object({
+            event_type: z
+              .string()
+              .refine(isSelectableEventType, { error: 'must be an event type' })
+              .meta({ enum: [...SELECTABLE_EVENT_TYPES] }),
+          })
+          .meta({ requestExamples: [{ event_type: 'email_bounced' }] }),
+        response: {
+          200: logged,
+          ...badRequest,
+          ...missing,
+          ...conflicting,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const { event_type: eventType } = request.body;
+      const eventId = dependencies.newId();
+      const occurredAtMs = dependencies.now();
+      const body = sampleBody(eventType, eventId, occurredAtMs);
+      const test = { eventId, eventType, occurredAtMs, body };
+      const appended = await dependencies.appendTest(
+        lane,
+        test,
+        changeOriginOf(request),
+        occurredAtMs,
+      );
+      if (appended.outcome === 'not_found') return noWebhook(request, reply);
+      if (appended.outcome !== 'logged')
+        return refuse(request, reply, APPEND_REFUSALS[appended.outcome]);
+      await wake(request, lane);
+      return reply.send({ sequence: appended.sequence, event_id: appended.eventId });
+    },
+  );
+}
+
+function laneOf(request: FastifyRequest, webhookId: number): LaneKey {
+  return { environmentId: environmentOf(request), webhookId };
+}

@@ -1,0 +1,194 @@
+/**
+ * Reporting webhooks as their owners manage them (ingestion-webhooks.md §4).
+ *
+ * Each call's body and answer: `webhook-fields.ts`.
+ */
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
+import { WEBHOOK_COUNT_MAX } from '@sluice/domain/delivery/webhook';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import { z } from 'zod';
+import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { atLimit, badBody, badRequest, commonFailures, idInPath, missing } from '../http/fields.ts';
+import { limitReached, notFound } from '../http/problem.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import {
+  registerWebhookDeliveries,
+  type WebhookDeliveryDependencies,
+} from './webhook-deliveries.ts';
+import { newWebhook, toChanges, toNew, toWire, webhook, webhookChanges } from './webhook-fields.ts';
+
+export interface ReportingWebhookDependencies extends WebhookDeliveryDependencies {
+  readonly makeWebhook: (
+    environmentId: number,
+    settings: NewWebhook,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Webhook | 'too_many' | undefined>;
+  readonly listWebhooks: (environmentId: number) => Promise<Webhook[]>;
+  readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
+  readonly changeWebhook: (
+    environmentId: number,
+    webhookId: number,
+    changes: Partial<WebhookSettings>,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<{ readonly webhook: Webhook; readonly mustWake: boolean } | undefined>;
+  readonly removeWebhook: (
+    environmentId: number,
+    webhookId: number,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<boolean>;
+  /** Lets what is held back be tried now; losing a call only delays it until the next sweep. */
+  readonly wakeLane: (lane: {
+    readonly environmentId: number;
+    readonly webhookId: number;
+  }) => Promise<void>;
+  readonly sealedText: SealedText;
+  readonly now: () => number;
+}
+
+const params = z.object({ webhook_id: idInPath });
+const tags = ['reporting webhooks'];
+
+export function registerReportingWebhooks(
+  app: ApiServer,
+  dependencies: ReportingWebhookDependencies,
+): void {
+  const { sealedText } = dependencies;
+
+  app.post(
+    '/v1/reporting_webhooks',
+    {
+      schema: {
+        tags,
+        summary: 'Make a reporting webhook',
+        description: `At most ${WEBHOOK_COUNT_MAX} a workspace.`,
+        body: newWebhook,
+        response: { 200: webhook, ...badRequest, ...atLimit, ...badBody, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const environmentId = environmentOf(request);
+      const made = await dependencies.makeWebhook(
+        environmentId,
+        toNew(request.body, environmentId, sealedText),
+        changeOriginOf(request),
+        dependencies.now(),
+      );
+      if (made === 'too_many') {
+        const problem = limitReached('the workspace', 'reporting webhooks', WEBHOOK_COUNT_MAX);
+        return sendProblem(request, reply, problem);
+      }
+      return made
+        ? reply.send(toWire(made, environmentId, sealedText))
+        : sendProblem(request, reply, notFound('the workspace of this key was'));
+    },
+  );
+
+  app.get(
+    '/v1/reporting_webhooks',
+    {
+      schema: {
+        tags,
+        summary: 'List the reporting webhooks',
+        description: 'All of them, oldest first.',
+        response: { 200: z.object({ reporting_webhooks: z.array(webhook) }), ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const environmentId = environmentOf(request);
+      const webhooks = await dependencies.listWebhooks(environmentId);
+      return reply.send({
+        reporting_webhooks: webhooks.map((row) => toWire(row, environmentId, sealedText)),
+      });
+    },
+  );
+
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id',
+    {
+      schema: {
+        tags,
+        summary: 'Get a reporting webhook',
+        params,
+        response: { 200: webhook, ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const found = await dependencies.findWebhook(
+        environmentOf(request),
+        request.params.webhook_id,
+      );
+      return found
+        ? reply.send(toWire(found, environmentOf(request), sealedText))
+        : sendProblem(request, reply, notFound('the reporting webhook was'));
+    },
+  );
+
+  app.put(
+    '/v1/reporting_webhooks/:webhook_id',
+    {
+      schema: {
+        tags,
+        summary: 'Change a reporting webhook',
+        description: 'A changed endpoint, and enabling, let what is held back be tried at once.',
+        params,
+        body: webhookChanges,
+        response: { 200: webhook, ...badRequest, ...missing, ...badBody, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
+      const updated = await dependencies.changeWebhook(
+        lane.environmentId,
+        lane.webhookId,
+        toChanges(request.body, lane.environmentId, sealedText),
+        changeOriginOf(request),
+        dependencies.now(),
+      );
+      if (!updated) return sendProblem(request, reply, notFound('the reporting webhook was'));
+      if (updated.mustWake) {
+        await dependencies.wakeLane(lane).catch((error: unknown) => {
+          request.log.warn(
+            { error, ...lane },
+            'a lane could not be woken; the next sweep finds it',
+          );
+        });
+      }
+      return reply.send(toWire(updated.webhook, lane.environmentId, sealedText));
+    },
+  );
+
+  app.delete(
+    '/v1/reporting_webhooks/:webhook_id',
+    {
+      schema: {
+        tags,
+        summary: 'Delete a reporting webhook',
+        description: 'What was not delivered yet is not sent any more.',
+        params,
+        response: {
+          200: z.undefined().meta({ description: 'Deleted.' }),
+          ...missing,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const isDeleted = await dependencies.removeWebhook(
+        environmentOf(request),
+        request.params.webhook_id,
+        changeOriginOf(request),
+        dependencies.now(),
+      );
+      return isDeleted
+        ? reply.send(undefined)
+        : sendProblem(request, reply, notFound('the reporting webhook was'));
+    },
+  );
+
+  registerWebhookDeliveries(app, dependencies);
+}

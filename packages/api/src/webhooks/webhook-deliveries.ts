@@ -1,0 +1,174 @@
+/** `GET /v1/reporting_webhooks/{id}/deliveries`: what was sent, what it came to, and what is still held back. */
+import {
+  ANSWERS_SHOWN_MAX,
+  ATTEMPTS_SHOWN_MAX,
+  type DeliveriesOfState,
+  type DeliveryReport,
+} from '@sluice/database/delivery/delivery-reads';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { Webhook } from '@sluice/database/webhooks/webhooks';
+import { z } from 'zod';
+import { environmentOf } from '../auth/authenticate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import { badRequest, commonFailures, idInPath, missing } from '../http/fields.ts';
+import { nextToken, pageQuery, readStart, splitPage, writePageToken } from '../http/page.ts';
+import { notFound } from '../http/problem.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+export interface WebhookDeliveryDependencies {
+  readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
+  readonly listDeliveries: (
+    lane: LaneKey,
+    limit: number,
+    beforeSequence?: number,
+  ) => Promise<DeliveryReport[]>;
+  readonly listDeliveriesOfState: (
+    lane: LaneKey,
+    state: DeliveryReport['state'],
+    range: { readonly beforeSequence: number; readonly limit: number; readonly scanLimit: number },
+  ) => Promise<DeliveriesOfState>;
+  readonly listAttempts: (lane: LaneKey, sequences: readonly number[]) => Promise<AttemptRecord[]>;
+}
+
+const LIMIT_MAX = 100;
+const LIMIT_DEFAULT = 50;
+/** Deliveries examined for one page of a state: about 50 ms. */
+const SCAN_COUNT_MAX = 10_000;
+
+/** As every list of attempts shows one. */
+export const attempt = z.object({
+  attempt: z.int().meta({ description: 'From 1.' }),
+  started_at: z.int().meta({ description: 'Unix seconds: the `x-svc-timestamp` of this attempt.' }),
+  duration_ms: z.int(),
+  outcome: z
+    .enum(['delivered', 'retrying', 'abandoned'])
+    .meta({ description: 'What it made of the delivery.' }),
+  status: z.int().nullable().meta({ description: 'Null: no answer came.' }),
+  failure: z
+    .string()
+    .nullable()
+    .meta({ description: 'The class of the failure; null where delivered.' }),
+  failure_message: z.string().nullable(),
+  response_head: z.string().nullable().meta({ description: 'Status line and headers.' }),
+  response_body: z.string().nullable().meta({ description: 'Its first 16 KB.' }),
+});
+
+const state = z.enum(['pending', 'retrying', 'delivered', 'abandoned']);
+
+const delivery = z
+  .object({
+    sequence: z.int().meta({ description: 'Its place among the deliveries of this webhook.' }),
+    event_id: z.string(),
+    event_type: z.string(),
+    state: state.meta({
+      description: '`pending`: not tried yet, or held back behind one that is retried.',
+    }),
+    occurred_at: z.int().meta({ description: 'Unix seconds: when the event happened.' }),
+    created_at: z.int().meta({ description: 'Unix seconds: when the delivery was logged.' }),
+    origin: z
+      .enum(['event', 'resend', 'test'])
+      .meta({ description: 'What made it: something that happened, or one of your calls.' }),
+    resend_of: z
+      .int()
+      .nullable()
+      .meta({ description: 'The sequence of the delivery that this one repeats.' }),
+    attempts: z.array(attempt).meta({
+      description: `The latest ${ATTEMPTS_SHOWN_MAX}, oldest first; what was answered, head and body, is given of the latest ${ANSWERS_SHOWN_MAX}.`,
+    }),
+  })
+  .meta({ id: 'Delivery', description: 'One event to one webhook.' });
+
+const position = z.tuple([z.int().min(1)]).transform(([sequence]) => sequence);
+
+export function registerWebhookDeliveries(
+  app: ApiServer,
+  dependencies: WebhookDeliveryDependencies,
+): void {
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id/deliveries',
+    {
+      schema: {
+        tags: ['reporting webhooks'],
+        summary: 'List the deliveries of a reporting webhook with their attempts',
+        description:
+          'Newest first. With `state` a page can be short, even empty, while `next` says that there is more: ' +
+          'each page looks at a bounded number of deliveries.',
+        params: z.object({ webhook_id: idInPath }),
+        querystring: z.object({ state: state.optional(), ...pageQuery(LIMIT_MAX, LIMIT_DEFAULT) }),
+        response: {
+          200: z.object({ deliveries: z.array(delivery), next: nextToken }),
+          ...badRequest,
+          ...missing,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const lane = { environmentId: environmentOf(request), webhookId: request.params.webhook_id };
+      const { state: wanted, start, limit } = request.query;
+      const before = readStart(start, position);
+      if (!(await dependencies.findWebhook(lane.environmentId, lane.webhookId))) {
+        return sendProblem(request, reply, notFound('the reporting webhook was'));
+      }
+      const { page, next } = await readPage(dependencies, lane, wanted, before, limit);
+      const attempts = await dependencies.listAttempts(
+        lane,
+        page.filter((row) => row.attempts > 0).map((row) => row.sequence),
+      );
+      const attemptsBySequence = Map.groupBy(attempts, (row) => row.sequence);
+      return reply.send({
+        deliveries: page.map((row) => toWire(row, attemptsBySequence.get(row.sequence) ?? [])),
+        next,
+      });
+    },
+  );
+}
+
+async function readPage(
+  dependencies: WebhookDeliveryDependencies,
+  lane: LaneKey,
+  wanted: DeliveryReport['state'] | undefined,
+  before: number | undefined,
+  limit: number,
+): Promise<{ page: readonly DeliveryReport[]; next: string }> {
+  if (wanted === undefined) {
+    const rows = await dependencies.listDeliveries(lane, limit + 1, before);
+    return splitPage(rows, limit, (row) => [row.sequence]);
+  }
+  const { deliveries, nextBefore } = await dependencies.listDeliveriesOfState(lane, wanted, {
+    beforeSequence: before ?? Number.MAX_SAFE_INTEGER,
+    limit,
+    scanLimit: SCAN_COUNT_MAX,
+  });
+  return { page: deliveries, next: nextBefore === undefined ? '' : writePageToken([nextBefore]) };
+}
+
+const toWire = (
+  row: DeliveryReport,
+  attempts: readonly AttemptRecord[],
+): z.infer<typeof delivery> => ({
+  sequence: row.sequence,
+  event_id: row.eventId,
+  event_type: row.eventType,
+  state: row.state,
+  occurred_at: Math.floor(row.occurredAt.getTime() / 1000),
+  created_at: Math.floor(row.appendedAt.getTime() / 1000),
+  origin: row.origin,
+  resend_of: row.resendOf,
+  attempts: attempts.map(attemptToWire),
+});
+
+export function attemptToWire(row: AttemptRecord): z.infer<typeof attempt> {
+  return {
+    attempt: row.attempt,
+    started_at: Math.floor(row.startedAtMs / 1000),
+    duration_ms: row.durationMs,
+    outcome: row.outcome,
+    status: row.status,
+    failure: row.failure,
+    failure_message: row.failureMessage,
+    response_head: row.responseHead,
+    response_body: row.responseBody,
+  };
+}

@@ -1,0 +1,166 @@
+/**
+ * A reporting webhook on the wire: how it is asked for, changed and shown (ingestion-webhooks.md §2).
+ *
+ * Lenient where real clients are loose: PUT changes what it names and leaves the rest, because clients send
+ * `{disabled: true}` alone (ingestion-conventions.md §4.6); unknown fields are ignored. Strict where a mistake would
+ * go unnoticed: an event type that does not exist is refused by name.
+ *
+ * How it wants to be sent to: `webhook-options.ts`.
+ */
+import type { NewWebhook, Webhook, WebhookSettings } from '@sluice/database/webhooks/webhooks';
+import {
+  isSelectableEventType,
+  SELECTABLE_EVENT_TYPES,
+} from '@sluice/domain/delivery/reporting-event';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import { z } from 'zod';
+import { text } from '../http/fields.ts';
+import { webAddress } from '../http/url-field.ts';
+import {
+  newOptionFields,
+  optionFields,
+  optionsOf,
+  shownOptions,
+  showOptions,
+} from './webhook-options.ts';
+
+const NAME_LENGTH_MAX = 200;
+/** Room for every type twice; duplicates are collapsed. */
+const EVENT_COUNT_MAX = 2 * SELECTABLE_EVENT_TYPES.length;
+
+const endpoint = webAddress.meta({
+  format: 'uri',
+  description: 'An http or https URL; https is recommended. No user name or password.',
+});
+
+const events = z
+  .array(
+    z.string().superRefine((value, context) => {
+      if (isSelectableEventType(value)) return;
+      context.addIssue({
+        code: 'custom',
+        params: { reason: 'unsupported' },
+        message: `is not an event type: ${JSON.stringify(value.slice(0, 100))}`,
+      });
+    }),
+  )
+  .min(1)
+  .max(EVENT_COUNT_MAX)
+  .transform((types) => [...new Set(types)])
+  .meta({
+    items: { type: 'string', enum: [...SELECTABLE_EVENT_TYPES] },
+    description: 'Which events are sent.',
+  });
+
+const fields = {
+  name: text(NAME_LENGTH_MAX).trim().min(1),
+  endpoint,
+  events,
+  disabled: z
+    .boolean()
+    .meta({ description: 'True stops sending: what happens meanwhile is not sent later.' }),
+  full_resolution: z
+    .boolean()
+    .meta({ description: 'False sends only the first open and click of a message.' }),
+  with_content: z.boolean().meta({ description: "True includes the message's body." }),
+  ...optionFields,
+};
+
+/** The body that asks for one. */
+export const newWebhook = z
+  .object({
+    ...fields,
+    disabled: fields.disabled.default(false),
+    full_resolution: fields.full_resolution.default(false),
+    with_content: fields.with_content.default(false),
+    ...newOptionFields,
+  })
+  .meta({
+    id: 'NewReportingWebhook',
+    description: 'The configuration of a webhook to be made.',
+    requestExamples: [
+      {
+        name: 'Data warehouse',
+        endpoint: 'https://example.com/webhooks',
+        events: ['customer_subscribed', 'customer_unsubscribed', 'email_bounced'],
+        headers: { authorization: 'Bearer 9f86d081884c7d65' },
+      },
+    ],
+  });
+
+/** The body that changes one. */
+export const webhookChanges = z
+  .object(fields)
+  .partial()
+  .meta({
+    id: 'ReportingWebhookChanges',
+    description: 'The fields to change; the others stay.',
+    requestExamples: [{ disabled: true }],
+  });
+
+/** One as it stands. */
+export const webhook = z
+  .object({
+    id: z.int(),
+    type: z.literal('webhook'),
+    name: z.string(),
+    endpoint: z.string(),
+    events: z.array(z.string()),
+    disabled: z.boolean(),
+    full_resolution: z.boolean(),
+    with_content: z.boolean(),
+    ...shownOptions,
+  })
+  .meta({ id: 'ReportingWebhook', description: 'A webhook as it stands.' });
+
+/** What is asked for, as the statements want it. */
+export function toNew(
+  body: z.infer<typeof newWebhook>,
+  environmentId: number,
+  sealedText: SealedText,
+): NewWebhook {
+  return {
+    name: body.name,
+    endpoint: body.endpoint,
+    events: body.events,
+    disabled: body.disabled,
+    fullResolution: body.full_resolution,
+    withContent: body.with_content,
+    ...optionsOf(body, environmentId, sealedText),
+  };
+}
+
+/** What is to be changed, as the statements want it. */
+export function toChanges(
+  body: z.infer<typeof webhookChanges>,
+  environmentId: number,
+  sealedText: SealedText,
+): Partial<WebhookSettings> {
+  const { name, endpoint: url, events: types, disabled } = body;
+  const { full_resolution: fullResolution, with_content: withContent } = body;
+  return {
+    ...(name !== undefined && { name }),
+    ...(url !== undefined && { endpoint: url }),
+    ...(types !== undefined && { events: types }),
+    ...(disabled !== undefined && { disabled }),
+    ...(fullResolution !== undefined && { fullResolution }),
+    ...(withContent !== undefined && { withContent }),
+    ...optionsOf(body, environmentId, sealedText),
+  };
+}
+
+export const toWire = (
+  row: Webhook,
+  environmentId: number,
+  sealedText: SealedText,
+): z.infer<typeof webhook> => ({
+  id: row.webhookId,
+  type: 'webhook',
+  name: row.name,
+  endpoint: row.endpoint,
+  events: [...row.events],
+  disabled: row.disabled,
+  full_resolution: row.fullResolution,
+  with_content: row.withContent,
+  ...showOptions(row, environmentId, sealedText),
+});

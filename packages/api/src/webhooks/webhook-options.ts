@@ -1,0 +1,226 @@
+/**
+ * How a webhook wants to be sent to (not what it is told), between the wire and the row.
+ *
+ * Header values are sealed on their way in, because receivers' tokens are in them.
+ */
+import type { DeliveryOptions, Webhook } from '@sluice/database/webhooks/webhooks';
+import { FILTER_OPERATORS } from '@sluice/domain/delivery/attribute-filter';
+import { secretContext } from '@sluice/domain/delivery/webhook';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import { z } from 'zod';
+import { text } from '../http/fields.ts';
+
+const RATE_PER_SECOND_MAX = 10_000;
+const WINDOW_MAX = 1_000;
+const HEADER_COUNT_MAX = 20;
+const HEADER_NAME_LENGTH_MAX = 100;
+const HEADER_VALUE_LENGTH_MAX = 2_000;
+const HEADERS_LENGTH_MAX = 8_000;
+const FILTER_COUNT_MAX = 20;
+const FILTER_FIELD_LENGTH_MAX = 200;
+const FILTER_VALUE_COUNT_MAX = 100;
+const FILTER_VALUE_LENGTH_MAX = 1_000;
+
+/** Our own headers, the connection's, and those that could contradict the body. */
+const RESERVED_HEADERS = new Set([
+  'accept-encoding',
+  'connection',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'date',
+  'expect',
+  'host',
+  'http2-settings',
+  'keep-alive',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'user-agent',
+  'via',
+]);
+const RESERVED_PREFIXES = ['x-svc-', 'x-cio-', 'webhook-', 'proxy-', 'sec-', ':'];
+
+const headers = z
+  .record(z.string(), z.string())
+  .superRefine((given, context) => {
+    const entries = Object.entries(given);
+    const refuse = (message: string, name?: string): void =>
+      context.addIssue({ code: 'custom', message, path: name === undefined ? [] : [name] });
+    if (entries.length > HEADER_COUNT_MAX) {
+      return refuse(`must hold at most ${HEADER_COUNT_MAX} headers`);
+    }
+    const seen = new Set<string>();
+    for (const [name, value] of entries) {
+      const lowerCase = name.toLowerCase();
+      const why =
+        whyNoHeader(lowerCase, value) ??
+        (seen.has(lowerCase) ? 'must be given once, whatever its letter case' : undefined);
+      if (why !== undefined) refuse(why, name);
+      seen.add(lowerCase);
+    }
+    if (
+      entries.reduce((sum, [name, value]) => sum + name.length + value.length, 0) >
+      HEADERS_LENGTH_MAX
+    ) {
+      refuse(`must be at most ${HEADERS_LENGTH_MAX} characters long, all of them together`);
+    }
+  })
+  .meta({
+    description:
+      'Headers that each request carries, such as `authorization`; names are kept in lower case. Not those that the service itself sends.',
+    maxProperties: HEADER_COUNT_MAX,
+  });
+
+const attributeFilter = z
+  .object({
+    field: text(FILTER_FIELD_LENGTH_MAX).min(1).meta({
+      description:
+        'A member of the body of a delivery, dots between levels: `object_type`, `data.campaign_id`.',
+    }),
+    operator: z.enum(FILTER_OPERATORS),
+    values: z
+      .array(
+        z
+          .union([text(FILTER_VALUE_LENGTH_MAX), z.number(), z.boolean()])
+          .transform(String)
+          .meta({ type: ['string', 'number', 'boolean'] }),
+      )
+      .min(1)
+      .max(FILTER_VALUE_COUNT_MAX)
+      .optional()
+      .meta({
+        description: 'For `eq` and `not_eq`, compared as text: one of these, none of these.',
+      }),
+  })
+  .superRefine(({ operator, values }, context) => {
+    const needsValues = operator === 'eq' || operator === 'not_eq';
+    if (needsValues === (values !== undefined)) return;
+    const message = needsValues
+      ? 'is required with this operator'
+      : 'must not be given with this operator';
+    context.addIssue({ code: 'custom', message, path: ['values'] });
+  })
+  .meta({ id: 'AttributeFilter' });
+
+/** The fields of a configuration; null, or an empty list of headers, takes one back. */
+export const optionFields = {
+  standard_webhooks: z.boolean().meta({
+    description:
+      'True adds `webhook-id`, `webhook-timestamp` and `webhook-signature`, for receivers with a library of Standard Webhooks.',
+  }),
+  rate_limit_per_second: z.int().min(1).max(RATE_PER_SECOND_MAX).nullable().meta({
+    description: 'Requests a second, evenly spaced, retries too; null: as fast as it goes.',
+  }),
+  window_max: z.int().min(1).max(WINDOW_MAX).nullable().meta({
+    description: 'Requests at the same time; null: as many as the installation allows.',
+  }),
+  headers,
+  attribute_filters: z.array(attributeFilter).max(FILTER_COUNT_MAX).nullable().meta({
+    description:
+      'Only events of the chosen types for which all of these hold are sent. Null or empty: every one.',
+  }),
+};
+
+/** As `optionFields` where nothing is given. */
+export const newOptionFields = {
+  standard_webhooks: optionFields.standard_webhooks.default(false),
+  rate_limit_per_second: optionFields.rate_limit_per_second.default(null),
+  window_max: optionFields.window_max.default(null),
+  headers: optionFields.headers.default({}),
+  attribute_filters: optionFields.attribute_filters.default(null),
+};
+
+/** Of a webhook as it stands. */
+export const shownOptions = {
+  standard_webhooks: z.boolean(),
+  rate_limit_per_second: z.int().nullable(),
+  window_max: z.int().nullable(),
+  headers: z.record(z.string(), z.string()),
+  attribute_filters: z
+    .array(
+      z.object({
+        field: z.string(),
+        operator: z.enum(FILTER_OPERATORS),
+        values: z.array(z.string()).optional(),
+      }),
+    )
+    .nullable(),
+};
+
+type OptionsInBody = {
+  readonly [Name in keyof typeof optionFields]?: z.infer<(typeof optionFields)[Name]> | undefined;
+};
+
+/** What is given, as the row has it. */
+export function optionsOf(
+  body: OptionsInBody,
+  environmentId: number,
+  sealedText: SealedText,
+): Partial<DeliveryOptions> {
+  const { standard_webhooks, rate_limit_per_second, window_max, attribute_filters } = body;
+  const names = Object.keys(body.headers ?? {});
+  const inLowerCase = Object.fromEntries(
+    Object.entries(body.headers ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
+  );
+  return {
+    ...(standard_webhooks !== undefined && { standardWebhooks: standard_webhooks }),
+    ...(rate_limit_per_second !== undefined && { rateLimitPerSecond: rate_limit_per_second }),
+    ...(window_max !== undefined && { windowMax: window_max }),
+    ...(body.headers !== undefined && {
+      customHeaders:
+        names.length === 0
+          ? null
+          : sealedText.seal(JSON.stringify(inLowerCase), secretContext(environmentId)),
+    }),
+    ...(attribute_filters !== undefined && {
+      attributeFilters: attribute_filters?.length ? attribute_filters : null,
+    }),
+  };
+}
+
+/** The row as it is shown. */
+export function showOptions(
+  row: Webhook,
+  environmentId: number,
+  sealedText: SealedText,
+): z.infer<z.ZodObject<typeof shownOptions>> {
+  const { customHeaders, attributeFilters } = row;
+  return {
+    standard_webhooks: row.standardWebhooks,
+    rate_limit_per_second: row.rateLimitPerSecond,
+    window_max: row.windowMax,
+    headers:
+      customHeaders === null
+        ? {}
+        : (JSON.parse(sealedText.open(customHeaders, secretContext(environmentId))) as Record<
+            string,
+            string
+          >),
+    attribute_filters:
+      attributeFilters?.map(({ field, operator, values }) => ({
+        field,
+        operator,
+        ...(values && { values: [...values] }),
+      })) ?? null,
+  };
+}
+
+/** Worded to follow the header's name; undefined where nothing is wrong with it. */
+function whyNoHeader(lowerCase: string, value: string): string | undefined {
+  // RFC 9110: a token, and visible characters with blanks between. No line break ends a header early.
+  if (lowerCase.length > HEADER_NAME_LENGTH_MAX)
+    return `must have a name of at most ${HEADER_NAME_LENGTH_MAX} characters`;
+  if (!/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(lowerCase)) return 'is not the name of a header';
+  if (
+    RESERVED_HEADERS.has(lowerCase) ||
+    RESERVED_PREFIXES.some((prefix) => lowerCase.startsWith(prefix))
+  )
+    return 'is sent by the service itself';
+  if (value.length > HEADER_VALUE_LENGTH_MAX)
+    return `must be at most ${HEADER_VALUE_LENGTH_MAX} characters long`;
+  if (!/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value))
+    return 'must be visible ASCII characters, with blanks only between them';
+  return undefined;
+}

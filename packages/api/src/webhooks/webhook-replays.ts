@@ -1,0 +1,245 @@
+/**
+ * `…/replays`: sends again what a webhook was sent, or failed to be sent.
+ *
+ * A replay has a lane of its own: what happens meanwhile is neither delayed nor overtaken, the
+ * deliveries of the replay keep their order, and a failure is waited out as always. It reaches what
+ * was delivered or abandoned when it was asked for; what is still held back is sent anyway.
+ */
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { AttemptRecord } from '@sluice/database/delivery/lane-progress';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { ReplayCriteria, ReplayKey } from '@sluice/database/replays/replay-log';
+import type { ReplayPlan, ReplayRequest, ReplayStart } from '@sluice/database/replays/replay-start';
+import type { Replay } from '@sluice/database/replays/replays';
+import type { Webhook } from '@sluice/database/webhooks/webhooks';
+import { INTEGER_MAX } from '@sluice/domain/parsing/identifiers';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { changeOriginOf, environmentOf, keyNameOf } from '../auth/authenticate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import {
+  badBody,
+  badRequest,
+  commonFailures,
+  conflicting,
+  idInPath,
+  missing,
+} from '../http/fields.ts';
+import { nextToken, pageQuery, readStart, splitPage } from '../http/page.ts';
+import { notFound } from '../http/problem.ts';
+import { criteriaOf, newReplay, replay, toWire } from './replay-fields.ts';
+import type { ApiServer } from '../http/api-server.ts';
+import { attempt as shownAttempt, attemptToWire } from './webhook-deliveries.ts';
+
+export interface WebhookReplayDependencies {
+  readonly planReplay: (lane: LaneKey, criteria: ReplayCriteria) => Promise<ReplayPlan>;
+  readonly startReplay: (
+    lane: LaneKey,
+    request: ReplayRequest,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<ReplayStart>;
+  readonly listReplays: (lane: LaneKey, limit: number) => Promise<Replay[]>;
+  readonly findReplay: (replay: ReplayKey) => Promise<Replay | undefined>;
+  readonly cancelReplay: (
+    replay: ReplayKey,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<Replay | undefined>;
+  readonly listAttemptsOfReplay: (
+    replay: ReplayKey,
+    after: { readonly sequence: number; readonly attempt: number },
+    limit: number,
+  ) => Promise<AttemptRecord[]>;
+  readonly findWebhook: (environmentId: number, webhookId: number) => Promise<Webhook | undefined>;
+  readonly now: () => number;
+}
+
+const LISTED_MAX = 100;
+const LIMIT_MAX = 100;
+const LIMIT_DEFAULT = 50;
+
+const tags = ['reporting webhooks'];
+const params = z.object({ webhook_id: idInPath });
+const replayParams = z.object({ webhook_id: idInPath, replay_id: idInPath });
+const answer = z.object({
+  dry_run: z.boolean(),
+  count: z.int().meta({ description: 'Deliveries that match.' }),
+  count_is_exact: z.boolean().meta({ description: 'False: there are at least so many.' }),
+  replay: replay.nullable().meta({ description: 'Null in a dry run.' }),
+});
+
+const position = z
+  .tuple([z.int().min(0), z.int().min(0).max(INTEGER_MAX)])
+  .transform(([sequence, attempt]) => ({ sequence, attempt }));
+
+export function registerWebhookReplays(
+  app: ApiServer,
+  dependencies: WebhookReplayDependencies,
+): void {
+  const noWebhook = (call: FastifyRequest, reply: FastifyReply) =>
+    sendProblem(call, reply, notFound('the reporting webhook was'));
+  const noReplay = (call: FastifyRequest, reply: FastifyReply) =>
+    sendProblem(call, reply, notFound('the replay was'));
+
+  app.post(
+    '/v1/reporting_webhooks/:webhook_id/replays',
+    {
+      schema: {
+        tags,
+        summary: 'Send deliveries again',
+        description:
+          'Those that are delivered or abandoned now and match, in their order, with the same bytes and the same ' +
+          '`event_id`, signed anew. In a lane of its own: what happens meanwhile is not delayed. One at a time.',
+        params,
+        body: newReplay,
+        response: {
+          200: answer,
+          ...badRequest,
+          ...missing,
+          ...conflicting,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
+    async (call, reply) => {
+      const lane = { environmentId: environmentOf(call), webhookId: call.params.webhook_id };
+      const wanted = criteriaOf(call.body);
+      if (call.body.dry_run) {
+        const plan = await dependencies.planReplay(lane, wanted);
+        if (plan.outcome === 'not_found') return noWebhook(call, reply);
+        const { count, isComplete } = plan;
+        return reply.send({ dry_run: true, count, count_is_exact: isComplete, replay: null });
+      }
+      const started = await dependencies.startReplay(
+        lane,
+        {
+          criteria: wanted,
+          ratePerSecond: call.body.rate_per_second,
+          createdBy: keyNameOf(call),
+          traceparent: call.traceparent,
+        },
+        changeOriginOf(call),
+        dependencies.now(),
+      );
+      switch (started.outcome) {
+        case 'not_found':
+          return noWebhook(call, reply);
+        case 'running':
+          return sendProblem(call, reply, {
+            code: 'conflict',
+            message: 'a replay of this reporting webhook is running; cancel it or wait for its end',
+          });
+        case 'started':
+          return reply.send({
+            dry_run: false,
+            count: started.count,
+            count_is_exact: started.replay.total !== null,
+            replay: toWire(started.replay),
+          });
+      }
+    },
+  );
+
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id/replays',
+    {
+      schema: {
+        tags,
+        summary: 'List the replays of a reporting webhook',
+        description: `The newest ${LISTED_MAX}, newest first. One that has ended is kept for 30 days.`,
+        params,
+        response: { 200: z.object({ replays: z.array(replay) }), ...missing, ...commonFailures },
+      },
+    },
+    async (call, reply) => {
+      const lane = { environmentId: environmentOf(call), webhookId: call.params.webhook_id };
+      if (!(await dependencies.findWebhook(lane.environmentId, lane.webhookId)))
+        return noWebhook(call, reply);
+      const replays = await dependencies.listReplays(lane, LISTED_MAX);
+      return reply.send({ replays: replays.map(toWire) });
+    },
+  );
+
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id/replays/:replay_id',
+    {
+      schema: {
+        tags,
+        summary: 'Tell how far a replay is',
+        params: replayParams,
+        response: { 200: replay, ...missing, ...commonFailures },
+      },
+    },
+    async (call, reply) => {
+      const found = await dependencies.findReplay(keyOf(call, call.params));
+      return found ? reply.send(toWire(found)) : noReplay(call, reply);
+    },
+  );
+
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id/replays/:replay_id/attempts',
+    {
+      schema: {
+        tags,
+        summary: 'List the attempts of a replay',
+        description: 'In the order of the deliveries.',
+        params: replayParams,
+        querystring: z.object(pageQuery(LIMIT_MAX, LIMIT_DEFAULT)),
+        response: {
+          200: z.object({
+            attempts: z.array(shownAttempt.extend({ sequence: z.int() })),
+            next: nextToken,
+          }),
+          ...badRequest,
+          ...missing,
+          ...commonFailures,
+        },
+      },
+    },
+    async (call, reply) => {
+      const key = keyOf(call, call.params);
+      const { start, limit } = call.query;
+      const after = readStart(start, position) ?? { sequence: 0, attempt: 0 };
+      if (!(await dependencies.findReplay(key))) return noReplay(call, reply);
+      const rows = await dependencies.listAttemptsOfReplay(key, after, limit + 1);
+      const { page, next } = splitPage(rows, limit, (row) => [row.sequence, row.attempt]);
+      return reply.send({
+        attempts: page.map((row) => ({ sequence: row.sequence, ...attemptToWire(row) })),
+        next,
+      });
+    },
+  );
+
+  app.post(
+    '/v1/reporting_webhooks/:webhook_id/replays/:replay_id/cancel',
+    {
+      schema: {
+        tags,
+        summary: 'Cancel a replay',
+        description:
+          'Starts nothing more; what is on its way ends. One that has ended stays as it is.',
+        params: replayParams,
+        response: { 200: replay, ...missing, ...commonFailures },
+      },
+    },
+    async (call, reply) => {
+      const cancelled = await dependencies.cancelReplay(
+        keyOf(call, call.params),
+        changeOriginOf(call),
+        dependencies.now(),
+      );
+      return cancelled ? reply.send(toWire(cancelled)) : noReplay(call, reply);
+    },
+  );
+}
+
+const keyOf = (
+  call: FastifyRequest,
+  path: { readonly webhook_id: number; readonly replay_id: number },
+): ReplayKey => ({
+  environmentId: environmentOf(call),
+  webhookId: path.webhook_id,
+  replayId: path.replay_id,
+});

@@ -1,0 +1,264 @@
+/**
+ * `…/secrets`: the keys that a webhook signs with.
+ *
+ * A secret is shown once, in the answer of the call that makes it; later only its last characters are shown. Making
+ * one while another signs starts a rotation: both sign until the new one is promoted, by a call or by the end of the
+ * overlap.
+ */
+import type { ChangeOrigin } from '@sluice/database/changes/audit-logs';
+import type { LaneKey } from '@sluice/database/delivery/lanes';
+import type { KeyChange, KeyRotation, SigningKeys } from '@sluice/database/webhooks/signing-keys';
+import { secretContext, standardForm } from '@sluice/domain/delivery/webhook';
+import type { SealedText } from '@sluice/platform/secrets/sealed-text';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { changeOriginOf, environmentOf } from '../auth/authenticate.ts';
+import { sendProblem } from '../http/error-handling.ts';
+import {
+  badBody,
+  badRequest,
+  commonFailures,
+  conflicting,
+  idInPath,
+  missing,
+} from '../http/fields.ts';
+import { notFound } from '../http/problem.ts';
+import type { ApiServer } from '../http/api-server.ts';
+
+export interface WebhookSecretDependencies {
+  readonly findSigningKeys: (lane: LaneKey, nowMs: number) => Promise<SigningKeys | undefined>;
+  readonly rotateWebhookSecret: (
+    lane: LaneKey,
+    rotation: KeyRotation,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<KeyChange>;
+  readonly promoteWebhookSecret: (
+    lane: LaneKey,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<KeyChange>;
+  readonly cancelWebhookSecret: (
+    lane: LaneKey,
+    origin: ChangeOrigin,
+    nowMs: number,
+  ) => Promise<KeyChange>;
+  readonly sealedText: SealedText;
+  /** Makes a secret that nobody can guess. */
+  readonly newSecret: () => string;
+  readonly now: () => number;
+}
+
+const OVERLAP_SECONDS_DEFAULT = 86_400;
+const OVERLAP_SECONDS_MAX = 30 * 86_400;
+const SECRET_LENGTH_MIN = 24;
+const SECRET_LENGTH_MAX = 256;
+const HINT_LENGTH = 4;
+
+const tags = ['reporting webhooks'];
+const params = z.object({ webhook_id: idInPath });
+
+const secret = z
+  .object({
+    role: z.enum(['current', 'next']).meta({
+      description:
+        '`current` makes `x-svc-signature`. `next`, while keys are rotated, makes `x-svc-signature-next`.',
+    }),
+    hint: z.string().meta({ description: 'Its last characters.' }),
+    created_at: z.int().meta({ description: 'Unix seconds.' }),
+    promoted_at: z
+      .int()
+      .nullable()
+      .meta({ description: 'Unix seconds when `next` becomes `current`; null for `current`.' }),
+  })
+  .meta({ id: 'WebhookSecret', description: 'A signing key, which is not shown again.' });
+
+const secrets = z.object({ secrets: z.array(secret) });
+
+const madeSecret = z
+  .object({
+    secret: z.string().meta({
+      description: 'Shown here and never again. Its characters, as they are, are the HMAC key.',
+    }),
+    standard_webhooks_secret: z
+      .string()
+      .meta({ description: 'The same key as the libraries of Standard Webhooks want it.' }),
+    secrets: z.array(secret),
+  })
+  .meta({ id: 'NewWebhookSecret', description: 'What only this answer shows.' });
+
+const rotation = z
+  .object({
+    secret: z
+      .string()
+      .min(SECRET_LENGTH_MIN)
+      .max(SECRET_LENGTH_MAX)
+      .regex(/^[\x21-\x7e]+$/, 'must be printable ASCII without spaces')
+      .optional()
+      .meta({
+        description:
+          'One that receivers know already, such as a `whsec_…`; made for you otherwise.',
+      }),
+    overlap_seconds: z
+      .int()
+      .min(0)
+      .max(OVERLAP_SECONDS_MAX)
+      .default(OVERLAP_SECONDS_DEFAULT)
+      .meta({ description: 'How long both sign. 0: the old one never signs again.' }),
+  })
+  .meta({ id: 'WebhookSecretRotation', requestExamples: [{ overlap_seconds: 3_600 }] });
+
+export function registerWebhookSecrets(
+  app: ApiServer,
+  dependencies: WebhookSecretDependencies,
+): void {
+  const list = (lane: LaneKey, keys: SigningKeys): z.infer<typeof secret>[] => {
+    const hintOf = (sealed: string) =>
+      dependencies.sealedText.open(sealed, secretContext(lane.environmentId)).slice(-HINT_LENGTH);
+    const { signingKey, madeAt, next } = keys;
+    const current = {
+      role: 'current' as const,
+      hint: hintOf(signingKey),
+      created_at: toSeconds(madeAt),
+      promoted_at: null,
+    };
+    if (!next) return [current];
+    const following = {
+      role: 'next' as const,
+      hint: hintOf(next.signingKey),
+      created_at: toSeconds(next.madeAt),
+      promoted_at: toSeconds(next.signsFrom),
+    };
+    return [current, following];
+  };
+  const noWebhook = (request: FastifyRequest, reply: FastifyReply) =>
+    sendProblem(request, reply, notFound('the reporting webhook was'));
+  const refuse = (request: FastifyRequest, reply: FastifyReply, message: string) =>
+    sendProblem(request, reply, { code: 'conflict', message });
+  const NO_ROTATION = 'no rotation is under way, so there is no next secret';
+
+  app.get(
+    '/v1/reporting_webhooks/:webhook_id/secrets',
+    {
+      schema: {
+        tags,
+        summary: 'List the secrets of a reporting webhook',
+        description: 'The one that signs and, while they are rotated, the next one.',
+        params,
+        response: { 200: secrets, ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const keys = await dependencies.findSigningKeys(lane, dependencies.now());
+      return keys ? reply.send({ secrets: list(lane, keys) }) : noWebhook(request, reply);
+    },
+  );
+
+  app.post(
+    '/v1/reporting_webhooks/:webhook_id/secrets',
+    {
+      schema: {
+        tags,
+        summary: 'Make a new secret for a reporting webhook',
+        description:
+          'Both sign for `overlap_seconds`: `x-svc-signature` stays with the old one and `x-svc-signature-next` ' +
+          'carries the new one’s. Then, or when it is promoted, the new one is the only one.',
+        params,
+        body: rotation,
+        response: {
+          200: madeSecret,
+          ...badRequest,
+          ...missing,
+          ...conflicting,
+          ...badBody,
+          ...commonFailures,
+        },
+      },
+    },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const nowMs = dependencies.now();
+      const made = request.body.secret ?? dependencies.newSecret();
+      const changed = await dependencies.rotateWebhookSecret(
+        lane,
+        {
+          signingKey: dependencies.sealedText.seal(made, secretContext(lane.environmentId)),
+          signsFromMs: nowMs + request.body.overlap_seconds * 1000,
+        },
+        changeOriginOf(request),
+        nowMs,
+      );
+      if (changed.outcome === 'not_found') return noWebhook(request, reply);
+      if (changed.outcome === 'not_now')
+        return refuse(
+          request,
+          reply,
+          'a rotation is under way; promote its secret, or take it back, first',
+        );
+      // Read back from the row: an earlier run of the same call may have made another one.
+      const kept = changed.keys.next?.signingKey ?? changed.keys.signingKey;
+      const shown = dependencies.sealedText.open(kept, secretContext(lane.environmentId));
+      return reply.send({
+        secret: shown,
+        standard_webhooks_secret: standardForm(shown, toBase64),
+        secrets: list(lane, changed.keys),
+      });
+    },
+  );
+
+  app.post(
+    '/v1/reporting_webhooks/:webhook_id/secrets/promote',
+    {
+      schema: {
+        tags,
+        summary: 'End a rotation now',
+        description: 'The next secret is the only one from here on.',
+        params,
+        response: { 200: secrets, ...missing, ...conflicting, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const changed = await dependencies.promoteWebhookSecret(
+        lane,
+        changeOriginOf(request),
+        dependencies.now(),
+      );
+      if (changed.outcome === 'not_found') return noWebhook(request, reply);
+      if (changed.outcome === 'not_now') return refuse(request, reply, NO_ROTATION);
+      return reply.send({ secrets: list(lane, changed.keys) });
+    },
+  );
+
+  app.delete(
+    '/v1/reporting_webhooks/:webhook_id/secrets/next',
+    {
+      schema: {
+        tags,
+        summary: 'Take the next secret back',
+        description: 'The rotation, if there is one, is over, and the current secret stays.',
+        params,
+        response: { 200: secrets, ...missing, ...commonFailures },
+      },
+    },
+    async (request, reply) => {
+      const lane = laneOf(request, request.params.webhook_id);
+      const origin = changeOriginOf(request);
+      const changed = await dependencies.cancelWebhookSecret(lane, origin, dependencies.now());
+      // A second call finds it done, which is no error.
+      const keys =
+        changed.outcome === 'changed'
+          ? changed.keys
+          : await dependencies.findSigningKeys(lane, dependencies.now());
+      return keys ? reply.send({ secrets: list(lane, keys) }) : noWebhook(request, reply);
+    },
+  );
+}
+
+function laneOf(request: FastifyRequest, webhookId: number): LaneKey {
+  return { environmentId: environmentOf(request), webhookId };
+}
+
+const toSeconds = (date: Date): number => Math.floor(date.getTime() / 1000);
+const toBase64 = (text: string): string => Buffer.from(text).toString('base64');
