@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest';
+import {
+  lineOfAttempt,
+  lineOfOperation,
+  linesOfIssues,
+  matchesTail,
+} from '../../src/operations/tail.ts';
+import { identify, merge, NOW_MS, track } from '../../src/operations/testing.ts';
+
+const line = lineOfOperation(
+  track('email:Ada@Example.com', 'bought', {
+    eventId: 'e1',
+    anonymousId: 'z1',
+    data: { secret: 'x' },
+  }),
+  'accepted',
+  'pipelines.track',
+);
+
+test('a line of an event tells who, what and how, and nothing of its data', () => {
+  expect(line).toEqual({
+    kind: 'received',
+    at_ms: NOW_MS,
+    outcome: 'accepted',
+    name: 'bought',
+    people: [{ email: 'Ada@Example.com' }, { anonymous_id: 'z1' }],
+    details: { type: 'event.track', source: 'pipelines.track', event_id: 'e1' },
+  });
+});
+
+test('a filter by person finds any identifier, emails in any letter case and others exactly', () => {
+  expect(matchesTail({ person: 'ada@example.COM' }, line)).toBe(true);
+  expect(matchesTail({ person: 'z1' }, line)).toBe(true);
+  expect(matchesTail({ person: 'Z1' }, line)).toBe(false);
+  const both = lineOfOperation(merge('id:1', 'email:b@x'), 'accepted', 'track.merge');
+  expect(matchesTail({ person: '1' }, both)).toBe(true);
+  expect(matchesTail({ person: 'B@x' }, both)).toBe(true);
+  const named = lineOfOperation(identify('id:1', { email: 'c@x' }), 'accepted', 'track.identify');
+  expect(matchesTail({ person: 'c@x' }, named)).toBe(true);
+});
+
+test('every filter that is given must match; none matches everything', () => {
+  expect(matchesTail({}, line)).toBe(true);
+  expect(matchesTail({ name: 'bought', outcome: 'accepted' }, line)).toBe(true);
+  expect(matchesTail({ name: 'bought', outcome: 'refused' }, line)).toBe(false);
+  expect(matchesTail({ name: 'Bought' }, line)).toBe(false);
+});
+
+test('texts are cut, and a filter as long as the text still finds it', () => {
+  const name = 'n'.repeat(5_000);
+  const long = lineOfOperation(track(`id:${'i'.repeat(300)}`, name), 'accepted', 's');
+  expect(JSON.stringify(long).length).toBeLessThan(1_000);
+  expect(matchesTail({ name, person: 'i'.repeat(300) }, long)).toBe(true);
+});
+
+test('an attempt is named by its event type and found by whom the report is about', () => {
+  const body = {
+    event_id: 'r1',
+    data: {
+      customer_id: '7',
+      identifiers: { id: '7', email: null, svc_id: 'abc' },
+      recipient: 'a@x',
+    },
+  };
+  const attempt = {
+    webhookId: 3,
+    sequence: 9,
+    attempt: 2,
+    outcome: 'retrying',
+    status: 500,
+  } as const;
+  const told = lineOfAttempt(
+    { ...attempt, failure: 'status', durationMs: 1.6, eventType: 'email_sent', body },
+    NOW_MS,
+  );
+  expect(told).toEqual({
+    kind: 'reported',
+    at_ms: NOW_MS,
+    outcome: 'retrying',
+    name: 'email_sent',
+    people: [{ id: '7' }, { svc_id: 'abc' }, { recipient: 'a@x' }],
+    details: {
+      event_id: 'r1',
+      webhook_id: 3,
+      sequence: 9,
+      attempt: 2,
+      status: 500,
+      failure: 'status',
+      duration_ms: 2,
+    },
+  });
+});
+
+test('a body of any shape makes a line', () => {
+  const attempt = {
+    webhookId: 3,
+    sequence: 9,
+    attempt: 1,
+    outcome: 'delivered',
+    status: 200,
+  } as const;
+  for (const body of [null, [], 'text', { data: 1 }, { data: { identifiers: [] } }]) {
+    const told = lineOfAttempt(
+      { ...attempt, failure: null, durationMs: 1, eventType: 'email_sent', body },
+      NOW_MS,
+    );
+    expect(told.people).toEqual([]);
+  }
+});
+
+test('issues are told apart by whether something was not taken, at most twenty of a call', () => {
+  const told = linesOfIssues(
+    Array.from({ length: 30 }, (_, index) => ({
+      code: index === 0 ? ('timestamp_invalid' as const) : ('required' as const),
+      field: 'event',
+      message: 'm',
+    })),
+    NOW_MS,
+    'pipelines.batch',
+  );
+  expect(told).toHaveLength(20);
+  expect(told.map(({ outcome }) => outcome).slice(0, 2)).toEqual(['mended', 'refused']);
+});

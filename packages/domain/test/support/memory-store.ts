@@ -1,0 +1,216 @@
+/**
+ * A database in memory for tests of the fold: loads slices as `worker/src/load-slice.ts` does and
+ * takes changes as `worker/src/write-changes.ts` does, refusing what a unique key would refuse. The
+ * real ones have tests of their own, in `worker/test/integration`.
+ */
+import { applyOperations } from '../../src/apply/apply-operations.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import type {
+  DeviceRow,
+  EventRow,
+  IdentifierRow,
+  MessageDeliveryRow,
+  ObjectRow,
+  PersonRow,
+  RelationshipRow,
+  RowChanges,
+  SegmentMemberRow,
+  Slice,
+  SliceChanges,
+} from '../../src/state/slice.ts';
+import { NOW_MS } from '../../src/operations/testing.ts';
+import { eventText, identifierText } from '../../src/operations/slice-keys.ts';
+import { findSliceNeeds } from '../../src/state/find-slice-needs.ts';
+import type { SliceNeeds } from '../../src/state/slice-needs.ts';
+
+export const DAY_MS = 24 * 60 * 60 * 1000;
+
+/** Both ways of sending must end the same: for `it.each`, with `applyEach`. */
+export const WAYS = [
+  ['in one envelope', true],
+  ['in envelopes of their own', false],
+] as const;
+
+export class MemoryStore {
+  identifiers: IdentifierRow[] = [];
+  people: PersonRow[] = [];
+  objects: ObjectRow[] = [];
+  relationships: RelationshipRow[] = [];
+  devices: DeviceRow[] = [];
+  segmentMembers: SegmentMemberRow[] = [];
+  messageDeliveries: MessageDeliveryRow[] = [];
+  events: EventRow[] = [];
+  readonly #eventIds = new Set<string>();
+  #lastNumber = 0;
+  #lastId = 0;
+
+  /** Folds the operations as one envelope. */
+  apply(...operations: Operation[]): SliceChanges {
+    const changes = applyOperations(this.#load(findSliceNeeds(operations)), operations, {
+      newPersonId: () => ++this.#lastNumber,
+      newObjectNumber: () => ++this.#lastNumber,
+      newId: () => `made-${++this.#lastId}`,
+      nowMs: NOW_MS,
+    });
+    this.#write(changes);
+    return changes;
+  }
+
+  /** Folds them as one envelope, or each in its own. */
+  applyEach(isTogether: boolean, ...operations: Operation[]): void {
+    if (isTogether) this.apply(...operations);
+    else for (const operation of operations) this.apply(operation);
+  }
+
+  #load(needs: SliceNeeds): Slice {
+    const takenEvents = needs.events.filter((key) =>
+      this.#eventIds.has(eventText(key.environmentId, key.eventId)),
+    );
+    for (const key of needs.events) this.#eventIds.add(eventText(key.environmentId, key.eventId));
+    const messageDeliveries = this.messageDeliveries.filter((row) =>
+      needs.messageDeliveries.some(
+        (key) => key.environmentId === row.environmentId && key.deliveryId === row.deliveryId,
+      ),
+    );
+    const wanted = new Map(
+      needs.identifiers.map((key) => [identifierText(key.environmentId, key.kind, key.value), key]),
+    );
+    const named = this.identifiers.filter((row) => wanted.has(textOf(row)));
+    const namedPeople = new Set([
+      ...named.map((row) => row.personId),
+      ...needs.people.map((key) => key.personId),
+    ]);
+    const identifiers = needs.releasesIdentifiers
+      ? this.identifiers.filter(
+          (row) =>
+            wanted.has(textOf(row)) || (row.personId !== null && namedPeople.has(row.personId)),
+        )
+      : named;
+    const locked = new Set<number | null>([
+      ...needs.people.map((key) => key.personId),
+      ...messageDeliveries.map((row) => row.personId),
+      ...named
+        .filter((row) => wanted.get(textOf(row))?.needsPerson === true && !row.suppressed)
+        .map((row) => row.personId),
+    ]);
+    const people = this.people.filter((row) => locked.has(row.personId));
+    const objects = this.objects.filter(
+      (row) =>
+        needs.objects.some(
+          (key) => key.environmentId === row.environmentId && key.objectNumber === row.objectNumber,
+        ) ||
+        needs.objectNames.some(
+          (name) =>
+            name.environmentId === row.environmentId &&
+            name.objectTypeId === row.objectTypeId &&
+            name.objectId === row.objectId,
+        ),
+    );
+    const isOfPeople = (row: { personId: number }): boolean =>
+      people.some((person) => person.personId === row.personId);
+    const isOfObjects = (row: RelationshipRow): boolean =>
+      objects.some((object) => object.objectNumber === row.objectNumber);
+    const { mergesPeople, changesRelationships, deviceTokens } = needs;
+    return {
+      takenEvents,
+      messageDeliveries,
+      identifiers,
+      people,
+      objects,
+      relationships: this.relationships.filter(
+        (row) => isOfPeople(row) && (mergesPeople || (changesRelationships && isOfObjects(row))),
+      ),
+      devices: this.devices.filter(
+        (row) => isOfPeople(row) && (mergesPeople || deviceTokens.includes(row.token)),
+      ),
+      segmentMembers: mergesPeople ? this.segmentMembers.filter(isOfPeople) : [],
+    };
+  }
+
+  #write(changes: SliceChanges): void {
+    for (const { fromPersonId, toPersonId, sinceMs } of changes.moves) {
+      const move = <Row extends { readonly personId: number | null }>(row: Row): Row =>
+        row.personId === fromPersonId ? { ...row, personId: toPersonId } : row;
+      this.identifiers = this.identifiers.map(move);
+      this.messageDeliveries = this.messageDeliveries.map(move);
+      this.events = this.events.map((row) =>
+        row.occurredAtMs >= sinceMs && row.receivedAtMs >= sinceMs ? move(row) : row,
+      );
+    }
+    const suppressed = new Set<number | null>(changes.suppressedPeople.map((key) => key.personId));
+    const removed = new Set<number | null>(changes.removedPeople.map((key) => key.personId));
+    const gone = new Set<number | null>(changes.people.deleted.map((key) => key.personId));
+    this.identifiers = this.identifiers
+      .map((row) => (suppressed.has(row.personId) ? { ...row, suppressed: true } : row))
+      .filter((row) => !removed.has(row.personId));
+    this.devices = this.devices.filter((row) => !gone.has(row.personId));
+    this.relationships = this.relationships.filter((row) => !gone.has(row.personId));
+    this.segmentMembers = this.segmentMembers.filter((row) => !gone.has(row.personId));
+    this.messageDeliveries = this.messageDeliveries.map((row) =>
+      gone.has(row.personId) ? { ...row, personId: null } : row,
+    );
+    this.people = written(this.people, changes.people, (row) => `${row.personId}`);
+    this.identifiers = written(this.identifiers, changes.identifiers, textOf, true);
+    const deletedObjects = new Set(changes.objects.deleted.map((key) => key.objectNumber));
+    this.relationships = this.relationships.filter((row) => !deletedObjects.has(row.objectNumber));
+    this.objects = written(this.objects, changes.objects, (row) => `${row.objectNumber}`);
+    this.relationships = written(
+      this.relationships,
+      changes.relationships,
+      (row) => `${row.personId} ${row.objectNumber}`,
+    );
+    this.devices = written(this.devices, changes.devices, (row) => `${row.personId} ${row.token}`);
+    this.segmentMembers = written(
+      this.segmentMembers,
+      changes.segmentMembers,
+      (row) => `${row.segmentId} ${row.personId}`,
+      true,
+    );
+    this.messageDeliveries = written(
+      this.messageDeliveries,
+      changes.messageDeliveries,
+      (row) => row.deliveryId,
+    );
+    for (const { anonymousId, personId, sinceMs, processedAtMs } of changes.attachments) {
+      this.events = this.events.map((row) =>
+        row.anonymousId === anonymousId &&
+        row.personId === null &&
+        row.occurredAtMs >= sinceMs &&
+        row.receivedAtMs >= sinceMs
+          ? { ...row, personId, processedAtMs }
+          : row,
+      );
+    }
+    this.events.push(...changes.events);
+  }
+}
+
+/** What a unique key would refuse, this refuses. */
+function written<Row extends Key, Key extends object>(
+  rows: readonly Row[],
+  { inserted, updated, deleted }: RowChanges<Row, Key>,
+  textOfRow: (key: Key) => string,
+  isUpsert = false,
+): Row[] {
+  const byKey = new Map(rows.map((row) => [textOfRow(row), row]));
+  for (const key of deleted) byKey.delete(textOfRow(key));
+  for (const row of updated) {
+    if (!isUpsert && !byKey.has(textOfRow(row)))
+      throw new Error(`updated and not there: ${textOfRow(row)}`);
+    byKey.set(textOfRow(row), row);
+  }
+  for (const row of inserted) {
+    if (byKey.has(textOfRow(row)) && !isUpsert)
+      throw new Error(`inserted twice: ${textOfRow(row)}`);
+    byKey.set(textOfRow(row), row);
+  }
+  return [...byKey.values()];
+}
+
+function textOf(key: {
+  environmentId: number;
+  kind: IdentifierRow['kind'];
+  value: string;
+}): string {
+  return identifierText(key.environmentId, key.kind, key.value);
+}
