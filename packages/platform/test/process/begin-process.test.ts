@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { runProgramUnderTest } from '@sluice/platform/testing/service-under-test';
 import { expect, test } from 'vitest';
 
-const PROGRAM = fileURLToPath(new URL('service-that-ends.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../support/service-that-ends.ts', import.meta.url));
 
 async function run(settings: Record<string, string>) {
   const { code, output } = await runProgramUnderTest(PROGRAM, {

@@ -2,7 +2,7 @@
 import { ulidTimeMs } from '@sluice/domain/values/ulid';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createIdGenerator } from '../src/process/new-id.ts';
+import { createIdGenerator } from '../../src/process/new-id.ts';
 
 /** Ids at these times, one after the other. */
 function idsAt(timesMs: readonly number[]): string[] {

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { findFreePort } from '../src/testing/free-port.ts';
+import { findFreePort } from '../../src/testing/free-port.ts';
 
 test('a free port is nobody else’s: not given twice, and none that a connection going out may take', async () => {
   const ports = await Promise.all(Array.from({ length: 200 }, findFreePort));

@@ -1,8 +1,8 @@
 /** What is read ahead in a shard: only where it is behind, only what there is room for, and never at the cost of what is in hand. */
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createLogger } from '../src/process/logger.ts';
-import { ShardBehind } from '../src/consumers/queue-behind.ts';
+import { createLogger } from '../../src/process/logger.ts';
+import { ShardBehind } from '../../src/consumers/queue-behind.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

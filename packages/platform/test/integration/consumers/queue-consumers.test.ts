@@ -11,7 +11,7 @@ import { startRedisServer } from '@sluice/platform/testing/redis-server';
 import { Queue, UnrecoverableError, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { envelope, NAME, useBroker, WAIT } from './broker-world.ts';
+import { envelope, NAME, useBroker, WAIT } from '../support/broker-world.ts';
 
 const broker = useBroker();
 

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { Queue } from 'bullmq';
 import { Redis } from 'ioredis';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { openProducer } from '../../src/queue/queue.ts';
-import { startRedisServer } from '../../src/testing/redis-server.ts';
-import { envelope, NAME, useBroker } from './broker-world.ts';
+import { openProducer } from '../../../src/queue/queue.ts';
+import { startRedisServer } from '../../../src/testing/redis-server.ts';
+import { envelope, NAME, useBroker } from '../support/broker-world.ts';
 
 const broker = useBroker();
 /** BullMQ by itself, beside it: the same Redis, another prefix. */

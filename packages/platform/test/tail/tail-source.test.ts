@@ -5,9 +5,9 @@ import {
   lineTopic,
   type TailAnnouncement,
   type TailMessage,
-} from '../src/tail/tail-messages.ts';
-import { TailSource } from '../src/tail/tail-source.ts';
-import { MemoryChannel } from './memory-channel.ts';
+} from '../../src/tail/tail-messages.ts';
+import { TailSource } from '../../src/tail/tail-source.ts';
+import { MemoryChannel } from '../support/memory-channel.ts';
 
 let channel: MemoryChannel;
 let source: TailSource;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseRedisUrl } from '../src/settings/redis-url.ts';
+import { parseRedisUrl } from '../../src/settings/redis-url.ts';
 
 describe('REDIS_URL', () => {
   test.each(['redis://127.0.0.1:6379', 'rediss://user:p%40ss@redis.example/2'])(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { parseSettings, sealingSettings } from '../src/settings/config.ts';
-import { createSealedText } from '../src/secrets/sealed-text.ts';
+import { parseSettings, sealingSettings } from '../../src/settings/config.ts';
+import { createSealedText } from '../../src/secrets/sealed-text.ts';
 
 const key = (id: string, fill: number) => ({ id, key: Buffer.alloc(32, fill) });
 const one = createSealedText([key('one', 1)]);

@@ -2,7 +2,7 @@
 import type { Envelope } from '@sluice/domain/operations/operation';
 import { identify, track } from '@sluice/domain/operations/testing';
 import { expect, test } from 'vitest';
-import { EnvelopeBuffers, envelopeText, EnvelopeWriter } from '../src/queue/envelope-writer.ts';
+import { EnvelopeBuffers, envelopeText, EnvelopeWriter } from '../../src/queue/envelope-writer.ts';
 
 const buffers = new EnvelopeBuffers();
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createLifecycle } from '../src/process/lifecycle.ts';
-import { createLogger } from '../src/process/logger.ts';
+import { createLifecycle } from '../../src/process/lifecycle.ts';
+import { createLogger } from '../../src/process/logger.ts';
 
 test('what was opened last is closed first and once, also after one that cannot be closed, and each stop waits for it', async () => {
   const lifecycle = createLifecycle(createLogger('test', 'silent'));

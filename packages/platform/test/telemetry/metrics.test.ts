@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { createMetrics } from '../src/telemetry/metrics.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
 
 const BLOCKED_MS = 900;
 /** A look is due each half second, so it comes so much too late at least. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { GroupedCalls } from '../src/process/grouped-calls.ts';
+import { GroupedCalls } from '../../src/process/grouped-calls.ts';
 
 interface World {
   readonly groups: number[][];

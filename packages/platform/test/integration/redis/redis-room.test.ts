@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { openProducer, type AddingOptions, type Producer } from '../../src/queue/queue.ts';
-import { startRedisCluster } from '../../src/testing/redis-fleet.ts';
-import { memoryUseOf, RedisRoom } from '../../src/redis/redis-room.ts';
-import { startRedisServer, type RedisServer } from '../../src/testing/redis-server.ts';
-import { envelope, logger, WAIT } from './broker-world.ts';
+import { openProducer, type AddingOptions, type Producer } from '../../../src/queue/queue.ts';
+import { startRedisCluster } from '../../../src/testing/redis-fleet.ts';
+import { memoryUseOf, RedisRoom } from '../../../src/redis/redis-room.ts';
+import { startRedisServer, type RedisServer } from '../../../src/testing/redis-server.ts';
+import { envelope, logger, WAIT } from '../support/broker-world.ts';
 
 /** So much that the buffers of connections make no difference. */
 const HELD_BYTES = 32 * 1_048_576;

@@ -1,5 +1,5 @@
 /** A tail channel within one process, for tests that own the clock. */
-import type { TailChannel } from '../src/tail/tail-channel.ts';
+import type { TailChannel } from '../../src/tail/tail-channel.ts';
 
 export class MemoryChannel implements TailChannel {
   messageSizeBytesMax = 1_000;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { flag, parseSettings, platformSettings } from '../src/settings/config.ts';
+import { flag, parseSettings, platformSettings } from '../../src/settings/config.ts';
 
 describe('DATABASE_URL that cannot be used says how one is written', () => {
   test.each([

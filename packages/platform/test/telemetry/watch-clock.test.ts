@@ -2,9 +2,9 @@ import { Writable } from 'node:stream';
 import type { ClockDifference } from '@sluice/domain/values/clock-difference';
 import { pino } from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createLifecycle } from '../src/process/lifecycle.ts';
-import { createMetrics } from '../src/telemetry/metrics.ts';
-import { watchClock } from '../src/telemetry/watch-clock.ts';
+import { createLifecycle } from '../../src/process/lifecycle.ts';
+import { createMetrics } from '../../src/telemetry/metrics.ts';
+import { watchClock } from '../../src/telemetry/watch-clock.ts';
 
 const WAIT = { timeout: 5_000, interval: 1 };
 

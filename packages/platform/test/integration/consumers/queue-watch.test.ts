@@ -5,7 +5,7 @@ import { QueueWatch } from '@sluice/platform/consumers/queue-watch';
 import { WatchedQueue } from '@sluice/platform/consumers/watched-queue';
 import { Worker } from 'bullmq';
 import { expect, test, vi } from 'vitest';
-import { envelope, logger, NAME, useBroker, WAIT } from './broker-world.ts';
+import { envelope, logger, NAME, useBroker, WAIT } from '../support/broker-world.ts';
 
 const broker = useBroker();
 
