@@ -4,10 +4,10 @@ import { promisify } from 'node:util';
 import fc from 'fast-check';
 import { sql, type RawBuilder } from 'kysely';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { recordChange } from '../../src/changes/audit-logs.ts';
-import type { Database } from '../../src/connection/connection.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
-import { checkAuditChain, verifyAuditChain } from '../../src/verify/verify-audit-chains.ts';
+import { recordChange } from '../../../src/changes/audit-logs.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
+import { checkAuditChain, verifyAuditChain } from '../../../src/verify/verify-audit-chains.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 const COUNT = 12;
@@ -258,7 +258,7 @@ describe('what is found', () => {
 const run = (databaseUrl: string) =>
   promisify(execFile)(
     process.execPath,
-    [fileURLToPath(new URL('../../../../scripts/verify.ts', import.meta.url))],
+    [fileURLToPath(new URL('../../../../../scripts/verify.ts', import.meta.url))],
     { env: { ...process.env, DATABASE_URL: databaseUrl, NODE_NO_WARNINGS: '1' } },
   ).then(
     ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),

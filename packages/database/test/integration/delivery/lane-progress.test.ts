@@ -1,17 +1,17 @@
 /** Results of drains that are written down again, because the answer to the first time was lost. */
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
-import type { Database } from '../../src/connection/connection.ts';
-import { appendDeliveries } from '../../src/delivery/deliveries.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { appendDeliveries } from '../../../src/delivery/deliveries.ts';
 import {
   recordProgressOfLanes,
   type AttemptRecord,
   type DrainReport,
-} from '../../src/delivery/lane-progress.ts';
-import { claimLane, type LaneKey } from '../../src/delivery/lanes.ts';
-import { statementsSentBy } from '../../src/connection/statements-sent.ts';
-import { insertTestWebhook, insertTestWorkspace } from '../../src/testing/test-tenants.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+} from '../../../src/delivery/lane-progress.ts';
+import { claimLane, type LaneKey } from '../../../src/delivery/lanes.ts';
+import { statementsSentBy } from '../../../src/connection/statements-sent.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 const NOW_MS = Date.UTC(2026, 0, 15);
 let database: Database;

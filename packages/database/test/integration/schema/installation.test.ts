@@ -1,7 +1,7 @@
 import { expect, inject, test } from 'vitest';
-import { createDatabase } from '../../src/connection/connection.ts';
-import { agreeOnShardCount, joinInstallation } from '../../src/schema/installation.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import { createDatabase } from '../../../src/connection/connection.ts';
+import { agreeOnShardCount, joinInstallation } from '../../../src/schema/installation.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 test('the first process decides the number of shards, and one with another number does not start', async () => {
   const { database } = await createTestDatabase();

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { databaseUnavailable, isWorthWaitingFor } from '../src/connection/database-away.ts';
+import { databaseUnavailable, isWorthWaitingFor } from '../../src/connection/database-away.ts';
 
 // `localhost` has two addresses on most machines, and Node's error of both has no words of its own.
 test('where several addresses refuse, the message says what each of them does', () => {

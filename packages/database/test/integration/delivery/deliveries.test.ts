@@ -2,13 +2,13 @@ import type { ReportingEvent, ReportingEventType } from '@sluice/domain/delivery
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/connection/connection.ts';
-import { appendDeliveries } from '../../src/delivery/deliveries.ts';
-import { listDeliveries } from '../../src/delivery/delivery-reads.ts';
-import { findLane } from '../../src/delivery/lanes.ts';
-import { insertTestWebhook, insertTestWorkspace } from '../../src/testing/test-tenants.ts';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/testing.ts';
-import { updateWebhook, type WebhookSettings } from '../../src/webhooks/webhooks.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { appendDeliveries } from '../../../src/delivery/deliveries.ts';
+import { listDeliveries } from '../../../src/delivery/delivery-reads.ts';
+import { findLane } from '../../../src/delivery/lanes.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
+import { createTestDatabase, type TestDatabase } from '../../../src/testing/testing.ts';
+import { updateWebhook, type WebhookSettings } from '../../../src/webhooks/webhooks.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;

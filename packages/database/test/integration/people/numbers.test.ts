@@ -1,8 +1,8 @@
 /** Numbers of people and objects. */
 import { beforeAll, expect, it } from 'vitest';
-import type { Database } from '../../src/connection/connection.ts';
-import { NumberStock } from '../../src/people/numbers.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { NumberStock } from '../../../src/people/numbers.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 let database: Database;
 beforeAll(async () => {

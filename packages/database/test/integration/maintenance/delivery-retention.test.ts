@@ -1,14 +1,14 @@
 /** Days of the log and of the attempts: made ahead, dropped whole, and never with what a lane still needs. */
 import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/connection/connection.ts';
-import { listDeliveriesAfter } from '../../src/delivery/logged-deliveries.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { listDeliveriesAfter } from '../../../src/delivery/logged-deliveries.ts';
 import {
   dropOldDeliveries,
   makeDeliveryPartitions,
-} from '../../src/maintenance/delivery-retention.ts';
-import { insertTestWebhook, insertTestWorkspace } from '../../src/testing/test-tenants.ts';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/testing.ts';
+} from '../../../src/maintenance/delivery-retention.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
+import { createTestDatabase, type TestDatabase } from '../../../src/testing/testing.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { judgeSessions, requireKeptSessions } from '../../src/connection/kept-sessions.ts';
-import { startSessionPooler } from '../../src/testing/session-pooler.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import { judgeSessions, requireKeptSessions } from '../../../src/connection/kept-sessions.ts';
+import { startSessionPooler } from '../../../src/testing/session-pooler.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 const APPLICATION = { applicationName: 'sessions' };
 

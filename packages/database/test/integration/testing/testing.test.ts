@@ -28,7 +28,7 @@ test('a client that a test forgets to close is named', async () => {
 test('the command that opens kept databases makes none where a folder holds none', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'sluice-nothing-kept-'));
   onTestFinished(() => rm(directory, { recursive: true }));
-  const script = new URL('../../../../scripts/open-test-database.ts', import.meta.url);
+  const script = new URL('../../../../../scripts/open-test-database.ts', import.meta.url);
   await expect(
     promisify(execFile)(process.execPath, [fileURLToPath(script), directory]),
   ).rejects.toMatchObject({ code: 2, stderr: expect.stringContaining('holds no databases') });

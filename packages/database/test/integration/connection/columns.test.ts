@@ -9,9 +9,9 @@ import {
   jsonColumn,
   textColumn,
   timestampColumn,
-} from '../../src/connection/columns.ts';
-import type { Database } from '../../src/connection/connection.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+} from '../../../src/connection/columns.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 let database: Database;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { measureClock } from '../../src/connection/clock-difference.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import { measureClock } from '../../../src/connection/clock-difference.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 const HOUR_MS = 3_600_000;
 

@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import { CompiledQuery, sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
-import type { Database } from '../../src/connection/connection.ts';
-import { findSequenceBefore } from '../../src/replays/replay-log.ts';
-import { statementsSentBy } from '../../src/connection/statements-sent.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { findSequenceBefore } from '../../../src/replays/replay-log.ts';
+import { statementsSentBy } from '../../../src/connection/statements-sent.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 const BEGIN_SECONDS = Date.parse('2026-03-01T00:00:00Z') / 1_000;
 /** As much earlier a transaction may have begun than one that was numbered before it. */

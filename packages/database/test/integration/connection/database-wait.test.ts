@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { sql } from 'kysely';
 import { expect, onTestFinished, test } from 'vitest';
-import { createDatabase, type Database } from '../../src/connection/connection.ts';
-import { waitForDatabase } from '../../src/connection/database-wait.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import { createDatabase, type Database } from '../../../src/connection/connection.ts';
+import { waitForDatabase } from '../../../src/connection/database-wait.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 /** Less than a connection is given to answer: what ends earlier was cut. */
 const CUT_MS_MAX = 4_000;

@@ -5,8 +5,8 @@
 import { readFile } from 'node:fs/promises';
 import { sql } from 'kysely';
 import { beforeAll, expect, test } from 'vitest';
-import type { Database } from '../../src/connection/connection.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 type Place =
   | { readonly kind: 'distributed'; readonly column: string }
@@ -25,7 +25,7 @@ let database: Database;
 
 beforeAll(async () => {
   const text = await readFile(
-    new URL('../../../../infra/postgres/citus.sql', import.meta.url),
+    new URL('../../../../../infra/postgres/citus.sql', import.meta.url),
     'utf8',
   );
   const found = [

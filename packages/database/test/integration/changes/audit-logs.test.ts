@@ -2,11 +2,19 @@ import type { AttributeChange, HashedAuditEntry } from '@sluice/domain/accounts/
 import fc from 'fast-check';
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { hashAuditEntry, recordChange, type ChangeOrigin } from '../../src/changes/audit-logs.ts';
-import type { Database } from '../../src/connection/connection.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
-import { changeWebhook, makeWebhook, removeWebhook } from '../../src/webhooks/webhook-changes.ts';
-import { findWebhook, type Webhook, type WebhookSettings } from '../../src/webhooks/webhooks.ts';
+import {
+  hashAuditEntry,
+  recordChange,
+  type ChangeOrigin,
+} from '../../../src/changes/audit-logs.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
+import {
+  changeWebhook,
+  makeWebhook,
+  removeWebhook,
+} from '../../../src/webhooks/webhook-changes.ts';
+import { findWebhook, type Webhook, type WebhookSettings } from '../../../src/webhooks/webhooks.ts';
 
 const origin: ChangeOrigin = {
   actor: { type: 'user', userId: 7 },

@@ -1,9 +1,9 @@
 /** Old and new versions against one schema: who may run, and who is told what to do. */
 import { sql, type Kysely } from 'kysely';
 import { expect, test } from 'vitest';
-import { migrate, MIGRATIONS } from '../../src/schema/migrate.ts';
-import { checkSchema, type SchemaStep } from '../../src/schema/schema-version.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import { migrate, MIGRATIONS } from '../../../src/schema/migrate.ts';
+import { checkSchema, type SchemaStep } from '../../../src/schema/schema-version.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 const step = (statement: string, oldestCode?: string): SchemaStep => ({
   async up(database: Kysely<unknown>) {

@@ -22,7 +22,7 @@ import { commandOfProcess } from '@sluice/database/embedded/process-command';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
-const PROGRAM = fileURLToPath(new URL('run-embedded-postgres.ts', import.meta.url));
+const PROGRAM = fileURLToPath(new URL('../support/run-embedded-postgres.ts', import.meta.url));
 /** Creating a cluster is half a second, on a busy machine many more. */
 const TEST_TIMEOUT_MS = 60_000;
 

@@ -1,9 +1,9 @@
 /** Runs that were set aside for a person, counted for those who must hear of it. */
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { countSetAsideRuns } from '../../src/billing/set-aside-runs.ts';
-import { statementsSentBy } from '../../src/connection/statements-sent.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import { countSetAsideRuns } from '../../../src/billing/set-aside-runs.ts';
+import { statementsSentBy } from '../../../src/connection/statements-sent.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 test('are counted whether they are pending or have ended, up to a bound, and without a read of those that are not', async () => {
   const { database } = await createTestDatabase();

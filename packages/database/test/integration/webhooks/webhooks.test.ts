@@ -1,10 +1,10 @@
 import { sql } from 'kysely';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Database } from '../../src/connection/connection.ts';
-import { appendDeliveries } from '../../src/delivery/deliveries.ts';
-import { findLane } from '../../src/delivery/lanes.ts';
-import { insertTestWebhook, insertTestWorkspace } from '../../src/testing/test-tenants.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import type { Database } from '../../../src/connection/connection.ts';
+import { appendDeliveries } from '../../../src/delivery/deliveries.ts';
+import { findLane } from '../../../src/delivery/lanes.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 import {
   clearDeletedWebhook,
   deleteWebhook,
@@ -14,7 +14,7 @@ import {
   updateWebhook,
   type NewWebhook,
   type Webhook,
-} from '../../src/webhooks/webhooks.ts';
+} from '../../../src/webhooks/webhooks.ts';
 
 const settings: NewWebhook = {
   name: 'Hook',

@@ -1,16 +1,16 @@
 /** The one look for all sweeps: it finds whatever the sweep itself would take, and nothing where there is nothing. */
 import { sql, type RawBuilder } from 'kysely';
 import { expect, test } from 'vitest';
-import { claimExport, listExportsToRun } from '../../src/audit/audit-log-exports.ts';
-import { findDueWork, type DueKind } from '../../src/maintenance/due-work.ts';
-import { claimImport } from '../../src/imports/imports.ts';
-import { listLanesToWake, PROBE_WAIT_MS_MAX } from '../../src/delivery/lanes.ts';
-import { claimReplay } from '../../src/replays/replay-lanes.ts';
-import { listDueRuns } from '../../src/billing/runs.ts';
-import { statementsSentBy } from '../../src/connection/statements-sent.ts';
-import { insertTestWebhook, insertTestWorkspace } from '../../src/testing/test-tenants.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
-import { claimVendorEvents } from '../../src/billing/vendor-events.ts';
+import { claimExport, listExportsToRun } from '../../../src/audit/audit-log-exports.ts';
+import { findDueWork, type DueKind } from '../../../src/maintenance/due-work.ts';
+import { claimImport } from '../../../src/imports/imports.ts';
+import { listLanesToWake, PROBE_WAIT_MS_MAX } from '../../../src/delivery/lanes.ts';
+import { claimReplay } from '../../../src/replays/replay-lanes.ts';
+import { listDueRuns } from '../../../src/billing/runs.ts';
+import { statementsSentBy } from '../../../src/connection/statements-sent.ts';
+import { insertTestWebhook, insertTestWorkspace } from '../../../src/testing/test-tenants.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
+import { claimVendorEvents } from '../../../src/billing/vendor-events.ts';
 
 const NOW_MS = Date.UTC(2030, 0, 2);
 const SOONER = new Date(NOW_MS - 1_000);

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import { expect, test } from 'vitest';
-import { PREPARED } from '../../src/connection/connection.ts';
-import { createTestDatabase } from '../../src/testing/testing.ts';
+import { PREPARED } from '../../../src/connection/connection.ts';
+import { createTestDatabase } from '../../../src/testing/testing.ts';
 
 test('a statement that asks for it is prepared once a connection, others never', async () => {
   const { database } = await createTestDatabase();

@@ -6,10 +6,10 @@ import {
   answeredWithin,
   type Database,
   type DatabaseOrTransaction,
-} from '../../src/connection/connection.ts';
-import { isDatabaseAway } from '../../src/connection/database-away.ts';
-import { startSessionPooler } from '../../src/testing/session-pooler.ts';
-import { createTestDatabase, type TestDatabase } from '../../src/testing/testing.ts';
+} from '../../../src/connection/connection.ts';
+import { isDatabaseAway } from '../../../src/connection/database-away.ts';
+import { startSessionPooler } from '../../../src/testing/session-pooler.ts';
+import { createTestDatabase, type TestDatabase } from '../../../src/testing/testing.ts';
 
 const WAIT = { timeout: 10_000, interval: 20 };
 
