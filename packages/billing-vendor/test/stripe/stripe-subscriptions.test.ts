@@ -1,7 +1,7 @@
 /** Subscriptions by way of the vendor's own SDK, against the simulator. */
 import { describe, expect, test } from 'vitest';
-import { collectEverything, listCharges } from '../src/simulator/simulator-controls.ts';
-import { newCustomer, ok, startVendor } from './vendor-under-test.ts';
+import { collectEverything, listCharges } from '../../src/simulator/simulator-controls.ts';
+import { newCustomer, ok, startVendor } from '../support/vendor-under-test.ts';
 
 describe('a subscription', () => {
   const start = async (card = 'pm_card_visa', couponCode: string | null = null) => {

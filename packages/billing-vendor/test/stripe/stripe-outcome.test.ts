@@ -1,6 +1,6 @@
 import { Stripe } from 'stripe';
 import { expect, test } from 'vitest';
-import { callStripe } from '../src/stripe/stripe-outcome.ts';
+import { callStripe } from '../../src/stripe/stripe-outcome.ts';
 
 const raw = (statusCode: number, code: string, type = 'invalid_request_error') => ({
   message: 'a',

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { DEFAULT_CATALOGUE } from '../src/catalogue/default-catalogue.ts';
-import { parseCatalogue, readCatalogue } from '../src/catalogue/read-catalogue.ts';
+import { DEFAULT_CATALOGUE } from '../../src/catalogue/default-catalogue.ts';
+import { parseCatalogue, readCatalogue } from '../../src/catalogue/read-catalogue.ts';
 
 test('the built-in catalogue is one', () => {
   expect(readCatalogue(undefined)).toMatchObject({ version: 1, currency: 'usd' });

@@ -2,10 +2,10 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { readCatalogue } from '../src/catalogue/read-catalogue.ts';
-import { startSimulator } from '../src/simulator/simulator.ts';
-import { createStripeVendor, openStripeClient } from '../src/stripe/stripe-vendor.ts';
-import type { Vendor, VendorResult } from '../src/port/vendor.ts';
+import { readCatalogue } from '../../src/catalogue/read-catalogue.ts';
+import { startSimulator } from '../../src/simulator/simulator.ts';
+import { createStripeVendor, openStripeClient } from '../../src/stripe/stripe-vendor.ts';
+import type { Vendor, VendorResult } from '../../src/port/vendor.ts';
 
 export const WEBHOOK_SECRET = 'whsec_test';
 

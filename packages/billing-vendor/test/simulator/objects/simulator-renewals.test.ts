@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { listCharges } from '../src/simulator/simulator-controls.ts';
-import { periodEnd } from '../src/simulator/objects/simulator-periods.ts';
-import { renewSubscriptions } from '../src/simulator/objects/simulator-renewals.ts';
-import { newCustomer, ok, startVendor } from './vendor-under-test.ts';
+import { listCharges } from '../../../src/simulator/simulator-controls.ts';
+import { periodEnd } from '../../../src/simulator/objects/simulator-periods.ts';
+import { renewSubscriptions } from '../../../src/simulator/objects/simulator-renewals.ts';
+import { newCustomer, ok, startVendor } from '../../support/vendor-under-test.ts';
 
 const seconds = (day: string) => Date.parse(`${day}T10:20:30Z`) / 1_000;
 

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Stripe } from 'stripe';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { TEST_CARDS } from '../src/simulator/engine/simulator-cards.ts';
-import { collectEverything, listCharges } from '../src/simulator/simulator-controls.ts';
-import type { FaultKind } from '../src/simulator/engine/simulator-faults.ts';
+import { TEST_CARDS } from '../../src/simulator/engine/simulator-cards.ts';
+import { collectEverything, listCharges } from '../../src/simulator/simulator-controls.ts';
+import type { FaultKind } from '../../src/simulator/engine/simulator-faults.ts';
 import {
   newCustomer,
   ok,
@@ -13,7 +13,7 @@ import {
   startReceiver,
   startVendor,
   WEBHOOK_SECRET,
-} from './vendor-under-test.ts';
+} from '../support/vendor-under-test.ts';
 
 const WAIT = { timeout: 20_000, interval: 20 };
 
